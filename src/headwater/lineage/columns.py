@@ -1,0 +1,99 @@
+"""Column-to-column edges: read from facets, combined along a path."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headwater.lineage.facets import (
+    ColumnInputs,
+    ColumnLineage,
+    InputField,
+    Lineage,
+    LineageField,
+    LineageInput,
+    Transformation,
+)
+
+__all__ = ["WHOLE", "ColumnEdge", "combine", "from_column_lineage", "from_lineage", "split"]
+
+WHOLE = "*"
+"""The output column of an input that touches every row or column (a filter, a join key)."""
+
+_ORDER = {"IDENTITY": 0, "TRANSFORMATION": 1, "AGGREGATION": 2}
+
+
+class ColumnEdge(NamedTuple):
+    """One input column of one output column."""
+
+    namespace: str
+    name: str
+    field: str
+    output: str
+    transformations: tuple[Transformation, ...] = ()
+
+
+def from_column_lineage(facet: ColumnLineage) -> list[ColumnEdge]:
+    """The edges of a `columnLineage` facet; inputs of the whole dataset end in `WHOLE`."""
+    edges: dict[tuple[str, str, str, str], ColumnEdge] = {}
+    for output, inputs in (facet.fields or {}).items():
+        for item in inputs.inputFields or ():
+            _add(edges, item, output, _transformations(item, inputs))
+    for item in facet.dataset or ():
+        _add(edges, item, WHOLE, tuple(item.transformations or ()))
+    return list(edges.values())
+
+
+def from_lineage(
+    fields: dict[str, LineageField] | None, inputs: list[LineageInput] | None = None
+) -> list[ColumnEdge]:
+    """The edges of one entry of the explicit `lineage` facet."""
+    edges: dict[tuple[str, str, str, str], ColumnEdge] = {}
+    pairs = [(out, item) for out, field in (fields or {}).items() for item in field.inputs or ()]
+    pairs += [(WHOLE, item) for item in inputs or () if item.field]
+    for output, item in pairs:
+        if item.namespace and item.name and item.field and item.type in (None, "DATASET"):
+            source = InputField(item.namespace, item.name, item.field, item.transformations)
+            _add(edges, source, output, tuple(item.transformations or ()))
+    return list(edges.values())
+
+
+def split(facet: Lineage, namespace: str, name: str) -> list[ColumnEdge]:
+    """The edges into one dataset that a job's explicit `lineage` facet names."""
+    found: list[ColumnEdge] = []
+    for entry in facet.entries or ():
+        if entry.namespace == namespace and entry.name == name:
+            found += from_lineage(entry.fields, entry.inputs)
+    return found
+
+
+def combine(first: Transformation, second: Transformation) -> Transformation:
+    """What two steps in a row amount to: INDIRECT wins, else the stronger; masking stays."""
+    masking = bool(first.masking or second.masking)
+    for step in (first, second):
+        if step.type == "INDIRECT":
+            return Transformation("INDIRECT", step.subtype, step.description, masking)
+    strongest = max((first, second), key=lambda step: _ORDER.get(step.subtype or "", 1))
+    return Transformation("DIRECT", strongest.subtype, strongest.description, masking)
+
+
+def _transformations(item: InputField, inputs: ColumnInputs) -> tuple[Transformation, ...]:
+    if item.transformations:
+        return tuple(item.transformations)
+    if inputs.transformationType or inputs.transformationDescription:
+        kind = inputs.transformationType
+        return (Transformation("DIRECT", kind, inputs.transformationDescription),)
+    return ()
+
+
+def _add(
+    edges: dict[tuple[str, str, str, str], ColumnEdge],
+    item: InputField,
+    output: str,
+    transformations: tuple[Transformation, ...],
+) -> None:
+    key = (item.namespace, item.name, item.field, output)
+    before = edges.get(key)
+    if before is not None:
+        extra = tuple(t for t in transformations if t not in before.transformations)
+        transformations = before.transformations + extra
+    edges[key] = ColumnEdge(*key, transformations)

@@ -1,0 +1,278 @@
+"""The facets Headwater understands, read leniently; every other facet is kept as it came."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+__all__ = [
+    "ColumnLineage",
+    "ErrorMessage",
+    "Field",
+    "InputField",
+    "JobType",
+    "Lineage",
+    "Parent",
+    "Schema",
+    "Symlink",
+    "Symlinks",
+    "Transformation",
+    "problems",
+    "read",
+]
+
+
+class Field(msgspec.Struct, omit_defaults=True):
+    """A column, with the columns inside it."""
+
+    name: str
+    type: str | None = None
+    description: str | None = None
+    fields: list[Field] | None = None
+
+
+class Schema(msgspec.Struct):
+    """`schema`: the columns of a dataset."""
+
+    fields: list[Field] | None = None
+
+
+class Transformation(msgspec.Struct, frozen=True):
+    """How an input column enters an output column."""
+
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+
+
+class InputField(msgspec.Struct):
+    """One input column of an output column."""
+
+    namespace: str
+    name: str
+    field: str
+    transformations: list[Transformation] | None = None
+
+
+class ColumnInputs(msgspec.Struct):
+    """The inputs of one output column."""
+
+    inputFields: list[InputField] | None = None  # noqa: N815
+    transformationDescription: str | None = None  # noqa: N815
+    transformationType: str | None = None  # noqa: N815
+
+
+class ColumnLineage(msgspec.Struct):
+    """`columnLineage`: which input columns each output column comes from."""
+
+    fields: dict[str, ColumnInputs] | None = None
+    dataset: list[InputField] | None = None
+
+
+class LineageInput(msgspec.Struct):
+    """A source named by the explicit `lineage` facet."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str | None = None
+    field: str | None = None
+    transformations: list[Transformation] | None = None
+
+
+class LineageField(msgspec.Struct):
+    """The sources of one column in the explicit `lineage` facet."""
+
+    inputs: list[LineageInput] | None = None
+
+
+class LineageEntry(msgspec.Struct):
+    """The sources of one target in the explicit `lineage` facet of a job."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str | None = None
+    inputs: list[LineageInput] | None = None
+    fields: dict[str, LineageField] | None = None
+
+
+class Lineage(msgspec.Struct):
+    """`lineage`: explicit sources, target by target on a job, or of one dataset."""
+
+    entries: list[LineageEntry] | None = None
+    inputs: list[LineageInput] | None = None
+    fields: dict[str, LineageField] | None = None
+
+
+class Symlink(msgspec.Struct):
+    """Another name of the same dataset."""
+
+    namespace: str
+    name: str
+    type: str | None = None
+
+
+class Symlinks(msgspec.Struct):
+    """`symlinks`: the other names of a dataset."""
+
+    identifiers: list[Symlink] | None = None
+
+
+class Cluster(msgspec.Struct):
+    """`headwater_cluster`: which Kafka cluster a topic lives on, by id and addresses."""
+
+    clusterId: str  # noqa: N815
+    bootstrap: list[str] | None = None
+
+
+class DataSource(msgspec.Struct):
+    """`dataSource`: the store a dataset lives in."""
+
+    name: str | None = None
+    uri: str | None = None
+
+
+class EmissionPattern(msgspec.Struct):
+    """How often, and how completely, a job reports."""
+
+    eventTrigger: str | None = None  # noqa: N815
+    eventContentMode: str | None = None  # noqa: N815
+    windowDuration: float | None = None  # noqa: N815
+
+
+class JobType(msgspec.Struct):
+    """`jobType`: batch, streaming or service, and which integration reports."""
+
+    processingType: str | None = None  # noqa: N815
+    integration: str | None = None
+    jobType: str | None = None  # noqa: N815
+    emissionPattern: EmissionPattern | None = None  # noqa: N815
+
+
+class ErrorMessage(msgspec.Struct):
+    """`errorMessage`: why a run failed."""
+
+    message: str | None = None
+    programmingLanguage: str | None = None  # noqa: N815
+    stackTrace: str | None = None  # noqa: N815
+
+
+class _RunRef(msgspec.Struct):
+    runId: str | None = None  # noqa: N815
+
+
+class _JobRef(msgspec.Struct):
+    namespace: str | None = None
+    name: str | None = None
+
+
+class _Root(msgspec.Struct):
+    run: _RunRef | None = None
+    job: _JobRef | None = None
+
+
+class Parent(msgspec.Struct):
+    """`parent`: the run and job that started this one, and the root of the tree."""
+
+    run: _RunRef | None = None
+    job: _JobRef | None = None
+    root: _Root | None = None
+
+
+class NominalTime(msgspec.Struct):
+    """`nominalTime`: the period a scheduled run stands for."""
+
+    nominalStartTime: datetime | None = None  # noqa: N815
+    nominalEndTime: datetime | None = None  # noqa: N815
+
+
+class Lifecycle(msgspec.Struct):
+    """`lifecycleStateChange`: a dataset created, altered, dropped, renamed or emptied."""
+
+    lifecycleStateChange: str | None = None  # noqa: N815
+    previousIdentifier: Symlink | None = None  # noqa: N815
+
+
+class Documentation(msgspec.Struct):
+    """`documentation`: what a job or dataset is for."""
+
+    description: str | None = None
+
+
+class DatasetType(msgspec.Struct):
+    """`datasetType`: table, view, file, topic, stream, model."""
+
+    datasetType: str | None = None  # noqa: N815
+    subType: str | None = None  # noqa: N815
+
+
+class Tag(msgspec.Struct):
+    """One tag as a producer sets it."""
+
+    key: str
+    value: str | None = None
+    field: str | None = None
+
+
+class Tags(msgspec.Struct):
+    """`tags`: tags of a dataset (or its columns), job or run."""
+
+    tags: list[Tag] | None = None
+
+
+class SourceCodeLocation(msgspec.Struct):
+    """`sourceCodeLocation`: where the job's code lives."""
+
+    type: str | None = None
+    url: str | None = None
+
+
+_KNOWN: dict[str, type[msgspec.Struct]] = {
+    "schema": Schema,
+    "columnLineage": ColumnLineage,
+    "lineage": Lineage,
+    "symlinks": Symlinks,
+    "headwater_cluster": Cluster,
+    "dataSource": DataSource,
+    "jobType": JobType,
+    "errorMessage": ErrorMessage,
+    "parent": Parent,
+    "nominalTime": NominalTime,
+    "lifecycleStateChange": Lifecycle,
+    "documentation": Documentation,
+    "datasetType": DatasetType,
+    "tags": Tags,
+    "sourceCodeLocation": SourceCodeLocation,
+}
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    name: msgspec.json.Decoder(kind) for name, kind in _KNOWN.items()
+}
+_STRICT = ("schema", "columnLineage", "symlinks")
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def read(name: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T | None:
+    """The facet `name` as a `kind`, or None when its content is not of that shape."""
+    decoder = _DECODERS.get(name)
+    if decoder is None or _KNOWN[name] is not kind:
+        decoder = msgspec.json.Decoder(kind)
+    try:
+        found = decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return found if isinstance(found, kind) else None
+
+
+def problems(name: str, raw: bytes | msgspec.Raw) -> str | None:
+    """What is wrong with a facet that the graph is built from, or None."""
+    if name not in _STRICT:
+        return None
+    try:
+        _DECODERS[name].decode(raw)
+    except msgspec.ValidationError as error:
+        text = str(error).replace("`", "")
+        return text[:1].lower() + text[1:]
+    return None

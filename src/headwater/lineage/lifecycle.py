@@ -1,0 +1,153 @@
+"""The life of a run: what a producer may say next, and what a server makes of what it heard.
+
+`Life` is a fold over events that gives the same state for any order and any repetition of
+one set of them. `Producer` is the machine on the sending side.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from headwater.lineage.events import EventType
+
+__all__ = ["Life", "Producer", "State", "TransitionError"]
+
+BEATS_KEPT = 6
+BEATS_MISSED = 3
+STEADY = 0.25
+
+
+class State(str, Enum):
+    """The state of a run, in the words Marquez clients know."""
+
+    NEW = "NEW"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over."""
+        return self not in (State.NEW, State.RUNNING)
+
+
+_RANK = {EventType.FAIL: 0, EventType.ABORT: 1, EventType.COMPLETE: 2}
+_ENDS = (State.FAILED, State.ABORTED, State.COMPLETED)
+
+
+class Life(msgspec.Struct, array_like=True):
+    """Everything a server must remember of a run's events to know its state.
+
+    Times are microseconds since 1970. `observe` may be called in any order, any number of times.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    started: int | None = None
+    ended: tuple[int, int] | None = None
+    inferred: tuple[int, int] | None = None
+    beats: list[int] = msgspec.field(default_factory=list)
+    declared: tuple[int, int] | None = None
+
+    def observe(self, event_type: EventType, time: int) -> None:
+        """Take in one event of the run's producer."""
+        self.first = time if self.first is None else min(self.first, time)
+        self.last = time if self.last is None else max(self.last, time)
+        rank = _RANK.get(event_type)
+        if rank is not None:
+            end = (time, rank)
+            self.ended = end if self.ended is None else min(self.ended, end)
+        elif event_type in (EventType.START, EventType.RUNNING):
+            self.started = time if self.started is None else min(self.started, time)
+            if event_type is EventType.RUNNING and time not in self.beats:
+                self.beats = sorted([*self.beats, time])[-BEATS_KEPT:]
+
+    def declare(self, interval: int | None, time: int) -> None:
+        """Take in a heartbeat interval that the producer promised; the latest promise stands."""
+        promise = (time, interval or 0)
+        self.declared = promise if self.declared is None else max(self.declared, promise)
+
+    def infer_end(self, time: int, after: int) -> None:
+        """Record that nothing was heard after `after`, so the run is taken to have ended at `time`.
+
+        The record holds only as long as no event of the producer is later than `after`.
+        """
+        guess = (after, time)
+        self.inferred = guess if self.inferred is None else max(self.inferred, guess)
+
+    @property
+    def state(self) -> State:
+        """The state that the events seen so far amount to."""
+        if self.ended is not None:
+            return _ENDS[self.ended[1]]
+        if self.is_inferred:
+            return State.ABORTED
+        return State.NEW if self.started is None else State.RUNNING
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether the run's end is a guess of the server."""
+        if self.ended is not None or self.inferred is None:
+            return False
+        return self.last is None or self.last <= self.inferred[0]
+
+    @property
+    def end(self) -> int | None:
+        """When the run ended, if it has."""
+        if self.ended is not None:
+            return self.ended[0]
+        return self.inferred[1] if self.inferred is not None and self.is_inferred else None
+
+    @property
+    def interval(self) -> int | None:
+        """The time between two heartbeats, where the run declared or showed one."""
+        if self.declared is not None and self.declared[1]:
+            return self.declared[1]
+        if len(self.beats) < BEATS_KEPT - 1:
+            return None
+        gaps = sorted(b - a for a, b in zip(self.beats, self.beats[1:], strict=False))
+        middle = gaps[len(gaps) // 2]
+        steady = all(abs(gap - middle) <= STEADY * middle for gap in gaps)
+        return middle if steady and middle > 0 else None
+
+    @property
+    def deadline(self) -> int | None:
+        """When a silent run is to be closed, or None if it has promised nothing."""
+        interval = self.interval
+        if interval is None or self.last is None or self.state is not State.RUNNING:
+            return None
+        return self.last + BEATS_MISSED * interval
+
+
+class TransitionError(ValueError):
+    """A producer tried to say something its run can no longer mean."""
+
+
+class Producer(msgspec.Struct):
+    """The sending side of a run: START once, RUNNING while it lives, one terminal event."""
+
+    said: EventType | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the terminal event has been decided."""
+        return self.said in _RANK
+
+    def allows(self, event_type: EventType) -> bool:
+        """Whether this event may come next."""
+        if self.said is None:
+            return event_type is EventType.START
+        if self.over:
+            return event_type is EventType.OTHER
+        return event_type is not EventType.START
+
+    def say(self, event_type: EventType) -> None:
+        """Move on; raises TransitionError when the run's life does not allow it."""
+        if not self.allows(event_type):
+            before = self.said.value if self.said else "nothing"
+            raise TransitionError(f"{event_type.value} cannot follow {before} in one run")
+        if event_type is not EventType.OTHER:
+            self.said = event_type
