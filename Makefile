@@ -1,0 +1,81 @@
+# Everything goes through these targets; `make help` explains them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The first Python of 3.10 to 3.13 on this machine, unless PYTHON is given.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
+  $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+  && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-11s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Make .venv from the hash-pinned lock, with everything the other targets need
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.10 to 3.13 here; install one, or: make setup PYTHON=/path/to/python" >&2; exit 3; }
+	@rm -rf $(VENV)
+	@if command -v uv >/dev/null; then \
+	  echo "setting up .venv with uv"; \
+	  uv venv -q --python "$(PYTHON)" $(VENV) && \
+	  VIRTUAL_ENV=$(VENV) uv pip install -q --require-hashes -r requirements.lock && \
+	  VIRTUAL_ENV=$(VENV) uv pip install -q --no-deps --no-build-isolation -e . ; \
+	else \
+	  echo "setting up .venv with pip (a few minutes)"; \
+	  "$(PYTHON)" -m venv $(VENV) && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $@
+
+.PHONY: demo
+demo: setup ## Start the lab, send an order through it and show where it went (ONCE=1: end when verified)
+	@$(BIN)/headwater demo $(if $(ONCE),--once)
+
+.PHONY: test
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack
+	@$(BIN)/pytest -m "not full" $(ARGS)
+
+.PHONY: test-full
+test-full: setup ## Run every test: matrices, long fault loops, every combination
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: unit
+unit: setup ## Run the unit tests alone (under a minute)
+	@$(BIN)/pytest tests/unit $(ARGS)
+
+.PHONY: check
+check: setup ## Check format, lint, types and the direction of imports
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: format
+format: setup ## Format the code and mend what the linter can
+	@$(BIN)/ruff check -q --fix . || true
+	@$(BIN)/ruff format .
+
+.PHONY: docs
+docs: setup ## Write the generated parts of the docs anew
+	@$(BIN)/python -m scripts.docs
+
+.PHONY: bench
+bench: setup ## Run the benchmarks; each prints one table (ONLY=lab for one of them)
+	@for bench in $(if $(ONLY),bench/$(ONLY).py,$(sort $(wildcard bench/[a-z]*.py))); do $(BIN)/python $$bench; done
+
+.PHONY: lock
+lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m headwater.lab.relock
+	@uv pip compile pyproject.toml --extra all --extra dev --universal --python-version 3.10 \
+	  --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
+
+.PHONY: clean
+clean: ## Remove what the targets made here; the download cache outside the tree stays
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-verdict.json
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

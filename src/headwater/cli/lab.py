@@ -1,0 +1,308 @@
+"""`headwater lab`: a real streaming stack on this machine, without containers."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from headwater.cli.output import (
+    AsJson,
+    duration,
+    err,
+    is_interactive,
+    out,
+    print_json,
+    size,
+    state,
+)
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from headwater.lab.lab import Lab, Status
+
+app = typer.Typer(
+    help="A complete real streaming stack on this machine: Kafka, Connect, registry, S3, "
+    "Iceberg catalog, PostgreSQL.",
+    no_args_is_help=True,
+)
+
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        help="The lab's folder; another folder is another lab.  "
+        "[default: $HEADWATER_LAB_HOME, else the user's data directory]",
+        show_default=False,
+    ),
+]
+Services = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SERVICE]...",
+        help="kafka, connect, registry, s3, catalog, postgres (these by default); hive, spark.",
+        show_default=False,
+    ),
+]
+
+
+def _lab(home: Path | None) -> Lab:
+    # Loading psutil and friends here keeps `headwater --help` and the other rooms quick, and lets
+    # a missing extra be told in one line.
+    try:
+        from headwater.lab.lab import Lab
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the lab needs {error.name}, which is not installed",
+            hint="pip install 'headwater[lab]'",
+        ) from error
+    return Lab(home)
+
+
+class FetchBar:
+    """A progress bar on a terminal, a line a step elsewhere, nothing while there is nothing to do."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=err,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", visible=False)
+
+    def __enter__(self) -> FetchBar:
+        if is_interactive():
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def step(self, name: str, total: int) -> None:
+        if is_interactive():
+            self._bar.reset(self._task, description=name, total=total, visible=total > 0)
+        elif total:
+            err.print(f"{name} {size(total)}")
+
+    def at(self, done: int) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def say(self, text: str) -> None:
+        err.print(text, style="yellow")
+
+
+@app.command()
+def up(
+    services: Services = None,
+    home: Home = None,
+    port: Annotated[
+        list[str] | None,
+        typer.Option("--port", metavar="NAME=PORT", help="Fix a port, as kafka=9092; repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start services, downloading what they need at the first time. Those that run stay."""
+    lab = _lab(home)
+    began = time.monotonic()
+
+    def changed(service: str, to: str) -> None:
+        if not as_json:
+            err.print(f"{time.monotonic() - began:5.1f} s  {service:<15} {state(to)}")
+
+    with FetchBar() as progress:
+        rows = lab.up(services or (), fixed=_ports(port or []), progress=progress, changed=changed)
+    if as_json:
+        print_json(rows)
+        return
+    out.print(_table(rows))
+    where = f" --home {shlex.quote(str(home))}" if home else ""
+    out.print(f"What a client needs: [bold]headwater lab env{where}[/]")
+
+
+@app.command()
+def status(services: Services = None, home: Home = None, as_json: AsJson = False) -> None:
+    """Probe every service and show how it is. Exit code 1 when one that was started is not up."""
+    lab = _lab(home)
+    rows = lab.status(services or ())
+    if as_json:
+        print_json(rows)
+    else:
+        out.print(_table(rows))
+        for row in rows:
+            if row.state in {"died", "unhealthy"}:
+                _explain(lab, row)
+    if any(row.state not in {"running", "stopped"} for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def down(services: Services = None, home: Home = None, as_json: AsJson = False) -> None:
+    """Stop what this lab started, and nothing else. Data stays."""
+    stopped = _lab(home).down(services or ())
+    if as_json:
+        print_json({"stopped": stopped})
+    else:
+        out.print(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+
+
+@app.command()
+def reset(
+    home: Home = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop everything and wipe the lab's data."""
+    lab = _lab(home)
+    if lab.home.exists and not yes and not as_json and is_interactive() and err.is_interactive:
+        typer.confirm(f"Wipe the data of the lab in {lab.home.root}?", abort=True, err=True)
+    stopped = lab.reset()
+    if as_json:
+        print_json({"stopped": stopped, "wiped": str(lab.home.root)})
+    else:
+        out.print(f"wiped {lab.home.root}")
+
+
+@app.command()
+def logs(
+    service: Annotated[str, typer.Argument(help="Whose log.")],
+    home: Home = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many last lines.")] = 100,
+) -> None:
+    """Print the end of a service's log."""
+    lab = _lab(home)
+    from headwater.lab.services import select
+
+    select([service])
+    path = lab.home.log(service)
+    if not path.is_file():
+        raise UsageError(
+            f"{service} has no log yet in {lab.home.root}", hint=f"headwater lab up {service}"
+        )
+    for line in lab.tail(service, lines):
+        out.out(line)
+    if follow:
+        with path.open(errors="replace") as file:
+            file.seek(0, 2)
+            while True:
+                if line := file.readline():
+                    out.out(line, end="")
+                else:
+                    time.sleep(0.2)
+
+
+@app.command()
+def fetch(services: Services = None, as_json: AsJson = False) -> None:
+    """Download what the services need and verify every file; all of them when none is named."""
+    try:
+        from headwater.lab import fetch as fetching
+        from headwater.lab.artifacts import lock
+        from headwater.lab.cache import Cache
+        from headwater.lab.services import SERVICES, select, with_needs
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the lab needs {error.name}", hint="pip install 'headwater[lab]'"
+        ) from error
+    cache = Cache()
+    wanted = with_needs(select(services)) if services else list(SERVICES)
+    with FetchBar() as progress:
+        fetched = fetching.fetch(cache, lock().select(wanted), progress)
+    if as_json:
+        print_json({**fetched._asdict(), "cache": str(cache.root)})
+    else:
+        out.print(
+            f"{fetched.files} files, {size(fetched.size)}, verified in {cache.root} "
+            f"({fetched.downloaded} downloaded now)",
+            soft_wrap=True,
+        )
+
+
+class EnvFormat(str, Enum):
+    shell = "shell"
+    dotenv = "dotenv"
+    json = "json"
+
+
+@app.command()
+def env(
+    home: Home = None,
+    form: Annotated[
+        EnvFormat, typer.Option("--format", help="As shell exports, a .env file, or JSON.")
+    ] = EnvFormat.shell,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a client needs: addresses and keys. For a shell: eval "$(headwater lab env)"."""
+    found = _lab(home).env()
+    if as_json or form is EnvFormat.json:
+        print_json(found)
+    elif form is EnvFormat.dotenv:
+        for name, value in found.items():
+            out.out(f"{name}={value}")
+    else:
+        for name, value in found.items():
+            out.out(f"export {name}={shlex.quote(value)}")
+
+
+def _ports(given: list[str]) -> dict[str, int]:
+    ports = {}
+    for item in given:
+        name, _, number = item.partition("=")
+        if not number.isdigit() or not 0 < int(number) < 65536:
+            raise UsageError(f"--port {item}: not NAME=PORT", hint="for example --port kafka=9092")
+        ports[name] = int(number)
+    return ports
+
+
+def _table(rows: list[Status]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("service", "state"):
+        table.add_column(name)
+    for name in ("port", "pid", "memory", "uptime"):
+        table.add_column(name, justify="right")
+    table.add_column("version")
+    table.add_column("log", overflow="fold", style="dim")
+    for row in rows:
+        table.add_row(
+            row.service,
+            state(row.state),
+            str(row.port or ""),
+            str(row.pid or ""),
+            size(row.memory),
+            duration(row.uptime),
+            row.version,
+            row.log if Path(row.log).exists() else "",
+        )
+    total = sum(row.memory or 0 for row in rows)
+    if total:
+        table.add_section()
+        table.add_row("", "", "", "", size(total), "", "", "", style="bold")
+    return table
+
+
+def _explain(lab: Lab, row: Status) -> None:
+    said = "has died" if row.state == "died" else "lives but does not answer"
+    err.print(f"\n[bold red]{row.service} {said}[/]; the end of its log:")
+    for line in lab.tail(row.service):
+        err.out(f"  {line}")
+    action = (
+        "headwater lab up" if row.state == "died" else "headwater lab down, then headwater lab up"
+    )
+    err.print(
+        f"[cyan]hint:[/] start it again: {action}; the whole log: headwater lab logs {row.service}"
+    )

@@ -1,0 +1,31 @@
+"""The errors a person may see: one line that says what is wrong, and a hint that says what to do.
+
+HeadwaterError            something failed                              exit code 1
+├── UsageError            the request itself is wrong                   exit code 2
+└── EnvironmentProblem    this machine lacks or denies something        exit code 3
+"""
+
+from __future__ import annotations
+
+
+class HeadwaterError(Exception):
+    """A failure with a message for people and, where there is one, a way out of it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(HeadwaterError):
+    """What was asked for cannot be asked."""
+
+    exit_code = 2
+
+
+class EnvironmentProblem(HeadwaterError):
+    """This machine lacks or denies something the work needs."""
+
+    exit_code = 3

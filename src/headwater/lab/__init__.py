@@ -1,0 +1,1 @@
+"""The embedded lab: a real streaming stack on one machine, without containers."""

@@ -1,0 +1,158 @@
+"""A lab's home: one folder with its settings, ports, keys, data and logs."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import secrets
+import shutil
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from headwater.errors import EnvironmentProblem, UsageError
+from headwater.lab import ports
+from headwater.lab.cache import write_atomically
+from headwater.lab.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETTINGS = "lab.json"
+LOCK_SECONDS = 240.0
+
+
+def default_home() -> Path:
+    """`HEADWATER_LAB_HOME`, else a folder in the user's data directory."""
+    if told := os.environ.get("HEADWATER_LAB_HOME"):
+        return Path(told).expanduser().absolute()
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser().absolute() / "headwater" / "lab"
+
+
+def _cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+
+
+class Settings(msgspec.Struct, kw_only=True):
+    """What must stay the same while a lab lives, and what it was asked to run."""
+
+    cluster_id: str = msgspec.field(default_factory=_cluster_id)
+    s3_access_key: str = "headwater"
+    s3_secret_key: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
+    postgres_password: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
+    ports: dict[str, int] = {}
+    wanted: list[str] = []
+
+
+class Home:
+    """The folder of one lab. Ports and keys are chosen once and kept until a reset."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = (root or default_home()).expanduser().absolute().resolve()
+        self.logs = self.root / "logs"
+        self.settings = self._read()
+
+    @property
+    def exists(self) -> bool:
+        return (self.root / SETTINGS).is_file()
+
+    def conf(self, name: str) -> Path:
+        return self.root / "conf" / name
+
+    def data(self, service: str) -> Path:
+        return self.root / "data" / service
+
+    def log(self, service: str) -> Path:
+        return self.logs / f"{service}.log"
+
+    def create(self) -> None:
+        """Make the folder, unless it holds something that is not a lab."""
+        try:
+            if not self.exists and self.root.is_dir() and any(self.root.iterdir()):
+                raise UsageError(
+                    f"{self.root} holds files that are not a lab's",
+                    hint="give --home an empty or a new folder",
+                )
+            for folder in (self.root, self.logs, self.root / "conf", self.root / "tmp"):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            self.save()
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"the lab's home {self.root} cannot be written: {error.strerror or error}",
+                hint="make it writable, or give another with --home DIR",
+            ) from error
+
+    def save(self) -> None:
+        write_atomically(
+            self.root / SETTINGS, msgspec.json.format(msgspec.json.encode(self.settings)), 0o600
+        )
+
+    def reload(self) -> None:
+        self.settings = self._read()
+
+    def port(self, name: str) -> int:
+        """The port of a name, chosen at its first use."""
+        if name not in self.settings.ports:
+            self.settings.ports[name] = ports.free(set(self.settings.ports.values()))
+            self.save()
+        return self.settings.ports[name]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lab for one command; the lock goes with the process, however that ends."""
+        path = self.root / "lock"
+        lock = wait_until(
+            lambda: _take(path),
+            seconds=LOCK_SECONDS,
+            what=f"the other command that is at work on the lab in {self.root}",
+        )
+        try:
+            self.reload()
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            lock.close()
+
+    def wipe(self) -> None:
+        """Remove everything a lab put here; the folder itself stays if it holds anything else."""
+        if not self.exists:
+            return
+        for name in ("data", "conf", "logs", "tmp"):
+            shutil.rmtree(self.root / name, ignore_errors=True)
+        (self.root / SETTINGS).unlink(missing_ok=True)
+        self.settings = Settings()
+
+    def _read(self) -> Settings:
+        path = self.root / SETTINGS
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Settings)
+        except FileNotFoundError:
+            return Settings()
+        except PermissionError as error:
+            raise EnvironmentProblem(
+                f"{path} cannot be read", hint="it belongs to another user: give another --home DIR"
+            ) from error
+        except msgspec.DecodeError as error:
+            raise EnvironmentProblem(
+                f"{path} is damaged ({error})", hint="remove the folder to start afresh"
+            ) from error
+
+
+def _take(path: Path) -> IO[str] | None:
+    """The locked file, or nothing while another holds it."""
+    lock = path.open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The holder before removes the file: what we have locked must still be what is there.
+        if path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+            return lock
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    lock.close()
+    return None

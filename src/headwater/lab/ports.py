@@ -1,0 +1,49 @@
+"""Ports on the loopback address."""
+
+from __future__ import annotations
+
+import random
+import socket
+from typing import TYPE_CHECKING
+
+from headwater.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+LOOPBACK = "127.0.0.1"
+
+# Below the range the kernel takes for outgoing connections: a service that is down for a moment
+# must find its port still free, and a client that keeps dialling it must not connect to itself.
+CHOICE = range(20000, 32000)
+ATTEMPTS = 200
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could bind to the port now."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def free(taken: AbstractSet[int] = frozenset()) -> int:
+    """A port that is free now and not among those already given."""
+    for _ in range(ATTEMPTS):
+        port = random.choice(CHOICE)  # noqa: S311
+        if port not in taken and is_free(port):
+            return port
+    raise EnvironmentProblem(
+        f"no free port between {CHOICE.start} and {CHOICE.stop}",
+        hint="fix ports by hand: headwater lab up --port kafka=9092 …",
+    )
+
+
+def accepts(port: int) -> bool:
+    """Whether something listens on the port."""
+    with socket.socket() as sock:
+        sock.settimeout(1)
+        return sock.connect_ex((LOOPBACK, port)) == 0

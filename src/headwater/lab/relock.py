@@ -1,0 +1,174 @@
+"""The maintainer's command that makes `jars.lock` anew: `python -m headwater.lab.relock`.
+
+The roots below are what a person chooses; everything they need is resolved through Ivy, downloaded,
+measured and pinned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from headwater.errors import HeadwaterError
+from headwater.lab import ivy
+from headwater.lab.artifacts import Artifact, write_lock
+from headwater.lab.ivy import Dependency
+from headwater.lab.java import find_java
+
+KAFKA = "4.3.1"
+ICEBERG = "1.12.0"
+HADOOP = "3.4.3"
+
+# Connect gives these to every plug-in; a second copy in a plug-in's folder breaks it.
+PROVIDED = [
+    "connect-api",
+    "connect-json",
+    "connect-runtime",
+    "connect-transforms",
+    "kafka-clients",
+    "lz4-java",
+    "snappy-java",
+    "zstd-jni",
+    "slf4j-api",
+    "log4j-slf4j-impl",
+    "log4j-core",
+    "log4j-api",
+]
+
+
+class Bundle(NamedTuple):
+    """What one service or Connect plug-in is made of."""
+
+    needed_by: tuple[str, ...]
+    roots: tuple[Dependency, ...]
+    transitive: bool = False
+    without: tuple[str, ...] = ()
+
+
+def _roots(*coordinates: str) -> tuple[Dependency, ...]:
+    return tuple(Dependency(coordinate) for coordinate in coordinates)
+
+
+BUNDLES = (
+    Bundle(
+        ("kafka", "connect"),
+        _roots(
+            f"org.apache.kafka:kafka_2.13:{KAFKA}",
+            f"org.apache.kafka:connect-runtime:{KAFKA}",
+            f"org.apache.kafka:connect-mirror:{KAFKA}",
+            f"org.apache.kafka:connect-json:{KAFKA}",
+            f"org.apache.kafka:connect-transforms:{KAFKA}",
+            f"org.apache.kafka:connect-file:{KAFKA}",
+            "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
+        ),
+        transitive=True,
+    ),
+    Bundle(
+        ("registry",),
+        (Dependency("io.apicurio:apicurio-registry-app:3.0.9", "all", "tar.gz"),),
+    ),
+    Bundle(("s3",), (Dependency("org.gaul:s3proxy:4.1.0", "jar-with-dependencies"),)),
+    Bundle(("catalog",), _roots("org.apache.iceberg:iceberg-open-api:1.10.1")),
+    Bundle(
+        ("connect/debezium-postgres",),
+        (Dependency("io.debezium:debezium-connector-postgres:3.6.2.Final", "plugin", "tar.gz"),),
+    ),
+    Bundle(
+        ("connect/debezium-jdbc",),
+        (Dependency("io.debezium:debezium-connector-jdbc:3.6.0.Final", "plugin", "tar.gz"),),
+    ),
+    Bundle(
+        ("connect/avro-converter",),
+        _roots("io.apicurio:apicurio-registry-utils-converter:2.6.13.Final"),
+        transitive=True,
+        without=tuple(PROVIDED),
+    ),
+    Bundle(
+        ("connect/iceberg",),
+        _roots(
+            f"org.apache.iceberg:iceberg-kafka-connect:{ICEBERG}",
+            f"org.apache.iceberg:iceberg-parquet:{ICEBERG}",
+            f"org.apache.iceberg:iceberg-aws:{ICEBERG}",
+            f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
+            f"org.apache.hadoop:hadoop-client-api:{HADOOP}",
+            f"org.apache.hadoop:hadoop-client-runtime:{HADOOP}",
+        ),
+        transitive=True,
+        without=tuple(PROVIDED),
+    ),
+    Bundle(
+        ("connect/camel-s3",),
+        _roots(
+            "org.apache.camel.kafkaconnector:camel-kafka-connector:0.11.0",
+            "org.apache.camel:camel-aws2-s3:3.11.1",
+        ),
+        transitive=True,
+        without=tuple(PROVIDED),
+    ),
+)
+
+
+def resolve(bundle: Bundle, java: Path, work: Path) -> list[Artifact]:
+    """Download one bundle with all it needs and pin every file of it."""
+    argv = ivy.command(java, work, bundle.roots, transitive=bundle.transitive)
+    log = work / "ivy.log"
+    if ivy.run(argv, log).wait() != 0:
+        tail = "\n".join(log.read_text().splitlines()[-30:])
+        raise HeadwaterError(f"Ivy could not resolve {bundle.needed_by[0]}:\n{tail}")
+    artifacts = []
+    for file in sorted((work / "cache").glob("*/*:*:*:*")):
+        name, version, classifier, kind = file.name.split(":")
+        if name in bundle.without:
+            continue
+        artifacts.append(
+            Artifact(
+                coordinate=f"{file.parent.name}:{name}:{version}",
+                classifier=classifier,
+                type=kind.lstrip("."),
+                size=file.stat().st_size,
+                sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
+                needed_by=bundle.needed_by,
+            )
+        )
+    return artifacts
+
+
+def merge(artifacts: list[Artifact]) -> list[Artifact]:
+    """One entry a file, needed by all that need it."""
+    merged: dict[tuple[str, str, str], Artifact] = {}
+    for artifact in artifacts:
+        key = (artifact.coordinate, artifact.classifier, artifact.type)
+        if known := merged.get(key):
+            needs = tuple(dict.fromkeys(known.needed_by + artifact.needed_by))
+        else:
+            needs = artifact.needed_by
+        merged[key] = Artifact(
+            coordinate=artifact.coordinate,
+            classifier=artifact.classifier,
+            type=artifact.type,
+            size=artifact.size,
+            sha256=artifact.sha256,
+            needed_by=needs,
+        )
+    return list(merged.values())
+
+
+def main() -> None:
+    target = Path(__file__).parent / "jars.lock"
+    java = find_java().executable
+    found: list[Artifact] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for bundle in BUNDLES:
+            sys.stderr.write(f"resolving {bundle.needed_by[0]} …\n")
+            found += resolve(bundle, java, Path(folder, bundle.needed_by[0].replace("/", "-")))
+    artifacts = merge(found)
+    write_lock(artifacts, target)
+    size = sum(artifact.size for artifact in artifacts) / 1e6
+    sys.stderr.write(f"{target.name}: {len(artifacts)} files, {size:.0f} MB\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The Iceberg REST catalog, over the lab's S3, its tables' pointers in a SQLite file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.lab.ports import LOOPBACK
+from headwater.lab.process import Command
+from headwater.lab.services.base import Service, answers, version_of
+from headwater.lab.services.s3 import REGION, WAREHOUSE
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+CATALOG = "lab"
+
+
+class Catalog(Service):
+    name = "catalog"
+    title = "Iceberg REST catalog"
+    needs = ("s3",)
+
+    def version(self) -> str:
+        return version_of("iceberg-open-api")
+
+    def prepare(self, lab: Context) -> None:
+        settings = lab.home.settings
+        lab.write(
+            "catalog.properties",
+            {
+                "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+                "uri": f"jdbc:sqlite:{lab.home.data('catalog') / 'catalog.db'}",
+                "jdbc.schema-version": "V1",
+                "warehouse": f"s3://{WAREHOUSE}",
+                "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+                "client.region": REGION,
+                "s3.endpoint": lab.url("s3"),
+                "s3.path-style-access": "true",
+                "s3.access-key-id": settings.s3_access_key,
+                "s3.secret-access-key": settings.s3_secret_key,
+            },
+        )
+
+    def command(self, lab: Context) -> Command:
+        return Command(
+            lab.run_source(
+                "catalog",
+                "CatalogServer.java",
+                CATALOG,
+                str(lab.home.conf("catalog.properties")),
+                LOOPBACK,
+                str(lab.port("catalog")),
+                classpath=lab.jars("catalog"),
+                heap=192,
+                flags=["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"],
+            )
+        )
+
+    def ready(self, lab: Context) -> bool:
+        return answers(lab.url("catalog", "/v1/config")).status_code == 200
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {
+            "ICEBERG_CATALOG_NAME": CATALOG,
+            "ICEBERG_CATALOG_URI": lab.url("catalog"),
+            "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
+        }

@@ -1,0 +1,112 @@
+"""Kafka Connect: one distributed worker with the lab's plug-ins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.lab.plugins import plugin_path
+from headwater.lab.ports import LOOPBACK
+from headwater.lab.process import Command
+from headwater.lab.services.base import Service, answers, version_of
+from headwater.lab.services.kafka import LOGGING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.lab.services.base import Context
+
+# Connector configurations name a secret as ${file:<this file>:<key>}, so that REST never shows it.
+SECRETS = "connect-secrets.properties"
+
+
+def secrets_file(lab: Context) -> Path:
+    return lab.home.conf(SECRETS)
+
+
+class Connect(Service):
+    name = "connect"
+    title = "Kafka Connect worker"
+    needs = ("kafka",)
+
+    def version(self) -> str:
+        return version_of("connect-runtime")
+
+    def prepare(self, lab: Context) -> None:
+        providers = "org.apache.kafka.common.config.provider"
+        lab.write(
+            "connect.properties",
+            {
+                "bootstrap.servers": f"{LOOPBACK}:{lab.port('kafka')}",
+                "group.id": "headwater-lab",
+                "listeners": lab.url("connect"),
+                "rest.advertised.host.name": LOOPBACK,
+                "rest.advertised.port": lab.port("connect"),
+                "plugin.path": plugin_path(lab.cache),
+                # Scanning every class instead takes five times as long and three times the memory.
+                "plugin.discovery": "service_load",
+                "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+                "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+                "config.storage.topic": "connect-configs",
+                "config.storage.replication.factor": 1,
+                "offset.storage.topic": "connect-offsets",
+                "offset.storage.replication.factor": 1,
+                "offset.storage.partitions": 4,
+                "status.storage.topic": "connect-status",
+                "status.storage.replication.factor": 1,
+                "status.storage.partitions": 1,
+                "offset.flush.interval.ms": 5000,
+                # One worker: when it was killed, its successor need not wait for it.
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 2000,
+                "scheduled.rebalance.max.delay.ms": 5000,
+                "config.providers": "file,env",
+                "config.providers.file.class": f"{providers}.FileConfigProvider",
+                "config.providers.file.param.allowed.paths": lab.home.root / "conf",
+                "config.providers.env.class": f"{providers}.EnvVarConfigProvider",
+            },
+        )
+        settings = lab.home.settings
+        lab.write(
+            SECRETS,
+            {
+                "s3.access.key": settings.s3_access_key,
+                "s3.secret.key": settings.s3_secret_key,
+                "postgres.password": settings.postgres_password,
+            },
+        )
+        lab.write(
+            "connect-log4j2.properties",
+            {
+                **LOGGING,
+                # Without these the log repeats every connector's whole configuration.
+                "logger.config.name": "org.apache.kafka.common.config",
+                "logger.config.level": "ERROR",
+                "logger.admin.name": "org.apache.kafka.clients",
+                "logger.admin.level": "ERROR",
+            },
+        )
+
+    def command(self, lab: Context) -> Command:
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        return Command(
+            lab.run_java(
+                "connect",
+                main,
+                str(lab.home.conf("connect.properties")),
+                classpath=lab.jars("connect"),
+                heap=512,
+                flags=[f"-Dlog4j2.configurationFile={lab.home.conf('connect-log4j2.properties')}"],
+            ),
+            # The AWS client inside the Iceberg sink looks for a region even when told one.
+            {"AWS_REGION": "us-east-1"},
+        )
+
+    def ready(self, lab: Context) -> bool:
+        answer = answers(lab.url("connect", "/health"))
+        return answer.status_code == 200 and answer.json().get("status") == "healthy"
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {
+            "CONNECT_URL": lab.url("connect"),
+            "CONNECT_SECRETS_FILE": str(secrets_file(lab)),
+        }

@@ -1,0 +1,101 @@
+"""Kafka: one broker that is its own controller (KRaft)."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from headwater.errors import HeadwaterError
+from headwater.lab.ports import LOOPBACK, accepts
+from headwater.lab.process import Command
+from headwater.lab.services.base import PROBE_SECONDS, Service, version_of
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+LOGGING = {
+    "appender.out.type": "Console",
+    "appender.out.name": "out",
+    "appender.out.layout.type": "PatternLayout",
+    "appender.out.layout.pattern": "%d{ISO8601} %-5p %c{1.} %m%n",
+    "rootLogger.level": "WARN",
+    "rootLogger.appenderRef.out.ref": "out",
+    "logger.started.name": "kafka.server.KafkaRaftServer",
+    "logger.started.level": "INFO",
+}
+
+
+class Kafka(Service):
+    name = "kafka"
+    title = "Kafka broker"
+    ports = ("kafka", "kafka-controller")
+
+    def version(self) -> str:
+        return version_of("kafka_2.13")
+
+    def prepare(self, lab: Context) -> None:
+        listeners = {
+            "PLAINTEXT": f"{LOOPBACK}:{lab.port('kafka')}",
+            "CONTROLLER": f"{LOOPBACK}:{lab.port('kafka-controller')}",
+        }
+        storage = lab.home.data("kafka") / "log"
+        settings = lab.write(
+            "kafka.properties",
+            {
+                "process.roles": "broker,controller",
+                "node.id": 1,
+                "listeners": ",".join(f"{k}://{v}" for k, v in listeners.items()),
+                "advertised.listeners": f"PLAINTEXT://{listeners['PLAINTEXT']}",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": f"1@{listeners['CONTROLLER']}",
+                "log.dirs": storage,
+                "num.partitions": 1,
+                "offsets.topic.num.partitions": 4,
+                "offsets.topic.replication.factor": 1,
+                "transaction.state.log.num.partitions": 4,
+                "transaction.state.log.replication.factor": 1,
+                "transaction.state.log.min.isr": 1,
+                "share.coordinator.state.topic.num.partitions": 1,
+                "share.coordinator.state.topic.replication.factor": 1,
+                "share.coordinator.state.topic.min.isr": 1,
+                "group.initial.rebalance.delay.ms": 0,
+                "log.cleaner.dedupe.buffer.size": 4 << 20,
+                "num.network.threads": 2,
+                "num.io.threads": 4,
+            },
+        )
+        lab.write("kafka-log4j2.properties", LOGGING)
+        if not (storage / "meta.properties").exists():
+            argv = self._java(lab, "kafka.tools.StorageTool", "format", "--ignore-formatted")
+            argv += ["-t", lab.home.settings.cluster_id, "-c", str(settings)]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise HeadwaterError(
+                    f"Kafka's storage could not be formatted: {(done.stderr or done.stdout).strip()}"
+                )
+
+    def command(self, lab: Context) -> Command:
+        return Command(self._java(lab, "kafka.Kafka", str(lab.home.conf("kafka.properties"))))
+
+    def ready(self, lab: Context) -> bool:
+        from confluent_kafka.admin import AdminClient
+
+        port = lab.port("kafka")
+        # librdkafka writes a line for each refused connection: knock first.
+        if not accepts(port):
+            return False
+        admin = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0})
+        return bool(admin.list_topics(timeout=PROBE_SECONDS).brokers)
+
+    def env(self, lab: Context) -> dict[str, str]:
+        address = f"{LOOPBACK}:{lab.port('kafka')}"
+        return {"BOOTSTRAP": address, "KAFKA_BOOTSTRAP": address}
+
+    def _java(self, lab: Context, *arguments: str) -> list[str]:
+        return lab.run_java(
+            "kafka",
+            *arguments,
+            classpath=lab.jars("kafka"),
+            heap=256,
+            flags=[f"-Dlog4j2.configurationFile={lab.home.conf('kafka-log4j2.properties')}"],
+        )

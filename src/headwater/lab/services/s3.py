@@ -1,0 +1,98 @@
+"""The S3 server: S3Proxy over a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.lab.ports import accepts
+from headwater.lab.process import Command
+from headwater.lab.services.base import PROBE_SECONDS, Service, version_of
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+REGION = "us-east-1"
+WAREHOUSE = "warehouse"
+BUCKETS = (WAREHOUSE, "raw")
+
+
+def client(lab: Context) -> Any:
+    """A boto3 client for the lab's S3."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "s3",
+        endpoint_url=lab.url("s3"),
+        region_name=REGION,
+        aws_access_key_id=lab.home.settings.s3_access_key,
+        aws_secret_access_key=lab.home.settings.s3_secret_key,
+        config=Config(
+            connect_timeout=PROBE_SECONDS,
+            read_timeout=PROBE_SECONDS,
+            retries={"max_attempts": 1},
+            s3={"addressing_style": "path"},
+            proxies={},
+        ),
+    )
+
+
+class S3(Service):
+    name = "s3"
+    title = "S3 server (S3Proxy)"
+
+    def version(self) -> str:
+        return version_of("s3proxy")
+
+    def prepare(self, lab: Context) -> None:
+        store = lab.home.data("s3") / "buckets"
+        store.mkdir(parents=True, exist_ok=True)
+        lab.write(
+            "s3.properties",
+            {
+                "s3proxy.endpoint": lab.url("s3"),
+                "s3proxy.authorization": "aws-v2-or-v4",
+                "s3proxy.identity": lab.home.settings.s3_access_key,
+                "s3proxy.credential": lab.home.settings.s3_secret_key,
+                "jclouds.provider": "filesystem-nio2",
+                "jclouds.identity": "unused",
+                "jclouds.credential": "unused",
+                "jclouds.filesystem.basedir": store,
+            },
+        )
+
+    def command(self, lab: Context) -> Command:
+        settings = str(lab.home.conf("s3.properties"))
+        return Command(
+            lab.run_java(
+                "s3",
+                "org.gaul.s3proxy.Main",
+                "--properties",
+                settings,
+                classpath=lab.jars("s3"),
+                heap=192,
+                flags=[
+                    "-DLOG_LEVEL=warn",
+                    "-Dlogback.statusListenerClass=ch.qos.logback.core.status.NopStatusListener",
+                ],
+            )
+        )
+
+    def ready(self, lab: Context) -> bool:
+        return accepts(lab.port("s3")) and "Buckets" in client(lab).list_buckets()
+
+    def started(self, lab: Context) -> None:
+        s3 = client(lab)
+        there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
+        for bucket in BUCKETS:
+            if bucket not in there:
+                s3.create_bucket(Bucket=bucket)
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {
+            "S3_ENDPOINT": lab.url("s3"),
+            "AWS_ENDPOINT_URL_S3": lab.url("s3"),
+            "AWS_ACCESS_KEY_ID": lab.home.settings.s3_access_key,
+            "AWS_SECRET_ACCESS_KEY": lab.home.settings.s3_secret_key,
+            "AWS_REGION": REGION,
+        }

@@ -1,0 +1,165 @@
+"""A Spark standalone cluster from the installed PySpark: master, two workers, history server."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from headwater.lab.ivy import pyspark_jars
+from headwater.lab.ports import LOOPBACK
+from headwater.lab.process import Command
+from headwater.lab.services.base import Service, answers
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+# What Spark asks of a modern JVM; its own launcher adds the same.
+OPENS = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]
+
+
+class SparkDaemon(Service):
+    optional = True
+    main: ClassVar[str]
+
+    def version(self) -> str:
+        (jar,) = pyspark_jars().glob("spark-core_*.jar")
+        return jar.stem.split("-")[-1]
+
+    @abstractmethod
+    def arguments(self, lab: Context) -> list[str]:
+        """What follows the main class."""
+
+    def settings(self, lab: Context) -> dict[str, object]:
+        return {}
+
+    def command(self, lab: Context) -> Command:
+        opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS]
+        defines = [f"-D{key}={value}" for key, value in self.settings(lab).items()]
+        argv = lab.run_java(
+            self.name,
+            self.main,
+            *self.arguments(lab),
+            classpath=lab.pyspark_classpath(),
+            heap=256,
+            flags=[*opens, *defines],
+        )
+        # SPARK_LOCAL_IP is what keeps the web pages on the loopback address too.
+        env = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_HOME": str(pyspark_jars().parent)}
+        return Command(argv, env)
+
+
+class SparkMaster(SparkDaemon):
+    name = "spark"
+    title = "Spark master"
+    ports = ("spark", "spark-ui")
+    main = "org.apache.spark.deploy.master.Master"
+
+    def arguments(self, lab: Context) -> list[str]:
+        ports = ["--port", str(lab.port("spark")), "--webui-port", str(lab.port("spark-ui"))]
+        return ["--host", LOOPBACK, *ports]
+
+    def settings(self, lab: Context) -> dict[str, object]:
+        # A master that comes back knows its workers and applications again.
+        return {
+            "spark.deploy.recoveryMode": "FILESYSTEM",
+            "spark.deploy.recoveryDirectory": lab.home.data("spark") / "recovery",
+            "spark.master.rest.enabled": "false",
+        }
+
+    def prepare(self, lab: Context) -> None:
+        (lab.home.data("spark") / "recovery").mkdir(parents=True, exist_ok=True)
+
+    def ready(self, lab: Context) -> bool:
+        return bool(answers(lab.url("spark-ui", "/json/")).json()["status"] == "ALIVE")
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {
+            "SPARK_MASTER": f"spark://{LOOPBACK}:{lab.port('spark')}",
+            "SPARK_MASTER_UI": lab.url("spark-ui"),
+            "SPARK_LOCAL_IP": LOOPBACK,
+        }
+
+
+class SparkWorker(SparkDaemon):
+    needs = ("spark",)
+    main = "org.apache.spark.deploy.worker.Worker"
+
+    def arguments(self, lab: Context) -> list[str]:
+        ports = [
+            "--port",
+            str(lab.port(self.name)),
+            "--webui-port",
+            str(lab.port(f"{self.name}-ui")),
+        ]
+        size = [
+            "--cores",
+            "2",
+            "--memory",
+            "2g",
+            "--work-dir",
+            str(lab.home.data(self.name) / "work"),
+        ]
+        return ["--host", LOOPBACK, *ports, *size, f"spark://{LOOPBACK}:{lab.port('spark')}"]
+
+    def ready(self, lab: Context) -> bool:
+        workers = answers(lab.url("spark-ui", "/json/")).json()["workers"]
+        here = [w for w in workers if w["port"] == lab.port(self.name)]
+        return any(worker["state"] == "ALIVE" for worker in here)
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {}
+
+
+class SparkWorker1(SparkWorker):
+    name = "spark-worker-1"
+    title = "Spark worker"
+    ports = ("spark-worker-1", "spark-worker-1-ui")
+
+
+class SparkWorker2(SparkWorker):
+    name = "spark-worker-2"
+    title = "Spark worker"
+    ports = ("spark-worker-2", "spark-worker-2-ui")
+
+
+class SparkHistory(SparkDaemon):
+    name = "spark-history"
+    title = "Spark history server"
+    main = "org.apache.spark.deploy.history.HistoryServer"
+
+    def arguments(self, lab: Context) -> list[str]:
+        return []
+
+    def settings(self, lab: Context) -> dict[str, object]:
+        return {
+            "spark.history.ui.port": lab.port(self.name),
+            "spark.history.fs.logDirectory": self._logs(lab),
+            "spark.history.fs.update.interval": "2s",
+        }
+
+    def prepare(self, lab: Context) -> None:
+        (lab.home.data(self.name) / "events").mkdir(parents=True, exist_ok=True)
+
+    def ready(self, lab: Context) -> bool:
+        return answers(lab.url(self.name, "/api/v1/applications")).status_code == 200
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {"SPARK_HISTORY_URL": lab.url(self.name), "SPARK_EVENT_LOG_DIR": self._logs(lab)}
+
+    def _logs(self, lab: Context) -> str:
+        return f"file://{lab.home.data(self.name) / 'events'}"
