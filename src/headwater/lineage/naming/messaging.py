@@ -1,0 +1,126 @@
+"""Topics, queues and streams."""
+
+from __future__ import annotations
+
+from .store import Store
+
+_HP = "{host}:{port}"
+
+SPECIFIED = (
+    Store("kafka", "Kafka", f"kafka://{_HP}", "{topic}", 9092),
+    Store("pubsub", "Pub/Sub topic", "pubsub", "topic:{project}:{topic}"),
+    Store(
+        "pubsub_subscription",
+        "Pub/Sub subscription",
+        "pubsub",
+        "subscription:{project}:{subscription}",
+    ),
+)
+
+OURS = (
+    Store(
+        "kinesis",
+        "Kinesis",
+        "kinesis://{region}",
+        "{stream}",
+        ours=True,
+        why="a stream is unique in a region; an ARN, when known, names the account too",
+    ),
+    Store("sqs", "SQS", "sqs://{region}", "{queue}", ours=True, why="as Kinesis"),
+    Store("sns", "SNS", "sns://{region}", "{topic}", ours=True, why="as Kinesis"),
+    Store(
+        "ibmmq",
+        "IBM MQ",
+        f"ibmmq://{_HP}",
+        "{queue_manager}/{queue}",
+        1414,
+        ours=True,
+        why="the first of the connection name list; host(port) is read as host:port",
+    ),
+    Store(
+        "activemq",
+        "ActiveMQ",
+        f"activemq://{_HP}",
+        "{kind}:{destination}",
+        61616,
+        (),
+        (("kind", "queue"),),
+        ours=True,
+        why="a queue and a topic may share a name, so the kind comes first, as in Pub/Sub",
+    ),
+    Store(
+        "jms",
+        "JMS",
+        f"jms://{_HP}",
+        "{kind}:{destination}",
+        None,
+        (),
+        (("kind", "queue"),),
+        ours=True,
+        why="as ActiveMQ, for brokers that have no scheme of their own",
+    ),
+    Store(
+        "solace",
+        "Solace",
+        f"solace://{_HP}",
+        "{kind}:{destination}",
+        55555,
+        ("smf", "smfs"),
+        (("kind", "queue"),),
+        ours=True,
+        why="as ActiveMQ",
+    ),
+    Store(
+        "rabbitmq",
+        "RabbitMQ",
+        f"rabbitmq://{_HP}",
+        "{kind}:{queue}",
+        5672,
+        ("amqp", "amqps"),
+        (("kind", "queue"),),
+        ours=True,
+        why="queue: or exchange: first; a virtual host other than / adds /vhost to the namespace",
+    ),
+    Store(
+        "servicebus",
+        "Azure Service Bus",
+        "servicebus://{host}",
+        "{kind}:{entity}",
+        5671,
+        ("sb",),
+        (("kind", "queue"),),
+        ours=True,
+        why="the namespace's host; queues and topics apart",
+    ),
+    Store(
+        "eventhubs",
+        "Azure Event Hubs",
+        "kafka://{host}:{port}",
+        "{hub}",
+        9093,
+        ours=True,
+        why="a hub is a topic at its Kafka endpoint, so both doors give one name",
+    ),
+    Store(
+        "mqtt",
+        "MQTT",
+        f"mqtt://{_HP}",
+        "{topic}",
+        1883,
+        ("mqtts",),
+        ours=True,
+        why="the topic or topic filter as subscribed",
+    ),
+    Store("nats", "NATS", f"nats://{_HP}", "{subject}", 4222, ours=True, why="the subject"),
+    Store(
+        "pulsar",
+        "Pulsar",
+        f"pulsar://{_HP}",
+        "{persistence}://{tenant}/{namespace}/{topic}",
+        6650,
+        ("pulsar+ssl",),
+        (("persistence", "persistent"), ("tenant", "public"), ("namespace", "default")),
+        ours=True,
+        why="the full topic name that Pulsar itself prints",
+    ),
+)
