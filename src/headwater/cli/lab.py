@@ -146,7 +146,7 @@ def status(services: Services = None, home: Home = None, as_json: AsJson = False
         out.print(_table(rows))
         for row in rows:
             if row.state in {"died", "unhealthy"}:
-                _explain(lab, row)
+                _explain(row)
     if any(row.state not in {"running", "stopped"} for row in rows):
         raise typer.Exit(1)
 
@@ -187,6 +187,7 @@ def logs(
 ) -> None:
     """Print the end of a service's log."""
     lab = _lab(home)
+    from headwater.lab.launch import tail
     from headwater.lab.services import select
 
     select([service])
@@ -195,7 +196,7 @@ def logs(
         raise UsageError(
             f"{service} has no log yet in {lab.home.root}", hint=f"headwater lab up {service}"
         )
-    for line in lab.tail(service, lines):
+    for line in tail(path, lines):
         out.out(line)
     if follow:
         with path.open(errors="replace") as file:
@@ -295,10 +296,12 @@ def _table(rows: list[Status]) -> Table:
     return table
 
 
-def _explain(lab: Lab, row: Status) -> None:
+def _explain(row: Status) -> None:
+    from headwater.lab.launch import tail
+
     said = "has died" if row.state == "died" else "lives but does not answer"
     err.print(f"\n[bold red]{row.service} {said}[/]; the end of its log:")
-    for line in lab.tail(row.service):
+    for line in tail(Path(row.log)):
         err.out(f"  {line}")
     action = (
         "headwater lab up" if row.state == "died" else "headwater lab down, then headwater lab up"

@@ -16,13 +16,13 @@ from psycopg.conninfo import conninfo_to_dict
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, NestedField, StringType, TimestamptzType
 
-from headwater.lab.pytest import unique
+from headwater.lab.used import unique
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.pytest import (
+    from headwater.lab.used import (
         UsedCatalog,
         UsedConnect,
         UsedKafka,

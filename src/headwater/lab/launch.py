@@ -1,0 +1,155 @@
+"""One start of several services side by side."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import psutil
+
+from headwater.errors import EnvironmentProblem, HeadwaterError
+from headwater.lab import ports, process
+from headwater.lab.services import SERVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from headwater.lab.services.base import Context, Service
+
+START_SECONDS = 180.0
+TAIL_LINES = 15
+POLL_SECONDS = 0.15
+
+
+class Launch:
+    """Starts each service as soon as what it needs is ready, and waits until all are."""
+
+    def __init__(self, lab: Context, names: list[str], changed: Callable[[str, str], None]) -> None:
+        self.lab = lab
+        self.names = names
+        self.changed = changed
+        self.running = process.find(lab.home.root)
+        self.done = {name: threading.Event() for name in names}
+        self.failures: dict[str, HeadwaterError] = {}
+        self.cancelled = threading.Event()
+
+    def run(self) -> None:
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            try:
+                list(pool.map(self._bring_up, self.names))
+            except BaseException:
+                self.cancelled.set()
+                raise
+        if self.failures:
+            first = next(name for name in self.names if name in self.failures)
+            also = [name for name in self.failures if name != first]
+            error = self.failures[first]
+            if also:
+                error.message += f"\n(not started either: {', '.join(also)})"
+            raise error
+
+    def _bring_up(self, name: str) -> None:
+        service = SERVICES[name]
+        try:
+            for need in service.needs:
+                self.done[need].wait()
+                if need in self.failures:
+                    raise HeadwaterError(f"{name} was not started, since {need} is not up")
+            self._start(service)
+            self.changed(name, "running")
+        except HeadwaterError as error:
+            self.failures[name] = error
+            self.changed(name, "failed")
+        except OSError as error:
+            self.failures[name] = _os_problem(name, error, self.lab.home.root)
+            self.changed(name, "failed")
+        finally:
+            self.done[name].set()
+
+    def _start(self, service: Service) -> None:
+        lab, home = self.lab, self.lab.home
+        leader = self.running.get(service.name)
+        if leader is None:
+            self.changed(service.name, "starting")
+            for port in service.port_names():
+                self._require_free(service, port)
+            home.data(service.name).mkdir(parents=True, exist_ok=True)
+            service.prepare(lab)
+            pid = process.start(
+                service.command(lab),
+                home=home.root,
+                service=service.name,
+                cwd=home.data(service.name),
+                log=home.log(service.name),
+            )
+            leader = psutil.Process(pid)
+        deadline = time.monotonic() + START_SECONDS
+        while not is_ready(service, lab):
+            if not process.alive(leader):
+                raise self._died(service, "ended before it was ready")
+            if time.monotonic() > deadline or self.cancelled.is_set():
+                raise self._died(service, f"was not ready within {START_SECONDS:.0f} s")
+            time.sleep(POLL_SECONDS)
+        service.started(lab)
+
+    def _require_free(self, service: Service, name: str) -> None:
+        port = self.lab.home.port(name)
+        if ports.is_free(port):
+            return
+        holder = next(
+            (
+                f" by {psutil.Process(c.pid).name()} (pid {c.pid})"
+                for c in psutil.net_connections("tcp")
+                if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr[1] == port and c.pid
+            ),
+            "",
+        )
+        raise EnvironmentProblem(
+            f"{service.name} cannot have port {port}: it is taken{holder}",
+            hint=f"end that process, or choose another: headwater lab up --port {name}=PORT",
+        )
+
+    def _died(self, service: Service, what: str) -> HeadwaterError:
+        log = self.lab.home.log(service.name)
+        end = "\n".join(f"  {line}" for line in tail(log))
+        full = any(word in end for word in ("No space left on device", "disk quota exceeded"))
+        hint = (
+            f"the disk of {self.lab.home.root} is full: free some space and try again"
+            if full
+            else f"the whole log: headwater lab logs {service.name}; try again: headwater lab up; "
+            "start afresh: headwater lab reset"
+        )
+        return HeadwaterError(f"{service.name} {what}; the end of {log}:\n{end}", hint=hint)
+
+
+def is_ready(service: Service, lab: Context) -> bool:
+    """The service's own probe; whatever goes wrong in it means not ready."""
+    try:
+        return service.ready(lab)
+    except Exception:  # noqa: BLE001
+        return False
+
+
+def _os_problem(name: str, error: OSError, home: Path) -> HeadwaterError:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return EnvironmentProblem(
+            f"{name} was not started: the disk of {home} is full",
+            hint="free some space, or give the lab another folder with --home DIR",
+        )
+    where = f" ({error.filename})" if error.filename else ""
+    return HeadwaterError(f"{name} was not started: {os.strerror(error.errno or 0)}{where}")
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
+    """The last lines of a log; none when there is no log yet."""
+    if not log.is_file():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 400 * lines))
+        text = file.read().decode(errors="replace")
+    return text.splitlines()[-lines:]
