@@ -1,0 +1,1 @@
+"""The backend: takes events in, keeps them, answers questions about the graph."""

@@ -1,0 +1,18 @@
+"""The HTTP API: Headwater's own under /api/v2, the Marquez-compatible one under /api/v1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.server.api import batch, health
+
+if TYPE_CHECKING:
+    from headwater.server.app import App
+
+__all__ = ["routes"]
+
+
+def routes(app: App) -> None:
+    """Put every route on the app's router."""
+    for part in (health, batch):
+        part.routes(app)

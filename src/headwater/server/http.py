@@ -1,0 +1,238 @@
+"""Requests and responses, as little of them as the API needs."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+import zstandard
+
+from headwater.lineage.events import Problem
+
+__all__ = [
+    "HttpError",
+    "Receive",
+    "Request",
+    "Response",
+    "Router",
+    "Scope",
+    "Send",
+    "failure",
+    "read_body",
+    "unpack_body",
+]
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+JSON = (b"content-type", b"application/json")
+_encode = msgspec.json.Encoder().encode
+
+
+class HttpError(Exception):
+    """An answer other than success."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        problems: list[Problem] | None = None,
+        headers: list[tuple[bytes, bytes]] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.problems = problems or []
+        self.headers = headers or []
+
+
+class Response(NamedTuple):
+    """What goes back: `content` is encoded as JSON unless it is bytes already."""
+
+    content: Any = None
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = (JSON,)
+
+
+def failure(error: HttpError) -> Response:
+    """An error in the shape Marquez clients know, with our problems beside it."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.problems:
+        body["errors"] = [f"{p.field} {p.problem}" for p in error.problems]
+        body["problems"] = error.problems
+    elif error.code == 422:
+        body["errors"] = [error.message]
+    return Response(body, error.code, (JSON, *error.headers))
+
+
+class Request:
+    """A request with its path split before unquoting, so that names may hold slashes."""
+
+    def __init__(self, scope: Scope, body: bytes = b"") -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        raw = bytes(scope.get("raw_path") or scope["path"].encode()).split(b"?", 1)[0]
+        self.segments = tuple(unquote(part.decode("latin-1")) for part in raw.strip(b"/").split(b"/"))
+        self.path: dict[str, str] = {}
+        self.body = body
+        self._query: dict[str, str] | None = None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query parameters; the last of a repeated one wins."""
+        if self._query is None:
+            text = bytes(self.scope.get("query_string") or b"").decode("latin-1")
+            self._query = dict(parse_qsl(text, keep_blank_values=True))
+        return self._query
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first header of this lower-case name."""
+        return next((bytes(v) for k, v in self.scope["headers"] if k == name), None)
+
+    def integer(self, name: str, default: int, low: int = 0, high: int = 1_000) -> int:
+        """A whole number from the query, held between `low` and `high`."""
+        text = self.query.get(name)
+        if text is None or text == "":
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise self._bad(name, "not a whole number") from None
+        if value < low:
+            raise self._bad(name, f"less than {low}")
+        return min(value, high)
+
+    def flag(self, name: str) -> bool:
+        """A truth value from the query."""
+        return self.query.get(name, "").lower() in ("true", "1", "yes")
+
+    def json(self) -> dict[str, Any]:
+        """The body as a JSON object."""
+        try:
+            value = msgspec.json.decode(self.body or b"{}")
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise HttpError(400, "the body is not JSON", [Problem("$", str(error))]) from None
+        if not isinstance(value, dict):
+            raise HttpError(400, "the body is not a JSON object", [Problem("$", "not an object")])
+        return value
+
+    @staticmethod
+    def _bad(name: str, problem: str) -> HttpError:
+        return HttpError(400, f"{name}: {problem}", [Problem(name, problem)])
+
+
+Handler = Callable[..., Any]
+
+
+class Route(NamedTuple):
+    """What answers a method and a path, and the role it takes to ask."""
+
+    method: str
+    pattern: tuple[str, ...]
+    handler: Handler
+    role: str
+    direct: bool
+
+
+class Router:
+    """Routes by the number of path segments, then segment by segment."""
+
+    def __init__(self) -> None:
+        self.routes: list[Route] = []
+        self._by_shape: dict[tuple[str, int], list[Route]] = {}
+
+    def add(
+        self, method: str, path: str, handler: Handler, role: str = "read", *, direct: bool = False
+    ) -> None:
+        """Answer `method path` with `handler`; `{name}` in the path takes one segment.
+
+        A `direct` handler runs on the event loop; the others in a thread, with a reader.
+        """
+        route = Route(method, tuple(path.strip("/").split("/")), handler, role, direct)
+        self.routes.append(route)
+        self._by_shape.setdefault((method, len(route.pattern)), []).append(route)
+
+    def find(self, request: Request) -> Route:
+        """The route of a request, its path parameters filled in."""
+        method = "GET" if request.method == "HEAD" else request.method
+        for route in self._by_shape.get((method, len(request.segments)), ()):
+            found = _match(route.pattern, request.segments)
+            if found is not None:
+                request.path = found
+                return route
+        allowed = sorted({r.method for r in self.routes if _match(r.pattern, request.segments) is not None})
+        if allowed:
+            raise HttpError(
+                405, "HTTP 405 Method Not Allowed", headers=[(b"allow", ", ".join(allowed).encode())]
+            )
+        raise HttpError(404, "HTTP 404 Not Found")
+
+
+def _match(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    found: dict[str, str] = {}
+    for want, have in zip(pattern, segments, strict=True):
+        if want[0] == "{":
+            found[want[1:-1]] = have
+        elif want != have:
+            return None
+    return found
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The whole body, or 413 once it is longer than `limit`."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body"):
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise HttpError(400, "the request ended too early")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > limit:
+                break
+        body = b"".join(parts)
+    if len(body) > limit:
+        raise HttpError(413, f"the body is larger than {limit} bytes", headers=[(b"connection", b"close")])
+    return body
+
+
+def unpack_body(body: bytes, encoding: bytes | None, limit: int) -> bytes:
+    """The body without its gzip, deflate or zstd packing, within the same limit."""
+    if not encoding or encoding == b"identity":
+        return body
+    try:
+        if encoding == b"zstd":
+            reader = zstandard.ZstdDecompressor().stream_reader(body)
+            unpacked: bytes = reader.read(limit + 1)
+        elif encoding in (b"gzip", b"x-gzip", b"deflate"):
+            stream = zlib.decompressobj(wbits=47)
+            unpacked = stream.decompress(body, limit + 1)
+            if not stream.eof and len(unpacked) <= limit:
+                raise HttpError(400, "the packed body ends too early")
+        else:
+            raise HttpError(415, "content-encoding must be gzip, deflate, zstd or identity")
+    except (zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
+        raise HttpError(400, f"the body is not {encoding.decode('latin-1')}: {error}") from None
+    if len(unpacked) > limit:
+        raise HttpError(413, f"the unpacked body is larger than {limit} bytes")
+    return unpacked
+
+
+async def respond(send: Send, response: Response, *, head: bool = False) -> None:
+    """Send a response in one go."""
+    content = response.content
+    body = b"" if content is None else content if isinstance(content, bytes) else _encode(content)
+    length = (b"content-length", str(len(body)).encode())
+    await send(
+        {"type": "http.response.start", "status": response.status, "headers": [*response.headers, length]}
+    )
+    await send({"type": "http.response.body", "body": b"" if head else body})

@@ -1,0 +1,217 @@
+"""The things the projection keeps: datasets, jobs and runs, each one row with a packed state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headwater.lineage.lifecycle import Life, State
+
+__all__ = [
+    "INPUT",
+    "OUTPUT",
+    "STATUSES",
+    "Dataset",
+    "DatasetState",
+    "Io",
+    "Job",
+    "JobState",
+    "Namespace",
+    "Run",
+    "RunState",
+    "Source",
+    "slot",
+    "unslot",
+]
+
+INPUT, OUTPUT = 0, 1
+STATUSES = tuple(State)
+
+Held = list[int]
+"""A facet held by an entity: its id (0 once deleted), since when, and when last said."""
+
+
+def slot(dataset: int, direction: int) -> int:
+    """A dataset and a direction as one number."""
+    return dataset * 2 + direction
+
+
+def unslot(value: int) -> tuple[int, int]:
+    """The dataset and direction that `slot` joined."""
+    return value >> 1, value & 1
+
+
+class Io(msgspec.Struct, array_like=True):
+    """A run's use of one dataset."""
+
+    since: int
+    until: int | None = None
+    version: int | None = None
+    facets: dict[str, Held] = {}
+
+
+class Namespace(msgspec.Struct):
+    """A namespace of jobs, datasets or both."""
+
+    id: int
+    name: str
+    owner: str | None
+    description: str | None
+    created: int
+    updated: int
+    hidden: int = 0
+
+    def row(self) -> tuple[Any, ...]:
+        """The row as the table wants it."""
+        return msgspec.structs.astuple(self)
+
+
+class Source(msgspec.Struct):
+    """A store that datasets live in."""
+
+    id: int
+    name: str
+    kind: str
+    url: str
+    description: str | None
+    created: int
+    updated: int
+
+    def row(self) -> tuple[Any, ...]:
+        """The row as the table wants it."""
+        return msgspec.structs.astuple(self)
+
+
+class DatasetState(msgspec.Struct, array_like=True):
+    """What a dataset's row packs."""
+
+    facets: dict[str, Held] = msgspec.field(default_factory=dict)
+    lifecycle: str = ""
+    modified: int | None = None
+    description: str | None = None
+
+
+class Dataset(msgspec.Struct):
+    """A dataset under the name it was sent with."""
+
+    id: int
+    namespace: int
+    space: str
+    name: str
+    root: int
+    source: int | None
+    kind: str
+    created: int
+    updated: int
+    hidden: int
+    version: int | None
+    state: DatasetState
+
+    def row(self) -> tuple[Any, ...]:
+        """The row as the table wants it."""
+        return (
+            self.id,
+            self.namespace,
+            self.name,
+            self.root,
+            self.source,
+            self.kind,
+            self.created,
+            self.updated,
+            self.hidden,
+            self.version,
+            _encode(self.state),
+        )
+
+
+class JobState(msgspec.Struct, array_like=True):
+    """What a job's row packs: facets, the edges open now, its column maps."""
+
+    facets: dict[str, Held] = msgspec.field(default_factory=dict)
+    open: dict[int, int] = msgspec.field(default_factory=dict)
+    columns: dict[int, Held] = msgspec.field(default_factory=dict)
+    last_end: int | None = None
+    description: str | None = None
+    location: str | None = None
+    parent: tuple[str, str] | None = None
+    latest_time: int = 0
+
+
+class Job(msgspec.Struct):
+    """A job."""
+
+    id: int
+    namespace: int
+    space: str
+    name: str
+    kind: str
+    created: int
+    updated: int
+    hidden: int
+    latest: int | None
+    version: int | None
+    state: JobState
+    fresh: bool = False
+
+    def row(self) -> tuple[Any, ...]:
+        """The row as the table wants it."""
+        return (
+            self.id,
+            self.namespace,
+            self.name,
+            self.kind,
+            self.created,
+            self.updated,
+            self.hidden,
+            self.latest,
+            self.version,
+            _encode(self.state),
+        )
+
+
+class RunState(msgspec.Struct, array_like=True):
+    """What a run's row packs."""
+
+    life: Life
+    facets: dict[str, Held] = msgspec.field(default_factory=dict)
+    io: dict[int, Io] = msgspec.field(default_factory=dict)
+    snapshot: int | None = None
+    static: bool = False
+    parent: str | None = None
+    nominal: tuple[int | None, int | None] | None = None
+    version: int | None = None
+    args: dict[str, str] | None = None
+
+
+class Run(msgspec.Struct):
+    """A run, or a job's declared lineage kept as one (`state.static`)."""
+
+    id: int
+    uuid: bytes
+    job: int
+    state: RunState
+    fresh: bool = False
+
+    def row(self) -> tuple[Any, ...]:
+        """The row as the table wants it."""
+        life = self.state.life
+        return (
+            self.id,
+            self.uuid,
+            self.job,
+            STATUSES.index(life.state),
+            life.first or 0,
+            life.last or 0,
+            life.end,
+            None if self.state.static else life.deadline,
+            1 if self.state.io else 0,
+            _encode(self.state),
+        )
+
+
+_encoder = msgspec.msgpack.Encoder()
+_encode = _encoder.encode
+decode_dataset = msgspec.msgpack.Decoder(DatasetState).decode
+decode_job = msgspec.msgpack.Decoder(JobState).decode
+decode_run = msgspec.msgpack.Decoder(RunState).decode

@@ -1,0 +1,136 @@
+"""PostgreSQL behind the store's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg_pool import ConnectionPool
+
+from headwater.server.store.database import (
+    Connection,
+    Row,
+    StoreError,
+    StoreUnavailableError,
+    _upsert_sql,
+)
+from headwater.server.store.schema import TABLES, Table
+
+__all__ = ["PostgresDatabase"]
+
+WRITER_LOCK = 0x4845_4144
+
+
+@cache
+def _text(sql: str) -> str:
+    return sql.replace("?", "%s")
+
+
+def _unnest(table: Table) -> str:
+    arrays = ", ".join(f"%s::{kind}[]" for kind in table.columns.values())
+    return _upsert_sql(table, f"SELECT * FROM unnest({arrays})")  # noqa: S608
+
+
+_UPSERTS = {table.name: _unnest(table) for table in TABLES.values()}
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise StoreUnavailableError(f"PostgreSQL does not answer: {error}".strip()) from error
+
+
+class PostgresConnection:
+    """A connection that is opened when first used, and again after it was lost."""
+
+    def __init__(self, url: str, raw: psycopg.Connection[Row] | None = None) -> None:
+        self._url = url
+        self._raw = raw
+
+    @property
+    def raw(self) -> psycopg.Connection[Row]:
+        if self._raw is None or self._raw.closed:
+            self._raw = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+        return self._raw
+
+    def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
+        with _errors():
+            return self.raw.execute(_text(sql), params).fetchall()  # type: ignore[arg-type]
+
+    def run(self, sql: str, params: Sequence[Any] = ()) -> int:
+        with _errors():
+            return self.raw.execute(_text(sql), params).rowcount  # type: ignore[arg-type]
+
+    def upsert(self, table: Table, rows: Sequence[Row]) -> None:
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            with _errors():
+                self.raw.execute(_UPSERTS[table.name], columns)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        with _errors():
+            self.raw.execute("BEGIN")
+            self.raw.execute("SELECT pg_advisory_xact_lock(%s)", (WRITER_LOCK,))
+
+    def commit(self) -> None:
+        with _errors():
+            self.raw.execute("COMMIT")
+
+    def rollback(self) -> None:
+        raw = self._raw
+        if raw is None or raw.closed:
+            return
+        try:
+            raw.execute("ROLLBACK")
+        except psycopg.Error:
+            raw.close()
+
+    def script(self, sql: str) -> None:
+        filled = sql.format(
+            int="BIGINT", blob="BYTEA", compact="", zero="decode(repeat('00', 32), 'hex')"
+        )
+        with _errors():
+            self.raw.execute(filled)  # type: ignore[arg-type]
+
+
+class PostgresDatabase:
+    """PostgreSQL by URL; several servers may share it."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            psycopg.connect(url, connect_timeout=10).close()
+        except psycopg.Error as error:
+            raise StoreError(f"cannot connect to PostgreSQL: {error}".strip()) from error
+        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            url,
+            min_size=0,
+            max_size=8,
+            open=True,
+            kwargs={"autocommit": True},
+            check=ConnectionPool.check_connection,
+            timeout=10,
+        )
+
+    def writer(self) -> Connection:
+        return PostgresConnection(self.url)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with _errors(), self._pool.connection() as raw:
+            raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection = PostgresConnection(self.url, raw)
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    def close(self) -> None:
+        self._pool.close()

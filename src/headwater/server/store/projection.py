@@ -1,0 +1,323 @@
+"""What an event changes: datasets, jobs, runs, edges, columns and versions."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from headwater.lineage import columns, naming
+from headwater.lineage import facets as known
+from headwater.lineage.events import EventType, Kind, micros
+from headwater.lineage.lifecycle import Life
+from headwater.server.store import identity, linking
+from headwater.server.store.entities import (
+    INPUT,
+    OUTPUT,
+    Dataset,
+    Held,
+    Io,
+    Job,
+    Run,
+    RunState,
+    slot,
+)
+from headwater.server.store.sources import kind_of, type_of
+
+if TYPE_CHECKING:
+    from headwater.lineage.events import Event
+    from headwater.server.store.prepare import Digests, Named, Prepared
+    from headwater.server.store.session import Session
+
+__all__ = ["DATASET", "JOB", "Projection"]
+
+DATASET, JOB = 0, 1
+SECOND = 1_000_000
+_UNDERSTOOD = {
+    "symlinks", "headwater_cluster", "dataSource", "documentation", "datasetType",
+    "lifecycleStateChange",
+}  # fmt: skip
+_JOB_UNDERSTOOD = {"jobType", "documentation", "sourceCodeLocation"}
+
+
+class Projection:
+    """Applies events to the working set, one after the other."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.changes: list[dict[str, Any]] = []
+        self._patterns: dict[int, tuple[int | None, bool]] = {}
+
+    def apply(self, item: Prepared) -> tuple[int | None, int | None]:
+        """Take one event in; answers the ids of its job and run."""
+        event = item.event
+        if event.kind is Kind.DATASET:
+            dataset, changed = self._dataset(item.datasets[0], event.time, None)
+            if changed or dataset.version is None:
+                self._version(dataset, None, event.time)
+            return None, None
+        assert event.job is not None
+        job = self._job((event.job.namespace, event.job.name), event.time)
+        if event.kind is Kind.JOB:
+            run = self._declaration(job, event) if item.datasets else None
+        else:
+            assert event.run is not None
+            run = self._run(event.run.runId.bytes, job, event)
+        pattern = self._job_facets(job, run, item.job_facets, event.time)
+        if run is not None:
+            self._observe(job, run, item, pattern)
+        elif job.version is None:
+            linking.version(self.session, job, None, event.time)
+        return job.id, run.id if run and not run.state.static else None
+
+    def _job(self, key: tuple[str, str], time: int) -> Job:
+        job = self.session.jobs.get(key)
+        if job is None:
+            job = self.session.new_job(key, time)
+            self.changes.append({"change": "job", "namespace": key[0], "name": key[1]})
+        job.created, job.updated = min(job.created, time), max(job.updated, time)
+        job.hidden = 0
+        self.session.dirty["job"][job.id] = job
+        return job
+
+    def _run(self, uuid: bytes, job: Job, event: Event) -> Run:
+        run = self.session.runs.get(uuid)
+        if run is None:
+            run = self.session.new_run(uuid, job.id, RunState(Life()))
+        return run
+
+    def _declaration(self, job: Job, event: Event) -> Run:
+        run = self.session.new_run(event.hash[:16], job.id, RunState(Life(), static=True))
+        run.state.life.observe(EventType.COMPLETE, event.time)
+        return run
+
+    def _observe(
+        self, job: Job, run: Run, item: Prepared, pattern: tuple[int | None, bool] | None
+    ) -> None:
+        event, life = item.event, run.state.life
+        state_before, end_before = (None if run.fresh else life.state), life.end
+        if not run.state.static:
+            life.observe(event.type, event.time)
+            if pattern is not None:
+                life.declare(pattern[0], event.time)
+            self._run_facets(run, item.run_facets, event.time)
+            if (life.first or 0) >= job.state.latest_time or job.latest is None:
+                job.latest, job.state.latest_time = run.id, life.first or 0
+        self.session.dirty["run"][run.id] = run
+        grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
+        moved = False
+        if grew or life.end != end_before or run.fresh:
+            moved = linking.link(self.session, job, run, ended=life.end != end_before)
+        if moved or job.version is None:
+            linking.version(self.session, job, run, event.time)
+        run.state.version = job.version
+        if moved:
+            self.changes.append({"change": "edges", "namespace": job.space, "name": job.name})
+        if life.state != state_before and not run.state.static:
+            self.changes.append({"change": "run", "run": run.uuid, "state": life.state,
+                                 "namespace": job.space, "name": job.name})  # fmt: skip
+
+    def _io(self, job: Job, run: Run, item: Prepared, *, snapshot: bool) -> bool:
+        time, io, changed = item.event.time, run.state.io, False
+        named: set[int] = set()
+        for one in item.datasets:
+            dataset, reshaped = self._dataset(one, time, job)
+            key = slot(dataset.id, one.direction)
+            named.add(key)
+            held = io.get(key)
+            if held is None:
+                held = io[key] = Io(time)
+                changed = True
+                if run.state.snapshot is not None and time < run.state.snapshot:
+                    held.until = run.state.snapshot
+            elif time < held.since:
+                held.since = time
+                changed = True
+            if one.direction == OUTPUT and (reshaped or held.version is None):
+                held.version = self._version(dataset, run, time)
+            elif one.direction == INPUT and (reshaped or dataset.version is None):
+                self._version(dataset, None, time)
+            if held.version is None:
+                held.version = dataset.version
+            if one.io:
+                self._hold(held.facets, one.io, time)
+        if named and snapshot and time >= (run.state.snapshot or 0):
+            run.state.snapshot = time
+            for key, held in io.items():
+                if key not in named and held.until is None:
+                    held.until, changed = time, True
+                elif key in named and held.until is not None:
+                    held.until, changed = None, True
+        return changed
+
+    def _dataset(self, named: Named, time: int, job: Job | None) -> tuple[Dataset, bool]:
+        session, reshaped = self.session, False
+        dataset = session.datasets.get(named.key)
+        fresh = dataset is None
+        if dataset is None:
+            dataset = session.new_dataset(named.key, time)
+            identity.root(session, dataset, time)
+            self.changes.append({"change": "dataset", "namespace": named.key[0], "name": named.key[1]})
+        if time < dataset.created or time > dataset.updated or dataset.hidden:
+            dataset.created = min(dataset.created, time)
+            dataset.updated = max(dataset.updated, time)
+            dataset.hidden = 0
+            session.dirty["dataset"][dataset.id] = dataset
+        for name, number in self._hold(dataset.state.facets, named.facets, time):
+            session.dirty["dataset"][dataset.id] = dataset
+            session.rows["facet_change"].append((DATASET, dataset.id, name, time, number))
+            if number and dataset.state.facets[name][0] == number:
+                reshaped = reshaped or name == "schema"
+                if name in _UNDERSTOOD:
+                    self._understand(dataset, name, session.body(number), time)
+        for name, digest in named.facets:
+            if name == "columnLineage":
+                self._columns(dataset, job, session.facets[digest], time)
+        if dataset.source is None:
+            space = naming.canonical(dataset.space, "x").namespace
+            source = session.source(space, kind_of(space), space, time)
+            dataset.source = source.id
+        if fresh:
+            dataset.kind = type_of(dataset.space, dataset.kind)
+        if reshaped and not fresh:
+            change = {"change": "schema", "namespace": dataset.space, "name": dataset.name}
+            self.changes.append(change)
+        return dataset, reshaped
+
+    def _hold(
+        self, held: dict[str, Held], digests: Digests, time: int
+    ) -> list[tuple[str, int]]:
+        """Keep the latest facet of each name; answers those that are new at their time."""
+        changed: list[tuple[str, int]] = []
+        for name, digest in digests:
+            number = self.session.facets[digest]
+            now = held.get(name)
+            if now is None or (now[0] != number and time >= now[2]):
+                held[name] = [number, time, time]
+                changed.append((name, number))
+            elif now[0] == number:
+                if time > now[2]:
+                    now[2] = time
+                elif time < now[1]:
+                    now[1] = time
+                    changed.append((name, number))
+            else:
+                changed.append((name, number))
+        return changed
+
+    def _understand(self, dataset: Dataset, name: str, body: bytes, time: int) -> None:
+        session, state = self.session, dataset.state
+        if name == "symlinks":
+            identity.symlinks(session, dataset, body, time)
+        elif name == "headwater_cluster":
+            identity.cluster(session, dataset, body, time)
+        elif name == "dataSource":
+            read = known.read(name, body, known.DataSource)
+            if read and read.name:
+                url = naming.redact(read.uri or read.name)
+                source = session.source(read.name, kind_of(url), url, time)
+                dataset.source = source.id
+        elif name == "documentation":
+            about = known.read(name, body, known.Documentation)
+            state.description = about.description if about else None
+        elif name == "datasetType":
+            kind = known.read(name, body, known.DatasetType)
+            if kind and kind.datasetType:
+                dataset.kind = type_of(dataset.space, kind.datasetType)
+        elif name == "lifecycleStateChange":
+            change = known.read(name, body, known.Lifecycle)
+            state.lifecycle = (change.lifecycleStateChange if change else None) or ""
+
+    def _columns(self, dataset: Dataset, job: Job | None, number: int, time: int) -> None:
+        if job is not None:
+            held = job.state.columns.get(dataset.id)
+            if held is not None and held[0] == number:
+                held[2] = max(held[2], time)
+                return
+            if held is None or time >= held[2]:
+                job.state.columns[dataset.id] = [number, time, time]
+        session = self.session
+        owner = job.id if job is not None else 0
+        session.rows["column_map"].append((dataset.id, owner, time, number))
+        body = session.body(number) if number else b"{}"
+        facet = known.read("columnLineage", body, known.ColumnLineage)
+        if facet is None:
+            return
+        sources = {(edge.namespace, edge.name) for edge in columns.from_column_lineage(facet)}
+        session.load_datasets(sources)
+        for key in sources:
+            source = session.datasets.get(key)
+            if source is None:
+                source = session.new_dataset(key, time)
+                identity.root(session, source, time)
+            session.rows["column_link"].append((source.id, dataset.id, owner))
+
+    def _job_facets(
+        self, job: Job, run: Run | None, digests: Digests, time: int
+    ) -> tuple[int | None, bool] | None:
+        pattern: tuple[int | None, bool] | None = None
+        session = self.session
+        for name, number in self._hold(job.state.facets, digests, time):
+            session.rows["facet_change"].append((JOB, job.id, name, time, number))
+            if not number or name not in _JOB_UNDERSTOOD or job.state.facets[name][0] != number:
+                continue
+            body = session.body(number)
+            if name == "jobType":
+                read = known.read(name, body, known.JobType)
+                if read and read.processingType:
+                    job.kind = read.processingType.upper()
+            elif name == "documentation":
+                about = known.read(name, body, known.Documentation)
+                job.state.description = about.description if about else None
+            elif name == "sourceCodeLocation":
+                where = known.read(name, body, known.SourceCodeLocation)
+                job.state.location = where.url if where else None
+        for name, digest in digests:
+            if name == "jobType":
+                pattern = self._pattern(session.facets[digest])
+        if run is not None:
+            for name, digest in digests:
+                if name in ("sql", "sourceCode", "jobType"):
+                    run.state.facets.setdefault("job." + name, [session.facets[digest], time, time])
+        return pattern
+
+    def _pattern(self, number: int) -> tuple[int | None, bool] | None:
+        if number not in self._patterns:
+            body = self.session.body(number) if number else b"{}"
+            read = known.read("jobType", body, known.JobType)
+            pattern = read.emissionPattern if read else None
+            every: int | None = None
+            if pattern and pattern.eventTrigger == "PERIODIC" and pattern.windowDuration:
+                every = int(pattern.windowDuration * SECOND)
+            snapshot = bool(pattern and pattern.eventContentMode == "COMPLETE_SNAPSHOT")
+            self._patterns[number] = (every, snapshot)
+        found = self._patterns[number]
+        return found if found != (None, False) else None
+
+    def _run_facets(self, run: Run, digests: Digests, time: int) -> None:
+        for name, number in self._hold(run.state.facets, digests, time):
+            if not number or name not in ("parent", "nominalTime"):
+                continue
+            body = self.session.body(number)
+            if name == "parent":
+                parent = known.read(name, body, known.Parent)
+                run.state.parent = parent.run.runId if parent and parent.run else None
+            else:
+                nominal = known.read(name, body, known.NominalTime)
+                times = (nominal.nominalStartTime, nominal.nominalEndTime) if nominal else ()
+                start, end = (
+                    micros(t) if t is not None and t.tzinfo else None for t in (*times, None, None)[:2]
+                )
+                run.state.nominal = (start, end)
+
+    def _version(self, dataset: Dataset, run: Run | None, time: int) -> int:
+        session = self.session
+        schema = dataset.state.facets.get("schema")
+        facet = schema[0] if schema else None
+        what = f"{dataset.space}\0{dataset.name}\0{time}".encode()
+        uuid = hashlib.sha256(what + (run.uuid if run else b"")).digest()[:16]
+        number = session.number("dataset_version")
+        row = (number, dataset.id, uuid, run.id if run else None, time, facet)
+        session.rows["dataset_version"].append(row)
+        dataset.version = number
+        session.dirty["dataset"][dataset.id] = dataset
+        return number

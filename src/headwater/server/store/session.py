@@ -1,0 +1,338 @@
+"""The writer's working set: entities by key, what changed in this commit, and how it is written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from headwater.server.store import entities
+from headwater.server.store.database import Connection, within
+from headwater.server.store.entities import (
+    Dataset,
+    DatasetState,
+    Job,
+    JobState,
+    Namespace,
+    Run,
+    RunState,
+    Source,
+)
+from headwater.server.store.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.store.packing import Packer
+    from headwater.server.store.prepare import NewFacet, Prepared
+
+__all__ = ["Session"]
+
+KEPT = 20_000
+FACETS_KEPT = 150_000
+NUMBERED = (
+    "namespace", "source", "dataset", "job", "run", "facet", "dataset_version", "job_version",
+)  # fmt: skip
+Key = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+_DATASET = (
+    "SELECT d.id, d.namespace, n.name, d.name, d.root, d.source, d.kind, d.created, d.updated,"
+    " d.hidden, d.version, d.state FROM dataset d JOIN namespace n ON n.id = d.namespace"
+)
+_JOB = (
+    "SELECT j.id, j.namespace, n.name, j.name, j.kind, j.created, j.updated, j.hidden, j.latest,"
+    " j.version, j.state FROM job j JOIN namespace n ON n.id = j.namespace"
+)
+
+
+class Session:
+    """Entities loaded once and kept; after a failed commit, forgotten and loaded again."""
+
+    def __init__(self, connection: Connection, packer: Packer) -> None:
+        self.connection = connection
+        self.packer = packer
+        self.facets: dict[bytes, int] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.sources: dict[str, Source] = {}
+        self.datasets: dict[Key, Dataset] = {}
+        self.datasets_by_id: dict[int, Dataset] = {}
+        self.jobs: dict[Key, Job] = {}
+        self.jobs_by_id: dict[int, Job] = {}
+        self.runs: dict[bytes, Run] = {}
+        self.aliases: dict[Key, int] = {}
+        self.clusters: dict[str, str] = {}
+        self.counts: dict[tuple[int, int], int] = {}
+        self.bodies: dict[int, bytes] = {}
+        self._next: dict[str, int] = {}
+        self.dirty: dict[str, dict[Any, Any]] = defaultdict(dict)
+        self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+
+    def forget(self) -> None:
+        """Drop everything; the next use loads it from the database."""
+        for held in (
+            self.facets, self.namespaces, self.sources, self.datasets, self.datasets_by_id,
+            self.jobs, self.jobs_by_id, self.runs, self.aliases, self.clusters, self.counts,
+            self.bodies,
+            self._next, self.dirty, self.rows,
+        ):  # fmt: skip
+            held.clear()
+
+    def number(self, table: str) -> int:
+        """The next free id of a table."""
+        if table not in self._next:
+            for name in NUMBERED:
+                rows = self.connection.all(f"SELECT max(id) FROM {name}")  # noqa: S608
+                self._next[name] = int(rows[0][0] or 0) + 1
+            clusters = self.connection.all("SELECT dataset_namespace, id FROM cluster")
+            self.clusters.update(dict(clusters))
+        self._next[table] += 1
+        return self._next[table] - 1
+
+    def load(self, group: Iterable[Prepared]) -> None:
+        """Bring in whatever the events of one group touch, in a few queries."""
+        datasets: set[Key] = set()
+        jobs: set[Key] = set()
+        runs: set[bytes] = set()
+        facets: dict[bytes, NewFacet] = {}
+        for item in group:
+            event = item.event
+            datasets.update(named.key for named in item.datasets)
+            if event.job:
+                jobs.add((event.job.namespace, event.job.name))
+            if event.run:
+                runs.add(event.run.runId.bytes)
+            facets.update(item.new)
+        self.load_datasets(datasets)
+        self.load_jobs(jobs)
+        self.load_runs(runs)
+        self._load_facets(facets)
+
+    def load_datasets(self, keys: Iterable[Key]) -> None:
+        """Bring datasets in by name, with what their names stand for."""
+        missing = [key for key in keys if key not in self.datasets]
+        if not missing:
+            return
+        where = " WHERE (n.name, d.name) IN ({in})"
+        self._keep_datasets(within(self.connection, _DATASET + where, missing))
+        unknown = [key for key in missing if key not in self.datasets and key not in self.aliases]
+        if unknown:
+            sql = "SELECT namespace, name, dataset FROM alias WHERE (namespace, name) IN ({in})"
+            for namespace, name, target in within(self.connection, sql, unknown):
+                self.aliases[namespace, name] = target
+        self._load_namespaces({key[0] for key in missing})
+
+    def datasets_of(self, ids: Iterable[int]) -> list[Dataset]:
+        """The datasets with these ids."""
+        wanted = list(ids)
+        missing = [i for i in wanted if i not in self.datasets_by_id]
+        if missing:
+            rows = within(self.connection, _DATASET + " WHERE d.id IN ({in})", missing)
+            self._keep_datasets(rows)
+        return [self.datasets_by_id[i] for i in wanted if i in self.datasets_by_id]
+
+    def datasets_in(self, namespace: str) -> list[Dataset]:
+        """Every dataset of a namespace."""
+        rows = self.connection.all(_DATASET + " WHERE n.name = ?", (namespace,))
+        self._keep_datasets(rows)
+        return [d for d in self.datasets_by_id.values() if d.space == namespace]
+
+    def _keep_datasets(self, rows: list[tuple[Any, ...]]) -> None:
+        for row in rows:
+            if row[0] not in self.datasets_by_id:
+                dataset = Dataset(*row[:-1], entities.decode_dataset(row[-1]))
+                self.datasets[dataset.space, dataset.name] = dataset
+                self.datasets_by_id[dataset.id] = dataset
+
+    def load_jobs(self, keys: Iterable[Key]) -> None:
+        """Bring jobs in by name."""
+        missing = [key for key in keys if key not in self.jobs]
+        if missing:
+            where = " WHERE (n.name, j.name) IN ({in})"
+            self._keep_jobs(within(self.connection, _JOB + where, missing))
+            self._load_namespaces({key[0] for key in missing})
+
+    def job_of(self, job_id: int) -> Job:
+        """The job with this id."""
+        if job_id not in self.jobs_by_id:
+            self._keep_jobs(self.connection.all(_JOB + " WHERE j.id = ?", (job_id,)))
+        return self.jobs_by_id[job_id]
+
+    def _keep_jobs(self, rows: list[tuple[Any, ...]]) -> None:
+        for row in rows:
+            if row[0] not in self.jobs_by_id:
+                job = Job(*row[:-1], entities.decode_job(row[-1]))
+                self.jobs[job.space, job.name] = job
+                self.jobs_by_id[job.id] = job
+
+    def load_runs(self, uuids: Iterable[bytes]) -> None:
+        """Bring runs in by their UUID."""
+        missing = [uuid for uuid in uuids if uuid not in self.runs]
+        if missing:
+            sql = "SELECT id, uuid, job, state FROM run WHERE uuid IN ({in})"
+            for run_id, uuid, job, state in within(self.connection, sql, missing):
+                self.runs[bytes(uuid)] = Run(run_id, bytes(uuid), job, entities.decode_run(state))
+
+    def runs_of(self, job: Job, low: int) -> list[Run]:
+        """The runs whose edges may reach beyond `low`, as they stand in this commit."""
+        found: dict[int, Run] = {}
+        if not job.fresh:
+            columns = "SELECT id, uuid, job, state FROM run WHERE job = ? AND linked = 1 AND "
+            rows = self.connection.all(columns + "ended IS NULL", (job.id,))
+            rows += self.connection.all(columns + "ended > ?", (job.id, low))
+            sql = columns + "ended <= ? ORDER BY ended DESC LIMIT 1"
+            rows += self.connection.all(sql, (job.id, low))
+            for run_id, uuid, owner, state in rows:
+                run = self.runs.get(bytes(uuid))
+                found[run_id] = run or Run(run_id, uuid, owner, entities.decode_run(state))
+        for run in self.dirty["run"].values():
+            if run.job == job.id and run.state.io:
+                found[run.id] = run
+        return list(found.values())
+
+    def _load_namespaces(self, names: set[str]) -> None:
+        missing = [name for name in names if name not in self.namespaces]
+        if missing:
+            sql = (
+                "SELECT id, name, owner, description, created, updated, hidden FROM namespace"
+                " WHERE name IN ({in})"
+            )
+            for row in within(self.connection, sql, missing):
+                self.namespaces[row[1]] = Namespace(*row)
+
+    def _load_facets(self, new: dict[bytes, NewFacet]) -> None:
+        if not new:
+            return
+        by_hash = {facet.hash: digest for digest, facet in new.items()}
+        rows = within(self.connection, "SELECT hash, id FROM facet WHERE hash IN ({in})", by_hash)
+        stored = {bytes(h): i for h, i in rows}
+        fresh: dict[bytes, int] = {}
+        for digest, facet in new.items():
+            if facet.deleted:
+                self.facets[digest] = 0
+                continue
+            number = stored.get(facet.hash) or fresh.get(facet.hash)
+            if number is None:
+                number = fresh[facet.hash] = self.number("facet")
+                packed = self.packer.pack(facet.body)
+                self.rows["facet"].append((number, facet.hash, *packed))
+            self.bodies[number] = facet.body
+            self.facets[digest] = number
+
+    def body(self, number: int) -> bytes:
+        """The canonical bytes of a facet."""
+        body = self.bodies.get(number)
+        if body is None:
+            sql = "SELECT dictionary, body FROM facet WHERE id = ?"
+            ((dictionary, packed),) = self.connection.all(sql, (number,))
+            body = self.bodies[number] = self.packer.unpack(dictionary, bytes(packed))
+        return body
+
+    def namespace(self, name: str, time: int) -> Namespace:
+        """The namespace of this name, made if it is new."""
+        found = self.namespaces.get(name)
+        if found is None:
+            found = Namespace(self.number("namespace"), name, None, None, time, time)
+            self.namespaces[name] = found
+            self.dirty["namespace"][found.id] = found
+        elif time < found.created:
+            found.created = time
+            self.dirty["namespace"][found.id] = found
+        return found
+
+    def source(self, name: str, kind: str, url: str, time: int) -> Source:
+        """The source of this name, made if it is new."""
+        found = self.sources.get(name)
+        if found is None:
+            sql = (
+                "SELECT id, name, kind, url, description, created, updated FROM source WHERE name = ?"
+            )
+            rows = self.connection.all(sql, (name,))
+            found = Source(*rows[0]) if rows else None
+        if found is None:
+            found = Source(self.number("source"), name, kind, url, None, time, time)
+            self.dirty["source"][found.id] = found
+        self.sources[name] = found
+        return found
+
+    def new_dataset(self, key: Key, time: int) -> Dataset:
+        """A dataset row for a name not seen before."""
+        space = self.namespace(key[0], time)
+        number = self.number("dataset")
+        dataset = Dataset(
+            number, space.id, key[0], key[1], number, None, "DB_TABLE", time, time, 0, None,
+            DatasetState(),
+        )  # fmt: skip
+        self.datasets[key] = self.datasets_by_id[number] = dataset
+        self.dirty["dataset"][number] = dataset
+        return dataset
+
+    def new_job(self, key: Key, time: int) -> Job:
+        """A job row for a name not seen before."""
+        space = self.namespace(key[0], time)
+        number = self.number("job")
+        job = Job(
+            number, space.id, key[0], key[1], "BATCH", time, time, 0, None, None, JobState(),
+            fresh=True,
+        )  # fmt: skip
+        self.jobs[key] = self.jobs_by_id[number] = job
+        self.dirty["job"][number] = job
+        return job
+
+    def new_run(self, uuid: bytes, job: int, state: RunState) -> Run:
+        """A run row for a UUID not seen before."""
+        run = Run(self.number("run"), uuid, job, state, fresh=True)
+        self.runs[uuid] = run
+        return run
+
+    def count(self, hour: int, kind: int) -> None:
+        """Count one event of its kind in its hour."""
+        key = (hour, kind)
+        if key not in self.counts:
+            sql = "SELECT n FROM event_count WHERE hour = ? AND type = ?"
+            rows = self.connection.all(sql, key)
+            self.counts[key] = int(rows[0][0]) if rows else 0
+        self.counts[key] += 1
+        self.dirty["count"][key] = None
+
+    def flush(self) -> None:
+        """Write everything that changed, table by table."""
+        for name in ("namespace", "source", "dataset", "job", "run"):
+            changed = self.dirty.get(name)
+            if changed:
+                self.connection.upsert(TABLES[name], [e.row() for e in changed.values()])
+        counted = [(*key, self.counts[key]) for key in self.dirty["count"]]
+        if counted:
+            self.connection.upsert(TABLES["event_count"], counted)
+        for name, rows in self.rows.items():
+            if rows:
+                self.connection.upsert(TABLES[name], rows)
+        for job in self.dirty["job"].values():
+            job.fresh = False
+        for run in self.dirty["run"].values():
+            run.fresh = False
+        self.dirty.clear()
+        self.rows.clear()
+
+    def trim(self) -> None:
+        """Keep the working set bounded; the oldest half goes when it has grown too large."""
+        _halve(self.facets, FACETS_KEPT)
+        _halve(self.runs, KEPT)
+        _halve(self.bodies, 4_000)
+        _halve(self.counts, 5_000)
+        _halve(self.aliases, KEPT)
+        _halve(self.sources, KEPT)
+        _halve(self.namespaces, KEPT)
+        if len(self.datasets) > KEPT:
+            for dropped in _halve(self.datasets, KEPT):
+                self.datasets_by_id.pop(dropped.id, None)
+        if len(self.jobs) > KEPT:
+            for gone in _halve(self.jobs, KEPT):
+                self.jobs_by_id.pop(gone.id, None)
+
+
+def _halve(held: dict[K, V], limit: int) -> list[V]:
+    if len(held) <= limit:
+        return []
+    oldest = list(held)[: len(held) // 2]
+    return [held.pop(key) for key in oldest]

@@ -1,0 +1,176 @@
+"""The store: the log and its projection, moved forward together, one commit for many events."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from headwater.lineage.events import EventError, EventType, Kind, Limits
+from headwater.server.store.database import Database, one, open_database, within
+from headwater.server.store.packing import Packer
+from headwater.server.store.prepare import Prepared, prepare
+from headwater.server.store.projection import Projection
+from headwater.server.store.session import Session
+
+__all__ = ["Receipt", "Store", "open_store"]
+
+EVENT, COMMAND = 0, 1
+TYPES = (*EventType,)
+JOB_EVENT, DATASET_EVENT, COMMAND_TYPE = 6, 7, 8
+HOUR = 3_600_000_000
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What became of one event: its place in the log, or why it has none."""
+
+    seq: int = 0
+    duplicate: bool = False
+    error: EventError | None = None
+    failure: str | None = None
+
+
+class Store:
+    """One writer's view of a store. `append` is to be called by one thread at a time."""
+
+    def __init__(self, database: Database, *, limits: Limits | None = None) -> None:
+        self.database = database
+        self.limits = limits or Limits()
+        self.packer = Packer()
+        self.connection = database.writer()
+        self.session = Session(self.connection, self.packer)
+        self.on_change: Callable[[int, list[dict[str, Any]]], None] | None = None
+        self._seq = -1
+        self._chain = b""
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.close()
+
+    def append(self, bodies: Sequence[bytes]) -> list[Receipt]:
+        """Take events in, in one commit; an event that must be refused does not touch the others.
+
+        When this returns, every event with a receipt and no error is on the disk.
+        """
+        receipts: list[Receipt] = [Receipt()] * len(bodies)
+        group: list[tuple[int, Prepared]] = []
+        for i, body in enumerate(bodies):
+            try:
+                group.append((i, prepare(body, self.session.facets, limits=self.limits)))
+            except EventError as error:
+                receipts[i] = Receipt(error=error)
+        if not group:
+            return receipts
+        try:
+            self._commit(group, receipts)
+        except BaseException:
+            self.abandon()
+            raise
+        return receipts
+
+    def abandon(self) -> None:
+        """Undo an unfinished commit and start from what the database holds."""
+        self._seq = -1
+        self.session.forget()
+        self.connection.rollback()
+
+    def begin(self) -> None:
+        """Open a transaction and make sure nobody else wrote since the last one."""
+        self.connection.begin()
+        head = one(self.connection, "SELECT seq, chain FROM head WHERE id = 1")
+        assert head is not None
+        if head[0] != self._seq:
+            self.session.forget()
+            self._seq, self._chain = head[0], bytes(head[1])
+            self.read_dictionaries(self.connection)
+
+    def read_dictionaries(self, connection: Any) -> None:
+        """Learn every stored dictionary that is not known yet."""
+        for number, data in connection.all("SELECT id, data FROM dictionary ORDER BY id"):
+            if not self.packer.knows(number):
+                self.packer.learn(number, bytes(data))
+
+    def _commit(self, group: list[tuple[int, Prepared]], receipts: list[Receipt]) -> None:
+        self.begin()
+        session = self.session
+        hashes = [item.event.hash for _, item in group]
+        sql = "SELECT hash, seq FROM log WHERE hash IN ({in})"
+        known = {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
+        # Facets forgotten since they were digested are digested again.
+        group = [(i, self._whole(item)) for i, item in group if self._new(i, item, known, receipts)]
+        if group:
+            session.load([item for _, item in group])
+            projection = Projection(session)
+            now = time.time_ns() // 1000
+            for i, item in group:
+                seq = known[item.event.hash]
+                job, run = projection.apply(item)
+                self._log(item, seq, now, job, run)
+                receipts[i] = Receipt(seq)
+            self._finish()
+            self.connection.commit()
+            session.trim()
+            if self.on_change is not None:
+                self.on_change(self._seq, projection.changes)
+        else:
+            self.connection.rollback()
+
+    def _whole(self, item: Prepared) -> Prepared:
+        met = self.session.facets
+        digests = [d for _, d in (*item.run_facets, *item.job_facets)]
+        digests += [d for named in item.datasets for _, d in (*named.facets, *named.io)]
+        if all(d in met or d in item.new for d in digests):
+            return item
+        return prepare(item.event.raw, (), limits=self.limits)
+
+    def _new(
+        self, i: int, item: Prepared, known: dict[bytes, int], receipts: list[Receipt]
+    ) -> bool:
+        seq = known.get(item.event.hash)
+        if seq is not None:
+            receipts[i] = Receipt(seq, duplicate=True)
+            return False
+        self._seq += 1
+        known[item.event.hash] = self._seq
+        return True
+
+    def _log(
+        self, item: Prepared, seq: int, at: int, job: int | None, run: int | None
+    ) -> None:
+        event = item.event
+        kind = TYPES.index(event.type) if event.kind is Kind.RUN else JOB_EVENT
+        if event.kind is Kind.DATASET:
+            kind = DATASET_EVENT
+        self._record(EVENT, seq, at, event.time, kind, event.hash, event.raw, job, run)
+        self.session.count(event.time // HOUR, kind)
+
+    def _record(  # noqa: PLR0917
+        self, kind: int, seq: int, at: int, when: int, event_type: int, digest: bytes, body: bytes,
+        job: int | None, run: int | None,
+    ) -> None:  # fmt: skip
+        link = self._chain + digest + struct.pack(">qqb", seq, at, kind)
+        self._chain = hashlib.sha256(link).digest()
+        packed = self.packer.pack(body)
+        row = (seq, kind, at, when, event_type, digest, self._chain, job, run, *packed)
+        self.session.rows["log"].append(row)
+
+    def _finish(self) -> None:
+        self.session.flush()
+        proposal = self.packer.proposal()
+        if proposal is not None:
+            self.connection.run("INSERT INTO dictionary (id, data) VALUES (?, ?)", proposal)
+            self.packer.learn(*proposal)
+        self.connection.run(
+            "UPDATE head SET seq = ?, chain = ? WHERE id = 1", (self._seq, self._chain)
+        )
+
+
+def open_store(url: str, *, limits: Limits | None = None) -> Store:
+    """The store behind a URL, made if it does not exist."""
+    return Store(open_database(url), limits=limits)
+
+
