@@ -15,6 +15,7 @@ import typer
 
 import headwater
 from headwater.cli import lab
+from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
 from headwater.errors import HeadwaterError
 
@@ -26,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(lab.app, name="lab")
+app.command()(demo)
 
 
 def _version(wanted: bool) -> None:

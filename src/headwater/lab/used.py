@@ -10,6 +10,7 @@ import httpx
 
 from headwater.lab.services import SERVICES
 from headwater.lab.services import s3 as s3_service
+from headwater.lab.services.registry import avro_converter
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -146,19 +147,7 @@ class UsedRegistry(Used):
 
     def avro_converter(self, side: str = "value") -> dict[str, str]:
         """A connector's settings for Avro in Confluent's wire format."""
-        prefix = f"{side}.converter"
-        settings = {
-            "url": self.native_url,
-            "as-confluent": "true",
-            "use-id": "contentId",
-            "headers.enabled": "false",
-            "auto-register": "true",
-            "artifact-resolver-strategy": "io.apicurio.registry.serde.strategy.TopicIdStrategy",
-        }
-        return {
-            prefix: "io.apicurio.registry.utils.converter.AvroConverter",
-            **{f"{prefix}.apicurio.registry.{key}": value for key, value in settings.items()},
-        }
+        return avro_converter(self.native_url, side)
 
 
 class UsedS3(Used):

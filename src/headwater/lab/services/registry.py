@@ -16,6 +16,24 @@ CONFLUENT_API = "/apis/ccompat/v7"
 NATIVE_API = "/apis/registry/v2"
 
 
+def avro_converter(native_url: str, side: str = "value") -> dict[str, str]:
+    """A connector's settings for Avro in Confluent's wire format; `side` is key or value."""
+    prefix = f"{side}.converter"
+    settings = {
+        "url": native_url,
+        "as-confluent": "true",
+        "use-id": "contentId",
+        # Without this the schema's id goes into a header instead of before the record.
+        "headers.enabled": "false",
+        "auto-register": "true",
+        "artifact-resolver-strategy": "io.apicurio.registry.serde.strategy.TopicIdStrategy",
+    }
+    return {
+        prefix: "io.apicurio.registry.utils.converter.AvroConverter",
+        **{f"{prefix}.apicurio.registry.{key}": value for key, value in settings.items()},
+    }
+
+
 class Registry(Service):
     name = "registry"
     title = "schema registry (Apicurio)"
