@@ -6,18 +6,21 @@ Exit codes: 0 done, 1 it failed, 2 the request was wrong, 3 this machine lacks s
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 import headwater
 from headwater.cli import lab
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, UsageError
+
+# Newer releases of typer carry a click of their own, so its class is found through typer.
+ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
     name="headwater",
@@ -63,32 +66,41 @@ def main() -> None:
     """Run the command; an error is one clear line, its traceback only with --debug."""
     debug = "--debug" in sys.argv[1:]
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    sys.exit(_run(arguments, debug))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
     try:
         code = app(arguments, standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         err.print("interrupted")
-        code = 130
+        return 130
     except BrokenPipeError:  # the reader of a pipe has gone, as `head` does
-        sys.stderr.close()
-        code = 0
-    except HeadwaterError as error:
-        if debug:
-            err.print_exception()
-        print_error(error)
-        code = error.exit_code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:  # noqa: BLE001
-        if debug:
+        if debug and not isinstance(error, ClickException):
             err.print_exception()
-        print_error(
-            HeadwaterError(
-                f"{type(error).__name__}: {error}",
-                hint="this is a fault of headwater's own: run it again with --debug and report it",
-            )
+        return _explain(error)
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> int:
+    if isinstance(error, HeadwaterError):
+        print_error(error)
+        return error.exit_code
+    if isinstance(error, ClickException):
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+        else:
+            at = getattr(error, "ctx", None)
+            where = at.command_path if at else "headwater"
+            print_error(UsageError(error.format_message(), hint=f"{where} --help"))
+        return int(error.exit_code)
+    print_error(
+        HeadwaterError(
+            f"{type(error).__name__}: {error}",
+            hint="this is a fault of headwater's own: run it again with --debug and report it",
         )
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+    )
+    return 1

@@ -1,0 +1,135 @@
+"""Write the generated parts of the docs anew; `--check` only says which are out of date.
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer.main
+
+from headwater.cli.main import app
+from headwater.lab.artifacts import lock
+from headwater.lab.cache import Cache
+from headwater.lab.home import Home
+from headwater.lab.plugins import PREFIX, plugins
+from headwater.lab.services import COMPANIONS, SERVICES
+from headwater.lab.services.base import Context, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ROOT = Path(__file__).parents[1]
+PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def services() -> str:
+    def row(service: Service) -> list[str]:
+        size = sum(a.size for a in lock().bundle(service.name)) / 1e6
+        comes = f"{size:.0f} MB" if size else "with the Python packages"
+        when = "when named" if service.optional else "by default"
+        return [
+            f"`{service.name}`",
+            service.title,
+            service.version(),
+            ", ".join(f"`{need}`" for need in service.needs) or "",
+            when,
+            comes,
+        ]
+
+    text = table(
+        ["service", "what it is", "version", "needs", "started", "download"],
+        (row(service) for service in SERVICES.values()),
+    )
+    for name, others in COMPANIONS.items():
+        text += (
+            f"\n`headwater lab up {name}` starts {', '.join(f'`{o}`' for o in others)} with it.\n"
+        )
+    return text
+
+
+def connect_plugins() -> str:
+    def row(name: str) -> list[str]:
+        artifacts = lock().bundle(PREFIX + name)
+        main = max(
+            artifacts, key=lambda a: (name.split("-", maxsplit=1)[0] in a.name, -len(a.name))
+        )
+        size = sum(a.size for a in artifacts) / 1e6
+        return [f"`{name}`", f"`{main}` {version}", str(len(artifacts)), f"{size:.0f} MB"]
+
+    return table(["plug-in", "main artifact", "files", "size"], map(row, plugins()))
+
+
+def environment() -> str:
+    context = Context(Home(Path("/nonexistent/lab")), Cache(Path("/nonexistent/cache")))
+    context.home.save = lambda: None  # type: ignore[method-assign]
+    rows = []
+    for service in SERVICES.values():
+        for name, value in service.env(context).items():
+            shown = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", value)
+            shown = shown.replace(context.home.settings.postgres_password, "…")
+            shown = shown.replace(context.home.settings.s3_secret_key, "…")
+            shown = re.sub(r"^\d+$", "PORT", shown).replace("/nonexistent/lab", "HOME")
+            rows.append([f"`{name}`", f"`{service.name}`", f"`{shown}`"])
+    return table(["variable", "of", "looks like"], rows)
+
+
+def commands() -> str:
+    group: Any = typer.main.get_command(app)
+    rows = []
+    for name, command in group.commands["lab"].commands.items():
+        arguments = [
+            p.metavar or f"{p.name.upper()}"
+            for p in command.params
+            if p.param_type_name == "argument"
+        ]
+        options = [max(p.opts, key=len) for p in command.params if p.param_type_name == "option"]
+        usage = " ".join(["headwater lab", name, *arguments])
+        rows.append(
+            [f"`{usage}`", (command.help or "").strip(), " ".join(f"`{o}`" for o in options)]
+        )
+    return table(["command", "what it does", "options"], rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "services": services,
+    "connect-plugins": connect_plugins,
+    "environment": environment,
+    "lab-commands": commands,
+}
+
+
+def render(text: str) -> str:
+    """The text with every generated part in it made anew."""
+    return PART.sub(lambda m: f"{m[1]}{PARTS[m['name']]()}{m[3]}", text)
+
+
+def outdated() -> dict[Path, str]:
+    """The pages whose generated parts are not as the code says, and how they should read."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    fresh = {page: render(page.read_text()) for page in pages}
+    return {page: text for page, text in fresh.items() if text != page.read_text()}
+
+
+def main() -> None:
+    stale = outdated()
+    for page, text in stale.items():
+        print(page.relative_to(ROOT))
+        if "--check" not in sys.argv:
+            page.write_text(text)
+    if stale and "--check" in sys.argv:
+        sys.exit("out of date: run make docs")
+
+
+if __name__ == "__main__":
+    main()
