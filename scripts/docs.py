@@ -17,6 +17,7 @@ from headwater.lab.artifacts import lock
 from headwater.lab.cache import Cache
 from headwater.lab.home import Home
 from headwater.lab.plugins import PREFIX, plugins
+from headwater.lab.relock import BUNDLES
 from headwater.lab.services import COMPANIONS, SERVICES
 from headwater.lab.services.base import Context, Service
 
@@ -61,9 +62,8 @@ def services() -> str:
 def connect_plugins() -> str:
     def row(name: str) -> list[str]:
         artifacts = lock().bundle(PREFIX + name)
-        main = max(
-            artifacts, key=lambda a: (name.split("-", maxsplit=1)[0] in a.name, -len(a.name))
-        )
+        bundle = next(b for b in BUNDLES if PREFIX + name in b.needed_by)
+        _, main, version = bundle.roots[0].coordinate.split(":")
         size = sum(a.size for a in artifacts) / 1e6
         return [f"`{name}`", f"`{main}` {version}", str(len(artifacts)), f"{size:.0f} MB"]
 
