@@ -17,7 +17,7 @@ import headwater
 from headwater.cli import lab
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
-from headwater.errors import HeadwaterError, UsageError
+from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
 
 # Newer releases of typer carry a click of their own, so its class is found through typer.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -89,6 +89,14 @@ def _explain(error: Exception) -> int:
     if isinstance(error, HeadwaterError):
         print_error(error)
         return error.exit_code
+    if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("headwater"):
+        return _explain(
+            EnvironmentProblem(
+                f"this needs the package {error.name}, which is not installed",
+                hint="pip install 'headwater[all]', or the extra of one room: spark, connect, "
+                "server, lab",
+            )
+        )
     if isinstance(error, ClickException):
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
