@@ -11,10 +11,13 @@ import json
 import re
 from datetime import datetime, timedelta, timezone
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "Dataset",
@@ -27,16 +30,20 @@ __all__ = [
     "Problem",
     "Run",
     "canonical",
+    "check_size",
+    "check_text",
     "from_micros",
+    "identity",
     "iso",
     "micros",
+    "part_hash",
     "read",
     "write",
 ]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
-SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/"
+FACET_MEMBERS = ("facets", "inputFacets", "outputFacets")
 
 
 class Kind(str, Enum):
@@ -173,6 +180,48 @@ def canonical(value: Any) -> bytes:
     return _sorted.encode(value)
 
 
+def identity(value: Mapping[str, Any]) -> bytes:
+    """The hash by which an event is known, whatever its key order and spacing.
+
+    SHA-256 of the canonical event in which each facet stands as the SHA-256 (in hex) of its own
+    canonical form, and so in turn the run, the job, the dataset and each input and output.
+    """
+    whole = dict(value)
+    for key in ("run", "job", "dataset"):
+        whole[key] = _part(whole[key]) if key in whole else None
+    for key in ("inputs", "outputs"):
+        items = whole.get(key)
+        whole[key] = [_part(item) for item in items] if isinstance(items, list) else items
+    return hashlib.sha256(canonical({k: v for k, v in whole.items() if v is not None})).digest()
+
+
+def _part(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    whole = dict(value)
+    for key in FACET_MEMBERS:
+        facets = whole.get(key)
+        if isinstance(facets, dict):
+            whole[key] = {name: part_hash(canonical(facet)) for name, facet in facets.items()}
+    return part_hash(canonical({k: v for k, v in whole.items() if v is not None}))
+
+
+def part_hash(body: bytes) -> str:
+    """How a part of an event, in canonical form, stands in the event's identity."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def check_text(raw: bytes, value: Any) -> None:
+    """Refuse repeated keys and NUL characters in JSON that was decoded to `value`."""
+    if b"\\" in raw and b"\\u" in raw:
+        _check_escapes(raw, value)
+        return
+    body = canonical(value)
+    # Without escapes, JSON that comes back with all its colons has lost no repeated key.
+    if len(raw) != len(body) and raw.count(b":") != body.count(b":"):
+        _check_repeats(raw)
+
+
 def read(raw: bytes, *, limits: Limits | None = None, now: datetime | None = None) -> Event:
     """The event in `raw`, whatever its producer's age and habits.
 
@@ -189,14 +238,10 @@ def read(raw: bytes, *, limits: Limits | None = None, now: datetime | None = Non
         _refuse("$", "a string holds text that is not valid Unicode")
     if type(value) is not dict:
         _refuse("$", "an event is a JSON object")
-    _check_size(raw, value, limits)
-    body = canonical(value)
-    if b"\\u" in raw:
-        _check_escapes(raw, value)
-    elif raw.count(b":") != body.count(b":"):
-        _check_repeats(raw)
+    check_size(raw, value, limits)
+    check_text(raw, value)
     envelope = _envelope(raw, value)
-    return _checked(envelope, raw, hashlib.sha256(body).digest(), limits, now)
+    return _checked(envelope, raw, identity(value), limits, now)
 
 
 def write(event: Any) -> bytes:
@@ -218,13 +263,14 @@ def _syntax(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _check_size(raw: bytes, value: Any, limits: Limits) -> None:
+def check_size(raw: bytes, value: Any, limits: Limits) -> None:
+    """Hold a decoded value to the limits of depth and number; raises EventError."""
     brackets = raw.translate(None, _NOT_BRACKETS)
     for _ in range(limits.depth // 2):
         if not brackets:
             break
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-    if brackets or raw.count(b",") >= limits.members:
+    if brackets or (len(raw) > limits.members and raw.count(b",") >= limits.members):
         _walk(value, limits)
 
 
@@ -390,5 +436,6 @@ def _check_facets(
     if not facets:
         return
     for name, raw in facets.items():
-        if bytes(raw)[:1] != b"{" and bytes(raw) != b"null":
+        text = bytes(raw)
+        if text[:1] != b"{" and text != b"null":
             problems.append(Problem(f"{path}.{key}.{name}", "a facet is a JSON object"))

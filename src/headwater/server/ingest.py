@@ -16,84 +16,111 @@ __all__ = ["Ingest"]
 log = logging.getLogger("headwater.server")
 
 GROUP = 512
+LINGER = 0.002
 
 
 class _Job(NamedTuple):
     future: asyncio.Future[Any]
-    bodies: Sequence[bytes] | None
+    bodies: Sequence[bytes]
     work: Callable[[Store], Any] | None
 
 
 class Ingest:
-    """One thread that writes; anyone on the event loop may hand it work."""
+    """One thread that writes; anyone on the event loop may hand it work.
+
+    Work gathers on the loop while the writer is busy, and for a moment more if the last commit
+    was shared, so that the same callers can share the next one.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.accepted = 0
         self.commits = 0
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._waiting: list[_Job] = []
+        self._busy = False
+        self._last = 1
+        self._timer: asyncio.Handle | None = None
+        self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="headwater-writer", daemon=True)
         self._thread.start()
 
     def submit(self, bodies: Sequence[bytes]) -> asyncio.Future[list[Receipt]]:
         """Hand events in; the future holds their receipts once they are on the disk."""
-        future: asyncio.Future[list[Receipt]] = self._loop.create_future()
-        self._queue.put(_Job(future, bodies, None))
-        return future
+        return self._enqueue(_Job(self._loop.create_future(), bodies, None))
 
     def perform(self, work: Callable[[Store], Any]) -> asyncio.Future[Any]:
         """Carry out any other change, in its turn, on the writer's thread."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(_Job(future, None, work))
-        return future
+        return self._enqueue(_Job(self._loop.create_future(), (), work))
 
     async def close(self) -> None:
         """Finish what was handed in, then stop."""
+        while self._busy or self._waiting:
+            await self.perform(lambda _: None)
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _run(self) -> None:
-        waiting: list[_Job] = []
-        running = True
-        while running:
-            job = self._queue.get()
-            while job is not None:
-                waiting.append(job)
-                if job.work is not None or sum(len(j.bodies or ()) for j in waiting) >= GROUP:
-                    break
-                try:
-                    job = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            running = job is not None
-            self._settle(waiting)
-            waiting = []
+    def _enqueue(self, job: _Job) -> asyncio.Future[Any]:
+        self._waiting.append(job)
+        if not self._busy:
+            if self._timer is None:
+                wait = LINGER if self._last > 1 else 0
+                self._timer = self._loop.call_later(wait, self._hand_over)
+            if len(self._waiting) >= self._last:
+                self._hand_over()
+        return job.future
 
-    def _settle(self, waiting: list[_Job]) -> None:
-        events = [job for job in waiting if job.bodies is not None]
-        answers: list[tuple[asyncio.Future[Any], Any]] = []
-        if events:
-            bodies = [body for job in events for body in job.bodies or ()]
-            try:
-                receipts: Any = self._append(bodies)
-            except Exception as error:  # noqa: BLE001  (every caller gets an answer)
-                answers += [(job.future, error) for job in events]
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting and not self._busy:
+            self._busy = True
+            self._queue.put(self._waiting)
+            self._waiting = []
+
+    def _resolve(self, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+        self._busy = False
+        for future, answer in answers:
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
             else:
-                position = 0
-                for job in events:
-                    size = len(job.bodies or ())
+                future.set_result(answer)
+        self._last = len(answers) + len(self._waiting)
+        if self._waiting:
+            # Those just answered get a moment to come back before the next commit.
+            self._timer = self._loop.call_later(LINGER, self._hand_over)
+
+    def _run(self) -> None:
+        while (jobs := self._queue.get()) is not None:
+            answers = self._settle(jobs)
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._resolve, answers)
+
+    def _settle(self, jobs: list[_Job]) -> list[tuple[asyncio.Future[Any], Any]]:
+        answers: list[tuple[asyncio.Future[Any], Any]] = []
+        bodies = [body for job in jobs for body in job.bodies]
+        try:
+            receipts = self._append(bodies)
+        except Exception as error:  # noqa: BLE001  (every caller gets an answer)
+            answers += [(job.future, error) for job in jobs if job.work is None]
+        else:
+            position = 0
+            for job in jobs:
+                if job.work is None:
+                    size = len(job.bodies)
                     answers.append((job.future, receipts[position : position + size]))
                     position += size
-        for job in waiting:
+        for job in jobs:
             if job.work is not None:
                 try:
                     answers.append((job.future, job.work(self.store)))
                 except Exception as error:  # noqa: BLE001
                     self.store.abandon()
                     answers.append((job.future, error))
-        if answers and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_resolve, answers)
+        return answers
 
     def _append(self, bodies: list[bytes]) -> list[Receipt]:
         receipts: list[Receipt] = []
@@ -119,17 +146,7 @@ class Ingest:
                 receipts += self.store.append([body])
             except StoreUnavailableError:
                 raise
-            except Exception as error:  # noqa: BLE001  (its neighbours must not pay for it)
+            except Exception as error:
                 log.exception("an event could not be taken in")
                 receipts.append(Receipt(failure=repr(error)))
         return receipts
-
-
-def _resolve(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
-    for future, answer in answers:
-        if future.done():
-            continue
-        if isinstance(answer, BaseException):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)

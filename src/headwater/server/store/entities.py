@@ -182,6 +182,7 @@ class RunState(msgspec.Struct, array_like=True):
     nominal: tuple[int | None, int | None] | None = None
     version: int | None = None
     args: dict[str, str] | None = None
+    job_facets: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Run(msgspec.Struct):

@@ -1,114 +1,267 @@
-"""An event made ready for the projection: checked, and its facets known by digest."""
+"""An event made ready for the projection, part by part.
+
+Runs, jobs and datasets come again and again byte for byte. Each such part is known by the digest
+of its bytes, so that only what has not been met before is decoded and checked.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 
 from headwater.lineage import facets as known
-from headwater.lineage.events import Event, EventError, Limits, Problem, canonical, check_size, read
+from headwater.lineage.events import (
+    FACET_MEMBERS,
+    EventError,
+    EventType,
+    Kind,
+    Limits,
+    Problem,
+    canonical,
+    check_size,
+    check_text,
+    micros,
+    part_hash,
+    read,
+)
 from headwater.server.store.entities import INPUT, OUTPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-    from datetime import datetime
+    from headwater.lineage.events import Event, Facets
 
-    from headwater.lineage.events import Facets
+__all__ = ["NEITHER", "Facet", "Part", "Parts", "Prepared"]
 
-__all__ = ["Named", "NewFacet", "Prepared", "prepare"]
-
-Digests = list[tuple[str, bytes]]
 NEITHER = -1
-_LIMITS = Limits()
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+_time = msgspec.json.Decoder(datetime)
+_type = msgspec.json.Decoder(EventType)
+_text = msgspec.json.Decoder(str)
+_uuid = msgspec.json.Decoder(UUID)
+_plain = msgspec.json.Decoder()
+_encode = msgspec.json.Encoder(order="sorted").encode
+_NULL = b"null"
 
 
-class NewFacet(NamedTuple):
-    """A facet not met before: the hash and bytes of its canonical form."""
+class _OddError(Exception):
+    """The event takes the slow way: it has spaces, escapes, or something wrong with it."""
+
+
+class Facet(msgspec.Struct, eq=False):
+    """A facet: the hash and bytes of its canonical form, and its number once it has one."""
 
     hash: bytes
+    hex: str
     body: bytes
     deleted: bool
+    number: int = -1
 
 
-class Named(NamedTuple):
-    """A dataset as an event names it."""
+class Part(msgspec.Struct, eq=False):
+    """A run, job or dataset as it was sent; its facets by number once they are known."""
 
-    key: tuple[str, str]
-    direction: int
-    facets: Digests
-    io: Digests
-
-
-class Prepared(NamedTuple):
-    """An event with its facets digested; `new` holds the facets not met before."""
-
-    event: Event
-    run_facets: Digests
-    job_facets: Digests
-    datasets: list[Named]
-    new: dict[bytes, NewFacet]
+    hash: str
+    key: Any
+    facets: list[tuple[str, Facet]]
+    io: list[tuple[str, Facet]]
+    numbers: list[tuple[str, int]] | None = None
+    io_numbers: list[tuple[str, int]] = []
+    columns: int | None = None
 
 
-def prepare(
-    raw: bytes, met: Container[bytes], *, limits: Limits | None = None, now: datetime | None = None
-) -> Prepared:
-    """Read one event; raises EventError when it must be refused.
+class Prepared(msgspec.Struct, eq=False):
+    """What the projection needs to know of one event."""
 
-    `met` tells which facet digests need no second look.
-    """
-    limits = limits or _LIMITS
-    event = read(raw, limits=limits, now=now, facets=False)
-    new: dict[bytes, NewFacet] = {}
-
-    def digests(facets: Facets | None, path: str) -> Digests:
-        found: Digests = []
-        for name, value in (facets or {}).items():
-            digest = hashlib.sha256(value).digest()
-            if digest not in met and digest not in new:
-                if bytes(value) == b"null":
-                    continue
-                new[digest] = _examine(name, value, f"{path}.{name}", limits)
-            found.append((name, digest))
-        return found
-
-    datasets: list[Named] = []
-    for side, direction, items in (
-        ("inputs", INPUT, event.inputs),
-        ("outputs", OUTPUT, event.outputs),
-        ("dataset", NEITHER, [event.dataset] if event.dataset else []),
-    ):
-        for i, item in enumerate(items):
-            path = side if direction == NEITHER else f"{side}[{i}]"
-            extra = item.inputFacets if direction == INPUT else item.outputFacets
-            key = "inputFacets" if direction == INPUT else "outputFacets"
-            datasets.append(
-                Named(
-                    (item.namespace, item.name),
-                    direction,
-                    digests(item.facets, f"{path}.facets"),
-                    digests(extra, f"{path}.{key}") if extra else [],
-                )
-            )
-    return Prepared(
-        event,
-        digests(event.run.facets, "run.facets") if event.run else [],
-        digests(event.job.facets, "job.facets") if event.job else [],
-        datasets,
-        new,
-    )
+    kind: Kind
+    type: EventType
+    time: int
+    raw: bytes
+    hash: bytes
+    run: Part | None
+    job: Part | None
+    datasets: list[tuple[int, Part]]
 
 
-def _examine(name: str, raw: msgspec.Raw, path: str, limits: Limits) -> NewFacet:
-    problem = known.problems(name, raw)
-    if problem:
-        raise EventError([Problem(path, problem)])
-    value = msgspec.json.decode(raw)
-    try:
-        check_size(bytes(raw), value, limits)
-    except EventError as error:
-        found = [Problem(f"{path}.{p.field}".replace(".$", ""), p.problem) for p in error.problems]
-        raise EventError(found) from None
-    body = canonical(value)
-    return NewFacet(hashlib.sha256(body).digest(), body, value.get("_deleted") is True)
+class Parts:
+    """The parts and facets met so far, by the digest of their bytes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._parts: dict[bytes, Part] = {}
+        self._facets: dict[bytes, Facet] = {}
+
+    def trim(self, limit: int = 30_000) -> None:
+        """Drop the older half once there are too many."""
+        held: dict[bytes, Any]
+        for held in (self._parts, self._facets):
+            if len(held) > limit:
+                for key in list(held)[: limit // 2]:
+                    del held[key]
+
+    def prepare(self, raw: bytes, *, now: datetime | None = None) -> Prepared:
+        """Read one event; raises EventError, with every problem found, when it must be refused."""
+        try:
+            return self._event(raw, now, compact=True)
+        except _REASONS:
+            pass
+        # What is wrong is said by the lenient reader; what is merely spaced out is taken as it is.
+        event = read(raw, limits=self.limits, now=now)
+        try:
+            return self._event(raw, now, compact=False)
+        except _REASONS:
+            return self._whole(event)
+
+    def _event(self, raw: bytes, now: datetime | None, *, compact: bool) -> Prepared:
+        members = _members.decode(raw)
+        if compact:
+            _once(members, len(raw))
+        time = _time.decode(members["eventTime"])
+        if time.tzinfo is None or not _sane(time, now, self.limits):
+            raise _OddError
+        whole: dict[str, Any] = {}
+        datasets: list[tuple[int, Part]] = []
+        run = job = None
+        for key, value in members.items():
+            if value == _NULL:
+                continue
+            if key == "inputs" or key == "outputs":  # noqa: PLR1714  (quicker than a tuple)
+                direction = INPUT if key == "inputs" else OUTPUT
+                parts = [self._part(item, key, compact) for item in _items.decode(value)]
+                datasets += [(direction, part) for part in parts]
+                whole[key] = [part.hash for part in parts]
+            elif key == "run":
+                run = self._part(value, key, compact)
+                whole[key] = run.hash
+            elif key == "job":
+                job = self._part(value, key, compact)
+                whole[key] = job.hash
+            elif key == "dataset":
+                part = self._part(value, key, compact)
+                whole[key] = part.hash
+                datasets.append((NEITHER, part))
+            elif key == "eventTime" or key == "eventType":  # noqa: PLR1714
+                whole[key] = value
+            else:
+                whole[key] = self._other(key, value)
+        if job is None and (run is not None or [d for d, _ in datasets] != [NEITHER]):
+            raise _OddError
+        if job is not None:
+            datasets = [pair for pair in datasets if pair[0] != NEITHER]
+        kind = Kind.DATASET if job is None else Kind.RUN if run else Kind.JOB
+        event_type = _type.decode(whole.get("eventType", b'"OTHER"'))
+        digest = hashlib.sha256(_encode(whole)).digest()
+        return Prepared(kind, event_type, micros(time), raw, digest, run, job, datasets)
+
+    def _part(self, raw: msgspec.Raw, path: str, compact: bool) -> Part:
+        digest = hashlib.sha256(raw).digest()
+        part = self._parts.get(digest)
+        if part is None:
+            part = self._parts[digest] = self._examine(raw, path, compact)
+        return part
+
+    def _examine(self, raw: msgspec.Raw, path: str, compact: bool) -> Part:
+        members = _members.decode(raw)
+        if compact:
+            _once(members, len(raw))
+        whole: dict[str, Any] = {}
+        found: dict[str, list[tuple[str, Facet]]] = {}
+        for key, value in members.items():
+            if value == _NULL:
+                continue
+            if key in FACET_MEMBERS:
+                facets = _members.decode(value)
+                if compact:
+                    _once(facets, len(value))
+                pairs = [(name, self._facet(name, facet)) for name, facet in facets.items()]
+                whole[key] = {name: facet.hex for name, facet in pairs}
+                found[key] = [pair for pair in pairs if pair[1].body != _NULL]
+            else:
+                whole[key] = self._other(key, value)
+        name: Any
+        if path == "run":
+            name = _uuid.decode(members["runId"]).bytes
+        else:
+            name = (whole["namespace"], whole["name"])
+            if not all(isinstance(n, str) and 0 < len(n) <= self.limits.name for n in name):
+                raise _OddError
+        side = found.get("inputFacets" if path == "inputs" else "outputFacets", [])
+        return Part(part_hash(_encode(whole)), name, found.get("facets", []), side)
+
+    def _facet(self, name: str, raw: msgspec.Raw) -> Facet:
+        digest = hashlib.sha256(raw).digest()
+        facet = self._facets.get(digest)
+        if facet is None:
+            text = bytes(raw)
+            value = _plain.decode(text)
+            if (type(value) is not dict and value is not None) or known.problems(name, raw):
+                raise _OddError
+            check_size(text, value, self.limits)
+            body = canonical(value)
+            if len(body) != len(text) or b"\\" in text:
+                check_text(text, value)
+            found = hashlib.sha256(body)
+            deleted = value is not None and value.get("_deleted") is True
+            facet = Facet(found.digest(), found.hexdigest(), body, deleted)
+            self._facets[digest] = facet
+        return facet
+
+    def _other(self, key: str, value: msgspec.Raw) -> Any:
+        """Any other member: held to the limits, kept in the identity."""
+        decoded = _plain.decode(value)
+        if type(decoded) is not str or len(decoded) + 2 != len(value):
+            text = bytes(value)
+            check_size(text, decoded, self.limits)
+            check_text(text, decoded)
+            if key in ("producer", "schemaURL") and type(decoded) is not str:
+                raise _OddError
+        return decoded
+
+    def _whole(self, event: Event) -> Prepared:
+        """An event that only the lenient reader understands."""
+        datasets = [
+            (side, Part("", (d.namespace, d.name), self._given(d.facets, f"{path}[{i}].facets"), []))
+            for side, path, items in ((INPUT, "inputs", event.inputs), (OUTPUT, "outputs", event.outputs))
+            for i, d in enumerate(items)
+        ]  # fmt: skip
+        run, job, dataset = event.run, event.job, event.dataset
+        if dataset is not None:
+            facets = self._given(dataset.facets, "dataset.facets")
+            datasets.append((NEITHER, Part("", (dataset.namespace, dataset.name), facets, [])))
+        return Prepared(
+            event.kind,
+            event.type,
+            event.time,
+            event.raw,
+            event.hash,
+            Part("", run.runId.bytes, self._given(run.facets, "run.facets"), []) if run else None,
+            Part("", (job.namespace, job.name), self._given(job.facets, "job.facets"), []) if job else None,
+            datasets,
+        )  # fmt: skip
+
+    def _given(self, facets: Facets | None, path: str) -> list[tuple[str, Facet]]:
+        found = []
+        for name, raw in (facets or {}).items():
+            problem = known.problems(name, raw)
+            if problem:
+                raise EventError([Problem(f"{path}.{name}", problem)])
+            found.append((name, self._facet(name, raw)))
+        return [pair for pair in found if pair[1].body != _NULL]
+
+
+_REASONS = (
+    _OddError, msgspec.DecodeError, EventError, KeyError, RecursionError, UnicodeDecodeError,
+)  # fmt: skip
+
+
+def _once(members: dict[str, msgspec.Raw], size: int) -> None:
+    """Make sure no key was lost to repetition: in compact JSON the lengths add up."""
+    if size != max(2, 1 + sum(len(k) + len(v) + 4 for k, v in members.items())):
+        raise _OddError
+
+
+def _sane(time: datetime, now: datetime | None, limits: Limits) -> bool:
+    return 0 <= micros(time) <= micros((now or datetime.now(timezone.utc)) + limits.skew)

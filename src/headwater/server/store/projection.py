@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import columns, naming
 from headwater.lineage import facets as known
-from headwater.lineage.events import EventType, Kind, micros
+from headwater.lineage.events import EventType, micros
 from headwater.lineage.lifecycle import Life
 from headwater.server.store import identity, linking
 from headwater.server.store.entities import (
@@ -21,17 +21,18 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
+from headwater.server.store.prepare import NEITHER
 from headwater.server.store.sources import kind_of, type_of
 
 if TYPE_CHECKING:
-    from headwater.lineage.events import Event
-    from headwater.server.store.prepare import Digests, Named, Prepared
+    from headwater.server.store.prepare import Part, Prepared
     from headwater.server.store.session import Session
 
 __all__ = ["DATASET", "JOB", "Projection"]
 
 DATASET, JOB = 0, 1
 SECOND = 1_000_000
+Numbers = list[tuple[str, int]]
 _UNDERSTOOD = {
     "symlinks", "headwater_cluster", "dataSource", "documentation", "datasetType",
     "lifecycleStateChange",
@@ -49,24 +50,24 @@ class Projection:
 
     def apply(self, item: Prepared) -> tuple[int | None, int | None]:
         """Take one event in; answers the ids of its job and run."""
-        event = item.event
-        if event.kind is Kind.DATASET:
-            dataset, changed = self._dataset(item.datasets[0], event.time, None)
+        time = item.time
+        if item.job is None:
+            dataset, changed = self._dataset(item.datasets[0][1], NEITHER, time, None)
             if changed or dataset.version is None:
-                self._version(dataset, None, event.time)
+                self._version(dataset, None, time)
             return None, None
-        assert event.job is not None
-        job = self._job((event.job.namespace, event.job.name), event.time)
-        if event.kind is Kind.JOB:
-            run = self._declaration(job, event) if item.datasets else None
+        job = self._job(item.job.key, time)
+        if item.run is not None:
+            run = self.session.runs.get(item.run.key)
+            if run is None:
+                run = self.session.new_run(item.run.key, job.id, RunState(Life()))
         else:
-            assert event.run is not None
-            run = self._run(event.run.runId.bytes, job, event)
-        pattern = self._job_facets(job, run, item.job_facets, event.time)
+            run = self._declaration(job, item) if item.datasets else None
+        pattern = self._job_facets(job, run, item.job.numbers or [], time)
         if run is not None:
             self._observe(job, run, item, pattern)
         elif job.version is None:
-            linking.version(self.session, job, None, event.time)
+            linking.version(self.session, job, None, time)
         return job.id, run.id if run and not run.state.static else None
 
     def _job(self, key: tuple[str, str], time: int) -> Job:
@@ -79,27 +80,22 @@ class Projection:
         self.session.dirty["job"][job.id] = job
         return job
 
-    def _run(self, uuid: bytes, job: Job, event: Event) -> Run:
-        run = self.session.runs.get(uuid)
-        if run is None:
-            run = self.session.new_run(uuid, job.id, RunState(Life()))
-        return run
-
-    def _declaration(self, job: Job, event: Event) -> Run:
-        run = self.session.new_run(event.hash[:16], job.id, RunState(Life(), static=True))
-        run.state.life.observe(EventType.COMPLETE, event.time)
+    def _declaration(self, job: Job, item: Prepared) -> Run:
+        run = self.session.new_run(item.hash[:16], job.id, RunState(Life(), static=True))
+        run.state.life.observe(EventType.COMPLETE, item.time)
         return run
 
     def _observe(
         self, job: Job, run: Run, item: Prepared, pattern: tuple[int | None, bool] | None
     ) -> None:
-        event, life = item.event, run.state.life
+        time, life = item.time, run.state.life
         state_before, end_before = (None if run.fresh else life.state), life.end
         if not run.state.static:
-            life.observe(event.type, event.time)
+            life.observe(item.type, time)
             if pattern is not None:
-                life.declare(pattern[0], event.time)
-            self._run_facets(run, item.run_facets, event.time)
+                life.declare(pattern[0], time)
+            assert item.run is not None
+            self._run_facets(run, item.run.numbers or [], time)
             if (life.first or 0) >= job.state.latest_time or job.latest is None:
                 job.latest, job.state.latest_time = run.id, life.first or 0
         self.session.dirty["run"][run.id] = run
@@ -108,7 +104,7 @@ class Projection:
         if grew or life.end != end_before or run.fresh:
             moved = linking.link(self.session, job, run, ended=life.end != end_before)
         if moved or job.version is None:
-            linking.version(self.session, job, run, event.time)
+            linking.version(self.session, job, run, time)
         run.state.version = job.version
         if moved:
             self.changes.append({"change": "edges", "namespace": job.space, "name": job.name})
@@ -117,11 +113,11 @@ class Projection:
                                  "namespace": job.space, "name": job.name})  # fmt: skip
 
     def _io(self, job: Job, run: Run, item: Prepared, *, snapshot: bool) -> bool:
-        time, io, changed = item.event.time, run.state.io, False
+        time, io, changed = item.time, run.state.io, False
         named: set[int] = set()
-        for one in item.datasets:
-            dataset, reshaped = self._dataset(one, time, job)
-            key = slot(dataset.id, one.direction)
+        for direction, part in item.datasets:
+            dataset, reshaped = self._dataset(part, direction, time, job)
+            key = slot(dataset.id, direction)
             named.add(key)
             held = io.get(key)
             if held is None:
@@ -132,14 +128,14 @@ class Projection:
             elif time < held.since:
                 held.since = time
                 changed = True
-            if one.direction == OUTPUT and (reshaped or held.version is None):
+            if direction == OUTPUT and (reshaped or held.version is None):
                 held.version = self._version(dataset, run, time)
-            elif one.direction == INPUT and (reshaped or dataset.version is None):
+            elif direction == INPUT and (reshaped or dataset.version is None):
                 self._version(dataset, None, time)
             if held.version is None:
                 held.version = dataset.version
-            if one.io:
-                self._hold(held.facets, one.io, time)
+            if part.io_numbers:
+                self._hold(held.facets, part.io_numbers, time)
         if named and snapshot and time >= (run.state.snapshot or 0):
             run.state.snapshot = time
             for key, held in io.items():
@@ -149,7 +145,9 @@ class Projection:
                     held.until, changed = None, True
         return changed
 
-    def _dataset(self, named: Named, time: int, job: Job | None) -> tuple[Dataset, bool]:
+    def _dataset(
+        self, named: Part, direction: int, time: int, job: Job | None
+    ) -> tuple[Dataset, bool]:
         session, reshaped = self.session, False
         dataset = session.datasets.get(named.key)
         fresh = dataset is None
@@ -157,21 +155,21 @@ class Projection:
             dataset = session.new_dataset(named.key, time)
             identity.root(session, dataset, time)
             self.changes.append({"change": "dataset", "namespace": named.key[0], "name": named.key[1]})
-        if time < dataset.created or time > dataset.updated or dataset.hidden:
+        if time < dataset.created or dataset.hidden or (direction != INPUT and time > dataset.updated):
             dataset.created = min(dataset.created, time)
             dataset.updated = max(dataset.updated, time)
             dataset.hidden = 0
             session.dirty["dataset"][dataset.id] = dataset
-        for name, number in self._hold(dataset.state.facets, named.facets, time):
+        for name, number in self._hold(dataset.state.facets, named.numbers or [], time):
             session.dirty["dataset"][dataset.id] = dataset
+            dataset.updated = max(dataset.updated, time)
             session.rows["facet_change"].append((DATASET, dataset.id, name, time, number))
             if number and dataset.state.facets[name][0] == number:
                 reshaped = reshaped or name == "schema"
                 if name in _UNDERSTOOD:
                     self._understand(dataset, name, session.body(number), time)
-        for name, digest in named.facets:
-            if name == "columnLineage":
-                self._columns(dataset, job, session.facets[digest], time)
+        if named.columns is not None:
+            self._columns(dataset, job, named.columns, time)
         if dataset.source is None:
             space = naming.canonical(dataset.space, "x").namespace
             source = session.source(space, kind_of(space), space, time)
@@ -184,12 +182,11 @@ class Projection:
         return dataset, reshaped
 
     def _hold(
-        self, held: dict[str, Held], digests: Digests, time: int
+        self, held: dict[str, Held], numbers: Numbers, time: int
     ) -> list[tuple[str, int]]:
         """Keep the latest facet of each name; answers those that are new at their time."""
         changed: list[tuple[str, int]] = []
-        for name, digest in digests:
-            number = self.session.facets[digest]
+        for name, number in numbers:
             now = held.get(name)
             if now is None or (now[0] != number and time >= now[2]):
                 held[name] = [number, time, time]
@@ -252,11 +249,11 @@ class Projection:
             session.rows["column_link"].append((source.id, dataset.id, owner))
 
     def _job_facets(
-        self, job: Job, run: Run | None, digests: Digests, time: int
+        self, job: Job, run: Run | None, numbers: Numbers, time: int
     ) -> tuple[int | None, bool] | None:
         pattern: tuple[int | None, bool] | None = None
         session = self.session
-        for name, number in self._hold(job.state.facets, digests, time):
+        for name, number in self._hold(job.state.facets, numbers, time):
             session.rows["facet_change"].append((JOB, job.id, name, time, number))
             if not number or name not in _JOB_UNDERSTOOD or job.state.facets[name][0] != number:
                 continue
@@ -271,13 +268,11 @@ class Projection:
             elif name == "sourceCodeLocation":
                 where = known.read(name, body, known.SourceCodeLocation)
                 job.state.location = where.url if where else None
-        for name, digest in digests:
+        for name, number in numbers:
             if name == "jobType":
-                pattern = self._pattern(session.facets[digest])
-        if run is not None:
-            for name, digest in digests:
-                if name in ("sql", "sourceCode", "jobType"):
-                    run.state.facets.setdefault("job." + name, [session.facets[digest], time, time])
+                pattern = self._pattern(number)
+        if run is not None and not run.state.job_facets:
+            run.state.job_facets = dict(numbers)
         return pattern
 
     def _pattern(self, number: int) -> tuple[int | None, bool] | None:
@@ -293,8 +288,8 @@ class Projection:
         found = self._patterns[number]
         return found if found != (None, False) else None
 
-    def _run_facets(self, run: Run, digests: Digests, time: int) -> None:
-        for name, number in self._hold(run.state.facets, digests, time):
+    def _run_facets(self, run: Run, numbers: Numbers, time: int) -> None:
+        for name, number in self._hold(run.state.facets, numbers, time):
             if not number or name not in ("parent", "nominalTime"):
                 continue
             body = self.session.body(number)

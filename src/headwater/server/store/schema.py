@@ -84,7 +84,6 @@ CREATE TABLE job (
   id {int} PRIMARY KEY, namespace {int} NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
   created {int} NOT NULL, updated {int} NOT NULL, hidden {int} NOT NULL, latest {int},
   version {int}, state {blob} NOT NULL, UNIQUE (namespace, name));
-CREATE INDEX job_updated ON job (updated);
 CREATE TABLE run (
   id {int} PRIMARY KEY, uuid {blob} NOT NULL UNIQUE, job {int} NOT NULL, status {int} NOT NULL,
   created {int} NOT NULL, updated {int} NOT NULL, ended {int}, deadline {int},
@@ -127,7 +126,6 @@ CREATE TABLE log (
   type {int} NOT NULL, hash {blob} NOT NULL UNIQUE, chain {blob} NOT NULL, job {int}, run {int},
   dictionary {int} NOT NULL, body {blob} NOT NULL);
 CREATE INDEX log_time ON log (time);
-CREATE INDEX log_run ON log (run, seq) WHERE run IS NOT NULL;
 CREATE TABLE event_count (
   hour {int} NOT NULL, type {int} NOT NULL, n {int} NOT NULL, PRIMARY KEY (hour, type)) {compact};
 CREATE TABLE tag (name TEXT PRIMARY KEY, description TEXT);

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.server.store.packing import Packer
-    from headwater.server.store.prepare import NewFacet, Prepared
+    from headwater.server.store.prepare import Facet, Part, Prepared
 
 __all__ = ["Session"]
 
@@ -33,6 +33,7 @@ NUMBERED = (
     "namespace", "source", "dataset", "job", "run", "facet", "dataset_version", "job_version",
 )  # fmt: skip
 Key = tuple[str, str]
+_NONE: list[Any] = []
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -94,19 +95,27 @@ class Session:
         datasets: set[Key] = set()
         jobs: set[Key] = set()
         runs: set[bytes] = set()
-        facets: dict[bytes, NewFacet] = {}
+        parts: list[Part] = []
         for item in group:
-            event = item.event
-            datasets.update(named.key for named in item.datasets)
-            if event.job:
-                jobs.add((event.job.namespace, event.job.name))
-            if event.run:
-                runs.add(event.run.runId.bytes)
-            facets.update(item.new)
-        self.load_datasets(datasets)
-        self.load_jobs(jobs)
-        self.load_runs(runs)
-        self._load_facets(facets)
+            for _, part in item.datasets:
+                if part.key not in self.datasets:
+                    datasets.add(part.key)
+                if part.numbers is None:
+                    parts.append(part)
+            for part, keys, held in ((item.job, jobs, self.jobs), (item.run, runs, self.runs)):
+                if part is not None:
+                    if part.key not in held:
+                        keys.add(part.key)
+                    if part.numbers is None:
+                        parts.append(part)
+        if datasets:
+            self.load_datasets(datasets)
+        if jobs:
+            self.load_jobs(jobs)
+        if runs:
+            self.load_runs(runs)
+        if parts:
+            self._number(parts)
 
     def load_datasets(self, keys: Iterable[Key]) -> None:
         """Bring datasets in by name, with what their names stand for."""
@@ -200,24 +209,33 @@ class Session:
             for row in within(self.connection, sql, missing):
                 self.namespaces[row[1]] = Namespace(*row)
 
-    def _load_facets(self, new: dict[bytes, NewFacet]) -> None:
-        if not new:
-            return
-        by_hash = {facet.hash: digest for digest, facet in new.items()}
-        rows = within(self.connection, "SELECT hash, id FROM facet WHERE hash IN ({in})", by_hash)
-        stored = {bytes(h): i for h, i in rows}
-        fresh: dict[bytes, int] = {}
+    def _number(self, parts: list[Part]) -> None:
+        """Give the facets of new parts their numbers; facets not met before get new ones."""
+        new = {
+            f.hash: f for p in parts for _, f in (*p.facets, *p.io)
+            if f.number < 0 and f.hash not in self.facets
+        }  # fmt: skip
+        if new:
+            sql = "SELECT hash, id FROM facet WHERE hash IN ({in})"
+            self.facets.update({bytes(h): i for h, i in within(self.connection, sql, new)})
         for digest, facet in new.items():
-            if facet.deleted:
-                self.facets[digest] = 0
-                continue
-            number = stored.get(facet.hash) or fresh.get(facet.hash)
-            if number is None:
-                number = fresh[facet.hash] = self.number("facet")
-                packed = self.packer.pack(facet.body)
-                self.rows["facet"].append((number, facet.hash, *packed))
-            self.bodies[number] = facet.body
-            self.facets[digest] = number
+            if digest not in self.facets:
+                number = self.facets[digest] = 0 if facet.deleted else self.number("facet")
+                if number:
+                    self.bodies[number] = facet.body
+                    packed = self.packer.pack(facet.body)
+                    self.rows["facet"].append((number, digest, *packed))
+        for part in parts:
+            part.numbers = [(name, self._settled(f)) for name, f in part.facets]
+            part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
+            part.columns = dict(part.numbers).get("columnLineage")
+            part.facets = part.io = _NONE
+
+    def _settled(self, facet: Facet) -> int:
+        if facet.number < 0:
+            facet.number = self.facets[facet.hash]
+            facet.body = b""
+        return facet.number
 
     def body(self, number: int) -> bytes:
         """The canonical bytes of a facet."""

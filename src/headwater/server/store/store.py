@@ -13,14 +13,14 @@ import msgspec
 from headwater.lineage.events import EventError, EventType, Kind, Limits
 from headwater.server.store.database import Database, one, open_database, within
 from headwater.server.store.packing import Packer
-from headwater.server.store.prepare import Prepared, prepare
+from headwater.server.store.prepare import Parts, Prepared
 from headwater.server.store.projection import Projection
 from headwater.server.store.session import Session
 
 __all__ = ["Receipt", "Store", "open_store"]
 
 EVENT, COMMAND = 0, 1
-TYPES = (*EventType,)
+TYPES = {kind: i for i, kind in enumerate(EventType)}
 JOB_EVENT, DATASET_EVENT, COMMAND_TYPE = 6, 7, 8
 HOUR = 3_600_000_000
 
@@ -43,6 +43,7 @@ class Store:
         self.packer = Packer()
         self.connection = database.writer()
         self.session = Session(self.connection, self.packer)
+        self.parts = Parts(self.limits)
         self.on_change: Callable[[int, list[dict[str, Any]]], None] | None = None
         self._seq = -1
         self._chain = b""
@@ -60,7 +61,7 @@ class Store:
         group: list[tuple[int, Prepared]] = []
         for i, body in enumerate(bodies):
             try:
-                group.append((i, prepare(body, self.session.facets, limits=self.limits)))
+                group.append((i, self.parts.prepare(body)))
             except EventError as error:
                 receipts[i] = Receipt(error=error)
         if not group:
@@ -75,8 +76,12 @@ class Store:
     def abandon(self) -> None:
         """Undo an unfinished commit and start from what the database holds."""
         self._seq = -1
-        self.session.forget()
+        self._forget()
         self.connection.rollback()
+
+    def _forget(self) -> None:
+        self.session.forget()
+        self.parts = Parts(self.limits)
 
     def begin(self) -> None:
         """Open a transaction and make sure nobody else wrote since the last one."""
@@ -84,7 +89,7 @@ class Store:
         head = one(self.connection, "SELECT seq, chain FROM head WHERE id = 1")
         assert head is not None
         if head[0] != self._seq:
-            self.session.forget()
+            self._forget()
             self._seq, self._chain = head[0], bytes(head[1])
             self.read_dictionaries(self.connection)
 
@@ -95,58 +100,51 @@ class Store:
                 self.packer.learn(number, bytes(data))
 
     def _commit(self, group: list[tuple[int, Prepared]], receipts: list[Receipt]) -> None:
+        parts, session = self.parts, self.session
         self.begin()
-        session = self.session
-        hashes = [item.event.hash for _, item in group]
+        hashes = [item.hash for _, item in group]
         sql = "SELECT hash, seq FROM log WHERE hash IN ({in})"
         known = {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
-        # Facets forgotten since they were digested are digested again.
-        group = [(i, self._whole(item)) for i, item in group if self._new(i, item, known, receipts)]
+        if self.parts is not parts:
+            group = [(i, self.parts.prepare(item.raw)) for i, item in group]
+        group = [(i, item) for i, item in group if self._new(i, item, known, receipts)]
         if group:
             session.load([item for _, item in group])
             projection = Projection(session)
             now = time.time_ns() // 1000
             for i, item in group:
-                seq = known[item.event.hash]
+                seq = known[item.hash]
                 job, run = projection.apply(item)
                 self._log(item, seq, now, job, run)
                 receipts[i] = Receipt(seq)
             self._finish()
             self.connection.commit()
             session.trim()
+            self.parts.trim()
             if self.on_change is not None:
                 self.on_change(self._seq, projection.changes)
         else:
             self.connection.rollback()
 
-    def _whole(self, item: Prepared) -> Prepared:
-        met = self.session.facets
-        digests = [d for _, d in (*item.run_facets, *item.job_facets)]
-        digests += [d for named in item.datasets for _, d in (*named.facets, *named.io)]
-        if all(d in met or d in item.new for d in digests):
-            return item
-        return prepare(item.event.raw, (), limits=self.limits)
-
     def _new(
         self, i: int, item: Prepared, known: dict[bytes, int], receipts: list[Receipt]
     ) -> bool:
-        seq = known.get(item.event.hash)
+        seq = known.get(item.hash)
         if seq is not None:
             receipts[i] = Receipt(seq, duplicate=True)
             return False
         self._seq += 1
-        known[item.event.hash] = self._seq
+        known[item.hash] = self._seq
         return True
 
     def _log(
         self, item: Prepared, seq: int, at: int, job: int | None, run: int | None
     ) -> None:
-        event = item.event
-        kind = TYPES.index(event.type) if event.kind is Kind.RUN else JOB_EVENT
-        if event.kind is Kind.DATASET:
+        kind = TYPES[item.type] if item.kind is Kind.RUN else JOB_EVENT
+        if item.kind is Kind.DATASET:
             kind = DATASET_EVENT
-        self._record(EVENT, seq, at, event.time, kind, event.hash, event.raw, job, run)
-        self.session.count(event.time // HOUR, kind)
+        self._record(EVENT, seq, at, item.time, kind, item.hash, item.raw, job, run)
+        self.session.count(item.time // HOUR, kind)
 
     def _record(  # noqa: PLR0917
         self, kind: int, seq: int, at: int, when: int, event_type: int, digest: bytes, body: bytes,
