@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .errors import NamingError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-_]*://")
+_NEXT_URL = re.compile(r",\s*(?=[A-Za-z][A-Za-z0-9+.\-_]*://)")
 _HOST = re.compile(r"^(?:[^\W]|[.\-])+$")
 _IPV6 = re.compile(r"^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[\w.\-]+)?$")
 _MQ_PORT = re.compile(r"^(.+)\((\d+)\)$")
@@ -30,6 +31,11 @@ def strip_scheme(text: str) -> str:
     return text
 
 
+def first_url(text: str) -> str:
+    """The first of several whole URLs in one list."""
+    return _NEXT_URL.split(text, maxsplit=1)[0]
+
+
 def split_authority(text: str, *, at_in_path: bool = False) -> tuple[str, str]:
     """Split `user:password@host:port/rest` into the bare authority and the rest.
 
@@ -49,7 +55,8 @@ def split_authority(text: str, *, at_in_path: bool = False) -> tuple[str, str]:
 
 def first(text: str, default_port: int | None = None) -> Address:
     """The first host of a list such as `SASL_SSL://u:p@a:9093,b:9093/path?x=y`."""
-    authority, _ = split_authority(strip_scheme(text.strip().strip("\"'")).lstrip("/"))
+    text = first_url(text.strip().strip("\"'"))
+    authority, _ = split_authority(strip_scheme(text).lstrip("/"))
     return parse(authority.split(",", 1)[0], default_port)
 
 
@@ -97,7 +104,8 @@ def _is_address(text: str) -> bool:
 
 def _bare_list(authority: str) -> str:
     chunks = authority.split(",")
-    for index, chunk in enumerate(chunks):
-        if "@" in chunk:
-            return ",".join([chunk.rpartition("@")[2], *chunks[index + 1 :]])
-    return authority
+    users = [chunk.rpartition("@")[0] for chunk in chunks if "@" in chunk]
+    if len(set(users)) > 1 or "@" not in chunks[0]:
+        # A comma or an @ inside the password: only what follows the last @ is surely no secret.
+        return authority.rpartition("@")[2]
+    return ",".join(chunk.rpartition("@")[2] for chunk in chunks)

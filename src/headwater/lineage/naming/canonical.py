@@ -55,7 +55,7 @@ def _namespace(namespace: str) -> str:
 
 
 def _once(namespace: str) -> str:
-    text = namespace.strip()
+    text = address.first_url(namespace.strip())
     if text.lower().startswith("jdbc:"):
         try:
             return jdbc.parse_jdbc(text).namespace

@@ -1,0 +1,35 @@
+"""Schemas of every format in one shape, their versions, differences and compatibility."""
+
+from __future__ import annotations
+
+from .avro import read_avro
+from .change import Break, Change, Compatibility, compatible, diff
+from .connect import read_connect
+from .facet import read_facet, write_fields
+from .json_schema import read_json_schema
+from .model import MAX_DEPTH, MAX_FIELDS, Field, Schema, SchemaError
+from .protobuf import read_protobuf
+from .topic import topic_columns, topic_schema
+from .types import widens
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_FIELDS",
+    "Break",
+    "Change",
+    "Compatibility",
+    "Field",
+    "Schema",
+    "SchemaError",
+    "compatible",
+    "diff",
+    "read_avro",
+    "read_connect",
+    "read_facet",
+    "read_json_schema",
+    "read_protobuf",
+    "topic_columns",
+    "topic_schema",
+    "widens",
+    "write_fields",
+]

@@ -1,0 +1,108 @@
+"""Types across formats: one spelling, and which change of type readers survive."""
+
+from __future__ import annotations
+
+import re
+
+_SAME = {
+    "integer": "int",
+    "int32": "int",
+    "int4": "int",
+    "serial": "int",
+    "bigint": "long",
+    "int64": "long",
+    "bigserial": "long",
+    "short": "smallint",
+    "int16": "smallint",
+    "int2": "smallint",
+    "byte": "tinyint",
+    "bool": "boolean",
+    "real": "float",
+    "float4": "float",
+    "float32": "float",
+    "float8": "double",
+    "float64": "double",
+    "double precision": "double",
+    "text": "string",
+    "varchar": "string",
+    "character varying": "string",
+    "nvarchar": "string",
+    "binary": "bytes",
+    "varbinary": "bytes",
+    "bytea": "bytes",
+    "numeric": "decimal",
+    "record": "struct",
+    "row": "struct",
+    "list": "array",
+    "timestamp with time zone": "timestamp",
+    "timestamptz": "timestamp",
+    "timestamp without time zone": "timestamp_ntz",
+}
+_PREFIX = {"numeric": "decimal", "character varying": "varchar", "nvarchar": "varchar"}
+_SIZED = re.compile(r"^([a-z_ ]+?)\s*\(\s*(\d{1,6})\s*(?:,\s*(\d{1,6})\s*)?\)$")
+_NESTED = re.compile(r"^(array|list|map)<(.*)>$", re.DOTALL)
+# From one to the next nothing is lost; a type may go as far as it likes.
+_LADDERS = (
+    ("tinyint", "smallint", "int", "long"),
+    ("tinyint", "smallint", "int", "double"),
+    ("float", "double"),
+    ("date", "timestamp_ntz"),
+)
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "long": 19}
+
+
+def normal(kind: str) -> str:
+    """One spelling of a type name, so that `BIGINT` and `long` do not count as a change."""
+    text = " ".join(kind.split()).lower()
+    if match := _NESTED.match(text):
+        inner = ",".join(normal(part) for part in _split(match[2]))
+        return f"{_SAME.get(match[1], match[1])}<{inner}>"
+    if match := _SIZED.match(text):
+        name = _PREFIX.get(match[1], match[1])
+        size = f"{match[2]},{match[3] or 0}" if name == "decimal" else match[2]
+        return f"{name}({size})"
+    return _SAME.get(text, text)
+
+
+def widens(old: str, new: str) -> bool:
+    """Whether every value of the old type is a value of the new one."""
+    old, new = normal(old), normal(new)
+    if old == new:
+        return True
+    if (a := _NESTED.match(old)) and (b := _NESTED.match(new)) and a[1] == b[1]:
+        before, after = _split(a[2]), _split(b[2])
+        return len(before) == len(after) and all(map(widens, before, after))
+    if any(old in step and new in step[step.index(old) :] for step in _LADDERS):
+        return True
+    return _wider(_sized(old), _sized(new))
+
+
+def _wider(old: tuple[str, int, int], new: tuple[str, int, int]) -> bool:
+    (kind, size, scale), (target, room, places) = old, new
+    if target == "decimal":
+        whole = room - places
+        if kind == "decimal":
+            return bool(size) and places >= scale and whole >= size - scale
+        return kind in _DIGITS and whole >= _DIGITS[kind]
+    if kind in ("varchar", "char"):
+        return target == "string" or (target in ("varchar", "char") and room >= size > 0)
+    if kind == "fixed":
+        return target == "bytes"
+    return kind in ("enum", "uuid") and target == "string"
+
+
+def _sized(kind: str) -> tuple[str, int, int]:
+    match = _SIZED.match(kind)
+    return (match[1], int(match[2]), int(match[3] or 0)) if match else (kind, 0, 0)
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char in "<(") - (char in ">)")
+        if char == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += char
+    return [*parts, current]
