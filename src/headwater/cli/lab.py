@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from enum import Enum
@@ -9,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.markup import escape
 
 from headwater.cli.output import (
     AsJson,
-    duration,
+    FetchBar,
     err,
     is_interactive,
     out,
@@ -22,12 +22,13 @@ from headwater.cli.output import (
     size,
     state,
 )
+from headwater.cli.table import explain, print_table
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from headwater.lab.lab import Lab
 
-    from headwater.lab.lab import Lab, Status
+__all__ = ["FetchBar", "app"]
 
 app = typer.Typer(
     help="A complete real streaming stack on this machine: Kafka, Connect, registry, S3, "
@@ -60,51 +61,17 @@ def _lab(home: Path | None) -> Lab:
     try:
         from headwater.lab.lab import Lab
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the lab needs {error.name}, which is not installed",
-            hint="pip install 'headwater[lab]'",
-        ) from error
-    return Lab(home)
+        raise _missing(error) from error
+    return Lab(home, say=_say)
 
 
-class FetchBar:
-    """A progress bar on a terminal, a line a step elsewhere, nothing while there is nothing to do."""
+def _missing(error: ModuleNotFoundError) -> UsageError:
+    said = f"the lab needs {error.name}, which is not installed"
+    return UsageError(said, hint="pip install 'headwater[lab]'")
 
-    def __init__(self) -> None:
-        self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=err,
-            transient=True,
-        )
-        self._task = self._bar.add_task("", visible=False)
 
-    def __enter__(self) -> FetchBar:
-        if is_interactive():
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-    def step(self, name: str, total: int) -> None:
-        if is_interactive():
-            self._bar.reset(self._task, description=name, total=total, visible=total > 0)
-        elif total:
-            err.print(f"{name} {size(total)}")
-
-    def at(self, done: int) -> None:
-        self._bar.update(self._task, completed=done)
-
-    def say(self, text: str) -> None:
-        err.print(text, style="yellow")
+def _say(text: str) -> None:
+    err.print(escape(text), style="yellow", soft_wrap=True)
 
 
 @app.command()
@@ -125,14 +92,20 @@ def up(
         if not as_json:
             err.print(f"{time.monotonic() - began:5.1f} s  {service:<15} {state(to)}")
 
-    with FetchBar() as progress:
-        rows = lab.up(services or (), fixed=_ports(port or []), progress=progress, changed=changed)
+    where = f" --home {shlex.quote(str(home))}" if home else ""
+    try:
+        with FetchBar() as progress:
+            rows = lab.up(
+                services or (), fixed=_ports(port or []), progress=progress, changed=changed
+            )
+    except KeyboardInterrupt:
+        _say(f"interrupted; what was started goes on until: headwater lab down{where}")
+        raise
     if as_json:
         print_json(rows)
         return
-    out.print(_table(rows))
-    where = f" --home {shlex.quote(str(home))}" if home else ""
-    out.print(f"What a client needs: [bold]headwater lab env{where}[/]")
+    print_table(lab, rows)
+    out.print(f"What a client needs: [bold]headwater lab env{escape(where)}[/]", soft_wrap=True)
 
 
 @app.command()
@@ -143,10 +116,10 @@ def status(services: Services = None, home: Home = None, as_json: AsJson = False
     if as_json:
         print_json(rows)
     else:
-        out.print(_table(rows))
+        print_table(lab, rows)
         for row in rows:
             if row.state in {"died", "unhealthy"}:
-                _explain(row)
+                explain(row)
     if any(row.state not in {"running", "stopped"} for row in rows):
         raise typer.Exit(1)
 
@@ -171,11 +144,13 @@ def reset(
     lab = _lab(home)
     if lab.home.exists and not yes and not as_json and is_interactive() and err.is_interactive:
         typer.confirm(f"Wipe the data of the lab in {lab.home.root}?", abort=True, err=True)
+    there = lab.home.root.exists()
     stopped = lab.reset()
     if as_json:
-        print_json({"stopped": stopped, "wiped": str(lab.home.root)})
+        print_json({"stopped": stopped, "wiped": str(lab.home.root) if there else None})
     else:
-        out.print(f"wiped {lab.home.root}")
+        said = f"wiped {lab.home.root}" if there else f"there is no lab in {lab.home.root}"
+        out.print(escape(said), soft_wrap=True)
 
 
 @app.command()
@@ -187,7 +162,8 @@ def logs(
 ) -> None:
     """Print the end of a service's log."""
     lab = _lab(home)
-    from headwater.lab.launch import tail
+    from headwater.lab.logs import follow as following
+    from headwater.lab.logs import tail
     from headwater.lab.services import select
 
     select([service])
@@ -196,16 +172,12 @@ def logs(
         raise UsageError(
             f"{service} has no log yet in {lab.home.root}", hint=f"headwater lab up {service}"
         )
-    for line in tail(path, lines):
-        out.out(line)
     if follow:
-        with path.open(errors="replace") as file:
-            file.seek(0, 2)
-            while True:
-                if line := file.readline():
-                    out.out(line, end="")
-                else:
-                    time.sleep(0.2)
+        for line in following(path, lines):
+            out.out(line, end="")
+    else:
+        for line in tail(path, lines):
+            out.out(line)
 
 
 @app.command()
@@ -217,18 +189,20 @@ def fetch(services: Services = None, as_json: AsJson = False) -> None:
         from headwater.lab.cache import Cache
         from headwater.lab.services import SERVICES, select, with_needs
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the lab needs {error.name}", hint="pip install 'headwater[lab]'"
-        ) from error
+        raise _missing(error) from error
     cache = Cache()
     wanted = with_needs(select(services)) if services else list(SERVICES)
-    with FetchBar() as progress:
-        fetched = fetching.fetch(cache, lock().select(wanted), progress)
+    try:
+        with FetchBar() as progress:
+            fetched = fetching.fetch(cache, lock().select(wanted), progress)
+    except KeyboardInterrupt:
+        _say("interrupted; what has arrived is kept: headwater lab fetch goes on from there")
+        raise
     if as_json:
         print_json({**fetched._asdict(), "cache": str(cache.root)})
     else:
         out.print(
-            f"{fetched.files} files, {size(fetched.size)}, verified in {cache.root} "
+            f"{fetched.files} files, {size(fetched.size)}, verified in {escape(str(cache.root))} "
             f"({fetched.downloaded} downloaded now)",
             soft_wrap=True,
         )
@@ -254,7 +228,7 @@ def env(
         print_json(found)
     elif form is EnvFormat.dotenv:
         for name, value in found.items():
-            out.out(f"{name}={value}")
+            out.out(f"{name}={_dotenv(value)}")
     else:
         for name, value in found.items():
             out.out(f"export {name}={shlex.quote(value)}")
@@ -270,42 +244,10 @@ def _ports(given: list[str]) -> dict[str, int]:
     return ports
 
 
-def _table(rows: list[Status]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("service", "state"):
-        table.add_column(name)
-    for name in ("port", "pid", "memory", "uptime"):
-        table.add_column(name, justify="right")
-    table.add_column("version")
-    table.add_column("log", overflow="fold", style="dim")
-    for row in rows:
-        table.add_row(
-            row.service,
-            state(row.state),
-            str(row.port or ""),
-            str(row.pid or ""),
-            size(row.memory),
-            duration(row.uptime),
-            row.version,
-            row.log if Path(row.log).exists() else "",
-        )
-    total = sum(row.memory or 0 for row in rows)
-    if total:
-        table.add_section()
-        table.add_row("", "", "", "", size(total), "", "", "", style="bold")
-    return table
-
-
-def _explain(row: Status) -> None:
-    from headwater.lab.launch import tail
-
-    said = "has died" if row.state == "died" else "lives but does not answer"
-    err.print(f"\n[bold red]{row.service} {said}[/]; the end of its log:")
-    for line in tail(Path(row.log)):
-        err.out(f"  {line}")
-    action = (
-        "headwater lab up" if row.state == "died" else "headwater lab down, then headwater lab up"
-    )
-    err.print(
-        f"[cyan]hint:[/] start it again: {action}; the whole log: headwater lab logs {row.service}"
-    )
+def _dotenv(value: str) -> str:
+    """A value that a shell and the readers of `.env` files all read the same."""
+    if re.fullmatch(r"[\w@%+=:,./-]*", value, re.ASCII):
+        return value
+    if "'" not in value:
+        return f"'{value}'"
+    return '"' + re.sub(r'([\\"$`])', r"\\\1", value) + '"'

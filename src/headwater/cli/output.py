@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,20 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from headwater.errors import HeadwaterError
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+# A character the terminal's encoding lacks must not end the program.
+for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables and colour.")]
 
@@ -67,3 +76,43 @@ def duration(seconds: float | None) -> str:
 def is_interactive() -> bool:
     """Whether a person watches: a terminal, and not a CI job."""
     return err.is_terminal and "CI" not in os.environ
+
+
+class FetchBar:
+    """A progress bar on a terminal, a line a step elsewhere, nothing while there is nothing to do."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=err,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", visible=False)
+
+    def __enter__(self) -> FetchBar:
+        if is_interactive():
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def step(self, name: str, total: int) -> None:
+        if is_interactive():
+            self._bar.reset(self._task, description=name, total=total, visible=total > 0)
+        elif total:
+            err.print(f"{name} {size(total)}")
+
+    def at(self, done: int) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def say(self, text: str) -> None:
+        err.print(escape(text), style="yellow", soft_wrap=True)

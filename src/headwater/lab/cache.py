@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from headwater.lab.artifacts import Artifact
 
 CHUNK = 1 << 20
+CONTENTS = ".contents.json"
+# They separate paths, or end them, somewhere in the settings of the lab's services.
+ODD = ':;,?!*"\\\n'
 
 
 def default_cache() -> Path:
@@ -44,15 +48,11 @@ class Cache:
 
     def prepare(self) -> None:
         """Make sure that files can be written here."""
-        try:
+        refuse_odd(self.root, "HEADWATER_CACHE")
+        with self._disk_guarded():
             self.jars.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.root):
                 pass
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"the cache {self.root} cannot be written: {error.strerror or error}",
-                hint="make it writable, or set HEADWATER_CACHE to a folder that is",
-            ) from error
 
     @contextmanager
     def locked(self, waiting: Callable[[], None] | None = None) -> Iterator[int]:
@@ -88,27 +88,49 @@ class Cache:
 
     def unpacked(self, artifact: Artifact) -> Path:
         """The folder an archive was unpacked into, unpacking it when that was not done yet."""
-        folder = self.root / "unpacked" / artifact.sha256[:16]
-        if not folder.is_dir():
-            with self.building(folder) as fresh:
-                unpack(self.path(artifact), fresh)
+        return self.built(
+            Path("unpacked", artifact.sha256[:16]),
+            lambda fresh: unpack(self.path(artifact), fresh),
+        )
+
+    def built(self, name: Path, build: Callable[[Path], None]) -> Path:
+        """A folder that is there whole, as it was built, or is built anew."""
+        folder = self.root / name
+        if _intact(folder):
+            return folder
+        self.prepare()
+        with self.locked(), self._disk_guarded():
+            if not _intact(folder):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+                try:
+                    fresh.chmod(0o755)
+                    build(fresh)
+                    (fresh / CONTENTS).write_bytes(msgspec.json.encode(_contents(fresh)))
+                    if folder.exists():
+                        folder.replace(fresh.with_suffix(".old"))
+                    fresh.replace(folder)
+                finally:
+                    for left in folder.parent.glob(".new-*"):
+                        shutil.rmtree(left, ignore_errors=True)
         return folder
 
     @contextmanager
-    def building(self, folder: Path) -> Iterator[Path]:
-        """Make a folder that appears whole or not at all, whoever else makes it meanwhile."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    def _disk_guarded(self) -> Iterator[None]:
         try:
-            fresh.chmod(0o755)
-            yield fresh
-            try:
-                fresh.rename(folder)
-            except OSError:
-                if not folder.is_dir():
-                    raise
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            yield
+        except OSError as error:
+            raise self.problem(error) from error
+
+    def problem(self, error: OSError) -> EnvironmentProblem:
+        """What to tell when the cache could not be written."""
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        return EnvironmentProblem(
+            f"the cache {self.root} cannot be written: {error.strerror or error}",
+            hint="free some space, or set HEADWATER_CACHE to a folder on another disk"
+            if full
+            else "make it writable, or set HEADWATER_CACHE to a folder that is",
+        )
 
     def _stamps(self) -> dict[str, str]:
         try:
@@ -124,6 +146,35 @@ class Cache:
         except OSError:
             return None
         return f"{artifact.sha256} {found.st_size} {found.st_mtime_ns}"
+
+
+def refuse_odd(folder: Path, setting: str) -> None:
+    """Say at once which characters some service could not bear in a path."""
+    if found := sorted({character for character in str(folder) if character in ODD}):
+        raise UsageError(
+            f"the path {folder} has {' '.join(map(repr, found))} in it, which Java's settings "
+            "take for something else",
+            hint=f"give another folder by {setting}",
+        )
+
+
+def _contents(folder: Path) -> dict[str, tuple[int, int]]:
+    files = (path for path in folder.rglob("*") if path.name != CONTENTS and path.is_file())
+    return {
+        str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in files
+    }
+
+
+def _intact(folder: Path) -> bool:
+    """Whether a folder is as it was built; sizes and times tell, no hash is computed."""
+    try:
+        built = msgspec.json.decode(
+            (folder / CONTENTS).read_bytes(), type=dict[str, tuple[int, int]]
+        )
+    except (OSError, msgspec.DecodeError):
+        return False
+    return built == _contents(folder)
 
 
 def digest(path: Path, progress: Callable[[int], None] | None = None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -67,6 +69,13 @@ def fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress | None
     """Verify every file, remove the wrong ones, download what lacks, verify that too."""
     told = progress or Silent()
     cache.prepare()
+    try:
+        return _fetch(cache, artifacts, told)
+    except OSError as error:
+        raise cache.problem(error) from error
+
+
+def _fetch(cache: Cache, artifacts: Sequence[Artifact], told: Progress) -> Fetched:
     with cache.locked(lambda: told.say("another fetch is under way, waiting for it")) as lock:
         wrong = _sweep(cache, artifacts, told)
         for artifact in wrong:
@@ -119,13 +128,14 @@ def _download(cache: Cache, missing: Sequence[Artifact], progress: Progress, loc
     java = find_java().executable
     progress.step("downloading", sum(artifact.size for artifact in wanted))
     shards = [shard for n in range(SHARDS) if (shard := _by_size(wanted)[n::SHARDS])]
-    processes = []
+    processes, logs = [], []
     for number, shard in enumerate(shards):
         folder = work / str(number)
         dependencies = [Dependency(a.coordinate, a.classifier, a.type) for a in shard]
         argv = ivy.command(java, folder, dependencies)
         # Ivy shares the lock: should this process be killed, the next fetch waits for Ivy to end.
-        processes.append(ivy.run(argv, folder / "log", pass_fds=[lock]))
+        logs.append(folder / "log")
+        processes.append(ivy.run(argv, logs[-1], pass_fds=[lock]))
     try:
         while any(process.poll() is None for process in processes):
             progress.at(_bytes_below(work))
@@ -142,6 +152,8 @@ def _download(cache: Cache, missing: Sequence[Artifact], progress: Progress, loc
             hint="run the command again; if it repeats, what serves the files has altered them",
         )
     if absent := [a for a in wanted if not cache.path(a).is_file()]:
+        if any("No space left on device" in log.read_text(errors="replace") for log in logs):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         names = ", ".join(str(artifact.path) for artifact in absent[:3])
         more = f" and {len(absent) - 3} more" if len(absent) > 3 else ""
         raise HeadwaterError(

@@ -16,13 +16,14 @@ import msgspec
 
 from headwater.errors import EnvironmentProblem, UsageError
 from headwater.lab import ports
-from headwater.lab.cache import write_atomically
+from headwater.lab.cache import refuse_odd, write_atomically
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SETTINGS = "lab.json"
+LOCK = "lab.lock"
 LOCK_SECONDS = 240.0
 
 
@@ -55,7 +56,13 @@ class Home:
     def __init__(self, root: Path | None = None) -> None:
         self.root = (root or default_home()).expanduser().absolute().resolve()
         self.logs = self.root / "logs"
-        self.settings = self._read()
+        self._settings: Settings | None = None
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            self._settings = self._read()
+        return self._settings
 
     @property
     def exists(self) -> bool:
@@ -70,23 +77,24 @@ class Home:
     def log(self, service: str) -> Path:
         return self.logs / f"{service}.log"
 
-    def create(self) -> None:
-        """Make the folder, unless it holds something that is not a lab."""
+    @contextmanager
+    def created(self, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+        """Hold the lab, making its folder first unless that holds something else."""
+        refuse_odd(self.root, "--home DIR")
         try:
-            if not self.exists and self.root.is_dir() and any(self.root.iterdir()):
-                raise UsageError(
-                    f"{self.root} holds files that are not a lab's",
-                    hint="give --home an empty or a new folder",
-                )
-            for folder in (self.root, self.logs, self.root / "conf", self.root / "tmp"):
-                folder.mkdir(parents=True, exist_ok=True)
-            self.root.chmod(0o700)
-            self.save()
+            self._require_ours()
+            self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise EnvironmentProblem(
-                f"the lab's home {self.root} cannot be written: {error.strerror or error}",
-                hint="make it writable, or give another with --home DIR",
-            ) from error
+            raise self._unwritable(error) from error
+        with self.locked(waiting):
+            try:
+                self.root.chmod(0o700)
+                self.save()  # first of all: from now on the folder is known as a lab's
+                for folder in (self.logs, self.root / "conf", self.root / "tmp"):
+                    folder.mkdir(exist_ok=True)
+            except OSError as error:
+                raise self._unwritable(error) from error
+            yield
 
     def save(self) -> None:
         write_atomically(
@@ -94,7 +102,7 @@ class Home:
         )
 
     def reload(self) -> None:
-        self.settings = self._read()
+        self._settings = None
 
     def port(self, name: str) -> int:
         """The port of a name, chosen at its first use."""
@@ -104,10 +112,16 @@ class Home:
         return self.settings.ports[name]
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, waiting: Callable[[], None] | None = None) -> Iterator[None]:
         """Hold the lab for one command; the lock goes with the process, however that ends."""
-        path = self.root / "lock"
-        lock = wait_until(
+        path = self.root / LOCK
+        try:
+            lock = _take(path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if lock is None and waiting:
+            waiting()
+        lock = lock or wait_until(
             lambda: _take(path),
             seconds=LOCK_SECONDS,
             what=f"the other command that is at work on the lab in {self.root}",
@@ -121,12 +135,33 @@ class Home:
 
     def wipe(self) -> None:
         """Remove everything a lab put here; the folder itself stays if it holds anything else."""
-        if not self.exists:
-            return
         for name in ("data", "conf", "logs", "tmp"):
             shutil.rmtree(self.root / name, ignore_errors=True)
+            if (self.root / name).exists():
+                raise EnvironmentProblem(
+                    f"{self.root / name} could not be removed whole",
+                    hint="remove it as the user who owns it, then: headwater lab reset",
+                )
+        for left in self.root.glob(f".{SETTINGS}-*"):
+            left.unlink(missing_ok=True)
         (self.root / SETTINGS).unlink(missing_ok=True)
-        self.settings = Settings()
+        self.reload()
+
+    def _require_ours(self) -> None:
+        if self.exists or not self.root.exists():
+            return
+        ours = (LOCK, f".{SETTINGS}-")
+        if any(not entry.name.startswith(ours) for entry in self.root.iterdir()):
+            raise UsageError(
+                f"{self.root} holds files that are not a lab's",
+                hint="give --home an empty or a new folder",
+            )
+
+    def _unwritable(self, error: OSError) -> EnvironmentProblem:
+        return EnvironmentProblem(
+            f"the lab's home {self.root} cannot be written: {error.strerror or error}",
+            hint="make it writable, or give another with --home DIR",
+        )
 
     def _read(self) -> Settings:
         path = self.root / SETTINGS
@@ -134,19 +169,22 @@ class Home:
             return msgspec.json.decode(path.read_bytes(), type=Settings)
         except FileNotFoundError:
             return Settings()
-        except PermissionError as error:
+        except OSError as error:
             raise EnvironmentProblem(
-                f"{path} cannot be read", hint="it belongs to another user: give another --home DIR"
+                f"{path} cannot be read: {error.strerror or error}",
+                hint="give another folder with --home DIR",
             ) from error
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise EnvironmentProblem(
-                f"{path} is damaged ({error})", hint="remove the folder to start afresh"
+                f"{path} is damaged ({error})",
+                hint="start afresh, without the lab's data: headwater lab reset",
             ) from error
 
 
 def _take(path: Path) -> IO[str] | None:
     """The locked file, or nothing while another holds it."""
-    lock = path.open("w")
+    path.parent.mkdir(parents=True, exist_ok=True)  # a reset may have taken it away meanwhile
+    lock = path.open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The holder before removes the file: what we have locked must still be what is there.

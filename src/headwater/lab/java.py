@@ -12,6 +12,11 @@ from typing import NamedTuple
 from headwater.errors import EnvironmentProblem
 
 SUPPORTED = (17, 21)
+PLACES = (
+    "usr/lib/jvm/*",
+    "Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "opt/homebrew/opt/openjdk@*",
+)
 INSTALL_HINT = (
     "install Java 17 or 21 (Debian, Ubuntu: apt install openjdk-17-jre-headless; "
     "macOS: brew install openjdk@17) and set JAVA_HOME to it"
@@ -54,7 +59,12 @@ def _major(executable: Path) -> int:
     """The major version, 0 when it cannot be told."""
     try:
         told = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
+            [executable, "-version"],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=30,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
@@ -66,7 +76,7 @@ def _major(executable: Path) -> int:
 
 def _hint() -> str:
     """Name a suitable runtime that is already on the machine before asking to install one."""
-    for folder in sorted(Path("/usr/lib/jvm").glob("*")):
+    for folder in sorted(folder for place in PLACES for folder in Path("/").glob(place)):
         executable = folder / "bin" / "java"
         if os.access(executable, os.X_OK) and _major(executable) in SUPPORTED:
             return f"one is here: export JAVA_HOME={folder}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
 
-from headwater.errors import HeadwaterError, UsageError
+from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
 from headwater.lab import fetch, process
 from headwater.lab.artifacts import lock
 from headwater.lab.cache import Cache
@@ -20,6 +21,7 @@ from headwater.lab.services.base import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
 # A service that answers its probe no more is given this long before it is called unhealthy.
@@ -47,9 +49,16 @@ class Status(msgspec.Struct, kw_only=True):
 class Lab:
     """A real streaming stack below one folder."""
 
-    def __init__(self, home: Path | None = None, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        home: Path | None = None,
+        cache: Path | None = None,
+        *,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         self.home = Home(home)
         self.context = Context(self.home, Cache(cache))
+        self._say = say
 
     def up(
         self,
@@ -61,11 +70,11 @@ class Lab:
     ) -> list[Status]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are."""
         wanted = with_needs(select(names))
-        self.home.create()
-        with self.home.locked():
+        with self.home.created(self._waiting):
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is said before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(wanted), progress)
+            process.end(self._remains())
             self.home.settings.wanted = in_order({*self.home.settings.wanted, *wanted})
             self._choose_ports(wanted)
             self.home.save()
@@ -76,40 +85,39 @@ class Lab:
         """Every service of this lab, each probed now."""
         self.home.reload()
         running = process.find(self.home.root)
-        chosen = list(names) or in_order(
-            {
-                *self.home.settings.wanted,
-                *running,
-                *(n for n, s in SERVICES.items() if not s.optional),
-            }
+        usual = {n for n, s in SERVICES.items() if not s.optional}
+        chosen = (
+            select(names) if names else in_order({*self.home.settings.wanted, *running, *usual})
         )
         with ThreadPoolExecutor(len(chosen)) as pool:
             return list(pool.map(lambda name: self._row(name, running.get(name)), chosen))
 
     def down(self, names: Iterable[str] = ()) -> list[str]:
         """Stop this lab's services, those that others need last; returns what was stopped."""
-        if not self.home.root.is_dir():
-            return []
-        with self.home.locked():
-            running = process.find(self.home.root)
-            chosen = set(with_dependants(select(names))) if names else set(running)
-            stopping = [name for name in reversed(in_order(running)) if name in chosen]
-            front = {name for name in stopping if SERVICES[name].needs}
-            for part in (front, set(stopping) - front):
-                process.stop({running[n]: self._stop_signal(n) for n in part}, STOP_SECONDS)
-            if self.home.exists:
-                left = set(self.home.settings.wanted) - chosen if names else set()
-                self.home.settings.wanted = in_order(left)
+        chosen = set(with_dependants(select(names))) if names else set(SERVICES)
+        if not self.home.exists:  # removed by hand, perhaps under running services
+            return self._stop(chosen)
+        with self.home.locked(self._waiting):
+            stopped = self._stop(chosen)
+            try:
+                self.home.settings.wanted = in_order(set(self.home.settings.wanted) - chosen)
                 self.home.save()
-        return stopping
+            except EnvironmentProblem:
+                self._say("the lab's settings are damaged; its services are stopped all the same")
+        return stopped
 
     def reset(self) -> list[str]:
         """Stop everything and remove the lab's data, ports and keys."""
+        if self.home.root.exists() and not self.home.exists:
+            raise UsageError(
+                f"{self.home.root} is not a lab's folder: nothing is wiped",
+                hint="name the lab's folder: headwater lab reset --home DIR",
+            )
         stopped = self.down()
-        if self.home.root.is_dir():
-            with self.home.locked():
+        if self.home.exists:
+            with self.home.locked(self._waiting):
                 self.home.wipe()
-            if not any(self.home.root.iterdir()):
+            with suppress(OSError):  # it holds something else, or a new lab already
                 self.home.root.rmdir()
         return stopped
 
@@ -140,7 +148,7 @@ class Lab:
                 row.state = "died"
             return row
         try:
-            row.uptime = round(time.time() - leader.create_time(), 1)
+            row.uptime = max(0.0, round(time.time() - leader.create_time(), 1))
             row.pid, row.memory = leader.pid, process.memory(leader)
         except psutil.Error:
             row.state = "died"
@@ -151,24 +159,46 @@ class Lab:
             row.state = "starting" if row.uptime < STARTING_SECONDS else "unhealthy"
         return row
 
-    def _stop_signal(self, name: str) -> int:
-        return SERVICES[name].stop_signal
+    def _stop(self, chosen: AbstractSet[str]) -> list[str]:
+        running = process.find(self.home.root)
+        stopping = [name for name in reversed(in_order(running)) if name in chosen]
+        front = {name for name in stopping if SERVICES[name].needs}
+        for part in (front, set(stopping) - front):
+            process.stop({running[n]: SERVICES[n].stop_signal for n in part}, STOP_SECONDS)
+        process.end(self._remains())
+        return stopping
+
+    def _remains(self) -> list[psutil.Process]:
+        """What killed services and commands have left of themselves."""
+        running = process.find(self.home.root)
+        unmarked = [
+            p for n, s in SERVICES.items() if n not in running for p in s.remains(self.home)
+        ]
+        return [*process.strays(self.home.root), *unmarked]
+
+    def _waiting(self) -> None:
+        self._say("another command is at work on this lab, waiting for it")
 
     def _fix_ports(self, fixed: Mapping[str, int], wanted: Iterable[str]) -> None:
-        known = {name for service in wanted for name in SERVICES[service].port_names()}
+        ports = self.home.settings.ports
+        owners = {name: service for service in wanted for name in SERVICES[service].port_names()}
         running = process.find(self.home.root) if fixed else {}
         for name, port in fixed.items():
-            if name not in known:
+            owner = owners.get(name)
+            if owner is None:
                 raise UsageError(
-                    f"no port is called {name!r}", hint=f"ports: {', '.join(sorted(known))}"
+                    f"no port is called {name!r}", hint=f"ports: {', '.join(sorted(owners))}"
                 )
-            owner = next(s for s in wanted if name in SERVICES[s].port_names())
-            if owner in running and self.home.settings.ports.get(name) != port:
+            if owner in running and ports.get(name) != port:
                 raise UsageError(
-                    f"{owner} already runs on port {self.home.settings.ports.get(name)}",
+                    f"{owner} already runs on port {ports.get(name)}",
                     hint=f"stop it first: headwater lab down {owner}",
                 )
-            self.home.settings.ports[name] = port
+            if other := next((n for n, p in ports.items() if p == port and n != name), None):
+                raise UsageError(
+                    f"port {port} cannot be for {name}: it is {other}'s", hint="give each its own"
+                )
+            ports[name] = port
 
     def _choose_ports(self, wanted: Iterable[str]) -> None:
         for service in wanted:

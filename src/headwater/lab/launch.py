@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import psutil
 
 from headwater.errors import EnvironmentProblem, HeadwaterError
 from headwater.lab import ports, process
+from headwater.lab.logs import tail
 from headwater.lab.services import SERVICES
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from headwater.lab.services.base import Context, Service
 
 START_SECONDS = 180.0
-TAIL_LINES = 15
 POLL_SECONDS = 0.15
 
 
@@ -60,13 +59,12 @@ class Launch:
                 self.done[need].wait()
                 if need in self.failures:
                     raise HeadwaterError(f"{name} was not started, since {need} is not up")
+            if self.cancelled.is_set():
+                raise HeadwaterError(f"{name} was not started, since the command was interrupted")
             self._start(service)
             self.changed(name, "running")
-        except HeadwaterError as error:
-            self.failures[name] = error
-            self.changed(name, "failed")
-        except OSError as error:
-            self.failures[name] = _os_problem(name, error, self.lab.home.root)
+        except Exception as error:  # noqa: BLE001
+            self.failures[name] = _told(name, error, self.lab.home.root)
             self.changed(name, "failed")
         finally:
             self.done[name].set()
@@ -99,20 +97,11 @@ class Launch:
 
     def _require_free(self, service: Service, name: str) -> None:
         port = self.lab.home.port(name)
-        if ports.is_free(port):
-            return
-        holder = next(
-            (
-                f" by {psutil.Process(c.pid).name()} (pid {c.pid})"
-                for c in psutil.net_connections("tcp")
-                if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr[1] == port and c.pid
-            ),
-            "",
-        )
-        raise EnvironmentProblem(
-            f"{service.name} cannot have port {port}: it is taken{holder}",
-            hint=f"end that process, or choose another: headwater lab up --port {name}=PORT",
-        )
+        if why := ports.refusal(port):
+            raise EnvironmentProblem(
+                f"{service.name} cannot have port {port}: {why}",
+                hint=f"end that process, or choose another: headwater lab up --port {name}=PORT",
+            )
 
     def _died(self, service: Service, what: str) -> HeadwaterError:
         log = self.lab.home.log(service.name)
@@ -135,21 +124,16 @@ def is_ready(service: Service, lab: Context) -> bool:
         return False
 
 
-def _os_problem(name: str, error: OSError, home: Path) -> HeadwaterError:
+def _told(name: str, error: Exception, home: Path) -> HeadwaterError:
+    """Any failure as one that says which service it struck."""
+    if isinstance(error, HeadwaterError):
+        return error
+    if not isinstance(error, OSError):
+        return HeadwaterError(f"{name} was not started: {type(error).__name__}: {error}")
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return EnvironmentProblem(
             f"{name} was not started: the disk of {home} is full",
             hint="free some space, or give the lab another folder with --home DIR",
         )
     where = f" ({error.filename})" if error.filename else ""
-    return HeadwaterError(f"{name} was not started: {os.strerror(error.errno or 0)}{where}")
-
-
-def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
-    """The last lines of a log; none when there is no log yet."""
-    if not log.is_file():
-        return []
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 400 * lines))
-        text = file.read().decode(errors="replace")
-    return text.splitlines()[-lines:]
+    return HeadwaterError(f"{name} was not started: {error.strerror or error}{where}")

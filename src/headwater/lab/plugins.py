@@ -6,14 +6,13 @@ import hashlib
 import os
 import shutil
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.lab.artifacts import lock
 from headwater.lab.cache import unpack
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from headwater.lab.cache import Cache
 
 PREFIX = "connect/"
@@ -45,12 +44,12 @@ def plugins() -> list[str]:
 
 def plugin_path(cache: Cache) -> Path:
     """The folder for `plugin.path`, built when the lock is new to this cache."""
-    folder = cache.root / "plugins" / _digest()
-    if not folder.is_dir():
-        with cache.building(folder) as fresh:
-            for plugin in plugins():
-                _build(cache, plugin, fresh / plugin)
-    return folder
+
+    def build(fresh: Path) -> None:
+        for plugin in plugins():
+            _build(cache, plugin, fresh / plugin)
+
+    return cache.built(Path("plugins", _digest()), build)
 
 
 def _build(cache: Cache, plugin: str, folder: Path) -> None:

@@ -6,6 +6,8 @@ import random
 import socket
 from typing import TYPE_CHECKING
 
+import psutil
+
 from headwater.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -21,13 +23,31 @@ ATTEMPTS = 200
 
 def is_free(port: int) -> bool:
     """Whether a server could bind to the port now."""
+    return refusal(port) is None
+
+
+def refusal(port: int) -> str | None:
+    """Why a server could not bind to the port now, naming the one that holds it if that is told."""
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((LOOPBACK, port))
+        except PermissionError:
+            return "this user may not bind to it"
         except OSError:
-            return False
-    return True
+            return f"it is taken{_holder(port)}"
+    return None
+
+
+def _holder(port: int) -> str:
+    try:
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.pid
+            if listens and connection.laddr and connection.laddr.port == port:
+                return f" by {psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    except psutil.Error:  # another user's, or gone meanwhile
+        pass
+    return ""
 
 
 def free(taken: AbstractSet[int] = frozenset()) -> int:

@@ -7,6 +7,7 @@ stale, survives a killed command line, and never points at a process that is not
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +22,15 @@ HOME_MARK = "HEADWATER_LAB_PROCESS_OF"
 SERVICE_MARK = "HEADWATER_LAB_SERVICE"
 MAX_LOG = 20 << 20
 
+# What a shell says about other clusters, proxies and JVMs must not reach the lab's services.
+FOREIGN = re.compile(
+    r"(APICURIO|AWS|CONNECT|HADOOP|HIVE|KAFKA|QUARKUS|S3PROXY|SPARK)_|PG[A-Z]|CLASSPATH$"
+    r"|_JAVA_OPTIONS$|JAVA_TOOL_OPTIONS$|JDK_JAVA_OPTIONS$|LC_|LANG|(https?|all|ftp)_proxy$",
+    re.IGNORECASE,
+)
+# A JVM reads file names by the locale: without one it cannot open a home with an umlaut in it.
+LOCALE = {"LC_ALL": "C.UTF-8"}
+
 
 class Command(NamedTuple):
     """How a service is started."""
@@ -33,12 +43,11 @@ def start(command: Command, *, home: Path, service: str, cwd: Path, log: Path) -
     """Start a service apart from this process and its terminal; returns its process id."""
     if log.exists() and log.stat().st_size > MAX_LOG:
         log.replace(log.with_suffix(".log.1"))
-    env = {**os.environ, **command.env, HOME_MARK: str(home), SERVICE_MARK: service}
     with log.open("ab") as out:
         process = subprocess.Popen(
             command.argv,
             cwd=cwd,
-            env=env,
+            env=environment(home, service, command.env),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -47,18 +56,55 @@ def start(command: Command, *, home: Path, service: str, cwd: Path, log: Path) -
     return process.pid
 
 
+def run(argv: Sequence[str], *, home: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end; marked too, so that it can be found should this process be killed."""
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=environment(home, "", {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+
+
+def environment(home: Path, service: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """What a process of the lab sees: this process's environment less what is not its business."""
+    kept = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
+    return {**kept, **LOCALE, **extra, HOME_MARK: str(home), SERVICE_MARK: service}
+
+
 def find(home: Path) -> dict[str, psutil.Process]:
-    """The leading process of each service of a lab."""
-    found: dict[str, psutil.Process] = {}
+    """The leading process of each service of a lab: the one that was started, not its children."""
+    return {mark.service: mark.process for mark in _marked(home) if mark.leads}
+
+
+def strays(home: Path) -> list[psutil.Process]:
+    """What a killed service or command left behind: processes of the lab without their leader."""
+    marked = _marked(home)
+    led = {mark.session for mark in marked if mark.leads}
+    return [mark.process for mark in marked if mark.session not in led]
+
+
+class _Mark(NamedTuple):
+    service: str
+    process: psutil.Process
+    session: int
+
+    @property
+    def leads(self) -> bool:
+        return bool(self.service) and self.session == self.process.pid
+
+
+def _marked(home: Path) -> list[_Mark]:
+    found = []
     for process in psutil.process_iter():
         try:
             env = process.environ()
-            if env.get(HOME_MARK) != str(home) or process.status() == psutil.STATUS_ZOMBIE:
-                continue
-            service = env[SERVICE_MARK]
-            known = found.get(service)
-            if known is None or process.create_time() < known.create_time():
-                found[service] = process
+            if env.get(HOME_MARK) == str(home) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(_Mark(env[SERVICE_MARK], process, os.getsid(process.pid)))
         except (psutil.Error, OSError, KeyError):
             continue
     return found
@@ -98,8 +144,13 @@ def stop(processes: Mapping[psutil.Process, int], seconds: float) -> None:
     for process, sign in processes.items():
         _send([process], sign)
     _, left = psutil.wait_procs(members, timeout=seconds)
-    _send(left, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=5)
+    end(left)
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Kill what has no one left to ask it kindly, and wait until it is gone."""
+    _send(processes, signal.SIGKILL)
+    psutil.wait_procs(processes, timeout=5)
 
 
 def _send(processes: Iterable[psutil.Process], sign: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from abc import ABC, abstractmethod
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import httpx
 
+from headwater.errors import HeadwaterError
+from headwater.lab import process
 from headwater.lab.artifacts import lock
 from headwater.lab.cache import write_atomically
 from headwater.lab.ivy import pyspark_jar, pyspark_jars
@@ -18,8 +21,10 @@ from headwater.lab.java import find_java
 from headwater.lab.ports import LOOPBACK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    import psutil
 
     from headwater.lab.artifacts import Artifact
     from headwater.lab.cache import Cache
@@ -64,7 +69,7 @@ class Context:
     def write(self, name: str, lines: Mapping[str, object] | Iterable[str]) -> Path:
         """Write a configuration file that only its owner can read."""
         if hasattr(lines, "items"):
-            lines = [f"{key}={value}" for key, value in lines.items()]
+            lines = [f"{key}={_escaped(str(value))}" for key, value in lines.items()]
         path = self.home.conf(name)
         write_atomically(path, ("\n".join(lines) + "\n").encode(), 0o600)
         return path
@@ -116,6 +121,13 @@ class Context:
             flags=flags,
         )
 
+    def run(self, service: str, argv: Sequence[str]) -> None:
+        """Run a tool that makes a service's storage."""
+        done = process.run(argv, home=self.home.root, cwd=self.home.data(service))
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()
+            raise HeadwaterError(f"the storage of {service} could not be made: {said}")
+
     def pyspark_classpath(self) -> list[Path]:
         return [pyspark_jars() / "*"]
 
@@ -152,6 +164,10 @@ class Service(ABC):
     def started(self, lab: Context) -> None:  # noqa: B027
         """What must be there before others use it; done once it is ready."""
 
+    def remains(self, home: Home) -> list[psutil.Process]:
+        """Processes without the lab's mark that a killed server may leave behind."""
+        return []
+
     @abstractmethod
     def env(self, lab: Context) -> dict[str, str]:
         """What a client needs."""
@@ -169,6 +185,11 @@ def version_of(name: str) -> str:
 def only(artifacts: list[Artifact]) -> Artifact:
     (artifact,) = artifacts
     return artifact
+
+
+def _escaped(value: str) -> str:
+    """A value for a properties file, which Java reads as Latin-1 with the escapes of JSON."""
+    return json.dumps(value)[1:-1]
 
 
 def _quoted(option: str) -> str:

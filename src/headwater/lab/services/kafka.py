@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
-from headwater.errors import HeadwaterError
 from headwater.lab.ports import LOOPBACK, accepts
 from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service, version_of
@@ -68,11 +66,7 @@ class Kafka(Service):
         if not (storage / "meta.properties").exists():
             argv = self._java(lab, "kafka.tools.StorageTool", "format", "--ignore-formatted")
             argv += ["-t", lab.home.settings.cluster_id, "-c", str(settings)]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise HeadwaterError(
-                    f"Kafka's storage could not be formatted: {(done.stderr or done.stdout).strip()}"
-                )
+            lab.run("kafka", argv)
 
     def command(self, lab: Context) -> Command:
         return Command(self._java(lab, "kafka.Kafka", str(lab.home.conf("kafka.properties"))))

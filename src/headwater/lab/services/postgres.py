@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from headwater.errors import EnvironmentProblem, HeadwaterError
+from headwater.errors import EnvironmentProblem
+from headwater.lab.cache import write_atomically
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service
-from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import psycopg
+
+    from headwater.lab.home import Home
     from headwater.lab.services.base import Context
 
 USER = "postgres"
@@ -72,13 +74,8 @@ class Postgres(Service):
         cluster = folder / "cluster"
         if os.geteuid() == 0:
             os.chown(folder, NOBODY, NOBODY)
-        if not (cluster / "PG_VERSION").exists():
-            shutil.rmtree(cluster, ignore_errors=True)
+        if not cluster.exists():
             self._initialise(lab, folder, cluster)
-        # Servers' children outlive a killed server for a moment and hold its memory.
-        wait_until(
-            lambda: not _stragglers(cluster), seconds=15, what="an earlier PostgreSQL to end"
-        )
 
     def command(self, lab: Context) -> Command:
         settings = {
@@ -99,17 +96,11 @@ class Postgres(Service):
         return Command(unprivileged(argv))
 
     def ready(self, lab: Context) -> bool:
-        import psycopg
-
-        with psycopg.connect(
-            self._url(lab, "postgres"), connect_timeout=int(PROBE_SECONDS), autocommit=True
-        ) as connection:
+        with self._connect(lab) as connection:
             return connection.execute("select 1").fetchone() == (1,)
 
     def started(self, lab: Context) -> None:
-        import psycopg
-
-        with psycopg.connect(self._url(lab, "postgres"), autocommit=True) as connection:
+        with self._connect(lab) as connection:
             known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE])
             if known.fetchone() is None:
                 connection.execute(f"create database {DATABASE}")
@@ -128,31 +119,47 @@ class Postgres(Service):
         password = lab.home.settings.postgres_password
         return f"postgresql://{USER}:{password}@{LOOPBACK}:{lab.port('postgres')}/{database}"
 
+    def _connect(self, lab: Context) -> psycopg.Connection[tuple[Any, ...]]:
+        import psycopg
+
+        # What the shell says by PGHOSTADDR, PGSSLMODE and the like is about other servers.
+        return psycopg.connect(
+            self._url(lab, "postgres"),
+            hostaddr=LOOPBACK,
+            sslmode="disable",
+            gssencmode="disable",
+            options="",
+            connect_timeout=int(PROBE_SECONDS),
+            autocommit=True,
+        )
+
     def _initialise(self, lab: Context, folder: Path, cluster: Path) -> None:
-        password = folder / "password"
-        password.write_text(lab.home.settings.postgres_password)
+        fresh, password = folder / "cluster.new", folder / "password"
+        shutil.rmtree(fresh, ignore_errors=True)
+        write_atomically(password, lab.home.settings.postgres_password.encode(), 0o600)
         if os.geteuid() == 0:
             os.chown(password, NOBODY, NOBODY)
-        password.chmod(0o600)
-        argv = [str(binaries() / "initdb"), "-D", str(cluster), "-U", USER, "-E", "UTF8"]
+        argv = [str(binaries() / "initdb"), "-D", str(fresh), "-U", USER, "-E", "UTF8"]
         argv += ["--locale=C", "--auth=scram-sha-256", f"--pwfile={password}"]
         try:
-            done = subprocess.run(
-                unprivileged(argv), cwd=folder, capture_output=True, text=True, check=False
-            )
+            lab.run("postgres", unprivileged(argv))
         finally:
             password.unlink()
-        if done.returncode:
-            shutil.rmtree(cluster, ignore_errors=True)
-            raise HeadwaterError(f"PostgreSQL's storage could not be made: {done.stderr.strip()}")
+        # Under its own name only when it is whole: initdb may be killed half-way.
+        fresh.rename(cluster)
 
-
-def _stragglers(cluster: Path) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["name"]):
-        try:
-            if process.info["name"] == "postgres" and process.cwd() == str(cluster):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+    def remains(self, home: Home) -> list[psutil.Process]:
+        """A killed server's children hold its memory for a while, under titles of their own."""
+        cluster = str(home.data("postgres") / "cluster")
+        found = []
+        for process in psutil.process_iter(["name"]):
+            try:
+                if (
+                    process.info["name"] == "postgres"
+                    and process.cmdline()[0].startswith("postgres: ")
+                    and process.cwd() == cluster
+                ):
+                    found.append(process)
+            except (psutil.Error, IndexError):
+                continue
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from headwater.lab.ports import accepts
@@ -19,9 +20,13 @@ BUCKETS = (WAREHOUSE, "raw")
 def client(lab: Context) -> Any:
     """A boto3 client for the lab's S3."""
     import boto3
+    import botocore.session
     from botocore.config import Config
 
-    return boto3.client(
+    # A profile the shell names is for another S3, and need not even exist.
+    nowhere = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
+    session = botocore.session.Session({"profile": (None, [], None, None), **nowhere})
+    return boto3.Session(botocore_session=session).client(
         "s3",
         endpoint_url=lab.url("s3"),
         region_name=REGION,
