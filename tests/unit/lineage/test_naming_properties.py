@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage import naming
+from headwater.lineage.naming import dialects, drivers
 
 SECRET = "hunter2"
 odd = st.text(alphabet="abz09%!*+,;:?#&/@$~^'\"(){}[]|\\ -_.", max_size=12)
@@ -100,6 +101,33 @@ def test_an_error_holds_no_secret(user: str, password: str, at: str, table: str)
     with pytest.raises(naming.NamingError) as error:
         naming.from_jdbc(url, table)
     assert SECRET not in str(error.value)
+
+
+DIALECTS = sorted({*dialects.PLAIN, *drivers.SPECIAL, "nosuch"})
+address_like = st.text(alphabet="aA19:/@?#=;.,[]() %\\&{}-", max_size=24)
+
+
+@given(st.sampled_from(DIALECTS), address_like, address_like)
+def test_odd_jdbc_urls_are_named_or_refused(dialect: str, rest: str, table: str) -> None:
+    for mark in (":", "://", ":thin:@", "://h/d;portNumber="):
+        try:
+            name = naming.from_jdbc(f"jdbc:{dialect}{mark}{rest}", table)
+        except naming.NamingError:
+            continue
+        assert name.namespace
+        assert name.name
+
+
+@given(
+    st.sampled_from(["", "s3:/", "s3a://", "abfss://", "file:", "https://", "arn:"]), address_like
+)
+def test_odd_paths_are_named_or_refused(scheme: str, rest: str) -> None:
+    try:
+        name = naming.from_uri(scheme + rest)
+    except naming.NamingError:
+        return
+    assert name.namespace
+    assert name.name
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 from .errors import NamingError
 
+WEB_PORTS = {"http": 80, "https": 443}
+
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-_]*://")
 _NEXT_URL = re.compile(r",\s*(?=[A-Za-z][A-Za-z0-9+.\-_]*://)")
 _HOST = re.compile(r"^(?:[^\W]|[.\-])+$")
 _IPV6 = re.compile(r"^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[\w.\-]+)?$")
+_REDSHIFT = re.compile(
+    r"^([a-z0-9\-]+)\.[a-z0-9]+\.([a-z0-9\-]+)\.redshift(?:-serverless)?\.amazonaws\.com"
+)
 _MQ_PORT = re.compile(r"^(.+)\((\d+)\)$")
 
 
@@ -57,7 +62,8 @@ def first(text: str, default_port: int | None = None) -> Address:
     """The first host of a list such as `SASL_SSL://u:p@a:9093,b:9093/path?x=y`."""
     text = first_url(text.strip().strip("\"'"))
     authority, _ = split_authority(strip_scheme(text).lstrip("/"))
-    return parse(authority.split(",", 1)[0], default_port)
+    web = WEB_PORTS.get(text.partition("://")[0].lower())
+    return parse(authority.split(",", 1)[0], web or default_port)
 
 
 def parse(text: str, default_port: int | None = None) -> Address:
@@ -71,7 +77,27 @@ def parse(text: str, default_port: int | None = None) -> Address:
             raise NamingError("the address holds an IPv6 host that is not closed or not valid")
     elif not host or not _HOST.match(host):
         raise NamingError("the address holds no host name that can be read")
-    return Address(host.lower(), _port(port) if port else default_port)
+    return Address(host.lower(), port_number(port) if port else default_port)
+
+
+def port_number(text: str) -> int:
+    """A port as a number, or an error that does not repeat the text."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536):
+        raise NamingError("the address has a port that is not a number from 1 to 65535")
+    return int(text)
+
+
+def snowflake(text: str) -> str:
+    """The account of a Snowflake address: no suffix, no private link, hyphens for underscores."""
+    host = re.sub(r"\.snowflakecomputing\.(?:com|cn)$", "", first(text).host)
+    return host.removesuffix(".privatelink").replace("_", "-")
+
+
+def redshift(place: Address) -> Address:
+    """`cluster.id.region.redshift.amazonaws.com` shortened to cluster and region."""
+    match = _REDSHIFT.match(place.host)
+    host = f"{match[1]}.{match[2]}" if match else place.host
+    return Address(host, place.port or 5439)
 
 
 def _split_port(text: str) -> tuple[str, str]:
@@ -86,12 +112,6 @@ def _split_port(text: str) -> tuple[str, str]:
         return f"[{text}]", ""
     host, _, port = text.partition(":")
     return host, port
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536):
-        raise NamingError("the address has a port that is not a number from 1 to 65535")
-    return int(text)
 
 
 def _is_address(text: str) -> bool:

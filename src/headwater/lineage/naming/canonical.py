@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from . import address, drivers, jdbc
+from . import address, jdbc
+from .address import WEB_PORTS
 from .errors import NamingError
-from .redact import CONTAINER_SCHEMES, redact, strip_users
+from .redact import CONTAINER_SCHEMES, redact, strip_query, strip_users
 from .registry import SCHEMES
 from .store import DatasetName
-from .uri import KEYED, WEB_PORTS, container, strip_query
+from .uri import KEYED, container
 
 _NAMESPACE = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-_]*)://(.*)$", re.DOTALL)
 _QUERY = re.compile(r"[?#;].*$", re.DOTALL)
@@ -83,14 +84,14 @@ def _spell(scheme: str, rest: str) -> str:
         authority, path = address.split_authority(rest, at_in_path=True)
         return f"{scheme}://{authority}{_path(path)}"
     if scheme == "snowflake":
-        return f"snowflake://{drivers.snowflake_account(rest)}"
+        return f"snowflake://{address.snowflake(rest)}"
     authority, path = address.split_authority(
         address.strip_scheme(rest), at_in_path=scheme in WEB_PORTS
     )
     path = _path(path)
     place = address.parse(authority.split(",", 1)[0])
     if scheme == "redshift":
-        return drivers.redshift_namespace(place)
+        return f"redshift://{address.redshift(place)}"
     if scheme == "redis" and path == "/0":
         path = ""
     return f"{scheme}://{_place(scheme, place, path)}{path}"

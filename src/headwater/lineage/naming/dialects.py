@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from . import address
 from .errors import NamingError
@@ -18,6 +19,7 @@ PLAIN: dict[str, tuple[str, int | None]] = {
     "pivotal": ("greenplum", None),
     "mariadb": ("mariadb", None),
     "mysql": ("mysql", None),
+    "mysql+srv": ("mysql", None),
     "mysqlx": ("mysql", 33060),
     "oceanbase": ("oceanbase", None),
     "tidb": ("tidb", None),
@@ -52,6 +54,7 @@ PLAIN: dict[str, tuple[str, int | None]] = {
     "pinot": ("pinot", None),
     "redis": ("redis", None),
     "neo4j": ("neo4j", None),
+    "mongodb+srv": ("mongodb", None),
     "mongodb": ("mongodb", None),
     "elasticsearch": ("elasticsearch", None),
     "es": ("elasticsearch", None),
@@ -134,23 +137,26 @@ def _first(key: str, authority: str, found: dict[str, str], port: int | None) ->
     if match := _PAREN_HOST.match(authority):
         inner = authority.split("),(", 1)[0]
         number = _PAREN_PORT.search(inner)
-        return address.Address(match[1].lower(), int(number[1]) if number else STORES[key].port)
+        return address.Address(
+            match[1].lower(), address.port_number(number[1]) if number else STORES[key].port
+        )
     if not authority and (instance := found.get("cloudsqlinstance")):
         return address.Address(instance.lower())
     default = port or STORES[key].port
     if pick(found, "ssl", "secure").lower() in ("true", "1"):
         default = _TLS_PORTS.get(key, default)
     if key == "teradata":
-        default = int(pick(found, "dbs_port") or 0) or default
+        given = pick(found, "dbs_port")
+        default = address.port_number(given) if given else default
     hosts = re.split(r",|--", authority)
     place = address.parse(hosts[0] or "localhost", None)
     if place.port is None and key == "cassandra":
-        default = next((int(p) for p in re.findall(r":(\d+)", authority)), default)
+        default = next(map(address.port_number, re.findall(r":(\d+)", authority)), default)
     return place if place.port else place._replace(port=default)
 
 
 def _parts(key: str, path: str, found: dict[str, str]) -> dict[str, str]:
-    levels = [level for level in path.split("/") if level and "=" not in level]
+    levels = [_decoded(level) for level in path.split("/") if level and "=" not in level]
     names = STORES[key].name_fields
     schema = pick(found, *_SCHEMA_KEYS).split(",", 1)[0].strip("\"' ")
     parts = {"schema": schema} if schema else {}
@@ -163,6 +169,13 @@ def _parts(key: str, path: str, found: dict[str, str]) -> dict[str, str]:
         parts[names[0]] = outer.rpartition(".")[2] if key in ("doris", "starrocks") else outer
     if key == "hive" and not outer:
         parts["database"] = "default"
+    if key == "postgres" and not outer and (user := pick(found, "user")):
+        parts["database"] = user
     if key in SCHEMA_IS_USER and "schema" not in parts and (user := pick(found, "user", "uid")):
         parts["schema"] = user.upper()
     return parts
+
+
+def _decoded(text: str) -> str:
+    plain_text = unquote(text)
+    return text if set(plain_text) & set("?&=@:/;") else plain_text

@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from .dialects import Parsed
 
 
-def snowflake_account(text: str) -> str:
-    """The account of a Snowflake address: no suffix, no private link, hyphens for underscores."""
-    host = address.first(text).host
-    host = re.sub(r"\.snowflakecomputing\.(?:com|cn)$", "", host)
-    return host.removesuffix(".privatelink").replace("_", "-")
-
-
-def redshift_namespace(place: address.Address) -> str:
-    """`cluster.id.region.redshift.amazonaws.com` as the spec has it: cluster, region and port."""
-    match = re.match(
-        r"^([a-z0-9\-]+)\.[a-z0-9]+\.([a-z0-9\-]+)\.redshift(?:-serverless)?\.amazonaws\.com",
-        place.host,
-    )
-    host = f"{match[1]}.{match[2]}" if match else place.host
-    return f"redshift://{host}:{place.port or 5439}"
-
-
 def _oracle(rest: str) -> Parsed:
     rest = re.sub(r"^\w+:", "", rest)
     head, _, query = rest.partition("?") if "@" in rest.partition("?")[0] else (rest, "", "")
@@ -47,7 +30,7 @@ def _oracle(rest: str) -> Parsed:
     match = re.match(r"^(\[[^\]]+\]|[^:/,\s]+)(?:,[^:/\s]+)*(?::(\d+))?(?:[:/]([^:/?]+))?", target)
     if not match or not match[3] or target.startswith(("ldap", "//")):
         raise NamingError("an Oracle alias or directory entry says neither host nor service")
-    place = address.parse(match[1], int(match[2] or 1521))
+    place = address.parse(match[1], address.port_number(match[2] or "1521"))
     return "oracle", f"oracle://{place}", {**parts, "service": match[3]}
 
 
@@ -59,7 +42,7 @@ def _tns(text: str, parts: dict[str, str]) -> Parsed:
     service = find("SERVICE_NAME") or find("SID")
     if not find("HOST") or not service:
         raise NamingError("the Oracle descriptor holds no HOST or no SERVICE_NAME or SID")
-    place = address.parse(find("HOST"), int(find("PORT") or 1521))
+    place = address.parse(find("HOST"), address.port_number(find("PORT") or "1521"))
     return "oracle", f"oracle://{place}", {**parts, "service": service}
 
 
@@ -69,9 +52,10 @@ def _sqlserver(rest: str) -> Parsed:
     found = options(tail)
     server, _, path = head.partition("/")
     host, _, instance = server.rpartition("@")[2].partition("\\")
-    instance, _, late_port = instance.partition(":")
+    instance, _, late_port = instance.replace(",", ":").partition(":")
     place = address.parse(host or pick(found, "servername", "server") or "localhost")
-    port = place.port or int(late_port or pick(found, "portnumber", "port") or 0) or None
+    late_port = late_port or pick(found, "portnumber", "port")
+    port = place.port or (address.port_number(late_port) if late_port else None)
     instance = instance or pick(found, "instancename", "instance")
     database = path.strip("/") or pick(found, "databasename", "database")
     parts = {"database": database} if database else {}
@@ -84,7 +68,7 @@ def _sqlserver(rest: str) -> Parsed:
 
 def _snowflake(rest: str) -> Parsed:
     found = options(rest.partition("?")[2])
-    account = snowflake_account(rest.removeprefix("//"))
+    account = address.snowflake(rest)
     parts = {"database": pick(found, "db", "database"), "schema": pick(found, "schema")}
     return "snowflake", f"snowflake://{account}", {k: v.strip('"') for k, v in parts.items()}
 
@@ -95,9 +79,8 @@ def _redshift(rest: str) -> Parsed:
         match = re.match(r"^//([a-z0-9\-]+):([a-z]{2}-[a-z0-9\-]+)(?=[/;?])(.*)$", rest)
         if match:
             rest = f"//{match[1]}.{match[2]}:5439{match[3]}"
-    _, namespace, parts = plain("postgresql", rest)
-    place = address.first(rest, 5439)
-    return "redshift", redshift_namespace(place) if namespace else "", parts
+    _, _, parts = plain("postgresql", rest)
+    return "redshift", f"redshift://{address.redshift(address.first(rest))}", parts
 
 
 def _bigquery(rest: str) -> Parsed:

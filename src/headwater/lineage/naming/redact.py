@@ -32,6 +32,7 @@ _USER = re.compile(r"://([^\s/?#\"'<>]*)@")
 # A password with an unencoded / or ?: what follows the colon is then no port.
 _ODD_USER = re.compile(r"://(?!\[)[^\s/?#:@]*:(?!\d*(?:[/?#,]|$))[^\s\"'<>@]{1,256}@")
 _ORACLE = re.compile(r"(jdbc:oracle:\w{1,10}:)[^\s@/]{1,128}/\S{0,256}@", re.IGNORECASE)
+_QUERY = re.compile(r"[?#][\w.%\-\[\]$]*=.*$", re.DOTALL)
 _PEM = re.compile(r"-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|$)", re.DOTALL)
 _AWS_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")
 _JWT = re.compile(r"\beyJ[\w\-]{8,}\.[\w\-]{8,}(?:\.[\w\-]*)?")
@@ -48,6 +49,11 @@ def redact(text: str) -> str:
     text = _BEARER.sub(rf"\1 {MASK}", text)
     text = _AWS_KEY.sub(MASK, text)
     return _JWT.sub(MASK, text)
+
+
+def strip_query(path: str) -> str:
+    """Cut `?a=b` and `#a=b`; a `?` or `#` that is part of a file name or a pattern stays."""
+    return _QUERY.sub("", path) if "?" in path or "#" in path else path
 
 
 def strip_users(text: str) -> str:

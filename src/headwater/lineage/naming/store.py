@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from . import address
 from .errors import NamingError
+from .redact import strip_query
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _SUFFIX = re.compile(r"\{(\w+)\}(\.[a-z.]+)")
+_PATH_FIELDS = frozenset({"path", "key"})
 _HOST_FIELDS = frozenset({"host", "namenode"})
 
 
@@ -75,6 +77,7 @@ class Store:
 
     def _place(self, values: dict[str, str]) -> None:
         written = "port" in self.fields
+        given_port = values.get("port")
         for field in _HOST_FIELDS & values.keys():
             place = address.first(values[field])
             values[field] = place.host
@@ -84,6 +87,16 @@ class Store:
                 values[field] = str(place)
         if self.port and written:
             values.setdefault("port", str(self.port))
+        if self.key == "snowflake" and "account" in values:
+            values["account"] = address.snowflake(values["account"])
+        if self.key == "redshift" and "amazonaws" in values.get("cluster", ""):
+            cluster = address.redshift(address.first(values["cluster"]))
+            values["cluster"], _, values["region"] = cluster.host.partition(".")
+            values["port"] = given_port or str(cluster.port)
+        for field in _PATH_FIELDS & values.keys():
+            values[field] = strip_query(values[field])
+        if self.key == "http":
+            values["path"] = re.split("[?#]", values.get("path", "/"), maxsplit=1)[0] or "/"
         for field, suffix in _SUFFIX.findall(self.namespace):
             if field in values:
                 values[field] = values[field].removesuffix(suffix)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 
 from . import address
+from .address import WEB_PORTS
 from .errors import NamingError
-from .redact import CONTAINER_SCHEMES, redact
+from .redact import CONTAINER_SCHEMES, redact, strip_query
 from .registry import SCHEMES
 from .store import DatasetName
 
 # Here a key has no leading slash; elsewhere a path keeps the one it has.
 KEYED = frozenset({"s3", "gs", "abfss", "wasbs", "oss"})
-WEB_PORTS = {"http": 80, "https": 443}
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-_]+):(?=/)(.*)$", re.DOTALL)
-_QUERY = re.compile(r"[?#][\w.%\-\[\]$]*=.*$", re.DOTALL)
 _SLASHES = re.compile(r"/{2,}")
 _S3_WEB = re.compile(r"^(?:(.+)\.)?s3[.\-](?:[a-z0-9\-]+\.)*amazonaws\.com(?:\.cn)?$")
 _AZURE_WEB = re.compile(r"^([a-z0-9\-]+)\.(?:blob|dfs)\.core\.windows\.net$")
@@ -39,6 +38,8 @@ def from_uri(uri: str) -> DatasetName:
     scheme, rest = match[1].lower(), match[2]
     if scheme in SCHEMES:
         scheme = SCHEMES[scheme].scheme
+    if scheme in KEYED and not rest.removeprefix("//").lstrip("@").partition("/")[0]:
+        raise NamingError(f"a {scheme} path without a bucket names no dataset")
     if not rest.startswith("//"):
         return DatasetName("file" if scheme == "file" else scheme, file_path(rest))
     if scheme in WEB_PORTS:
@@ -71,11 +72,6 @@ def file_path(path: str) -> str:
     """A path without query, doubled or trailing slashes."""
     path = _SLASHES.sub("/", strip_query(path))
     return path.rstrip("/") or "/"
-
-
-def strip_query(path: str) -> str:
-    """Cut `?a=b` and `#a=b`; a `?` or `#` that is part of a file name or a pattern stays."""
-    return _QUERY.sub("", path) if "?" in path or "#" in path else path
 
 
 def container(authority: str) -> str:
