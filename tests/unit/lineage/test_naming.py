@@ -72,6 +72,10 @@ def test_identifiers_split_at_their_dots(case: dict[str, Any]) -> None:
     assert naming.split_identifier(case["text"]) == case["parts"]
 
 
+def test_a_text_too_long_for_an_identifier_is_split_at_its_dots_alone() -> None:
+    assert len(naming.split_identifier('".' * 50_000)) == 50_000
+
+
 @pytest.mark.parametrize("case", cases("redact"), ids=label)
 def test_redaction(case: dict[str, Any]) -> None:
     assert naming.redact(case["text"]) == case["redacted"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Beyond this a text is no identifier, and minding its quotes would only cost time.
+_LONGEST = 4096
 _CLOSING = {'"': '"', "`": "`", "[": "]", "'": "'"}
 
 
@@ -10,6 +12,8 @@ def split(text: str) -> list[str]:
 
     A quote that is never closed is taken as an ordinary character, so odd input still has a name.
     """
+    if len(text) > _LONGEST:
+        return [part for part in text.split(".") if part]
     parts: list[str] = []
     current: list[str] = []
     index = 0
