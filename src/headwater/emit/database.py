@@ -1,0 +1,220 @@
+"""The two databases an outbox may live in, behind the few calls it makes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import threading
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from headwater.errors import EnvironmentProblem, UsageError
+from headwater.lineage.naming import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SQLITE = """
+CREATE TABLE IF NOT EXISTS emit_event (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS emit_cursor (destination TEXT PRIMARY KEY, seq INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS emit_parked (
+  seq INTEGER NOT NULL, destination TEXT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (seq, destination));
+CREATE TABLE IF NOT EXISTS emit_state (key TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS emit_note (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, body BLOB NOT NULL);
+"""
+POSTGRES = (
+    SQLITE.replace(
+        "INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    )
+    .replace("INTEGER", "BIGINT")
+    .replace("BLOB", "BYTEA")
+)
+# A dead leader's host may not close its connection: these make the server notice in time.
+KEEPALIVE = {
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "4",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+
+
+class Connection(Protocol):
+    """One connection, used by one thread at a time."""
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows, if it has any."""
+
+    def atomic(self) -> contextlib.AbstractContextManager[None]:
+        """One transaction: on disk at the end, or undone."""
+
+    def close(self) -> None:
+        """Give the connection back."""
+
+
+class Database(Protocol):
+    """Where an outbox lives."""
+
+    shown: str
+
+    def connect(self) -> Connection:
+        """A new connection to a database that has the tables."""
+
+    def acquire(self) -> Connection | None:
+        """Become the only writer: its connection, or None while another process is."""
+
+
+def open_database(url: str) -> Database:
+    """The database of a URL: a file's path, `sqlite:///path` or `postgresql://…`."""
+    scheme = urlsplit(url).scheme
+    if scheme in ("postgresql", "postgres"):
+        return PostgresDatabase(url)
+    if scheme == "sqlite":
+        return SqliteDatabase(Path(unquote(url.split("://", 1)[1].removeprefix("/"))))
+    if "://" in url:
+        raise UsageError(
+            f"{redact(url)}: not a place for state",
+            hint="a file's path, sqlite:///PATH or postgresql://USER@HOST/DATABASE",
+        )
+    return SqliteDatabase(Path(url))
+
+
+class SqliteDatabase:
+    """A file; the writer holds a lock on another file beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser()
+        self.shown = str(self.path)
+
+    def connect(self) -> _Sqlite:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            return _Sqlite(self.path)
+        except (OSError, sqlite3.Error) as error:
+            raise EnvironmentProblem(
+                f"{self.path}: cannot keep state there: {error}", hint="choose a file with --state"
+            ) from error
+
+    def acquire(self) -> Connection | None:
+        connection = self.connect()
+        path = self.path.with_name(self.path.name + ".lock")
+        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            connection.close()
+            return None
+        connection.lock = lock
+        return connection
+
+
+class _Sqlite:
+    def __init__(self, path: Path) -> None:
+        self.lock: int | None = None
+        self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.executescript(SQLITE)
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._db.execute(sql, values).fetchall()
+
+    @contextlib.contextmanager
+    def atomic(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self._db.close()
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+
+
+class PostgresDatabase:
+    """A PostgreSQL database; the writer's connection holds an advisory lock.
+
+    Writes go through the connection that holds the lock, so a leader that has lost it cannot write.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.shown = redact(url)
+        self._made = False
+        self._making = threading.Lock()
+
+    def connect(self) -> Connection:
+        try:
+            import psycopg
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                "state in PostgreSQL needs psycopg, which is not installed",
+                hint="pip install 'psycopg[binary]'",
+            ) from error
+        try:
+            db = psycopg.connect(
+                self.url,
+                autocommit=True,
+                connect_timeout=10,
+                keepalives_idle=5,
+                keepalives_interval=4,
+                keepalives_count=3,
+            )
+        except psycopg.Error as error:
+            raise EnvironmentProblem(
+                f"{self.shown}: {redact(str(error).strip())}", hint="check --state"
+            ) from None
+        connection = _Postgres(db)
+        with self._making:
+            if not self._made:
+                with connection.atomic():
+                    connection.query("SELECT pg_advisory_xact_lock(?)", [_key("headwater.tables")])
+                    for statement in filter(str.strip, POSTGRES.split(";")):
+                        connection.query(statement)
+                self._made = True
+        return connection
+
+    def acquire(self) -> Connection | None:
+        connection = self.connect()
+        for name, value in KEEPALIVE.items():
+            with contextlib.suppress(Exception):  # not every server lets a user set it
+                connection.query(f"SET {name} = {value}")
+        held = connection.query("SELECT pg_try_advisory_lock(?)", [_key("headwater.writer")])
+        if not held[0][0]:
+            connection.close()
+            return None
+        return connection
+
+
+class _Postgres:
+    def __init__(self, db: Any) -> None:
+        self._db = db
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        cursor = self._db.execute(sql.replace("?", "%s"), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def atomic(self) -> contextlib.AbstractContextManager[None]:
+        transaction: contextlib.AbstractContextManager[None] = self._db.transaction()
+        return transaction
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _key(name: str) -> int:
+    return zlib.crc32(name.encode())
