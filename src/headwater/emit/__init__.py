@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from headwater.emit.outbox import Held, Outbox, Pending, Transaction
+from headwater.emit.outbox import HeldError, Outbox, Pending, Transaction
 from headwater.emit.sender import Sender
-from headwater.emit.transport import Destination, Refused, destinations
+from headwater.emit.transport import Destination, RefusedError, destinations
 
 __all__ = [
     "Destination",
-    "Held",
+    "HeldError",
     "Outbox",
     "Pending",
-    "Refused",
+    "RefusedError",
     "Sender",
     "Transaction",
     "destinations",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.emit.database import open_database
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARKED_KEPT = 1_000
 
 
-class Held(HeadwaterError):
+class HeldError(HeadwaterError):
     """Another process writes to this outbox, or has taken it over."""
 
 
@@ -105,7 +105,7 @@ class Outbox:
         """One step: all of it is on disk at the end, or none of it."""
         with self._writing:
             if self._writer is None:
-                raise Held(f"{self.shown}: not the writer")
+                raise HeldError(f"{self.shown}: not the writer")
             try:
                 with self._writer.atomic():
                     step = Transaction(self._writer)
@@ -123,7 +123,7 @@ class Outbox:
             self._writer.query("SELECT 1")
         except Exception:  # noqa: BLE001
             self._writer = None
-            raise Held(f"{self.shown}: the connection that held the lock is lost") from error
+            raise HeldError(f"{self.shown}: the connection that held the lock is lost") from error
 
     def on_event(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever there is something new to send."""
@@ -236,10 +236,8 @@ class Outbox:
         found: Connection | None = getattr(self._locals, "connection", None)
         self._locals.connection = None
         if found is not None:
-            try:
+            with suppress(Exception):
                 found.close()
-            except Exception:  # noqa: BLE001, S110
-                pass
 
     def _read(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         try:

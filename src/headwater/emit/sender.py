@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from headwater.emit.transport import Refused
+from headwater.emit.transport import RefusedError
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
@@ -104,15 +104,13 @@ class Sender:
     def _deliver(self, destination: Destination, event: Pending) -> bool:
         try:
             destination.send(event.body)
-        except Refused as refusal:
+        except RefusedError as refusal:
             self.outbox.park(destination.name, event, refusal.message)
             reason = refusal.message[:200]
             if (destination.name, reason) not in self._parked:
                 self._parked.add((destination.name, reason))
-                log.error(
-                    "%s refused an event of run %s, which is put aside: %s",
-                    destination.shown, event.run, reason,
-                )  # fmt: skip
+                said = "%s refused an event of run %s, which is put aside: %s"
+                log.warning(said, destination.shown, event.run, reason)
             return False
         return True
 
@@ -122,7 +120,7 @@ class Sender:
         if destination.name not in self.problems:
             log.warning("%s: %s; events wait and are sent again", destination.shown, text)
             if not known:
-                log.debug("sending", exc_info=True)
+                log.debug("sending", exc_info=error)
         self.problems[destination.name] = f"{destination.shown}: {text}"
 
     def _recover(self, destination: Destination) -> None:

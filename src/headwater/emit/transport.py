@@ -22,7 +22,7 @@ REFUSALS = frozenset({400, 413, 415, 422})
 KAFKA_SECONDS = 30.0
 
 
-class Refused(HeadwaterError):
+class RefusedError(HeadwaterError):
     """The destination will never take this event."""
 
 
@@ -130,10 +130,11 @@ def _http(transport: Any) -> Callable[[bytes], None]:
         try:
             transport.emit(json.loads(body))
         except requests.HTTPError as error:
-            status = error.response.status_code
-            said = redact(error.response.text[:500].strip())
+            answer = error.response
+            status = answer.status_code if answer is not None else 0
+            said = redact(answer.text[:500].strip()) if answer is not None else ""
             if status in REFUSALS:
-                raise Refused(f"HTTP {status}: {said}") from None
+                raise RefusedError(f"HTTP {status}: {said}") from None
             raise HeadwaterError(f"HTTP {status}: {said}") from None
         except requests.RequestException as error:
             raise HeadwaterError(redact(_short(error))) from None
@@ -163,7 +164,7 @@ def _kafka(transport: Any) -> Callable[[bytes], None]:
         if failed:
             error = failed[0]
             if error.code() in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG):
-                raise Refused(error.str())
+                raise RefusedError(error.str())
             raise HeadwaterError(error.str())
 
     return send
@@ -206,7 +207,7 @@ def _other(transport: Any) -> Callable[[bytes], None]:
     def send(body: bytes) -> None:
         try:
             transport.emit(_event(json.loads(body)))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             raise HeadwaterError(redact(_short(error))) from None
 
     return send

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.emit import Outbox, Sender, destinations
-from headwater.emit.outbox import Held
-from headwater.emit.transport import Destination, Refused
+from headwater.emit.outbox import HeldError
+from headwater.emit.transport import Destination, RefusedError
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.waiting import wait_until
 
@@ -48,10 +48,15 @@ def fill(outbox: Outbox, count: int, run: str = "r") -> None:
 
 def test_state_and_events_are_written_together_or_not_at_all(outbox: Outbox) -> None:
     fill(outbox, 2)
-    with pytest.raises(RuntimeError), outbox.transaction() as step:
-        step.append("r", event("r", 2))
-        step.put("count", b"3")
-        raise RuntimeError
+
+    def half_a_step() -> None:
+        with outbox.transaction() as step:
+            step.append("r", event("r", 2))
+            step.put("count", b"3")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half_a_step()
     outbox.register(["here"])
     assert [e.body for e in outbox.pending("here")] == [event("r", 0), event("r", 1)]
     assert outbox.state() == {"count": b"2"}
@@ -72,7 +77,7 @@ def test_an_event_stays_until_every_destination_has_it(outbox: Outbox) -> None:
 def test_one_process_writes_and_another_waits(outbox: Outbox, tmp_path: Path) -> None:
     other = Outbox(str(tmp_path / "state.db"))
     assert not other.lead()
-    with pytest.raises(Held), other.transaction():
+    with pytest.raises(HeldError), other.transaction():
         pass
     other.note("restart", b"orders")
     assert outbox.notes("restart") == [b"orders"]
@@ -105,7 +110,7 @@ class Flaky:
         if self.down:
             raise HeadwaterError("HTTP 503: away")
         if body in self.refuses:
-            raise Refused("HTTP 422: job.name: is missing")
+            raise RefusedError("HTTP 422: job.name: is missing")
         self.took.append(body)
 
     def close(self, timeout: float = 0) -> bool:
