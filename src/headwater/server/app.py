@@ -28,6 +28,7 @@ from headwater.server.http import (
 )
 from headwater.server.ingest import Ingest
 from headwater.server.store import StoreUnavailableError
+from headwater.server.store.view import Bodies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +63,11 @@ class App:
     """Answers HTTP for one store."""
 
     def __init__(self, store: Store, settings: Settings | None = None) -> None:
-        from headwater.server.api import routes  # noqa: PLC0415  (the routes are built on the app)
+        from headwater.server.api import routes
 
         self.store = store
         self.settings = settings or Settings()
+        self.bodies = Bodies(store.packer)
         self.gate = Gate(store.database, self.settings.tokens)
         self.refusals: Counter[str] = Counter()
         self.router = Router()

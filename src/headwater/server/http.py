@@ -77,7 +77,9 @@ class Request:
         self.scope = scope
         self.method: str = scope["method"]
         raw = bytes(scope.get("raw_path") or scope["path"].encode()).split(b"?", 1)[0]
-        self.segments = tuple(unquote(part.decode("latin-1")) for part in raw.strip(b"/").split(b"/"))
+        self.segments = tuple(
+            unquote(part.decode("latin-1")) for part in raw.strip(b"/").split(b"/")
+        )
         self.path: dict[str, str] = {}
         self.body = body
         self._query: dict[str, str] | None = None
@@ -165,10 +167,14 @@ class Router:
             if found is not None:
                 request.path = found
                 return route
-        allowed = sorted({r.method for r in self.routes if _match(r.pattern, request.segments) is not None})
+        allowed = sorted(
+            {r.method for r in self.routes if _match(r.pattern, request.segments) is not None}
+        )
         if allowed:
             raise HttpError(
-                405, "HTTP 405 Method Not Allowed", headers=[(b"allow", ", ".join(allowed).encode())]
+                405,
+                "HTTP 405 Method Not Allowed",
+                headers=[(b"allow", ", ".join(allowed).encode())],
             )
         raise HttpError(404, "HTTP 404 Not Found")
 
@@ -201,7 +207,9 @@ async def read_body(receive: Receive, limit: int) -> bytes:
                 break
         body = b"".join(parts)
     if len(body) > limit:
-        raise HttpError(413, f"the body is larger than {limit} bytes", headers=[(b"connection", b"close")])
+        raise HttpError(
+            413, f"the body is larger than {limit} bytes", headers=[(b"connection", b"close")]
+        )
     return body
 
 
@@ -233,6 +241,10 @@ async def respond(send: Send, response: Response, *, head: bool = False) -> None
     body = b"" if content is None else content if isinstance(content, bytes) else _encode(content)
     length = (b"content-length", str(len(body)).encode())
     await send(
-        {"type": "http.response.start", "status": response.status, "headers": [*response.headers, length]}
+        {
+            "type": "http.response.start",
+            "status": response.status,
+            "headers": [*response.headers, length],
+        }
     )
     await send({"type": "http.response.body", "body": b"" if head else body})

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.server.store import Receipt, Store, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Ingest"]
 
@@ -104,7 +106,7 @@ class Ingest:
         bodies = [body for job in jobs for body in job.bodies]
         try:
             receipts = self._append(bodies)
-        except Exception as error:  # noqa: BLE001  (every caller gets an answer)
+        except Exception as error:  # noqa: BLE001
             answers += [(job.future, error) for job in jobs if job.work is None]
         else:
             position = 0

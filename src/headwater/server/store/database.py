@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import HeadwaterError
 from headwater.server.store.schema import LATEST, MIGRATIONS, TABLES, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["Connection", "Database", "StoreError", "StoreUnavailableError", "open_database"]
 
@@ -119,7 +121,7 @@ def _upsert_sql(table: Table, source: str) -> str:
     if table.changes and rest:
         action = "UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in rest)
     return (
-        f"INSERT INTO {table.name} ({columns}) {source} "  # noqa: S608  (names of our own tables)
+        f"INSERT INTO {table.name} ({columns}) {source} "
         f"ON CONFLICT ({', '.join(table.key)}) DO {action}"
     )
 
@@ -135,7 +137,11 @@ class SqliteConnection:
     def __init__(self, path: str, *, readonly: bool = False) -> None:
         try:
             self.raw = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=30
+                path,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+                timeout=30,
             )
             self.raw.execute("PRAGMA journal_mode = WAL")
             self.raw.execute("PRAGMA synchronous = FULL")
@@ -233,7 +239,7 @@ def open_database(url: str) -> Database:
     if scheme == "sqlite":
         database = SqliteDatabase(url)
     elif scheme in ("postgresql", "postgres"):
-        from headwater.server.store.postgres import PostgresDatabase  # noqa: PLC0415
+        from headwater.server.store.postgres import PostgresDatabase
 
         database = PostgresDatabase(url)
     else:

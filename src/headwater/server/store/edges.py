@@ -7,6 +7,7 @@ later, takes its place.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ def intervals(spans: list[Span]) -> dict[int, list[Interval]]:
     """When each edge held, given every claim on it; None is an open end."""
     finished = sorted({(s.end, s.run) for s in spans if s.end is not None})
     replaced: dict[int, int] = {}
-    for (_, run), (end, _) in zip(finished, finished[1:], strict=False):
+    for (_, run), (end, _) in itertools.pairwise(finished):
         replaced[run] = end
     held: dict[int, list[Interval]] = defaultdict(list)
     for span in spans:

@@ -22,6 +22,9 @@ __all__ = [
     "RunState",
     "Source",
     "slot",
+    "to_dataset",
+    "to_job",
+    "to_run",
     "unslot",
 ]
 
@@ -216,3 +219,20 @@ _encode = _encoder.encode
 decode_dataset = msgspec.msgpack.Decoder(DatasetState).decode
 decode_job = msgspec.msgpack.Decoder(JobState).decode
 decode_run = msgspec.msgpack.Decoder(RunState).decode
+
+
+def to_dataset(row: tuple[Any, ...]) -> Dataset:
+    """A row, its namespace's name in it, as a dataset."""
+    values: Any = (*row[:-1], decode_dataset(bytes(row[-1])))
+    return Dataset(*values)
+
+
+def to_job(row: tuple[Any, ...]) -> Job:
+    """A row, its namespace's name in it, as a job."""
+    values: Any = (*row[:-1], decode_job(bytes(row[-1])))
+    return Job(*values)
+
+
+def to_run(row: tuple[Any, ...]) -> Run:
+    """A row of id, UUID, job and state as a run."""
+    return Run(row[0], bytes(row[1]), row[2], decode_run(bytes(row[3])))

@@ -55,10 +55,10 @@ def _relink(session: Session, job: Job, run: Run) -> bool:
         final = new
     else:
         old = _stored(session, job, low)
-        final = {
-            slot: splice(old.get(slot, []), new.get(slot, []), low) for slot in {*old, *new}
-        }
-    job.state.open = {slot: found[-1][0] for slot, found in final.items() if found and found[-1][1] is None}
+        final = {slot: splice(old.get(slot, []), new.get(slot, []), low) for slot in {*old, *new}}
+    job.state.open = {
+        slot: found[-1][0] for slot, found in final.items() if found and found[-1][1] is None
+    }
     ends = [r.state.life.end for r in runs]
     job.state.last_end = max((e for e in ends if e is not None), default=None)
     session.rows["edge"] += [

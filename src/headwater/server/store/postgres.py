@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -18,6 +17,9 @@ from headwater.server.store.database import (
     _upsert_sql,
 )
 from headwater.server.store.schema import TABLES, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["PostgresDatabase"]
 
@@ -60,17 +62,17 @@ class PostgresConnection:
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         with _errors():
-            return self.raw.execute(_text(sql), params).fetchall()  # type: ignore[arg-type]
+            return self.raw.execute(_text(sql), params).fetchall()
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
         with _errors():
-            return self.raw.execute(_text(sql), params).rowcount  # type: ignore[arg-type]
+            return self.raw.execute(_text(sql), params).rowcount
 
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
         if rows:
             columns = [list(column) for column in zip(*rows, strict=True)]
             with _errors():
-                self.raw.execute(_UPSERTS[table.name], columns)  # type: ignore[arg-type]
+                self.raw.execute(_UPSERTS[table.name], columns)
 
     def begin(self) -> None:
         with _errors():
@@ -95,7 +97,7 @@ class PostgresConnection:
             int="BIGINT", blob="BYTEA", compact="", zero="decode(repeat('00', 32), 'hex')"
         )
         with _errors():
-            self.raw.execute(filled)  # type: ignore[arg-type]
+            self.raw.execute(filled)
 
 
 class PostgresDatabase:

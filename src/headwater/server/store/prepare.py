@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
@@ -128,7 +128,7 @@ class Parts:
         for key, value in members.items():
             if value == _NULL:
                 continue
-            if key == "inputs" or key == "outputs":  # noqa: PLR1714  (quicker than a tuple)
+            if key == "inputs" or key == "outputs":  # noqa: PLR1714
                 direction = INPUT if key == "inputs" else OUTPUT
                 parts = [self._part(item, key, compact) for item in _items.decode(value)]
                 datasets += [(direction, part) for part in parts]

@@ -154,8 +154,14 @@ class Projection:
         if dataset is None:
             dataset = session.new_dataset(named.key, time)
             identity.root(session, dataset, time)
-            self.changes.append({"change": "dataset", "namespace": named.key[0], "name": named.key[1]})
-        if time < dataset.created or dataset.hidden or (direction != INPUT and time > dataset.updated):
+            self.changes.append(
+                {"change": "dataset", "namespace": named.key[0], "name": named.key[1]}
+            )
+        if (
+            time < dataset.created
+            or dataset.hidden
+            or (direction != INPUT and time > dataset.updated)
+        ):
             dataset.created = min(dataset.created, time)
             dataset.updated = max(dataset.updated, time)
             dataset.hidden = 0
@@ -181,9 +187,7 @@ class Projection:
             self.changes.append(change)
         return dataset, reshaped
 
-    def _hold(
-        self, held: dict[str, Held], numbers: Numbers, time: int
-    ) -> list[tuple[str, int]]:
+    def _hold(self, held: dict[str, Held], numbers: Numbers, time: int) -> list[tuple[str, int]]:
         """Keep the latest facet of each name; answers those that are new at their time."""
         changed: list[tuple[str, int]] = []
         for name, number in numbers:
@@ -300,7 +304,8 @@ class Projection:
                 nominal = known.read(name, body, known.NominalTime)
                 times = (nominal.nominalStartTime, nominal.nominalEndTime) if nominal else ()
                 start, end = (
-                    micros(t) if t is not None and t.tzinfo else None for t in (*times, None, None)[:2]
+                    micros(t) if t is not None and t.tzinfo else None
+                    for t in (*times, None, None)[:2]
                 )
                 run.state.nominal = (start, end)
 

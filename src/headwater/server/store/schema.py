@@ -48,7 +48,9 @@ TABLES: dict[str, Table] = {
         ),
         _table("facet", "id:i hash:b dictionary:i body:b", "id", changes=False),
         _table("facet_change", "kind:i entity:i name:t time:i facet:i", "kind entity name time"),
-        _table("edge", "job:i dataset:i direction:i since:i until:i", "job dataset direction since"),
+        _table(
+            "edge", "job:i dataset:i direction:i since:i until:i", "job dataset direction since"
+        ),
         _table("column_map", "dataset:i job:i time:i facet:i", "dataset job time"),
         _table("column_link", "source:i dataset:i job:i", "source dataset job", changes=False),
         _table("dataset_version", "id:i dataset:i uuid:b run:i time:i facet:i", "id"),
@@ -100,7 +102,7 @@ CREATE TABLE facet_change (
 CREATE TABLE edge (
   job {int} NOT NULL, dataset {int} NOT NULL, direction {int} NOT NULL, since {int} NOT NULL,
   until {int}, PRIMARY KEY (job, dataset, direction, since)) {compact};
-CREATE INDEX edge_dataset ON edge (dataset, direction, until);
+CREATE INDEX edge_dataset ON edge (dataset, until);
 CREATE TABLE column_map (
   dataset {int} NOT NULL, job {int} NOT NULL, time {int} NOT NULL, facet {int} NOT NULL,
   PRIMARY KEY (dataset, job, time)) {compact};

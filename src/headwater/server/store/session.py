@@ -102,12 +102,13 @@ class Session:
                     datasets.add(part.key)
                 if part.numbers is None:
                     parts.append(part)
-            for part, keys, held in ((item.job, jobs, self.jobs), (item.run, runs, self.runs)):
-                if part is not None:
-                    if part.key not in held:
-                        keys.add(part.key)
-                    if part.numbers is None:
-                        parts.append(part)
+            if item.job is not None and item.job.key not in self.jobs:
+                jobs.add(item.job.key)
+            if item.run is not None and item.run.key not in self.runs:
+                runs.add(item.run.key)
+            for other in (item.job, item.run):
+                if other is not None and other.numbers is None:
+                    parts.append(other)  # noqa: PERF401
         if datasets:
             self.load_datasets(datasets)
         if jobs:
@@ -149,7 +150,7 @@ class Session:
     def _keep_datasets(self, rows: list[tuple[Any, ...]]) -> None:
         for row in rows:
             if row[0] not in self.datasets_by_id:
-                dataset = Dataset(*row[:-1], entities.decode_dataset(row[-1]))
+                dataset = entities.to_dataset(row)
                 self.datasets[dataset.space, dataset.name] = dataset
                 self.datasets_by_id[dataset.id] = dataset
 
@@ -170,7 +171,7 @@ class Session:
     def _keep_jobs(self, rows: list[tuple[Any, ...]]) -> None:
         for row in rows:
             if row[0] not in self.jobs_by_id:
-                job = Job(*row[:-1], entities.decode_job(row[-1]))
+                job = entities.to_job(row)
                 self.jobs[job.space, job.name] = job
                 self.jobs_by_id[job.id] = job
 
@@ -180,7 +181,7 @@ class Session:
         if missing:
             sql = "SELECT id, uuid, job, state FROM run WHERE uuid IN ({in})"
             for run_id, uuid, job, state in within(self.connection, sql, missing):
-                self.runs[bytes(uuid)] = Run(run_id, bytes(uuid), job, entities.decode_run(state))
+                self.runs[bytes(uuid)] = entities.to_run((run_id, uuid, job, state))
 
     def runs_of(self, job: Job, low: int) -> list[Run]:
         """The runs whose edges may reach beyond `low`, as they stand in this commit."""
@@ -193,7 +194,7 @@ class Session:
             rows += self.connection.all(sql, (job.id, low))
             for run_id, uuid, owner, state in rows:
                 run = self.runs.get(bytes(uuid))
-                found[run_id] = run or Run(run_id, uuid, owner, entities.decode_run(state))
+                found[run_id] = run or entities.to_run((run_id, uuid, owner, state))
         for run in self.dirty["run"].values():
             if run.job == job.id and run.state.io:
                 found[run.id] = run
@@ -262,9 +263,7 @@ class Session:
         """The source of this name, made if it is new."""
         found = self.sources.get(name)
         if found is None:
-            sql = (
-                "SELECT id, name, kind, url, description, created, updated FROM source WHERE name = ?"
-            )
+            sql = "SELECT id, name, kind, url, description, created, updated FROM source WHERE name = ?"
             rows = self.connection.all(sql, (name,))
             found = Source(*rows[0]) if rows else None
         if found is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,6 +15,9 @@ from headwater.server.store.packing import Packer
 from headwater.server.store.prepare import Parts, Prepared
 from headwater.server.store.projection import Projection
 from headwater.server.store.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -137,16 +139,14 @@ class Store:
         known[item.hash] = self._seq
         return True
 
-    def _log(
-        self, item: Prepared, seq: int, at: int, job: int | None, run: int | None
-    ) -> None:
+    def _log(self, item: Prepared, seq: int, at: int, job: int | None, run: int | None) -> None:
         kind = TYPES[item.type] if item.kind is Kind.RUN else JOB_EVENT
         if item.kind is Kind.DATASET:
             kind = DATASET_EVENT
         self._record(EVENT, seq, at, item.time, kind, item.hash, item.raw, job, run)
         self.session.count(item.time // HOUR, kind)
 
-    def _record(  # noqa: PLR0917
+    def _record(
         self, kind: int, seq: int, at: int, when: int, event_type: int, digest: bytes, body: bytes,
         job: int | None, run: int | None,
     ) -> None:  # fmt: skip
@@ -170,5 +170,3 @@ class Store:
 def open_store(url: str, *, limits: Limits | None = None) -> Store:
     """The store behind a URL, made if it does not exist."""
     return Store(open_database(url), limits=limits)
-
-

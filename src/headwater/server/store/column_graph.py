@@ -1,0 +1,158 @@
+"""Walking columns: which columns a column comes from, and where it goes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from headwater.lineage import facets as known
+from headwater.lineage.columns import WHOLE, ColumnEdge, from_column_lineage
+from headwater.server.store.database import within
+from headwater.server.store.entities import OUTPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.lineage.facets import Transformation
+    from headwater.server.store.view import View
+
+__all__ = ["ColumnGraph", "Columns"]
+
+Column = tuple[int, str]
+Key = tuple[str, str]
+
+
+@lru_cache(maxsize=4_096)
+def _edges(body: bytes) -> tuple[ColumnEdge, ...]:
+    read = known.read("columnLineage", body, known.ColumnLineage)
+    return tuple(from_column_lineage(read)) if read else ()
+
+
+@dataclass
+class Columns:
+    """The columns found, each with its distance, and the edges between them."""
+
+    distance: dict[Column, int] = field(default_factory=dict)
+    edges: dict[tuple[Column, Column], tuple[Transformation, ...]] = field(default_factory=dict)
+    cut: bool = False
+
+
+class ColumnGraph:
+    """Column edges as the latest facet of each job that writes a dataset has them."""
+
+    def __init__(self, view: View, at: int | None = None) -> None:
+        self.view = view
+        self.at = at
+        self._into: dict[int, list[tuple[Column, str, tuple[Transformation, ...]]]] = {}
+        self._roots: dict[Key, int] = {}
+
+    def walk(
+        self, start: Iterable[Column], *, depth: int, downstream: bool = False, limit: int = 20_000
+    ) -> Columns:
+        """Every column within `depth` steps upstream, and downstream if asked."""
+        found = Columns(dict.fromkeys(start, 0))
+        first = list(found.distance)
+        self._spread(found, first, depth, limit, ahead=False)
+        if downstream:
+            self._spread(found, first, depth, limit, ahead=True)
+        return found
+
+    def outputs(self, roots: Iterable[int]) -> set[Column]:
+        """The columns of these datasets that some column leads into."""
+        wanted = list(roots)
+        self._load(wanted)
+        return {(root, output) for root in wanted for _, output, _ in self._into[root]}
+
+    def _spread(
+        self, found: Columns, frontier: list[Column], depth: int, limit: int, *, ahead: bool
+    ) -> None:
+        for step in range(1, depth + 1):
+            if not frontier:
+                return
+            roots = {column[0] for column in frontier}
+            targets = self._targets(roots) if ahead else roots
+            self._load(targets)
+            wanted, following = set(frontier), []
+            for root in sorted(targets):
+                for source, output, how in self._into.get(root, ()):
+                    pair = (source, (root, output))
+                    if (source if ahead else pair[1]) not in wanted:
+                        continue
+                    other = pair[1] if ahead else source
+                    if other not in found.distance:
+                        if len(found.distance) >= limit:
+                            found.cut = True
+                            continue
+                        found.distance[other] = step
+                        following.append(other)
+                    found.edges[pair] = how
+            frontier = following
+
+    def _targets(self, roots: set[int]) -> set[int]:
+        """The datasets that have a column from one of these."""
+        connection = self.view.connection
+        members = self._members(roots)
+        sql = (
+            "SELECT DISTINCT d.root FROM column_link c JOIN dataset d ON d.id = c.dataset"
+            " WHERE c.source IN ({in})"
+        )
+        return {row[0] for row in within(connection, sql, members)}
+
+    def _members(self, roots: Iterable[int]) -> dict[int, int]:
+        standing = {root: root for root in roots}
+        sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
+        standing.update(dict(within(self.view.connection, sql, list(standing))))
+        return standing
+
+    def _load(self, roots: Iterable[int]) -> None:
+        """Read the column maps that lead into these datasets."""
+        missing = [root for root in roots if root not in self._into]
+        if not missing:
+            return
+        members = self._members(missing)
+        latest = self._latest(members)
+        bodies = self.view.bodies(latest.values())
+        read = {key: _edges(bodies[number]) for key, number in latest.items() if number in bodies}
+        self._resolve({(e.namespace, e.name) for edges in read.values() for e in edges})
+        into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = defaultdict(dict)
+        for (dataset, _), edges in read.items():
+            for edge in edges:
+                source = self._roots.get((edge.namespace, edge.name))
+                if source is not None and edge.output != WHOLE:
+                    key = ((source, edge.field), edge.output)
+                    into[members[dataset]][key] = edge.transformations
+        for root in missing:
+            self._into[root] = [(s, o, how) for (s, o), how in into.get(root, {}).items()]
+
+    def _latest(self, members: Iterable[int]) -> dict[tuple[int, int], int]:
+        """The facet in force for each dataset and job, where the job still writes the dataset."""
+        wanted = list(members)
+        when = " AND c.time <= ?" if self.at is not None else ""
+        held = "e.until IS NULL"
+        params: tuple[int, ...] = ()
+        if self.at is not None:
+            held = "e.since <= ? AND (e.until IS NULL OR e.until > ?)"
+            params = (OUTPUT, self.at, self.at, self.at)
+        else:
+            params = (OUTPUT,)
+        sql = (
+            "SELECT c.dataset, c.job, c.time, c.facet FROM column_map c LEFT JOIN edge e"  # noqa: S608
+            f" ON e.job = c.job AND e.dataset = c.dataset AND e.direction = ? AND {held}"
+            f" WHERE (c.job = 0 OR e.job IS NOT NULL){when} AND c.dataset IN ({{in}})"
+        )
+        newest: dict[tuple[int, int], tuple[int, int]] = {}
+        for dataset, job, time, number in within(self.view.connection, sql, wanted, params):
+            key = (dataset, job)
+            newest[key] = max(newest.get(key, (-1, 0)), (time, number))
+        return {key: number for key, (_, number) in newest.items() if number}
+
+    def _resolve(self, keys: set[Key]) -> None:
+        missing = [key for key in keys if key not in self._roots]
+        sql = (
+            "SELECT n.name, d.name, d.root FROM dataset d JOIN namespace n ON n.id = d.namespace"
+            " WHERE (n.name, d.name) IN ({in})"
+        )
+        for namespace, name, root in within(self.view.connection, sql, missing):
+            self._roots[namespace, name] = root

@@ -1,0 +1,146 @@
+"""Reading the projection: entities and facets in bulk, as one moment of the store has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+
+from headwater.server.store.database import Connection, within
+from headwater.server.store.entities import Dataset, Job, Run, to_dataset, to_job, to_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.store.packing import Packer
+
+__all__ = ["Bodies", "View"]
+
+DATASETS = (
+    "SELECT d.id, d.namespace, n.name, d.name, d.root, d.source, d.kind, d.created, d.updated,"
+    " d.hidden, d.version, d.state FROM dataset d JOIN namespace n ON n.id = d.namespace"
+)
+JOBS = (
+    "SELECT j.id, j.namespace, n.name, j.name, j.kind, j.created, j.updated, j.hidden, j.latest,"
+    " j.version, j.state FROM job j JOIN namespace n ON n.id = j.namespace"
+)
+RUNS = "SELECT r.id, r.uuid, r.job, r.state FROM run r"
+
+
+class Bodies:
+    """Facet bodies kept between reads; a facet never changes, so it never goes stale."""
+
+    def __init__(self, packer: Packer, limit: int = 16_000_000) -> None:
+        self.packer = packer
+        self._limit = limit
+        self._held: dict[int, bytes] = {}
+        self._size = 0
+
+    def get(self, connection: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
+        """The canonical JSON of each facet."""
+        wanted = set(numbers)
+        wanted.discard(0)
+        held = self._held
+        found = {n: held[n] for n in wanted if n in held}
+        missing = wanted - found.keys()
+        if missing:
+            sql = "SELECT id, dictionary, body FROM facet WHERE id IN ({in})"
+            for number, dictionary, packed in within(connection, sql, missing):
+                body = self.unpack(connection, dictionary, bytes(packed))
+                found[number] = held[number] = body
+                self._size += len(body)
+            if self._size > self._limit:
+                self._held, self._size = {}, 0
+        return found
+
+    def unpack(self, connection: Connection, dictionary: int, packed: bytes) -> bytes:
+        """A packed body as it was; learns a dictionary that another process stored."""
+        if not self.packer.knows(dictionary):
+            sql = "SELECT data FROM dictionary WHERE id = ?"
+            ((data,),) = connection.all(sql, (dictionary,))
+            self.packer.learn(dictionary, bytes(data))
+        return self.packer.unpack(dictionary, packed)
+
+
+class View:
+    """One moment of the store."""
+
+    def __init__(self, connection: Connection, bodies: Bodies) -> None:
+        self.connection = connection
+        self._bodies = bodies
+
+    def all(self, sql: str, params: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of any query."""
+        return self.connection.all(sql, tuple(params))
+
+    def datasets(self, ids: Iterable[int]) -> dict[int, Dataset]:
+        """Datasets by id."""
+        rows = within(self.connection, DATASETS + " WHERE d.id IN ({in})", set(ids))
+        return {row[0]: to_dataset(row) for row in rows}
+
+    def dataset(self, namespace: str, name: str) -> Dataset | None:
+        """The dataset of this name, as it was sent."""
+        sql = DATASETS + " WHERE n.name = ? AND d.name = ?"
+        rows = self.connection.all(sql, (namespace, name))
+        if rows:
+            return to_dataset(rows[0])
+        sql = "SELECT dataset FROM alias WHERE namespace = ? AND name = ?"
+        alias = self.connection.all(sql, (namespace, name))
+        return self.datasets([alias[0][0]]).get(alias[0][0]) if alias else None
+
+    def jobs(self, ids: Iterable[int]) -> dict[int, Job]:
+        """Jobs by id."""
+        rows = within(self.connection, JOBS + " WHERE j.id IN ({in})", set(ids))
+        return {row[0]: to_job(row) for row in rows}
+
+    def job(self, namespace: str, name: str) -> Job | None:
+        """The job of this name."""
+        sql = JOBS + " WHERE n.name = ? AND j.name = ?"
+        rows = self.connection.all(sql, (namespace, name))
+        return to_job(rows[0]) if rows else None
+
+    def runs(self, ids: Iterable[int]) -> dict[int, Run]:
+        """Runs by id."""
+        rows = within(self.connection, RUNS + " WHERE r.id IN ({in})", set(ids))
+        return {row[0]: to_run(row) for row in rows}
+
+    def run(self, uuid: UUID) -> Run | None:
+        """The run of this UUID."""
+        rows = self.connection.all(RUNS + " WHERE r.uuid = ?", (uuid.bytes,))
+        return to_run(rows[0]) if rows else None
+
+    def facets(self, numbers: Iterable[int]) -> dict[int, msgspec.Raw]:
+        """Facets by number, ready to be put into an answer."""
+        found = self._bodies.get(self.connection, numbers)
+        return {number: msgspec.Raw(body) for number, body in found.items()}
+
+    def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """Facets by number, as canonical JSON."""
+        return self._bodies.get(self.connection, numbers)
+
+    def body(self, dictionary: int, packed: bytes) -> bytes:
+        """A packed log record as it was sent."""
+        return self._bodies.unpack(self.connection, dictionary, bytes(packed))
+
+    def versions(self, table: str, ids: Iterable[int | None]) -> dict[int, str]:
+        """The UUIDs of versions by id."""
+        sql = {
+            "dataset": "SELECT id, uuid FROM dataset_version WHERE id IN ({in})",
+            "job": "SELECT id, uuid FROM job_version WHERE id IN ({in})",
+        }[table]
+        rows = within(self.connection, sql, {i for i in ids if i is not None})
+        return {number: str(UUID(bytes=bytes(uuid))) for number, uuid in rows}
+
+    def roots(self, ids: Iterable[int]) -> dict[int, int]:
+        """What each dataset stands for."""
+        sql = "SELECT id, root FROM dataset WHERE id IN ({in})"
+        return dict(within(self.connection, sql, set(ids)))
+
+    def tags(self, kind: int, ids: Iterable[int]) -> dict[int, list[tuple[str, str]]]:
+        """The tags set on entities of a kind: field (empty for the whole) and tag."""
+        sql = "SELECT entity, field, tag FROM tag_use WHERE kind = ? AND entity IN ({in})"
+        found: dict[int, list[tuple[str, str]]] = {}
+        for entity, field, tag in within(self.connection, sql, set(ids), (kind,)):
+            found.setdefault(entity, []).append((field, tag))
+        return found
