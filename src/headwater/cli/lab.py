@@ -111,8 +111,7 @@ def up(
 @app.command()
 def status(services: Services = None, home: Home = None, as_json: AsJson = False) -> None:
     """Probe every service and show how it is. Exit code 1 when one that was started is not up."""
-    lab = _lab(home)
-    rows = lab.status(services or ())
+    rows = (lab := _lab(home)).status(services or ())
     if as_json:
         print_json(rows)
     else:
@@ -149,8 +148,8 @@ def reset(
     if as_json:
         print_json({"stopped": stopped, "wiped": str(lab.home.root) if there else None})
     else:
-        said = f"wiped {lab.home.root}" if there else f"there is no lab in {lab.home.root}"
-        out.print(escape(said), soft_wrap=True)
+        said = "wiped" if there else "there is no lab in"
+        out.print(f"{said} {escape(str(lab.home.root))}", soft_wrap=True)
 
 
 @app.command()
@@ -238,7 +237,7 @@ def _ports(given: list[str]) -> dict[str, int]:
     ports = {}
     for item in given:
         name, _, number = item.partition("=")
-        if not number.isdigit() or not 0 < int(number) < 65536:
+        if not re.fullmatch(r"[0-9]{1,5}", number) or not 0 < int(number) < 65536:
             raise UsageError(f"--port {item}: not NAME=PORT", hint="for example --port kafka=9092")
         ports[name] = int(number)
     return ports

@@ -103,7 +103,8 @@ class FetchBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def step(self, name: str, total: int) -> None:
         if is_interactive():

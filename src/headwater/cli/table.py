@@ -13,6 +13,9 @@ from headwater.cli.output import duration, err, out, size, state
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab, Status
 
+# What reads a pipe has no width of its own and wants a service a line.
+PIPE_WIDTH = 200
+
 
 def print_table(lab: Lab, rows: list[Status]) -> None:
     """Print the services, their logs relative to the home, which is printed once."""
@@ -22,7 +25,7 @@ def print_table(lab: Lab, rows: list[Status]) -> None:
     for name in ("port", "pid", "memory", "uptime"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("version", no_wrap=True)
-    table.add_column("log", style="dim", no_wrap=True)
+    table.add_column("log", style="dim", overflow="fold")
     for row in rows:
         log = Path(row.log)
         table.add_row(
@@ -39,7 +42,7 @@ def print_table(lab: Lab, rows: list[Status]) -> None:
     if total:
         table.add_section()
         table.add_row("", "", "", "", size(total), "", "", "", style="bold")
-    out.print(table)
+    out.print(table, width=None if out.is_terminal else PIPE_WIDTH)
     out.print(f"[dim]home[/] {escape(str(lab.home.root))}", soft_wrap=True)
 
 

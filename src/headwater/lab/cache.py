@@ -69,7 +69,7 @@ class Cache:
     def missing(self, artifacts: Iterable[Artifact]) -> list[Artifact]:
         """What is absent, or was never verified as it lies there now (no hash is computed)."""
         stamps = self._stamps()
-        return [a for a in artifacts if stamps.get(str(a.path)) != self._stamp(a)]
+        return [a for a in artifacts if stamps.get(str(a.path), "") != self._stamp(a)]
 
     def verify(self, artifact: Artifact, progress: Callable[[int], None] | None = None) -> bool:
         """Whether the file is there and is, byte for byte, the one in the lock."""

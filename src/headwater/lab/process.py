@@ -10,6 +10,8 @@ import os
 import re
 import signal
 import subprocess
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
@@ -143,14 +145,24 @@ def stop(processes: Mapping[psutil.Process, int], seconds: float) -> None:
     members = [member for process in processes for member in family(process)]
     for process, sign in processes.items():
         _send([process], sign)
-    _, left = psutil.wait_procs(members, timeout=seconds)
-    end(left)
+    end(_left(members, seconds))
 
 
 def end(processes: Sequence[psutil.Process]) -> None:
     """Kill what has no one left to ask it kindly, and wait until it is gone."""
     _send(processes, signal.SIGKILL)
-    psutil.wait_procs(processes, timeout=5)
+    _left(processes, 5)
+
+
+def _left(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that still run after a time; one that its parent has not reaped yet does not."""
+    deadline = time.monotonic() + seconds
+    while (left := [p for p in processes if alive(p)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for process in processes:
+        with suppress(psutil.Error):
+            process.wait(0)  # reaps it if it is a child of ours
+    return left
 
 
 def _send(processes: Iterable[psutil.Process], sign: int) -> None:

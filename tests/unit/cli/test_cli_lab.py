@@ -1,0 +1,327 @@
+"""`headwater` as scripts and people meet it: shapes, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+import headwater
+from headwater.cli import main as program
+from headwater.cli.output import duration, size
+from headwater.lab import ports
+from headwater.lab.lab import Lab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+COMMANDS = ["up", "status", "down", "reset", "logs", "fetch", "env"]
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        return self.err.splitlines()[0]
+
+    @property
+    def hint(self) -> str:
+        return self.err.splitlines()[-1]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Run `headwater` in this process."""
+
+    def call(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["headwater", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            program.main()
+        told = capsys.readouterr()
+        return Ran(int(ended.value.code or 0), told.out, told.err)
+
+    return call
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A lab that was asked to run PostgreSQL and S3, neither of which lives; its path is awkward."""
+    lab = Lab(tmp_path / "a 'lab' [b] ü")
+    with lab.home.created():
+        lab.home.settings.wanted = ["s3", "postgres"]
+        lab.home.settings.ports |= {"s3": 20001, "postgres": 20002}
+        lab.home.save()
+    lab.home.log("s3").write_text("starting\nout of luck\n")
+    return lab.home.root
+
+
+def test_version(run: Callable[..., Ran]) -> None:
+    assert run("--version") == (0, f"headwater {headwater.__version__}\n", "")
+    assert json.loads(run("version", "--json").out)["headwater"] == headwater.__version__
+
+
+@pytest.mark.parametrize("command", [[], ["lab"], *(["lab", name] for name in COMMANDS)])
+def test_every_command_explains_itself(run: Callable[..., Ran], command: list[str]) -> None:
+    ran = run(*command, "--help")
+    assert ran.code == 0
+    assert "Usage: headwater" in ran.out
+    assert "--help" in ran.out
+
+
+def test_the_program_itself_runs() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", "from headwater.cli.main import main; main()", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert ran.stdout.startswith("headwater ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lab", "up", "kafak"], "there is no service 'kafak'"),
+        (["lab", "status", "kafak"], "there is no service 'kafak'"),
+        (["lab", "down", "kafak"], "there is no service 'kafak'"),
+        (["lab", "logs", "kafak"], "there is no service 'kafak'"),
+        (["lab", "fetch", "kafak"], "there is no service 'kafak'"),
+        (["lab", "up", "--port", "kafka"], "--port kafka: not NAME=PORT"),
+        (["lab", "up", "--port", "kafka=x"], "--port kafka=x: not NAME=PORT"),
+        (["lab", "up", "--port", "kafka=0"], "--port kafka=0: not NAME=PORT"),
+        (["lab", "up", "--port", "kafka=65536"], "--port kafka=65536: not NAME=PORT"),
+        (["lab", "up", "--port", "kafka=²"], "--port kafka=²: not NAME=PORT"),
+        (["lab", "up", "--port", "kafak=9092"], "no port is called 'kafak'"),
+        (["lab", "env", "--format", "xml"], "'xml'"),
+        (["lab", "logs", "kafka", "-n", "0"], "'--lines' / '-n'"),
+        (["lab", "nothing"], "No such command 'nothing'"),
+        (["lab", "up", "--nothing"], "No such option"),
+    ],
+)
+def test_a_wrong_request_is_one_line_a_hint_and_exit_code_2(
+    run: Callable[..., Ran], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    where = [] if arguments[1] in {"fetch", "nothing"} else ["--home", str(tmp_path / "lab")]
+    ran = run(*arguments, *where)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.error.startswith("error: ")
+    assert said in ran.error
+    assert ran.hint.startswith("hint: ")
+    assert "Traceback" not in ran.err
+
+
+def test_a_lacking_machine_is_exit_code_3(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    ran = run("lab", "up", "--home", tmp_path / "lab")
+    assert ran.code == 3
+    assert ran.error == f"error: JAVA_HOME is {tmp_path}, but there is no bin/java in it"
+    assert "Traceback" not in ran.err
+
+
+def test_a_traceback_is_shown_only_when_asked_for(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    ran = run("--debug", "lab", "up", "--home", tmp_path / "lab")
+    assert ran.code == 3
+    assert "Traceback" in ran.err
+    assert "error: JAVA_HOME" in ran.err
+
+
+def test_a_fault_of_our_own_says_so(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("surprise [/] here")
+
+    monkeypatch.setattr(Lab, "status", fail)
+    ran = run("lab", "status", "--home", tmp_path / "lab")
+    assert ran.code == 1
+    assert ran.error == "error: RuntimeError: surprise [/] here"
+    assert "--debug" in ran.hint
+
+
+def test_a_home_that_is_not_a_labs_is_refused(run: Callable[..., Ran], tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    for command in ("up", "reset"):
+        ran = run("lab", command, "--home", tmp_path)
+        assert ran.code == 2, command
+        assert "not a lab's" in ran.error
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+
+
+def test_a_home_with_a_colon_is_refused_before_anything_is_made(
+    run: Callable[..., Ran], tmp_path: Path
+) -> None:
+    ran = run("lab", "up", "--home", tmp_path / "a:b")
+    assert ran.code == 2
+    assert "':'" in ran.error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_status_as_json(run: Callable[..., Ran], home: Path) -> None:
+    ran = run("lab", "status", "--json", "--home", home)
+    assert ran.code == 1  # two have died
+    rows = {row["service"]: row for row in json.loads(ran.out)}
+    assert list(rows) == ["kafka", "connect", "registry", "s3", "catalog", "postgres"]
+    assert {name: row["state"] for name, row in rows.items() if row["state"] != "stopped"} == {
+        "s3": "died",
+        "postgres": "died",
+    }
+    assert rows["s3"]["port"] == 20001
+    assert rows["s3"]["log"] == str(home / "logs" / "s3.log")
+    assert set(rows["s3"]) == {
+        "service",
+        "state",
+        "port",
+        "pid",
+        "memory",
+        "uptime",
+        "version",
+        "log",
+    }
+
+
+def test_status_as_a_table_shows_the_home_once_and_logs_below_it(
+    run: Callable[..., Ran], home: Path
+) -> None:
+    ran = run("lab", "status", "--home", home)
+    assert ran.code == 1
+    (row,) = [line for line in ran.out.splitlines() if line.startswith("s3")]
+    assert row.split() == ["s3", "died", "20001", "4.1.0", "logs/s3.log"]
+    assert ran.out.count(str(home)) == 1
+    assert "s3 has died; the end of its log:\n  starting\n  out of luck\n" in ran.err
+    assert "headwater lab up" in ran.err
+
+
+def test_status_of_no_lab(run: Callable[..., Ran], tmp_path: Path) -> None:
+    ran = run("lab", "status", "--json", "--home", tmp_path / "none")
+    assert ran.code == 0
+    assert {row["state"] for row in json.loads(ran.out)} == {"stopped"}
+    assert not (tmp_path / "none").exists()
+
+
+def test_env_in_a_shell_is_read_as_it_was_meant(run: Callable[..., Ran], home: Path) -> None:
+    told = json.loads(run("lab", "env", "--json", "--home", home).out)
+    assert told["HEADWATER_LAB_HOME"] == str(home)
+    assert told["S3_ENDPOINT"] == "http://127.0.0.1:20001"
+    assert told == json.loads(run("lab", "env", "--format", "json", "--home", home).out)
+    for form in ("shell", "dotenv"):
+        script = run("lab", "env", "--format", form, "--home", home).out
+        # `set -a` makes a plain .env file into exports.
+        heard = subprocess.run(
+            ["sh", "-c", f"set -a; {script}\nenv"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": os.environ["PATH"]},
+        ).stdout.splitlines()
+        for name, value in told.items():
+            assert f"{name}={value}" in heard, form
+    assert shlex.split(script.splitlines()[0]) == [f"HEADWATER_LAB_HOME={home}"]
+
+
+def test_env_of_a_lab_that_was_never_started(run: Callable[..., Ran], tmp_path: Path) -> None:
+    ran = run("lab", "env", "--home", tmp_path)
+    assert (ran.code, ran.out) == (1, "")
+    assert "headwater lab up" in ran.hint
+
+
+def test_logs(run: Callable[..., Ran], home: Path) -> None:
+    assert run("lab", "logs", "s3", "--home", home).out == "starting\nout of luck\n"
+    assert run("lab", "logs", "s3", "-n", "1", "--home", home).out == "out of luck\n"
+    ran = run("lab", "logs", "kafka", "--home", home)
+    assert ran.code == 2
+    assert "kafka has no log yet" in ran.error
+
+
+def test_down_and_reset(run: Callable[..., Ran], home: Path) -> None:
+    assert json.loads(run("lab", "down", "--json", "--home", home).out) == {"stopped": []}
+    assert run("lab", "down", "--home", home) == (0, "nothing was running\n", "")
+    assert run("lab", "reset", "--home", home) == (0, f"wiped {home}\n", "")
+    assert not home.exists()
+    assert run("lab", "reset", "--home", home) == (0, f"there is no lab in {home}\n", "")
+    told = json.loads(run("lab", "reset", "--json", "--home", home).out)
+    assert told == {"stopped": [], "wiped": None}
+
+
+def test_the_home_comes_from_the_environment(
+    run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWATER_LAB_HOME", str(home))
+    assert str(home) in run("lab", "status").out
+
+
+def test_a_full_disk_ends_up_with_exit_code_3(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    usage = shutil.disk_usage(tmp_path)._replace(free=1 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+    ran = run("lab", "fetch", "s3")
+    assert ran.code == 3
+    assert "has 1 MB free" in ran.error
+    assert "HEADWATER_CACHE" in ran.hint
+
+
+def test_a_cache_that_cannot_be_written_ends_up_with_exit_code_3(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "file"))
+    ran = run("lab", "fetch", "s3")
+    assert ran.code == 3
+    assert "cannot be written" in ran.error
+
+
+def test_an_interrupt_says_that_what_has_arrived_is_kept(
+    run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headwater.lab.fetch.fetch", interrupted)
+    ran = run("lab", "fetch")
+    assert ran.code == 130
+    assert "headwater lab fetch goes on from there" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, ""), (0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (200_000, "2 d 7 h")],
+)
+def test_durations(seconds: float | None, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_sizes() -> None:
+    assert (size(None), size(1536 << 20)) == ("", "1,536 MB")
+
+
+def test_a_taken_port_names_the_process_and_the_way_out(
+    run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.lab.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr(ports, "refusal", lambda _port: "it is taken by nginx (pid 7)")
+    ran = run("lab", "up", "s3", "--port", "s3=9000", "--home", home)
+    assert ran.code == 3
+    assert "error: s3 cannot have port 9000: it is taken by nginx (pid 7)" in ran.err
+    assert "--port s3=PORT" in ran.hint

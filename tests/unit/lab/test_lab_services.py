@@ -1,0 +1,114 @@
+"""The registry of services, and what their settings are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.errors import UsageError
+from headwater.lab.cache import Cache
+from headwater.lab.home import Home
+from headwater.lab.lab import Lab
+from headwater.lab.services import (
+    DEFAULT,
+    SERVICES,
+    in_order,
+    select,
+    with_dependants,
+    with_needs,
+)
+from headwater.lab.services.base import Context
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_usual_services() -> None:
+    assert DEFAULT == ("kafka", "connect", "registry", "s3", "catalog", "postgres")
+    assert select([]) == list(DEFAULT)
+
+
+def test_what_a_service_needs_comes_before_it() -> None:
+    order = list(SERVICES)
+    for name, service in SERVICES.items():
+        assert service.name == name
+        assert service.title
+        assert all(order.index(need) < order.index(name) for need in service.needs)
+
+
+def test_needs_and_dependants_are_closed() -> None:
+    assert with_needs(["connect"]) == ["kafka", "connect"]
+    assert with_needs(["catalog"]) == ["s3", "catalog"]
+    assert with_needs(["postgres"]) == ["postgres"]
+    assert with_dependants(["kafka"]) == ["kafka", "connect"]
+    assert with_dependants(["spark"]) == ["spark", "spark-worker-1", "spark-worker-2"]
+
+
+def test_spark_is_one_word_for_a_cluster() -> None:
+    assert select(["spark"]) == ["spark", "spark-worker-1", "spark-worker-2", "spark-history"]
+
+
+def test_names_come_in_the_order_of_the_registry() -> None:
+    assert in_order(["postgres", "kafka", "kafka"]) == ["kafka", "postgres"]
+
+
+def test_an_unknown_service_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    for ask in (Lab(tmp_path).up, Lab(tmp_path).down, Lab(tmp_path).status):
+        with pytest.raises(UsageError, match="no service 'kafak'") as caught:
+            ask(["kafak"])
+        assert "kafka" in str(caught.value.hint)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_port_has_two_owners() -> None:
+    names = [port for service in SERVICES.values() for port in service.port_names()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    made = Lab(tmp_path / "lab")
+    with made.home.created():
+        pass
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fixed", "said"),
+    [
+        ({"kafak": 9092}, "no port is called 'kafak'"),
+        ({"s3": 9092}, "no port is called 's3'"),
+        ({"kafka": 9092, "kafka-controller": 9092}, "it is kafka's"),
+    ],
+)
+def test_ports_that_cannot_be_fixed(lab: Lab, fixed: dict[str, int], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        lab.up(["kafka"], fixed=fixed)
+    assert Home(lab.home.root).settings.ports == {}
+
+
+def test_a_port_another_service_has_cannot_be_fixed(lab: Lab) -> None:
+    lab.home.settings.ports["s3"] = 9000
+    lab.home.save()
+    with pytest.raises(UsageError, match="it is s3's"):
+        lab.up(["kafka"], fixed={"kafka": 9000})
+
+
+def test_a_properties_file_survives_any_path(lab: Lab) -> None:
+    written = lab.context.write("x.properties", {"dir": "/tmp/ünï \\ 😀", "n": 1})
+    assert written.read_bytes() == b"dir=/tmp/\\u00fcn\\u00ef \\\\ \\ud83d\\ude00\nn=1\n"
+    assert written.stat().st_mode & 0o777 == 0o600
+
+
+def test_keys_stay_off_the_command_line(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater.lab.plugins.plugin_path", lambda _cache: lab.home.root)
+    secrets = {lab.home.settings.s3_secret_key, lab.home.settings.postgres_password}
+    context = Context(lab.home, Cache(lab.home.root / "cache"))
+    for name in ("s3", "catalog", "kafka", "hive", "spark", "postgres"):
+        lab.home.data(name).mkdir(parents=True, exist_ok=True)
+        command = SERVICES[name].command(context)
+        told = " ".join([*command.argv, *command.env.values()])
+        assert not any(secret in told for secret in secrets), name
+    for written in lab.home.conf("").iterdir():
+        assert written.suffix == ".java" or written.stat().st_mode & 0o077 == 0, written
