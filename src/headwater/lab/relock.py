@@ -1,7 +1,7 @@
 """The maintainer's command that makes `jars.lock` anew: `python -m headwater.lab.relock`.
 
 The roots below are what a person chooses; everything they need is resolved through Ivy, downloaded,
-measured and pinned.
+measured and pinned. With names of bundles behind it, only those are; the others stay as they are.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ import hashlib
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from headwater.errors import HeadwaterError
 from headwater.lab import ivy
-from headwater.lab.artifacts import Artifact, write_lock
+from headwater.lab.artifacts import Artifact, lock, write_lock
 from headwater.lab.ivy import Dependency
 from headwater.lab.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KAFKA = "4.3.1"
 ICEBERG = "1.12.0"
@@ -108,6 +113,20 @@ BUNDLES = (
         transitive=True,
         without=tuple(PROVIDED),
     ),
+    Bundle(
+        # What a PySpark job needs to read and write Kafka, Iceberg on S3, Avro and PostgreSQL.
+        ("pipeline",),
+        _roots(
+            f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}",
+            f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
+            "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+            "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+            "org.apache.spark:spark-avro_2.13:4.1.1",
+            "org.apache.kafka:kafka-clients:3.9.1",
+            "org.apache.commons:commons-pool2:2.12.1",
+            "org.postgresql:postgresql:42.7.8",
+        ),
+    ),
 )
 
 
@@ -156,12 +175,24 @@ def merge(artifacts: list[Artifact]) -> list[Artifact]:
     return list(merged.values())
 
 
+def kept(artifacts: Iterable[Artifact], bundles: list[Bundle]) -> list[Artifact]:
+    """What the lock holds for other bundles than these."""
+    gone = {need for bundle in bundles for need in bundle.needed_by}
+    rest = [
+        msgspec.structs.replace(a, needed_by=tuple(n for n in a.needed_by if n not in gone))
+        for a in artifacts
+    ]
+    return [artifact for artifact in rest if artifact.needed_by]
+
+
 def main() -> None:
     target = Path(__file__).parent / "jars.lock"
     java = find_java().executable
-    found: list[Artifact] = []
+    named = sys.argv[1:]
+    bundles = [b for b in BUNDLES if not named or set(named) & set(b.needed_by)]
+    found = kept(lock().artifacts, bundles) if named else []
     with tempfile.TemporaryDirectory() as folder:
-        for bundle in BUNDLES:
+        for bundle in bundles:
             sys.stderr.write(f"resolving {bundle.needed_by[0]} …\n")
             found += resolve(bundle, java, Path(folder, bundle.needed_by[0].replace("/", "-")))
     artifacts = merge(found)
