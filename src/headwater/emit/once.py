@@ -1,0 +1,43 @@
+"""Faults of our own: logged once, then swallowed, since they must not hurt the program."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_said: set[tuple[str, str]] = set()
+
+
+def report(where: str, error: BaseException) -> None:
+    """Log a fault the first time it is seen at this place."""
+    key = (where, type(error).__name__)
+    if key in _said:
+        return
+    _said.add(key)
+    log = logging.getLogger("headwater")
+    text = str(error).splitlines()[0][:300] if str(error) else ""
+    log.warning("lineage: %s failed and goes on: %s: %s", where, key[1], text)
+    log.debug(where, exc_info=error)
+
+
+def quiet(where: str) -> Callable[[Callable[P, T]], Callable[P, T | None]]:
+    """Make a function report its faults instead of raising them."""
+
+    def wrap(function: Callable[P, T]) -> Callable[P, T | None]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001
+                report(where, error)
+                return None
+
+        return call
+
+    return wrap

@@ -1,0 +1,202 @@
+"""Lineage by hand, for any Python program.
+
+    with headwater.run("iceberg-ingestion", namespace="lab") as run:
+        run.inputs("s3://raw/orders")
+        run.outputs("s3://warehouse/orders")
+        run.columns("s3://warehouse/orders", {"price": [("s3://raw/orders", "price")]})
+
+START on entry, RUNNING when lineage is told and as heartbeat, COMPLETE at the end, FAIL on an
+exception, ABORT on a signal or when the process is killed.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import platform
+import threading
+from typing import TYPE_CHECKING, Any
+
+import headwater
+from headwater.emit import event, once, session
+from headwater.emit.ends import ENDS, Ending, of_exception
+from headwater.emit.event import facet
+from headwater.emit.life import Life, heartbeat_seconds, job_type, new_run_id
+from headwater.emit.parent import Ancestors, RunRef, from_environment
+from headwater.lineage import naming
+from headwater.lineage.events import EventType
+from headwater.lineage.naming import DatasetName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+SETTLE_SECONDS = 0.1
+INDIRECT = frozenset({"JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"})
+
+_current: contextvars.ContextVar[Run | None] = contextvars.ContextVar("run", default=None)
+
+
+DatasetLike = str | tuple[str, str] | DatasetName
+Source = tuple[DatasetLike, str] | tuple[DatasetLike, str, str]
+
+
+class Run:
+    """Lineage told by hand; use it as a context manager."""
+
+    def __init__(self, name: str, namespace: str, beat: float, job_kind: str) -> None:
+        outer = _current.get()
+        above = outer.ancestors_below if outer else from_environment()
+        self.name, self.namespace, self.run_id = name, namespace, new_run_id()
+        self._ref = RunRef(namespace, name, self.run_id)
+        self._above = above
+        self._beat = beat
+        self._kind = job_kind
+        self._life: Life | None = None
+        self._inputs: dict[DatasetName, dict[str, Any]] = {}
+        self._outputs: dict[DatasetName, dict[str, Any]] = {}
+        self._told = threading.Event()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._token: contextvars.Token[Run | None] | None = None
+
+    @property
+    def ancestors_below(self) -> Ancestors:
+        """What a run inside this one has above it."""
+        return self._above.below(self._ref) if self._above else Ancestors(self._ref, self._ref)
+
+    def inputs(self, *datasets: DatasetLike, schema: Mapping[str, str] | None = None) -> None:
+        """Say what the program reads: URIs, or pairs of namespace and name."""
+        self._add(self._inputs, datasets, schema)
+
+    def outputs(self, *datasets: DatasetLike, schema: Mapping[str, str] | None = None) -> None:
+        """Say what the program writes."""
+        self._add(self._outputs, datasets, schema)
+
+    def columns(self, output: DatasetLike, fields: Mapping[str, Iterable[Source]]) -> None:
+        """Say where columns come from: `{column: [(input, its column, "AGGREGATION")]}`.
+
+        The third part is IDENTITY when it is left out. Inputs and the output become known by it.
+        """
+        facets: dict[str, Any] = {}
+        for column, sources in fields.items():
+            found = [_input_field(*source) for source in sources]
+            facets[column] = {"inputFields": found}
+            for item in found:
+                self._inputs.setdefault(DatasetName(item["namespace"], item["name"]), {})
+        target = self._outputs.setdefault(_named(output), {})
+        before = target.get("columnLineage", {}).get("fields", {})
+        target["columnLineage"] = facet("columnLineage", fields={**before, **facets})
+        self._told.set()
+
+    def __enter__(self) -> Run:
+        self._token = _current.set(self)
+        self._begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+        signalled = ENDS.signalled
+        ending = Ending(EventType.ABORT, f"signal {signalled}") if signalled else None
+        self._finish(ending or of_exception(error))
+
+    @once.quiet("beginning a run")
+    def _begin(self) -> None:
+        facets = {"parent": self._above.facet} if self._above else {}
+        engine = facet(
+            "processing_engine",
+            name="python",
+            version=platform.python_version(),
+            openlineageAdapterVersion=headwater.__version__,
+        )
+        self._life = Life(
+            session.journal(),
+            self._ref,
+            run_facets={**facets, "processing_engine": engine},
+            job_facets={"jobType": job_type(self._kind, "PYTHON", "JOB", self._beat)},
+        )
+        self._life.start()
+        ENDS.alive()
+        ENDS.watch(self._finish)
+        self._thread = threading.Thread(target=self._live, daemon=True, name="headwater-run")
+        self._thread.start()
+
+    @once.quiet("telling a run's lineage")
+    def _say(self) -> None:
+        if self._life is not None:
+            self._know(self._life)
+            self._life.running()
+
+    def _know(self, life: Life) -> None:
+        life.inputs = [event.dataset(*key, facets) for key, facets in list(self._inputs.items())]
+        life.outputs = [event.dataset(*key, facets) for key, facets in list(self._outputs.items())]
+
+    def _live(self) -> None:
+        while not self._over.is_set():
+            # Lineage told in several calls goes out in one event.
+            if self._told.wait(self._beat):
+                self._over.wait(SETTLE_SECONDS)
+                self._told.clear()
+            if not self._over.is_set():
+                self._say()
+
+    @once.quiet("ending a run")
+    def _finish(self, ending: Ending) -> None:
+        self._over.set()
+        self._told.set()
+        ENDS.forget(self._finish)
+        if self._life is not None:
+            self._know(self._life)
+            self._life.end(ending)
+
+    def _add(
+        self,
+        side: dict[DatasetName, dict[str, Any]],
+        datasets: Iterable[DatasetLike],
+        schema: Mapping[str, str] | None,
+    ) -> None:
+        for one in datasets:
+            facets = side.setdefault(_named(one), {})
+            if schema is not None:
+                fields = [{"name": name, "type": kind} for name, kind in schema.items()]
+                facets["schema"] = facet("schema", fields=fields)
+        self._told.set()
+
+
+def run(
+    name: str,
+    namespace: str | None = None,
+    *,
+    heartbeat: float | None = None,
+    processing: str = "BATCH",
+) -> Run:
+    """A run of a job by that name, whose lineage the program tells itself.
+
+    `processing` is BATCH, STREAMING or SERVICE. Where events go is openlineage-python's
+    configuration; `namespace` is `OPENLINEAGE_NAMESPACE`, else `default`.
+    """
+    chosen = namespace or os.environ.get("OPENLINEAGE_NAMESPACE") or "default"
+    return Run(name, chosen, heartbeat or heartbeat_seconds(), processing)
+
+
+def _named(one: DatasetLike) -> DatasetName:
+    if isinstance(one, str):
+        return naming.from_uri(one)
+    return naming.canonical(*one)
+
+
+def _input_field(one: DatasetLike, field: str, kind: str = "IDENTITY") -> dict[str, Any]:
+    named = _named(one)
+    how = {
+        "type": "INDIRECT" if kind in INDIRECT else "DIRECT",
+        "subtype": kind,
+        "description": "",
+        "masking": False,
+    }
+    return {**named._asdict(), "field": field, "transformations": [how]}
