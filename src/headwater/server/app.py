@@ -27,6 +27,7 @@ from headwater.server.http import (
     unpack_body,
 )
 from headwater.server.ingest import Ingest
+from headwater.server.stale import close_stale_runs
 from headwater.server.store import StoreUnavailableError
 from headwater.server.store.view import Bodies
 
@@ -71,7 +72,7 @@ class App:
         self.gate = Gate(store.database, self.settings.tokens)
         self.refusals: Counter[str] = Counter()
         self.router = Router()
-        self.background: list[Callable[[App], Any]] = []
+        self.background: list[Callable[[App], Any]] = [close_stale_runs]
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
         self._tasks: list[asyncio.Task[Any]] = []

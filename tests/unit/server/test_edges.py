@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,7 +47,7 @@ def test_intervals_say_what_the_definition_says(spans: list[Span]) -> None:
 @given(runs())
 def test_intervals_do_not_touch(spans: list[Span]) -> None:
     for found in intervals(spans).values():
-        for (_, until), (since, _) in zip(found, found[1:], strict=False):
+        for (_, until), (since, _) in itertools.pairwise(found):
             assert until is not None
             assert until < since
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset
     from headwater.server.store.session import Session
 
-__all__ = ["cluster", "root", "symlinks"]
+__all__ = ["cluster", "declare", "root", "symlinks"]
 
 
 def root(session: Session, dataset: Dataset, time: int) -> None:
@@ -40,10 +40,16 @@ def symlinks(session: Session, dataset: Dataset, facet: bytes, time: int) -> Non
     others = [key for key in others if key != (dataset.space, dataset.name)]
     session.load_datasets(others)
     for key in others:
-        _alias(session, key, dataset.id, time)
-        named = session.datasets.get(key)
-        if named is not None and named.id != dataset.root:
-            _point(session, named, dataset.id)
+        declare(session, dataset, key, time)
+
+
+def declare(session: Session, dataset: Dataset, key: tuple[str, str], time: int) -> None:
+    """Let the name `key` stand for a dataset."""
+    session.load_datasets([key])
+    _alias(session, key, dataset.id, time)
+    named = session.datasets.get(key)
+    if named is not None and named.id != dataset.root:
+        _point(session, named, dataset.id)
 
 
 def cluster(session: Session, dataset: Dataset, facet: bytes, time: int) -> None:

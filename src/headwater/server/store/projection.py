@@ -25,6 +25,7 @@ from headwater.server.store.prepare import NEITHER
 from headwater.server.store.sources import kind_of, type_of
 
 if TYPE_CHECKING:
+    from headwater.lineage.lifecycle import State
     from headwater.server.store.prepare import Part, Prepared
     from headwater.server.store.session import Session
 
@@ -100,7 +101,20 @@ class Projection:
                 job.latest, job.state.latest_time = run.id, life.first or 0
         self.session.dirty["run"][run.id] = run
         grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
-        moved = False
+        self.settle(job, run, time, state_before, end_before, grew=grew)
+
+    def settle(
+        self,
+        job: Job,
+        run: Run,
+        time: int,
+        state_before: State | None,
+        end_before: int | None,
+        *,
+        grew: bool = False,
+    ) -> None:
+        """Let the edges, the job's version and those who watch follow a change of a run."""
+        life, moved = run.state.life, False
         if grew or life.end != end_before or run.fresh:
             moved = linking.link(self.session, job, run, ended=life.end != end_before)
         if moved or job.version is None:

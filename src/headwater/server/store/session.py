@@ -130,7 +130,7 @@ class Session:
             sql = "SELECT namespace, name, dataset FROM alias WHERE (namespace, name) IN ({in})"
             for namespace, name, target in within(self.connection, sql, unknown):
                 self.aliases[namespace, name] = target
-        self._load_namespaces({key[0] for key in missing})
+        self.load_namespaces({key[0] for key in missing})
 
     def datasets_of(self, ids: Iterable[int]) -> list[Dataset]:
         """The datasets with these ids."""
@@ -160,7 +160,7 @@ class Session:
         if missing:
             where = " WHERE (n.name, j.name) IN ({in})"
             self._keep_jobs(within(self.connection, _JOB + where, missing))
-            self._load_namespaces({key[0] for key in missing})
+            self.load_namespaces({key[0] for key in missing})
 
     def job_of(self, job_id: int) -> Job:
         """The job with this id."""
@@ -200,7 +200,8 @@ class Session:
                 found[run.id] = run
         return list(found.values())
 
-    def _load_namespaces(self, names: set[str]) -> None:
+    def load_namespaces(self, names: set[str]) -> None:
+        """Bring namespaces in by name."""
         missing = [name for name in names if name not in self.namespaces]
         if missing:
             sql = (

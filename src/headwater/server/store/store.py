@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import struct
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
-from headwater.lineage.events import EventError, EventType, Kind, Limits
+from headwater.lineage.events import EventError, EventType, Kind, Limits, canonical
+from headwater.server.store import commands
 from headwater.server.store.database import Database, one, open_database, within
 from headwater.server.store.packing import Packer
 from headwater.server.store.prepare import Parts, Prepared
@@ -78,10 +81,11 @@ class Store:
     def abandon(self) -> None:
         """Undo an unfinished commit and start from what the database holds."""
         self._seq = -1
-        self._forget()
+        self.forget()
         self.connection.rollback()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop what is held in memory; the database has it all."""
         self.session.forget()
         self.parts = Parts(self.limits)
 
@@ -91,7 +95,7 @@ class Store:
         head = one(self.connection, "SELECT seq, chain FROM head WHERE id = 1")
         assert head is not None
         if head[0] != self._seq:
-            self._forget()
+            self.forget()
             self._seq, self._chain = head[0], bytes(head[1])
             self.read_dictionaries(self.connection)
 
@@ -127,6 +131,44 @@ class Store:
                 self.on_change(self._seq, projection.changes)
         else:
             self.connection.rollback()
+
+    def perform(self, command: dict[str, Any]) -> int:
+        """Carry out one command and write it to the log, in one commit; its place in the log."""
+        try:
+            self.begin()
+            now = time.time_ns() // 1000
+            record = {**command, "at": now, "id": secrets.token_hex(8)}
+            projection = Projection(self.session)
+            job, run = commands.apply(self, projection, record)
+            self._seq += 1
+            body = canonical(record)
+            digest = hashlib.sha256(body).digest()
+            when = int(command.get("time") or now)
+            self._record(COMMAND, self._seq, now, when, COMMAND_TYPE, digest, body, job, run)
+            self._finish()
+            self.connection.commit()
+        except BaseException:
+            self.abandon()
+            raise
+        if self.on_change is not None:
+            self.on_change(self._seq, projection.changes)
+        return self._seq
+
+    def close_stale(self, now: int, max_age: int | None = None) -> list[UUID]:
+        """Close the runs that have missed three heartbeats, or passed an age that was asked for."""
+        sql = "SELECT uuid, deadline FROM run WHERE deadline <= ?"
+        silent = {bytes(uuid): end for uuid, end in self.connection.all(sql, (now,))}
+        if max_age is not None:
+            sql = "SELECT uuid, updated FROM run WHERE status = 1 AND updated <= ?"
+            for uuid, updated in self.connection.all(sql, (now - max_age,)):
+                silent.setdefault(bytes(uuid), updated + max_age)
+        closed = []
+        for uuid, end in silent.items():
+            run = UUID(bytes=uuid)
+            command = {"command": "run", "run": str(run), "state": "ABORT", "time": end}
+            self.perform({**command, "inferred": True})
+            closed.append(run)
+        return closed
 
     def _new(
         self, i: int, item: Prepared, known: dict[bytes, int], receipts: list[Receipt]

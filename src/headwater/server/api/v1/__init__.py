@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.server.api.v1 import lineage, lists, search
+from headwater.server.api.v1 import lineage, lists, search, writes
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def routes(app: App) -> None:
     """Put the routes on the app's router."""
     for path, handler in READS.items():
         app.router.add("GET", path, reader(app, handler))
+    writes.routes(app)
 
 
 def reader(app: App, handler: Callable[[View, Request], Any]) -> Callable[..., Any]:

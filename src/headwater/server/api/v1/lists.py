@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from headwater.server.store.view import View
 
 __all__ = [
+    "any_dataset",
+    "any_job",
     "dataset",
     "dataset_version",
     "dataset_versions",
@@ -33,7 +35,9 @@ __all__ = [
     "run_facets",
     "source",
     "sources",
+    "tag",
     "tags",
+    "to_uuid",
     "upstream_runs",
 ]
 
@@ -135,6 +139,22 @@ def the_dataset(view: View, request: Request) -> Dataset:
 def dataset(view: View, request: Request) -> dict[str, Any]:
     """One dataset."""
     return Presenter(view).datasets([the_dataset(view, request)])[0]
+
+
+def any_dataset(view: View, request: Request) -> dict[str, Any]:
+    """One dataset, even if it is hidden."""
+    found = view.dataset(request.path["namespace"], request.path["dataset"])
+    if found is None:
+        raise HttpError(404, f"Dataset '{request.path['dataset']}' not found.")
+    return Presenter(view).datasets([found])[0]
+
+
+def any_job(view: View, request: Request) -> dict[str, Any]:
+    """One job, even if it is hidden."""
+    found = view.job(request.path["namespace"], request.path["job"])
+    if found is None:
+        raise HttpError(404, f"Job '{request.path['job']}' not found.")
+    return Presenter(view).jobs([found])[0]
 
 
 VERSION = "SELECT id, uuid, run, time, facet FROM dataset_version WHERE dataset = ?"
@@ -379,6 +399,12 @@ def upstream_runs(view: View, request: Request) -> dict[str, Any]:
         if not frontier:
             break
     return {"runs": answers}
+
+
+def tag(view: View, request: Request) -> dict[str, Any]:
+    """One tag."""
+    rows = view.all("SELECT name, description FROM tag WHERE name = ?", (request.path["name"],))
+    return {"name": rows[0][0], "description": rows[0][1]}
 
 
 def tags(view: View, request: Request) -> dict[str, Any]:

@@ -1,0 +1,18 @@
+"""Headwater's own API: the graph at any moment, the log by cursor, runs closed by hand, metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.server.api.v2 import events, graph, metrics, runs
+
+if TYPE_CHECKING:
+    from headwater.server.app import App
+
+__all__ = ["routes"]
+
+
+def routes(app: App) -> None:
+    """Put the routes on the app's router."""
+    for part in (events, graph, metrics, runs):
+        part.routes(app)
