@@ -23,6 +23,7 @@ READS: dict[str, Callable[[View, Request], Any]] = {
     "/api/v1/column-lineage": lineage.column_lineage,
     "/api/v1/runlineage/upstream": lists.upstream_runs,
     "/api/v1/events/lineage": search.events,
+    "/api/v1/events": search.events,
     "/api/v1/search": search.search,
     "/api/v1/namespaces": lists.namespaces,
     "/api/v1/namespaces/{namespace}": lists.namespace,

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from headwater.lineage.events import iso, micros
+from headwater.lineage.events import Problem, iso, micros
 from headwater.server.api.v1.lists import page
 from headwater.server.api.v1.present import when
 from headwater.server.http import HttpError, Request
@@ -17,7 +17,7 @@ from headwater.server.http import HttpError, Request
 if TYPE_CHECKING:
     from headwater.server.store.view import View
 
-__all__ = ["counted_events", "counter", "events", "search"]
+__all__ = ["counted_events", "counter", "events", "moment", "parse_moment", "search"]
 
 _time = msgspec.json.Decoder(datetime)
 
@@ -28,9 +28,15 @@ def moment(request: Request, name: str, default: int) -> int:
     if not text:
         return default
     try:
-        found = _time.decode(msgspec.json.encode(text.replace(" ", "+")))
-    except msgspec.ValidationError:
-        raise HttpError(400, f"{name}: not an RFC 3339 time") from None
+        return parse_moment(text)
+    except ValueError:
+        problem = Problem(name, "not an RFC 3339 time")
+        raise HttpError(400, f"{name}: not an RFC 3339 time", [problem]) from None
+
+
+def parse_moment(text: str) -> int:
+    """A moment written as RFC 3339, in microseconds; raises ValueError when it is not one."""
+    found = _time.decode(msgspec.json.encode(text.replace(" ", "+")))
     return micros(found if found.tzinfo else found.replace(tzinfo=timezone.utc))
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from headwater.lineage.events import Problem, iso
 from headwater.server.api.v1 import lists
-from headwater.server.api.v1.search import moment
+from headwater.server.api.v1.search import moment, parse_moment
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.store.commands import NoSuchError
 from headwater.server.store.view import View
@@ -180,8 +180,18 @@ def _new_run(request: Request) -> dict[str, Any]:
         "namespace": request.path["namespace"],
         "name": request.path["job"],
         "run": str(run),
+        "nominalStart": _moment(body, "nominalStartTime"),
+        "nominalEnd": _moment(body, "nominalEndTime"),
         "args": {str(k): str(v) for k, v in args.items()} if isinstance(args, dict) else None,
     }
+
+
+def _moment(body: dict[str, Any], name: str) -> int | None:
+    text = _text(body, name)
+    try:
+        return parse_moment(text) if text else None
+    except ValueError:
+        raise HttpError(422, f"{name} must be a time", [Problem(name, "must be a time")]) from None
 
 
 def _run(state: str) -> Any:
