@@ -1,0 +1,94 @@
+"""The pipeline's logic on small frames."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import iceberg_ingestion
+import orders
+import pytest
+import supplier_stats
+import supplier_stats_stream
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ORDER = "order_id string, item string, price decimal(10,2), supplier string, bid_time timestamp"
+NOON = datetime(2026, 3, 1, 12, 0)  # noqa: DTZ001
+
+
+def frame(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
+    return spark.createDataFrame(list(rows), ORDER)
+
+
+def order(number: int, price: str, supplier: str = "acme", at: datetime = NOON) -> tuple[Any, ...]:
+    return (f"o-{number}", "lamp", Decimal(price), supplier, at)
+
+
+@pytest.mark.parametrize(
+    ("value", "record", "expected"),
+    [
+        (b"\x00\x00\x00\x00\x01x", order(1, "9.99"), None),
+        (None, None, "the record is empty"),
+        (b"{}", None, "not Avro in Confluent's wire format"),
+        (b"\x00\x00\x00\x00\x01x", None, "does not fit the schema"),
+        (b"\x00....x", (None, "lamp", Decimal(1), "acme", NOON), "no order_id"),
+        (b"\x00....x", ("o-1", "lamp", None, "acme", NOON), "no price"),
+        (b"\x00....x", order(1, "0.00"), "a price that is not positive"),
+        (b"\x00....x", ("o-1", "lamp", Decimal(1), None, NOON), "no supplier"),
+        (b"\x00....x", ("o-1", "lamp", Decimal(1), "acme", None), "no bid_time"),
+    ],
+)
+def test_a_bad_record_is_told_apart_with_its_reason(
+    spark: SparkSession, value: bytes | None, record: Any, expected: str | None
+) -> None:
+    shape = f"value binary, order struct<{ORDER.replace(' ', ':').replace(',:', ',')}>"
+    rows = spark.createDataFrame([(value, record)], shape)
+    told = rows.select(orders.reason(F.col("order"), F.col("value"))).first()
+    assert told is not None
+    assert told[0] == expected
+
+
+def test_rejected_records_keep_their_bytes_and_say_where_they_were(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("orders", 0, 7, b"junk", "no price"), ("orders", 0, 8, b"fine", None)],
+        "topic string, partition int, offset long, value binary, reason string",
+    )
+    (found,) = iceberg_ingestion.rejected(rows).collect()
+    assert bytes(found["value"]) == b"junk"
+    assert found["key"] == '{"reason":"no price","topic":"orders","partition":0,"offset":7}'
+
+
+def test_window_totals_are_per_supplier_and_window(spark: SparkSession) -> None:
+    late = datetime(2026, 3, 1, 12, 1)  # noqa: DTZ001
+    stream = frame(
+        spark,
+        order(1, "1.10"),
+        order(2, "2.20"),
+        order(3, "5.00", "globex"),
+        order(4, "7.00", at=late),
+    )
+    rows = supplier_stats_stream.totals(stream, "1 minute", "1 hour").collect()
+    found = {
+        (r["window_start"].minute, r["supplier"]): (r["total_price"], r["count"]) for r in rows
+    }
+    assert found == {
+        (0, "acme"): (Decimal("3.30"), 2),
+        (0, "globex"): (Decimal("5.00"), 1),
+        (1, "acme"): (Decimal("7.00"), 1),
+    }
+
+
+def test_hourly_totals_cover_the_latest_day_only(spark: SparkSession) -> None:
+    before = datetime(2026, 2, 28, 23, 59)  # noqa: DTZ001
+    table = frame(spark, order(1, "1.00", at=before), order(2, "2.00"), order(3, "3.00"))
+    (row,) = supplier_stats.hourly(supplier_stats.latest_day(table)).collect()
+    assert (row["hour"], row["supplier"], row["total_price"], row["count"]) == (
+        NOON,
+        "acme",
+        Decimal("5.00"),
+        2,
+    )
