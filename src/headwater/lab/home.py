@@ -68,6 +68,12 @@ class Home:
     def exists(self) -> bool:
         return (self.root / SETTINGS).is_file()
 
+    @property
+    def begun(self) -> bool:
+        """Whether a command was at work here, be it one that was killed at its very start."""
+        lock = self.root / LOCK
+        return self.exists or (lock.is_file() and lock.stat().st_size == 0 and not self._foreign())
+
     def conf(self, name: str) -> Path:
         return self.root / "conf" / name
 
@@ -148,14 +154,15 @@ class Home:
         self.reload()
 
     def _require_ours(self) -> None:
-        if self.exists or not self.root.exists():
-            return
-        ours = (LOCK, f".{SETTINGS}-")
-        if any(not entry.name.startswith(ours) for entry in self.root.iterdir()):
+        if self.root.exists() and not self.exists and self._foreign():
             raise UsageError(
                 f"{self.root} holds files that are not a lab's",
                 hint="give --home an empty or a new folder",
             )
+
+    def _foreign(self) -> bool:
+        ours = (LOCK, f".{SETTINGS}-")
+        return any(not entry.name.startswith(ours) for entry in self.root.iterdir())
 
     def _unwritable(self, error: OSError) -> EnvironmentProblem:
         return EnvironmentProblem(

@@ -95,10 +95,12 @@ class Lab:
     def down(self, names: Iterable[str] = ()) -> list[str]:
         """Stop this lab's services, those that others need last; returns what was stopped."""
         chosen = set(with_dependants(select(names))) if names else set(SERVICES)
-        if not self.home.exists:  # removed by hand, perhaps under running services
+        if not self.home.begun:  # or removed by hand, perhaps under running services
             return self._stop(chosen)
         with self.home.locked(self._waiting):
             stopped = self._stop(chosen)
+            if not self.home.exists:
+                return stopped
             try:
                 self.home.settings.wanted = in_order(set(self.home.settings.wanted) - chosen)
                 self.home.save()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.lab.services.base import Context, Service
 
 START_SECONDS = 180.0
+DYING_SECONDS = 5.0
 POLL_SECONDS = 0.15
 
 
@@ -70,34 +71,48 @@ class Launch:
             self.done[name].set()
 
     def _start(self, service: Service) -> None:
-        lab, home = self.lab, self.lab.home
         leader = self.running.get(service.name)
-        if leader is None:
+        # One that was killed a moment ago may still be found, and is gone by now.
+        if leader is None or not self._becomes_ready(service, leader):
             self.changed(service.name, "starting")
-            for port in service.port_names():
-                self._require_free(service, port)
-            home.data(service.name).mkdir(parents=True, exist_ok=True)
-            service.prepare(lab)
-            pid = process.start(
-                service.command(lab),
-                home=home.root,
-                service=service.name,
-                cwd=home.data(service.name),
-                log=home.log(service.name),
-            )
-            leader = psutil.Process(pid)
-        deadline = time.monotonic() + START_SECONDS
-        while not is_ready(service, lab):
-            if not process.alive(leader):
+            if not self._becomes_ready(service, self._spawn(service)):
                 raise self._died(service, "ended before it was ready")
+        service.started(self.lab)
+
+    def _spawn(self, service: Service) -> psutil.Process:
+        home = self.lab.home
+        process.end(service.remains(home))
+        for port in service.port_names():
+            self._require_free(service, port)
+        home.data(service.name).mkdir(parents=True, exist_ok=True)
+        service.prepare(self.lab)
+        pid = process.start(
+            service.command(self.lab),
+            home=home.root,
+            service=service.name,
+            cwd=home.data(service.name),
+            log=home.log(service.name),
+        )
+        return psutil.Process(pid)
+
+    def _becomes_ready(self, service: Service, leader: psutil.Process) -> bool:
+        """Wait until it answers; false when it ends before."""
+        deadline = time.monotonic() + START_SECONDS
+        while process.alive(leader):
+            if is_ready(service, self.lab):
+                return True
             if time.monotonic() > deadline or self.cancelled.is_set():
                 raise self._died(service, f"was not ready within {START_SECONDS:.0f} s")
             time.sleep(POLL_SECONDS)
-        service.started(lab)
+        return False
 
     def _require_free(self, service: Service, name: str) -> None:
         port = self.lab.home.port(name)
-        if why := ports.refusal(port):
+        deadline = time.monotonic() + DYING_SECONDS
+        # A server's socket outlives it by a moment; nobody is named as its holder then.
+        while (why := ports.refusal(port)) == ports.TAKEN and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        if why:
             raise EnvironmentProblem(
                 f"{service.name} cannot have port {port}: {why}",
                 hint=f"end that process, or choose another: headwater lab up --port {name}=PORT",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 LOOPBACK = "127.0.0.1"
+TAKEN = "it is taken"
 
 # Below the range the kernel takes for outgoing connections: a service that is down for a moment
 # must find its port still free, and a client that keeps dialling it must not connect to itself.
@@ -35,7 +36,7 @@ def refusal(port: int) -> str | None:
         except PermissionError:
             return "this user may not bind to it"
         except OSError:
-            return f"it is taken{_holder(port)}"
+            return TAKEN + _holder(port)
     return None
 
 

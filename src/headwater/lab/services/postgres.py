@@ -14,7 +14,7 @@ import psutil
 from headwater.errors import EnvironmentProblem
 from headwater.lab.cache import write_atomically
 from headwater.lab.ports import LOOPBACK
-from headwater.lab.process import Command
+from headwater.lab.process import Command, alive
 from headwater.lab.services.base import PROBE_SECONDS, Service
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Postgres(Service):
             os.chown(folder, NOBODY, NOBODY)
         if not cluster.exists():
             self._initialise(lab, folder, cluster)
+        _drop_stale_lock(cluster)
 
     def command(self, lab: Context) -> Command:
         settings = {
@@ -163,3 +164,17 @@ class Postgres(Service):
             except (psutil.Error, IndexError):
                 continue
         return found
+
+
+def _drop_stale_lock(cluster: Path) -> None:
+    """Remove a killed server's lock, which PostgreSQL heeds while the dead is not reaped."""
+    lock = cluster / "postmaster.pid"
+    try:
+        holder = psutil.Process(int(lock.read_text().split()[0]))
+        if alive(holder) and holder.cwd() == str(cluster):
+            return
+    except FileNotFoundError:
+        return
+    except (psutil.Error, ValueError, IndexError):
+        pass  # gone, or half written
+    lock.unlink()

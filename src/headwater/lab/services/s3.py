@@ -35,7 +35,7 @@ def client(lab: Context) -> Any:
         config=Config(
             connect_timeout=PROBE_SECONDS,
             read_timeout=PROBE_SECONDS,
-            retries={"max_attempts": 1},
+            retries={"total_max_attempts": 1},
             s3={"addressing_style": "path"},
             proxies={},
         ),
