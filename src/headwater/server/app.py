@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.lineage.events import EventError
 from headwater.server.auth import Gate
+from headwater.server.flow import Flow, keep_flow
 from headwater.server.http import (
     HttpError,
     Receive,
@@ -27,6 +28,7 @@ from headwater.server.http import (
     unpack_body,
 )
 from headwater.server.ingest import Ingest
+from headwater.server.live import Live
 from headwater.server.stale import close_stale_runs
 from headwater.server.store import StoreUnavailableError
 from headwater.server.store.view import Bodies
@@ -56,6 +58,7 @@ class Settings(msgspec.Struct, kw_only=True):
     batch_limit: int = 100 * 1024 * 1024
     page: bool = True
     stale_every: float = 5.0
+    flow_every: float = 5.0
     max_age: float | None = None
     keep: float | None = None
 
@@ -69,10 +72,12 @@ class App:
         self.store = store
         self.settings = settings or Settings()
         self.bodies = Bodies(store.packer)
+        self.live = Live()
+        self.flow = Flow()
         self.gate = Gate(store.database, self.settings.tokens)
         self.refusals: Counter[str] = Counter()
         self.router = Router()
-        self.background: list[Callable[[App], Any]] = [close_stale_runs]
+        self.background: list[Callable[[App], Any]] = [close_stale_runs, keep_flow]
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
         self._tasks: list[asyncio.Task[Any]] = []
@@ -83,11 +88,25 @@ class App:
         """The writer, started with the event loop it answers on."""
         if self._ingest is None:
             self._ingest = Ingest(self.store)
+            self._watch(asyncio.get_running_loop())
             self._tasks = [asyncio.ensure_future(start(self)) for start in self.background]
         return self._ingest
 
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the writer's changes reach the live stream."""
+        with self.store.database.reading() as connection:
+            ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
+        self.live.start(seq)
+
+        def tell(seq: int, changes: list[dict[str, Any]]) -> None:
+            if changes and not loop.is_closed():
+                loop.call_soon_threadsafe(self.live.publish, seq, changes)
+
+        self.store.on_change = tell
+
     async def close(self) -> None:
         """Finish writing and let go of the store."""
+        self.live.close()
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

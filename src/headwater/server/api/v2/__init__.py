@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.server.api.v2 import events, graph, metrics, runs
+from headwater.server.api.v2 import events, graph, metrics, runs, stream
 
 if TYPE_CHECKING:
     from headwater.server.app import App
@@ -14,5 +14,5 @@ __all__ = ["routes"]
 
 def routes(app: App) -> None:
     """Put the routes on the app's router."""
-    for part in (events, graph, metrics, runs):
+    for part in (events, graph, metrics, runs, stream):
         part.routes(app)

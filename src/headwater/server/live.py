@@ -1,0 +1,113 @@
+"""The live stream: what changed, told to everyone who listens, in the order of the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["Live", "Message"]
+
+KEPT = 5_000
+QUEUE = 2_000
+BEAT = 15.0
+
+
+class Message(NamedTuple):
+    """One change; `id` is the place in the log that made it, or 0 for what is not in the log."""
+
+    id: int
+    kind: str
+    data: bytes
+
+    def encode(self) -> bytes:
+        """The message as server-sent events write it."""
+        head = f"id: {self.id}\n" if self.id else ""
+        return f"{head}event: {self.kind}\ndata: ".encode() + self.data + b"\n\n"
+
+
+def _plain(value: Any) -> Any:
+    return str(UUID(bytes=value)) if isinstance(value, bytes) else value
+
+
+class Live:
+    """Keeps the last messages, so that a listener who was away can go on where it stopped."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Message] = deque(maxlen=KEPT)
+        self._listeners: set[asyncio.Queue[Message | None]] = set()
+        self._since = 0
+        self._closed = False
+
+    @property
+    def listeners(self) -> int:
+        """How many are listening."""
+        return len(self._listeners)
+
+    def start(self, seq: int) -> None:
+        """Note where the log stands when the stream begins."""
+        self._since = seq
+
+    def publish(self, seq: int, changes: list[dict[str, Any]]) -> None:
+        """Tell the listeners what one commit changed."""
+        for change in changes:
+            data = {key: _plain(value) for key, value in change.items() if key != "change"}
+            message = Message(seq, str(change["change"]), msgspec.json.encode(data))
+            if len(self._kept) == KEPT:
+                self._since = self._kept[0].id
+            self._kept.append(message)
+            self._send(message)
+
+    def tell(self, kind: str, data: Any) -> None:
+        """Tell the listeners something that is not in the log and need not be resumed."""
+        if self._listeners:
+            self._send(Message(0, kind, msgspec.json.encode(data)))
+
+    def _send(self, message: Message) -> None:
+        for queue in self._listeners:
+            try:
+                queue.put_nowait(message)
+            except asyncio.QueueFull:
+                # A listener too slow to follow is cut off; it comes back with its last id.
+                while not queue.empty():
+                    queue.get_nowait()
+                queue.put_nowait(None)
+
+    def close(self) -> None:
+        """End every stream."""
+        self._closed = True
+        for queue in self._listeners:
+            while queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+    async def listen(self, after: int | None) -> AsyncIterator[bytes]:
+        """The stream of one listener, from where it stopped if that is still known."""
+        queue: asyncio.Queue[Message | None] = asyncio.Queue(QUEUE)
+        kept = list(self._kept)
+        self._listeners.add(queue)
+        try:
+            yield b"retry: 2000\n\n"
+            if after is not None and after < self._since:
+                yield Message(0, "reset", b"{}").encode()
+            elif after is not None:
+                for message in kept:
+                    if message.id > after:
+                        yield message.encode()
+            while not self._closed:
+                try:
+                    found = await asyncio.wait_for(queue.get(), BEAT)
+                except asyncio.TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                if found is None:
+                    return
+                yield found.encode()
+        finally:
+            self._listeners.discard(queue)

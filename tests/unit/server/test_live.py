@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.server.live import KEPT, QUEUE, Live
+
+from .making import event, run_id
+
+if TYPE_CHECKING:
+    from headwater.server.app import App
+
+    from .conftest import Client
+
+
+def listen(app: App, after: int | None, count: int, *, headers: Any = ()) -> list[dict[str, Any]]:
+    """The first messages of a stream, read as a client's parser would."""
+
+    async def read() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        async for chunk in app.live.listen(after):
+            lines = dict(
+                line.split(": ", 1) for line in chunk.decode().strip().split("\n") if ": " in line
+            )
+            if "event" in lines:
+                found.append({**lines, "data": json.loads(lines["data"])})
+            if len(found) == count:
+                return found
+        return found
+
+    return asyncio.run(read())
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_listener_goes_on_where_it_stopped(client: Client) -> None:
+    client.post(event("START", 0, outputs=["b"]), event("COMPLETE", 5))
+    until(lambda: len(client.app.live._kept) >= 5)
+    everything = listen(client.app, 0, 5)
+    assert [m["event"] for m in everything] == ["job", "dataset", "edges", "run", "run"]
+    assert everything[-1]["data"] == {
+        "run": run_id(1), "state": "COMPLETED", "namespace": "jobs", "name": "load",
+    }  # fmt: skip
+    (last,) = listen(client.app, 1, 1)
+    assert (last["id"], last["data"]["state"]) == ("2", "COMPLETED")
+
+
+def test_a_listener_away_too_long_is_told_to_start_again() -> None:
+    live = Live()
+    live.publish(1, [{"change": "job", "name": str(i)} for i in range(KEPT + 5)])
+
+    async def first() -> bytes:
+        stream = live.listen(0)
+        await anext(stream)
+        return await anext(stream)
+
+    assert b"event: reset" in asyncio.run(first())
+
+
+def test_a_slow_listener_holds_nobody_up() -> None:
+    async def follow(live: Live) -> int:
+        return len([chunk async for chunk in live.listen(None)])
+
+    async def go() -> int:
+        live = Live()
+        following = asyncio.ensure_future(follow(live))
+        while not live.listeners:
+            await asyncio.sleep(0)
+        live.publish(1, [{"change": "job", "name": "x"}] * (QUEUE * 2))
+        return await following
+
+    assert asyncio.run(go()) < QUEUE
+
+
+def test_the_stream_is_server_sent_events(client: Client) -> None:
+    client.post(event("START", 0))
+    client.app.live.close()
+    response = client.call("GET", "/api/v2/live", headers={"last-event-id": "0"})
+    assert response.headers["content-type"] == "text/event-stream"
+    assert response.text.startswith("retry: 2000\n\nid: 1\nevent: job\ndata: {")
+
+
+def sample(**changes: Any) -> dict[str, Any]:
+    now = datetime.now(timezone.utc).isoformat()
+    return {
+        "run": run_id(1),
+        "time": now,
+        "dataset": {"namespace": "kafka://k:9092", "name": "orders"},
+        "direction": "input",
+        "recordsPerSecond": 20.0,
+        "lag": 7,
+        "lastRecordAt": now,
+        **changes,
+    }
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_flow_is_rolled_up_and_read(client: Client, wrapped: bool) -> None:
+    samples = [sample(), sample(recordsPerSecond=40.0, lag=3), sample(direction="sideways")]
+    body = {"samples": samples} if wrapped else samples
+    response = client.call("POST", "/api/v2/flow", content=json.dumps(body))
+    assert (response.status_code, response.json()["accepted"]) == (202, 2)
+    assert response.json()["refused"][0]["sample"] == 2
+    client.app.flow.flush(client.store, time.time())
+    (now,) = client.get("/api/v2/flow")["flow"]
+    assert (now["recordsPerSecond"], now["peakRecordsPerSecond"], now["lag"]) == (30.0, 40.0, 3)
+    (past,) = client.get("/api/v2/flow", run=run_id(1))["flow"]
+    assert past["dataset"]["name"] == "orders"
+    assert client.get("/api/v1/events/lineage")["totalCount"] == 0
+
+
+@pytest.mark.parametrize("body", ["nope", "{}", '{"samples": 5}', '[{"run": 1}]'])
+def test_bad_flow_is_refused(client: Client, body: str) -> None:
+    assert client.call("POST", "/api/v2/flow", content=body).status_code in (400, 422)
