@@ -1,0 +1,220 @@
+"""A schema registry with Confluent's API: the newest schema of a subject, remembered and re-read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+import msgspec
+
+from headwater.connect.client import LOOPBACK, Access, ConnectError, Trouble, tls_context
+from headwater.lineage.naming import redact
+from headwater.lineage.schema import (
+    Schema,
+    SchemaError,
+    read_avro,
+    read_json_schema,
+    read_protobuf,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+_T = TypeVar("_T")
+
+FRESH = 20.0
+LONGEST_WAIT = 60.0
+MAX_REFERENCES = 100
+
+
+class RegistryError(ConnectError):
+    """The registry cannot be asked now; what it said before still stands."""
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """The newest version of a subject; a schema that cannot be read is None."""
+
+    subject: str
+    version: int
+    id: int
+    schema: Schema | None
+    problem: str = ""
+
+
+class _Reference(msgspec.Struct):
+    name: str
+    subject: str
+    version: int
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    schema: str
+    version: int = 0
+    id: int = 0
+    subject: str = ""
+    schema_type: str | None = None
+    references: list[_Reference] | None = None
+
+
+class _Known:
+    __slots__ = ("at", "found")
+
+    def __init__(self, found: Registered | None, at: float) -> None:
+        self.found = found
+        self.at = at
+
+
+class Registry:
+    """One registry. Safe to ask from several threads."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = access.urls[0].rstrip("/")
+        self.shown = redact(self.url)
+        self.problem = ""
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._known: dict[str, _Known] = {}
+        self._pinned: dict[tuple[str, int], _Answer] = {}
+        self._subjects: frozenset[str] = frozenset()
+        self._listed = float("-inf")
+        self._wait, self._until = 1.0, float("-inf")
+        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if access.token:
+            headers["Authorization"] = f"Bearer {access.token}"
+        self._http = httpx.Client(
+            auth=httpx.BasicAuth(access.username, access.password) if access.username else None,
+            headers=headers,
+            timeout=httpx.Timeout(access.timeout, connect=min(3.0, access.timeout)),
+            verify=tls_context(access),
+            trust_env=urlsplit(self.url).hostname not in LOOPBACK,
+            transport=transport,
+        )
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.close()
+
+    def subjects(self) -> Collection[str]:
+        """Every subject, at most some seconds old."""
+        with self._lock:
+            if self._clock() - self._listed >= FRESH:
+                answer = self._get("/subjects")
+                self._subjects = frozenset(self._decode(answer, list[str]) if answer else ())
+                self._listed = self._clock()
+            return self._subjects
+
+    def latest(self, subject: str) -> Registered | None:
+        """The newest version of a subject, at most some seconds old; None when there is none.
+
+        Raises RegistryError when the registry cannot be asked and never answered before.
+        """
+        with self._lock:
+            known = self._known.get(subject)
+            if known and self._clock() - known.at < FRESH:
+                return known.found
+            try:
+                found = self._look(subject, known.found if known else None)
+            except RegistryError:
+                if known:
+                    return known.found
+                raise
+            self._known[subject] = _Known(found, self._clock())
+            return found
+
+    def by_id(self, number: int) -> Registered | None:
+        """A schema by the id that stands in front of a record."""
+        with self._lock:
+            answer = self._get(f"/schemas/ids/{number}")
+            return self._read(f"id {number}", self._decode(answer, _Answer)) if answer else None
+
+    def _look(self, subject: str, before: Registered | None) -> Registered | None:
+        if subject not in self.subjects():
+            return None
+        answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        if answer is None:
+            return None
+        found = self._decode(answer, _Answer)
+        if before and (before.version, before.id) == (found.version, found.id):
+            return before
+        return self._read(subject, found)
+
+    def _read(self, subject: str, answer: _Answer) -> Registered:
+        schema, problem = None, ""
+        try:
+            references = self._references(answer)
+            if answer.schema_type == "PROTOBUF":
+                schema = read_protobuf(answer.schema, references)
+            elif answer.schema_type == "JSON":
+                schema = read_json_schema(answer.schema, references)
+            else:
+                schema = read_avro(answer.schema, references)
+        except SchemaError as error:
+            problem = str(error)
+        return Registered(subject, answer.version, answer.id, schema, problem)
+
+    def _references(self, answer: _Answer) -> dict[str, str]:
+        """The schemas it builds on, each after those that it builds on itself."""
+        found: dict[str, str] = {}
+
+        def collect(of: _Answer, depth: int) -> None:
+            for reference in of.references or ():
+                if reference.name in found or depth > MAX_REFERENCES:
+                    continue
+                inner = self._version(reference.subject, reference.version)
+                if inner is not None:
+                    collect(inner, depth + 1)
+                    found[reference.name] = inner.schema
+
+        collect(answer, 0)
+        return found
+
+    def _version(self, subject: str, version: int) -> _Answer | None:
+        pinned = self._pinned.get((subject, version))
+        if pinned is None:
+            answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
+            if answer is None:
+                return None
+            pinned = self._pinned[subject, version] = self._decode(answer, _Answer)
+        return pinned
+
+    def _get(self, path: str) -> bytes | None:
+        if self._clock() < self._until:
+            raise RegistryError(Trouble.UNREACHABLE, self.problem)
+        try:
+            answer = self._http.get(self.url + path)
+        except httpx.HTTPError as error:
+            raise self._failed(Trouble.UNREACHABLE, f"cannot be reached: {error}") from None
+        if answer.status_code == 404:
+            self._fine()
+            return None
+        if answer.status_code in (401, 403):
+            raise self._failed(Trouble.AUTH, f"answered {answer.status_code}")
+        if not answer.is_success:
+            raise self._failed(Trouble.SERVER, f"answered {answer.status_code}")
+        self._fine()
+        return answer.content
+
+    def _decode(self, body: bytes, kind: type[_T]) -> _T:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._failed(Trouble.GARBAGE, "answered something unexpected") from None
+
+    def _failed(self, trouble: Trouble, text: str) -> RegistryError:
+        self._until = self._clock() + self._wait
+        self._wait = min(self._wait * 2, LONGEST_WAIT)
+        error = RegistryError(trouble, f"schema registry {self.shown} {text}")
+        self.problem = error.message
+        return error
+
+    def _fine(self) -> None:
+        self._wait, self._until, self.problem = 1.0, float("-inf"), ""

@@ -1,0 +1,257 @@
+"""The real world behind a Connect cluster, and a record of what a derivation asked of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+from headwater.connect.model import Connector, TopicSchema
+from headwater.connect.registry import Registered, Registry, RegistryError
+from headwater.connect.subjects import candidates, registry_of
+from headwater.lineage.schema import Field, Schema, SchemaError, read_connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from headwater.connect.catalog import Catalogs
+    from headwater.connect.client import Access
+    from headwater.connect.kafka import Kafka
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+
+
+class LiveWorld:
+    """Kafka, the schema registry and Iceberg catalogs, as far as they are known and answer."""
+
+    def __init__(
+        self,
+        *,
+        kafka: Kafka | None = None,
+        registry: Registry | None = None,
+        catalogs: Catalogs | None = None,
+        bootstrap: str | None = None,
+        sample: bool = False,
+        defaults: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kafka = kafka
+        self.registry = registry
+        self.catalogs = catalogs
+        self.sample = sample
+        self.defaults = dict(defaults or {})
+        self.connect_cluster_id: str | None = None
+        self._bootstrap = bootstrap
+        self._registries: dict[Access, Registry] = {}
+        self._sampled: dict[str, tuple[Schema | None, Schema | None]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def bootstrap(self) -> str | None:
+        """The bootstrap servers of the Kafka cluster that this Connect cluster works on."""
+        return self._bootstrap or (self.kafka.bootstrap if self.kafka else None)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of that Kafka cluster, by Connect's word or the broker's."""
+        if self.connect_cluster_id:
+            return self.connect_cluster_id
+        cluster = self.kafka.cluster if self.kafka else None
+        return cluster.id if cluster else None
+
+    @property
+    def bootstraps(self) -> tuple[str, ...]:
+        """Every address that cluster is known by."""
+        if self.kafka:
+            _ = self.kafka.cluster
+            return self.kafka.bootstraps
+        return tuple(self._bootstrap.split(",")) if self._bootstrap else ()
+
+    def topics(self) -> Collection[str] | None:
+        """The names of the cluster's topics."""
+        cluster = self.kafka.cluster if self.kafka else None
+        return cluster.topics if cluster else None
+
+    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+        """The schemas of a topic by the registry, else by a record if that was allowed.
+
+        Raises RegistryError when the registry should know and cannot be asked.
+        """
+        connector = self._with_defaults(connector)
+        value = self._registered(topic, connector, "value")
+        key = self._registered(topic, connector, "key")
+        if value or key:
+            return TopicSchema(
+                value=_union(value),
+                key=_union(key),
+                value_version=_versions(value),
+                key_version=_versions(key),
+                value_subject=",".join(r.subject for r in value),
+                key_subject=",".join(r.subject for r in key),
+            )
+        return self._from_record(topic, connector) if self.sample and self.kafka else None
+
+    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
+        """Where an Iceberg catalog keeps a table."""
+        return self.catalogs.location(catalog, table) if self.catalogs else None
+
+    def table_schema(self, namespace: str, name: str) -> Schema | None:
+        """Tables outside Kafka are not looked into."""
+        return None
+
+    @property
+    def problems(self) -> list[str]:
+        """What cannot be reached now."""
+        with self._lock:
+            registries = [*([self.registry] if self.registry else []), *self._registries.values()]
+        found = [registry.problem for registry in registries]
+        if self.kafka:
+            found.append(self.kafka.problem)
+        return [problem for problem in found if problem]
+
+    def close(self) -> None:
+        """Let go of connections."""
+        for registry in [self.registry, *self._registries.values()]:
+            if registry:
+                registry.close()
+        if self.catalogs:
+            self.catalogs.close()
+
+    def _with_defaults(self, connector: Connector) -> Connector:
+        if not self.defaults:
+            return connector
+        merged = {**self.defaults, **connector.config}
+        return Connector(connector.name, connector.type, merged, connector.active_topics)
+
+    def _registry_for(self, connector: Connector, side: str) -> Registry | None:
+        if self.registry:
+            return self.registry
+        access = registry_of(connector, side)
+        if access is None:
+            return None
+        with self._lock:
+            if access not in self._registries:
+                self._registries[access] = Registry(access)
+            return self._registries[access]
+
+    def _registered(self, topic: str, connector: Connector, side: str) -> list[Registered]:
+        registry = self._registry_for(connector, side)
+        if registry is None:
+            return []
+        names = candidates(connector, topic, side, registry.subjects)
+        found = [registry.latest(name) for name in names]
+        return [one for one in found if one is not None]
+
+    def _from_record(self, topic: str, connector: Connector) -> TopicSchema | None:
+        if topic not in self._sampled:
+            assert self.kafka is not None
+            record = self.kafka.newest_record(topic)
+            if record is None:
+                return None
+            key, value = record
+            self._sampled[topic] = (_read_json(value), _read_json(key))
+        value_schema, key_schema = self._sampled[topic]
+        if value_schema is None and key_schema is None:
+            return None
+        return TopicSchema(value=value_schema, key=key_schema, sampled=True)
+
+
+class Recorder:
+    """A world that remembers what was asked, so that a change in the answers can be seen."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self._asked: list[tuple[Callable[[], Any], Any]] = []
+        self.unsure = False
+        """Whether somebody who should know could not be asked."""
+
+    def _record(self, ask: Callable[[], Any]) -> Any:
+        try:
+            answer = ask()
+        except RegistryError:
+            self.unsure = True
+            answer = None
+        self._asked.append((ask, answer))
+        return answer
+
+    @property
+    def bootstrap(self) -> str | None:
+        found: str | None = self._record(lambda: self._world.bootstrap)
+        return found
+
+    @property
+    def cluster_id(self) -> str | None:
+        found: str | None = self._record(lambda: self._world.cluster_id)
+        return found
+
+    @property
+    def bootstraps(self) -> tuple[str, ...]:
+        found: tuple[str, ...] = self._record(lambda: self._world.bootstraps)
+        return found
+
+    def topics(self) -> Collection[str] | None:
+        found: Collection[str] | None = self._record(self._world.topics)
+        return found
+
+    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+        found: TopicSchema | None = self._record(lambda: self._world.topic_schema(topic, connector))
+        return found
+
+    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
+        kept = dict(catalog)
+        found: str | None = self._record(lambda: self._world.table_location(kept, table))
+        return found
+
+    def table_schema(self, namespace: str, name: str) -> Schema | None:
+        found: Schema | None = self._record(lambda: self._world.table_schema(namespace, name))
+        return found
+
+    def changed(self) -> bool:
+        """Whether the world would answer otherwise now."""
+        for ask, before in self._asked:
+            try:
+                if ask() != before:
+                    return True
+            except RegistryError:
+                continue
+        return False
+
+
+def _union(found: list[Registered]) -> Schema | None:
+    schemas = [one.schema for one in found if one.schema is not None]
+    if len(schemas) <= 1:
+        return schemas[0] if schemas else None
+    fields: dict[str, Field] = {}
+    for schema in schemas:
+        for field in schema.fields:
+            fields.setdefault(field.name, field)
+    return Schema(tuple(fields.values()))
+
+
+def _versions(found: list[Registered]) -> str:
+    return ",".join(str(one.version) for one in found)
+
+
+def _read_json(raw: bytes | None) -> Schema | None:
+    """The shape of one JSON record: its own schema when it carries one, else its members' types."""
+    if not raw:
+        return None
+    try:
+        data = json.loads(raw)
+    except ValueError:
+        return None
+    if not isinstance(data, dict):
+        return None
+    if set(data) == {"schema", "payload"} and isinstance(data["schema"], dict):
+        try:
+            return read_connect(data)
+        except SchemaError:
+            return None
+    return Schema(tuple(_sampled_field(name, value) for name, value in data.items()))
+
+
+def _sampled_field(name: str, value: object, depth: int = 0) -> Field:
+    if isinstance(value, dict) and depth < 8:
+        inner = tuple(_sampled_field(k, v, depth + 1) for k, v in value.items())
+        return Field(name, "struct", fields=inner)
+    kinds = {bool: "boolean", int: "long", float: "double", str: "string", list: "array"}
+    return Field(name, kinds.get(type(value), ""))

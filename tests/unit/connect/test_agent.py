@@ -1,0 +1,471 @@
+"""The agent's life of a run, row by row, over answers shaped as Connect's own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fake_connect import SINK, FakeConnect
+
+from headwater.connect.agent import STATUS, Agent, Times
+from headwater.connect.client import Trouble
+from headwater.connect.lineage import work_out
+from headwater.connect.model import Connector, Dataset, Derived, Settings, TopicSchema, Unknown
+from headwater.connect.registry import RegistryError
+from headwater.connect.state import Tracked
+from headwater.emit import Outbox
+from headwater.lineage.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headwater.connect.life import Said
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class World(Unknown):
+    """Knows the version of one schema, unless its registry is down."""
+
+    def __init__(self) -> None:
+        self.fields: tuple[str, ...] = ("id",)
+        self.down = False
+        self.asked = 0
+
+    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+        self.asked += 1
+        if self.down:
+            raise RegistryError(Trouble.UNREACHABLE, "registry down")
+        return TopicSchema(value=Schema(tuple(Field(name, "string") for name in self.fields)))
+
+
+def derive(connector: Connector, world: Any, settings: Settings) -> Derived:
+    if connector.config.get("break"):
+        raise ValueError("cannot read password=hunter2")
+    topics = connector.active_topics or tuple(connector.config["topics"].split(","))
+    return Derived(
+        "file",
+        settings.namespace,
+        connector.name,
+        inputs=tuple(
+            Dataset(
+                "kafka://k:9092",
+                topic,
+                schema=found.value if (found := world.topic_schema(topic, connector)) else None,
+            )
+            for topic in topics
+        ),
+        outputs=(Dataset("file", connector.config["file"]),),
+    )
+
+
+class Bench:
+    """An agent on a fake cluster, and the events it decided."""
+
+    def __init__(self, path: Path) -> None:
+        self.connect = FakeConnect()
+        self.world = World()
+        self.clock = Clock()
+        self.outbox = Outbox(str(path / "state.db"))
+        assert self.outbox.lead()
+        self.outbox.register(["all"])
+        self.claims: dict[str, str] = {}
+        self.agent = self.make()
+        self.seen = 0
+
+    def make(self) -> Agent:
+        def event(said: Said) -> bytes:
+            tracked = said.tracked
+            derived = tracked.derived
+            assert derived is not None
+            return json.dumps(
+                {
+                    "type": said.type.value,
+                    "job": tracked.name,
+                    "run": tracked.run,
+                    "at": tracked.at,
+                    "inputs": [d.name for d in derived.inputs],
+                    "columns": [
+                        f.name for d in derived.inputs if d.schema for f in d.schema.fields
+                    ],
+                    "failed": [t.id for t in tracked.status.tasks if t.state == "FAILED"],
+                    "trace": tracked.status.trace + "".join(t.trace for t in tracked.status.tasks),
+                    "inferred": said.inferred,
+                }
+            ).encode()
+
+        return Agent(
+            "lab",
+            self.connect,  # type: ignore[arg-type]
+            self.outbox,
+            derive=lambda connector: work_out(connector, self.world, Settings("ns"), derive),
+            nothing=lambda name: Derived("unknown", "ns", name),
+            event=event,
+            times=Times(poll=5, heartbeat=300, grace=600, rotation=60),
+            clock=self.clock,
+            claim=lambda tracked: self.claims.get(tracked.name),
+        )
+
+    def tick(self, seconds: float = 5) -> list[dict[str, Any]]:
+        self.clock.now += seconds
+        self.agent.tick()
+        return self.new()
+
+    def new(self) -> list[dict[str, Any]]:
+        found = self.outbox.pending("all", 10_000)[self.seen :]
+        self.seen += len(found)
+        return [json.loads(one.body) for one in found]
+
+    def types(self, seconds: float = 5) -> list[str]:
+        return [event["type"] for event in self.tick(seconds)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.outbox.close()
+    made.outbox.forget_connection()
+
+
+def test_start_once_then_a_heartbeat(bench: Bench) -> None:
+    bench.connect.put("sink", tasks=("RUNNING",) * 3)
+    first = bench.tick()
+    assert [event["type"] for event in first] == ["START"]
+    assert first[0]["inputs"] == ["orders"]
+    assert bench.types(5) == bench.types(280) == []
+    beat = bench.tick(20)
+    assert [event["type"] for event in beat] == ["RUNNING"]
+    assert beat[0]["run"] == first[0]["run"]
+    assert beat[0]["inputs"] == ["orders"]
+
+
+def test_a_change_is_told_at_once(bench: Bench) -> None:
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+    bench.connect.put("sink", config={**SINK, "file": "/data/other.txt"})
+    assert bench.types() == ["RUNNING"]
+    bench.connect.put(
+        "sink", tasks=("RUNNING", "RUNNING"), config={**SINK, "file": "/data/other.txt"}
+    )
+    assert bench.types() == ["RUNNING"]
+    bench.connect.active["sink"] = ("orders", "returns")
+    found = bench.tick()
+    assert [(e["type"], e["inputs"]) for e in found] == [("RUNNING", ["orders", "returns"])]
+    assert bench.types() == []
+
+
+def test_a_new_schema_version_is_told_within_the_rotation(bench: Bench) -> None:
+    bench.connect.put("sink")
+    assert bench.tick()[0]["columns"] == ["id"]
+    assert bench.types(120) == []
+    bench.world.fields = ("id", "price")
+    found = bench.tick(60)
+    assert [(e["type"], e["columns"]) for e in found] == [("RUNNING", ["id", "price"])]
+
+
+def test_a_task_that_fails_fails_the_run_and_recovery_is_a_new_one(bench: Bench) -> None:
+    bench.connect.put("sink", tasks=("RUNNING",) * 3)
+    run = bench.tick()[0]["run"]
+    bench.connect.put("sink", tasks=("RUNNING", "FAILED", "RUNNING"), traces={1: "boom at x"})
+    (fail,) = bench.tick()
+    assert (fail["type"], fail["run"], fail["failed"]) == ("FAIL", run, [1])
+    assert fail["trace"] == "boom at x"
+    assert bench.types() == bench.types(400) == []
+    bench.connect.put("sink", tasks=("RUNNING", "FAILED", "FAILED"), traces={1: "boom", 2: "bang"})
+    assert bench.types() == []
+    bench.connect.put("sink", tasks=("RUNNING", "UNASSIGNED", "RUNNING"))
+    assert bench.types() == []
+    bench.connect.put("sink", tasks=("RUNNING",) * 3)
+    (start,) = bench.tick()
+    assert start["type"] == "START"
+    assert start["run"] != run
+
+
+def test_first_seen_failed_is_a_start_and_a_fail(bench: Bench) -> None:
+    bench.connect.put("sink", "FAILED", (), trace="no class")
+    found = bench.tick()
+    assert [event["type"] for event in found] == ["START", "FAIL"]
+    assert found[0]["run"] == found[1]["run"]
+    assert found[0]["at"] < found[1]["at"]
+    assert bench.types() == []
+
+
+@pytest.mark.parametrize(
+    ("state", "tasks", "end"),
+    [
+        ("PAUSED", ("PAUSED",), "COMPLETE"),
+        ("STOPPED", (), "ABORT"),
+        ("PAUSED", ("RUNNING",), "COMPLETE"),
+    ],
+)
+def test_pause_and_stop_end_the_run_and_resuming_makes_a_new_one(
+    bench: Bench, state: str, tasks: tuple[str, ...], end: str
+) -> None:
+    bench.connect.put("sink")
+    run = bench.tick()[0]["run"]
+    bench.connect.put("sink", state, tasks)
+    (last,) = bench.tick()
+    assert (last["type"], last["run"], last["inputs"]) == (end, run, ["orders"])
+    assert bench.types(700) == []
+    bench.connect.put("sink", "RUNNING", ("PAUSED",))
+    assert bench.types() == []
+    bench.connect.put("sink")
+    (start,) = bench.tick()
+    assert start["type"] == "START"
+    assert start["run"] != run
+
+
+def test_first_seen_paused_says_nothing_until_it_runs(bench: Bench) -> None:
+    bench.connect.put("sink", "PAUSED", ("PAUSED",))
+    assert bench.types() == []
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+
+
+def test_resumed_and_failed_between_two_looks(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.connect.put("sink", "PAUSED", ("PAUSED",))
+    bench.tick()
+    bench.connect.put("sink", tasks=("FAILED",), traces={0: "boom"})
+    assert bench.types() == ["START", "FAIL"]
+
+
+def test_deleted_is_complete_with_the_lineage_remembered(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    del bench.connect.connectors["sink"]
+    (last,) = bench.tick()
+    assert (last["type"], last["inputs"]) == ("COMPLETE", ["orders"])
+    assert bench.outbox.state("connect/lab/") == {}
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+
+
+def test_a_connector_that_is_only_missing_from_the_list_is_not_gone(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.connect.put("other")
+    bench.tick()
+    bench.connect.unlisted = {"sink"}
+    assert bench.types() == []
+    bench.connect.unlisted = set()
+    assert bench.types() == []
+
+
+@pytest.mark.parametrize(
+    ("state", "tasks"),
+    [("UNASSIGNED", ("RUNNING",)), ("UNASSIGNED", ("UNASSIGNED",)), ("RUNNING", ("UNASSIGNED",))],
+)
+def test_a_rebalance_is_nothing_unless_it_lasts(
+    bench: Bench, state: str, tasks: tuple[str, ...]
+) -> None:
+    bench.connect.put("sink")
+    run = bench.tick()[0]["run"]
+    bench.connect.put("sink", state, tasks)
+    assert bench.types() == bench.types(500) == []
+    bench.connect.put("sink")
+    assert [e["run"] for e in bench.tick()] in ([], [run])
+    bench.connect.put("sink", state, tasks)
+    assert bench.types() == []
+    (last,) = bench.tick(601)
+    assert (last["type"], last["inferred"], last["run"]) == ("ABORT", True, run)
+    bench.connect.put("sink")
+    (start,) = bench.tick()
+    assert start["run"] != run
+
+
+@pytest.mark.parametrize("trouble", [Trouble.UNREACHABLE, Trouble.TIMEOUT])
+def test_a_cluster_gone_past_the_grace_time_is_an_inferred_abort(
+    bench: Bench, trouble: Trouble
+) -> None:
+    bench.connect.put("sink")
+    bench.connect.put("failed", tasks=("FAILED",))
+    run = next(e["run"] for e in bench.tick() if e["job"] == "sink")
+    bench.connect.fail(trouble)
+    assert bench.types() == bench.types(590) == []
+    found = bench.tick(20)
+    assert [(e["type"], e["run"], e["inferred"]) for e in found] == [("ABORT", run, True)]
+    assert bench.types(1000) == []
+    bench.connect.broken = None
+    found = bench.tick()
+    assert [(e["type"], e["job"]) for e in found] == [("START", "sink")]
+    assert found[0]["run"] != run
+
+
+def test_a_broker_that_is_down_shows_in_health_alone(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.connect.sick = "timed out"
+    assert bench.types() == bench.types(400) == []
+    assert [(e["type"], e["inferred"]) for e in bench.tick(300)] == [("ABORT", True)]
+    bench.connect.sick = None
+    assert bench.types() == ["START"]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Trouble.AUTH,
+        Trouble.TLS,
+        Trouble.GARBAGE,
+        Trouble.REBALANCE,
+        Trouble.SERVER,
+        Trouble.STARTING,
+    ],
+)
+def test_a_cluster_that_answers_oddly_is_never_taken_for_gone(
+    bench: Bench, trouble: Trouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.connect.put("sink")
+    run = bench.tick()[0]["run"]
+    bench.connect.fail(trouble)
+    for _ in range(5):
+        assert bench.types(500) == []
+    assert sum(trouble.value in record.message for record in caplog.records) == 1
+    assert trouble.value in bench.outbox.state(STATUS)["connect-status/lab"].decode()
+    assert bench.agent.wait == 30.0
+    bench.connect.broken = None
+    assert [e["run"] for e in bench.tick()] == [run]
+    assert bench.outbox.state(STATUS)["connect-status/lab"] == b"[]"
+    assert bench.agent.wait == 5.0
+
+
+def test_restarting_ends_a_run_that_would_have_gone_on(bench: Bench) -> None:
+    bench.connect.put("sink")
+    run = bench.tick()[0]["run"]
+    bench.connect.put("sink", "RESTARTING", ("RESTARTING",))
+    assert [(e["type"], e["run"]) for e in bench.tick()] == [("ABORT", run)]
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+
+
+def test_our_own_restart_makes_a_new_run_though_nothing_was_seen(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.connect.put("bad", tasks=("FAILED",))
+    bench.tick()
+    for name in (b"sink", b"bad"):
+        bench.outbox.note("restart/lab", name)
+    assert bench.types(1) == []
+    found = bench.tick()
+    assert [(e["job"], e["type"]) for e in found] == [
+        ("sink", "ABORT"), ("sink", "START"), ("bad", "START"), ("bad", "FAIL"),
+    ]  # fmt: skip
+    assert bench.types() == []
+
+
+def test_another_process_goes_on_with_the_same_runs(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.connect.put("paused", "PAUSED", ("PAUSED",))
+    bench.connect.put("failed", tasks=("FAILED",))
+    run = next(e["run"] for e in bench.tick() if e["job"] == "sink")
+    bench.agent = bench.make()
+    assert bench.types() == []
+    bench.connect.put("sink", "PAUSED", ("PAUSED",))
+    assert [(e["type"], e["run"]) for e in bench.tick()] == [("COMPLETE", run)]
+
+
+def test_what_the_registry_said_holds_while_it_is_down(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.world.down = True
+    assert bench.types(61) == []
+    bench.agent = bench.make()
+    assert bench.types() == []
+    bench.connect.put("young")
+    assert [e["columns"] for e in bench.tick()] == [[]]
+    bench.world.down = False
+    assert [(e["job"], e["columns"]) for e in bench.tick()] == [("young", ["id"])]
+
+
+def test_one_broken_connector_never_hides_the_others(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.connect.put("good")
+    bench.connect.put("bad", config={**SINK, "break": "yes"})
+    bench.connect.connectors["garbled"] = {"status": {"connector": 3}, "info": []}
+    bench.connect.connectors["half"] = {"info": bench.connect.connectors["good"]["info"]}
+    found = bench.tick()
+    assert {(e["job"], e["type"]) for e in found} == {("good", "START"), ("bad", "START")}
+    for _ in range(3):
+        assert bench.types() == []
+    for name in ("bad", "garbled", "half"):
+        said = [r.message for r in caplog.records if f"lab: {name}:" in r.message]
+        assert len(said) == 1, said
+    assert "hunter2" not in caplog.text
+    told = json.loads(bench.outbox.state(STATUS)["connect-status/lab"])
+    assert {one["connector"] for one in told} == {"bad", "garbled", "half"}
+    bench.connect.put("garbled")
+    assert [e["job"] for e in bench.tick(600)][-1:] == ["garbled"]
+
+
+def test_secrets_in_traces_stay_out_of_events_and_state(bench: Bench, tmp_path: Path) -> None:
+    config = {**SINK, "db.password": "s3cr3t-pw", "odd.setting": "odd-secret-1"}
+    trace = "at jdbc:postgresql://u:in-url@h/db with s3cr3t-pw and odd-secret-1"
+    bench.connect.put("sink", tasks=("FAILED",), config=config, traces={0: trace})
+    found = bench.tick()
+    assert found[1]["trace"].startswith("at jdbc:postgresql://")
+    everything = json.dumps(found).encode() + b"".join(bench.outbox.state().values())
+    for secret in (b"s3cr3t-pw", b"odd-secret-1", b"in-url"):
+        assert secret not in everything
+        for file in tmp_path.iterdir():
+            assert secret not in file.read_bytes()
+
+
+def test_a_store_that_fails_loses_no_step(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.connect.put("sink", tasks=("FAILED",))
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.outbox, "transaction", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            bench.tick()
+    assert bench.types() == ["FAIL"]
+
+
+def test_a_name_that_another_cluster_has_is_said(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.claims["sink"] = "cluster west has a job sink in namespace ns too"
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+    assert sum("cluster west" in r.message for r in caplog.records) == 1
+
+
+def test_a_clock_that_goes_back_never_reorders_a_run(bench: Bench) -> None:
+    bench.connect.put("sink")
+    (start,) = bench.tick()
+    bench.connect.put("sink", "PAUSED", ("PAUSED",))
+    (last,) = bench.tick(-100)
+    assert last["at"] > start["at"]
+
+
+def test_many_heartbeats_are_spread_and_topics_asked_in_rotation(bench: Bench) -> None:
+    for number in range(200):
+        bench.connect.put(f"c{number}")
+    assert len(bench.tick()) == 200
+    bench.clock.now += 100
+    bench.connect.asked_topics = 0
+    for _ in range(12):
+        bench.tick(5)
+    assert 200 <= bench.connect.asked_topics <= 620
+    most, total = 0, 0
+    for _ in range(60):
+        count = len(bench.tick(5))
+        most, total = max(most, count), total + count
+    assert 200 <= total <= 450
+    assert most <= 60
+
+
+def test_tracked_survives_the_store(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    assert all(isinstance(one, Tracked) and one.open for one in bench.agent.tracked)
