@@ -1,0 +1,8 @@
+"""The chain of single message transforms: what becomes of topic names and of columns."""
+
+from __future__ import annotations
+
+from .base import Name, Step, UnknownColumnsError
+from .chain import STEPS, Chain, lineage_options
+
+__all__ = ["STEPS", "Chain", "Name", "Step", "UnknownColumnsError", "lineage_options"]

@@ -1,0 +1,96 @@
+"""What one transform does: to a topic's name, to a record's fields, and back again."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.connect.record import IDENTITY, Column, Half, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.lineage.facets import Transformation
+
+Back = tuple[Column, "Transformation"] | None
+
+
+class UnknownColumnsError(Exception):
+    """Nobody knows which column of the store a topic's column came from."""
+
+
+class Name(NamedTuple):
+    """A topic's name on its way: one name, or many that fit an expression.
+
+    With `pattern`, `text` is what all of them share; `open` says that rows decide, so that no name
+    may be given before one was seen.
+    """
+
+    text: str
+    pattern: str = ""
+    open: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is just this one name."""
+        return not self.pattern
+
+    def fits(self, topic: str) -> bool:
+        """Whether a topic that was seen can be this one."""
+        if self.exact:
+            return topic == self.text
+        return re.fullmatch(self.pattern, topic, re.DOTALL) is not None
+
+
+class Step:
+    """One transform of a chain; the base changes nothing."""
+
+    known = True
+    routes = False
+    reshapes = False
+    loses = False
+
+    def __init__(self, options: Mapping[str, str], half: Half, kind: str = "") -> None:
+        self.options = options
+        self.half = half
+        self.kind = kind
+        self.setup()
+
+    def setup(self) -> None:
+        """Read the options."""
+
+    def get(self, *keys: str, default: str = "") -> str:
+        """The first of the options that has a value."""
+        return next((v for k in keys if (v := self.options.get(k, "").strip())), default)
+
+    def names(self, *keys: str) -> list[str]:
+        """An option that is a list."""
+        return [item.strip() for item in self.get(*keys).split(",") if item.strip()]
+
+    def route(self, name: Name) -> Name | None:
+        """The topic's name after this transform; None when nothing comes through."""
+        return name
+
+    def forward(self, record: Record) -> Record:
+        """The record after this transform."""
+        return record
+
+    def back(self, column: Column) -> Back:
+        """The column before this transform; None when the transform made it itself."""
+        return column, IDENTITY
+
+
+class Unknown(Step):
+    """A transform nobody told us about: names are left alone, columns are unknown."""
+
+    known = False
+    reshapes = True
+    loses = True
+
+    def forward(self, record: Record) -> Record:
+        """The fields may be anything now."""
+        return Record()
+
+    def back(self, column: Column) -> Back:
+        """The fields may have been anything before."""
+        raise UnknownColumnsError(self.kind)

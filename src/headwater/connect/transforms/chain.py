@@ -1,0 +1,164 @@
+"""The chain of a connector's transforms, in order, each under its predicate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.connect.patterns import PatternError, pattern
+from headwater.connect.record import IDENTITY, Column, Half, Record
+from headwater.connect.values import split
+from headwater.lineage.columns import combine
+
+from . import debezium, fields, routers
+from .base import Back, Name, Step, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STEPS: dict[str, type[Step]] = {**routers.STEPS, **fields.STEPS, **debezium.STEPS}
+LINEAGE = "OpenLineageLifecycleSmt"
+_PREDICATES = "org.apache.kafka.connect.transforms.predicates."
+_BRANCHES = 8
+_LONGEST = 64
+
+
+class Link(NamedTuple):
+    """One transform of the chain with what decides whether it applies."""
+
+    alias: str
+    kind: str
+    step: Step
+    predicate: str = ""
+    pattern: str = ""
+    negate: bool = False
+
+    def applies(self, name: Name) -> bool | None:
+        """Whether it applies to the records of a topic; None when single records decide."""
+        if not self.predicate:
+            return True
+        if self.predicate == f"{_PREDICATES}TopicNameMatches":
+            if not name.exact:
+                return None
+            return pattern(self.pattern).matches(name.text) != self.negate
+        if self.predicate == f"{_PREDICATES}RecordIsTombstone":
+            return self.negate
+        return None
+
+
+class Chain:
+    """Every transform of a connector."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self.problems: list[str] = []
+        self.links: list[Link] = []
+        for alias in split(config.get("transforms", ""))[:_LONGEST]:
+            self._add(config, alias)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The classes of transforms that nobody told us about."""
+        return [link.kind for link in self.links if not link.step.known]
+
+    @property
+    def routes(self) -> bool:
+        """Whether some transform may change a topic's name."""
+        return any(link.step.routes for link in self.links)
+
+    def names(self, topic: str) -> list[Name]:
+        """What a topic may be called at the end; nothing when it is dropped."""
+        branches = [Name(topic)]
+        for link in self.links:
+            following: list[Name] = []
+            for name in branches:
+                applies = link.applies(name)
+                routed = link.step.route(name)
+                if applies is not False and routed is not None:
+                    following.append(routed)
+                if applies is not True:
+                    following.append(name)
+            branches = list(dict.fromkeys(following))[:_BRANCHES]
+        return branches
+
+    def forward(self, topic: str, record: Record) -> Record:
+        """The record at the end of the chain."""
+        for link, applies in self._walk(topic):
+            if applies:
+                record = link.step.forward(record)
+            elif applies is None and link.step.reshapes:
+                record = Record()
+        return record
+
+    def back(self, topic: str, column: Column) -> Back:
+        """The column of the connector's own record that a final column was, and how it changed."""
+        how = IDENTITY
+        for link, applies in reversed(self._walk(topic)):
+            if applies is False or (applies is None and not link.step.reshapes):
+                continue
+            step = link.step if applies else Unknown({}, "value", link.kind)
+            found = step.back(column)
+            if found is None:
+                return None
+            column, how = found[0], combine(found[1], how)
+        return column, how
+
+    def loses(self, topic: str) -> bool:
+        """Whether fields may have been dropped on the way."""
+        return any(applies is not False and link.step.loses for link, applies in self._walk(topic))
+
+    def _walk(self, topic: str) -> list[tuple[Link, bool | None]]:
+        out: list[tuple[Link, bool | None]] = []
+        name: Name | None = Name(topic)
+        for link in self.links:
+            applies = link.applies(name) if name else None
+            out.append((link, applies))
+            if applies and name:
+                name = link.step.route(name)
+        return out
+
+    def _add(self, config: Mapping[str, str], alias: str) -> None:
+        prefix = f"transforms.{alias}."
+        options = {key[len(prefix) :]: v for key, v in config.items() if key.startswith(prefix)}
+        kind, half = _class(options.get("type", ""))
+        predicate = options.get("predicate", "")
+        about = {
+            key: config.get(f"predicates.{predicate}.{key}", "") for key in ("type", "pattern")
+        }
+        step: Step
+        try:
+            step = _step(kind)(options, half, kind.rpartition(".")[2])
+            if about["pattern"]:
+                pattern(about["pattern"])
+        except PatternError as error:
+            self.problems.append(f"transforms.{alias}: {error}")
+            step = Unknown(options, half, kind)
+            about["pattern"] = ""
+        if not step.known:
+            self.problems.append(
+                f"transforms.{alias}: {kind or 'without a type'} is not known; "
+                "topic names are taken as they are, columns are unknown"
+            )
+        negate = options.get("negate", "").lower() == "true"
+        named = about["type"] if predicate else ""
+        if predicate and (not named or (named.endswith("NameMatches") and not about["pattern"])):
+            named = "?"
+        self.links.append(Link(alias, kind, step, named, about["pattern"], negate))
+
+
+def lineage_options(config: Mapping[str, str]) -> dict[str, str]:
+    """The options of the lineage transform that others put into the chain, if it is there."""
+    for alias in split(config.get("transforms", ""))[:_LONGEST]:
+        prefix = f"transforms.{alias}."
+        if config.get(f"{prefix}type", "").endswith(LINEAGE):
+            return {key[len(prefix) :]: v for key, v in config.items() if key.startswith(prefix)}
+    return {}
+
+
+def _class(kind: str) -> tuple[str, Half]:
+    base, _, part = kind.strip().partition("$")
+    return base, "key" if part.lower() == "key" else "value"
+
+
+def _step(kind: str) -> type[Step]:
+    if kind.endswith(f".{LINEAGE}"):
+        return Step
+    return STEPS.get(kind, Unknown)

@@ -1,0 +1,272 @@
+"""Transforms that change the fields of a value or a key."""
+
+from __future__ import annotations
+
+from headwater.connect.record import (
+    ELEMENT,
+    IDENTITY,
+    Column,
+    Node,
+    Origin,
+    Record,
+    changed,
+    masked,
+)
+from headwater.connect.values import pairs
+
+from .base import Back, Step
+
+_TYPES = {
+    "int8": "int", "int16": "int", "int32": "int", "int64": "long", "float32": "float",
+    "float64": "double", "boolean": "boolean", "string": "string",
+    "timestamp": "timestamp", "date": "date", "time": "time", "unix": "long",
+}  # fmt: skip
+
+
+class FieldStep(Step):
+    """A transform of the fields of one half; a half that is no record is left as it is."""
+
+    reshapes = True
+
+    def forward(self, record: Record) -> Record:
+        """Change the half it is meant for."""
+        node = record.half(self.half)
+        return record if node is None else record.with_half(self.half, self.reshape(node))
+
+    def reshape(self, node: Node) -> Node:
+        """The half after the transform."""
+        return node
+
+    def back(self, column: Column) -> Back:
+        """Columns of the other half are not touched."""
+        return (column, IDENTITY) if column.half != self.half else self.undo(column)
+
+    def undo(self, column: Column) -> Back:
+        """A column of the half it is meant for, before the transform."""
+        return column, IDENTITY
+
+
+class ReplaceField(FieldStep):
+    """Keeps, drops and renames fields."""
+
+    def setup(self) -> None:
+        """Read the lists, by their new and their old names."""
+        self.include = set(self.names("include", "whitelist"))
+        self.exclude = set(self.names("exclude", "blacklist"))
+        self.renames = pairs(self.get("renames"), ":")
+        self.loses = bool(self.include or self.exclude)
+
+    def reshape(self, node: Node) -> Node:
+        """Filter, then rename."""
+        kept = [
+            field.renamed(self.renames.get(field.name, field.name))
+            for field in node.fields
+            if (not self.include or field.name in self.include) and field.name not in self.exclude
+        ]
+        return node.having(*kept) if node.is_record else node
+
+    def undo(self, column: Column) -> Back:
+        """Undo the rename."""
+        if not column.path:
+            return column, IDENTITY
+        names = {new: old for old, new in self.renames.items()}
+        first = names.get(column.path[0], column.path[0])
+        return Column(column.half, (first, *column.path[1:])), IDENTITY
+
+
+class ExtractField(FieldStep):
+    """Puts one field in the place of the whole."""
+
+    loses = True
+
+    def setup(self) -> None:
+        """Read the path; since Kafka 3.x it may be nested."""
+        nested = self.get("field.syntax.version").upper() == "V2"
+        field = self.get("field")
+        self.path = tuple(field.split(".")) if nested else (field,)
+
+    def reshape(self, node: Node) -> Node:
+        """Walk down to the field."""
+        here: Node | None = node
+        for name in self.path:
+            here = here.get(name) if here else None
+        return here.renamed("") if here else node
+
+    def undo(self, column: Column) -> Back:
+        """Put the field's path before the column."""
+        return Column(column.half, (*self.path, *column.path)), IDENTITY
+
+
+class HoistField(FieldStep):
+    """Wraps the whole in a record with one field."""
+
+    def reshape(self, node: Node) -> Node:
+        """One field, the old whole in it."""
+        return Node("", "struct", (node.renamed(self.get("field")),))
+
+    def undo(self, column: Column) -> Back:
+        """Take the wrapper off."""
+        return Column(column.half, column.path[1:]), IDENTITY
+
+
+class Flatten(FieldStep):
+    """Makes one level of nested records, names joined by a delimiter."""
+
+    def setup(self) -> None:
+        """Read the delimiter."""
+        self.delimiter = self.options.get("delimiter", ".")
+
+    def reshape(self, node: Node) -> Node:
+        """Every nested field at the top."""
+        return node.having(*self._flat(node, "")) if node.is_record else node
+
+    def _flat(self, node: Node, prefix: str) -> list[Node]:
+        out: list[Node] = []
+        for field in node.fields:
+            name = f"{prefix}{field.name}"
+            if field.is_record and field.name != ELEMENT:
+                out += self._flat(field, f"{name}{self.delimiter}")
+            else:
+                out.append(field.renamed(name))
+        return out
+
+    def undo(self, column: Column) -> Back:
+        """Rows of tables are flat already; only a change event's own records come apart."""
+        head, cut, tail = column.path[0].partition(self.delimiter) if column.path else ("", "", "")
+        if cut and head in ("before", "after", "source"):
+            return Column(column.half, (head, tail)), IDENTITY
+        return column, IDENTITY
+
+
+class MaskField(FieldStep):
+    """Hides the values of fields."""
+
+    how = staticmethod(masked)
+
+    def setup(self) -> None:
+        """Read which fields."""
+        self.fields = dict.fromkeys(self.names("fields"), "")
+
+    def reshape(self, node: Node) -> Node:
+        """Mark each of them."""
+        what = self.how(self.kind)
+        if not node.is_record:
+            return node.touched(what, self.fields[""]) if "" in self.fields else node
+        return node.having(
+            *(
+                field.touched(what, self.fields[field.name]) if field.name in self.fields else field
+                for field in node.fields
+            )
+        )
+
+    def undo(self, column: Column) -> Back:
+        """Same column, another value."""
+        touched = (column.path[0] if column.path else "") in self.fields
+        return column, self.how(self.kind) if touched else IDENTITY
+
+
+class Cast(MaskField):
+    """Changes the types of fields, or of the whole."""
+
+    how = staticmethod(changed)
+
+    def setup(self) -> None:
+        """Read `field:type` pairs, or one type for the whole."""
+        spec = self.get("spec")
+        found = pairs(spec, ":") or {"": spec}
+        self.fields = {name: _TYPES.get(kind, kind) for name, kind in found.items()}
+
+
+class TimestampConverter(MaskField):
+    """Changes the form of one time, or of the whole."""
+
+    how = staticmethod(changed)
+
+    def setup(self) -> None:
+        """Read the field and its new form."""
+        self.fields = {self.get("field"): _TYPES.get(self.get("target.type").lower(), "")}
+
+
+class InsertField(FieldStep):
+    """Adds fields that no column of the store holds."""
+
+    options_read = ("topic.field", "partition.field", "offset.field", "timestamp.field")
+
+    def setup(self) -> None:
+        """Read the names; a mark at their end says whether they are required."""
+        marked = [self.get(key) for key in (*self.options_read, "static.field")]
+        self.added = [name.rstrip("!?") for name in marked if name]
+
+    def reshape(self, node: Node) -> Node:
+        """Add them at the end."""
+        if not node.is_record:
+            return node
+        kept = [field for field in node.fields if field.name not in self.added]
+        return node.having(*kept, *(Node(name, "string") for name in self.added))
+
+    def undo(self, column: Column) -> Back:
+        """What was added came from nowhere."""
+        return None if column.path and column.path[0] in self.added else (column, IDENTITY)
+
+
+class HeaderFrom(FieldStep):
+    """Copies or moves fields into headers."""
+
+    def setup(self) -> None:
+        """Only a move takes fields away."""
+        moves = self.get("operation").lower() == "move"
+        self.taken = set(self.names("fields")) if moves else set()
+        self.loses = bool(self.taken)
+
+    def reshape(self, node: Node) -> Node:
+        """Without what was moved."""
+        return node.having(*(field for field in node.fields if field.name not in self.taken))
+
+
+class Drop(FieldStep):
+    """Empties one half."""
+
+    loses = True
+
+    def reshape(self, node: Node) -> Node:
+        """Nothing is left."""
+        return Node("", "struct")
+
+
+class ValueToKey(Step):
+    """Makes the key from fields of the value."""
+
+    reshapes = True
+
+    def forward(self, record: Record) -> Record:
+        """The key has the named fields of the value."""
+        if record.value is None:
+            return record.with_half("key", None)
+        fields = [field for name in self.names("fields") if (field := record.value.get(name))]
+        return record.with_half("key", Node("", "struct", tuple(fields)))
+
+    def back(self, column: Column) -> Back:
+        """A column of the key was one of the value."""
+        return (column if column.half == "value" else Column("value", column.path)), IDENTITY
+
+
+def generated(name: str, kind: str = "string", *origins: Origin) -> Node:
+    """A field that a transform adds."""
+    return Node(name, kind, origins=origins)
+
+
+_KAFKA = "org.apache.kafka.connect.transforms."
+_CONFLUENT = "io.confluent.connect.transforms."
+STEPS: dict[str, type[Step]] = {
+    **{
+        f"{_KAFKA}{step.__name__}": step
+        for step in (
+            ReplaceField, ExtractField, HoistField, Flatten, MaskField, Cast, TimestampConverter,
+            InsertField, HeaderFrom, ValueToKey,
+        )
+    },
+    f"{_CONFLUENT}Drop": Drop,
+    **{f"{_KAFKA}{name}": Step for name in ("InsertHeader", "DropHeaders", "SetSchemaMetadata")},
+    f"{_CONFLUENT}TombstoneHandler": Step,
+    f"{_CONFLUENT}Filter": Step,
+}  # fmt: skip
