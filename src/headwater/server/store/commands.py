@@ -60,7 +60,7 @@ def _run(store: Store, projection: Projection, command: Command) -> Ids:
         life.infer_end(command["time"], command.get("after") or life.last or 0)
     else:
         life.observe(EventType(command["state"]), command["time"])
-    store.session.dirty["run"][run.id] = run
+    store.session.touch(run)
     store.session.dirty["job"][job.id] = job
     projection.settle(job, run, command["time"], *before)
     return job.id, run.id
@@ -78,7 +78,7 @@ def _new_run(store: Store, _: Projection, command: Command) -> Ids:
         run.state.life.observe(EventType.OTHER, command["at"])
         run.state.version = job.version
         job.latest, job.state.latest_time = run.id, command["at"]
-        store.session.dirty["run"][run.id] = run
+        store.session.touch(run)
         store.session.dirty["job"][job.id] = job
     return job.id, run.id
 

@@ -35,6 +35,9 @@ class StoreUnavailableError(StoreError):
 class Connection(Protocol):
     """The verbs a query or a write is made of."""
 
+    like: str
+    """The operator that matches a pattern whatever the case of its letters."""
+
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """Every row of the answer."""
         ...
@@ -129,6 +132,7 @@ def _upsert_sql(table: Table, source: str) -> str:
 class SqliteConnection:
     """A connection to an SQLite file."""
 
+    like = "LIKE"
     _upserts: dict[str, str] = {  # noqa: RUF012
         t.name: _upsert_sql(t, f"VALUES ({', '.join('?' * len(t.columns))})")
         for t in TABLES.values()
@@ -154,46 +158,44 @@ class SqliteConnection:
             raise StoreError(f"cannot open the SQLite store {path}: {error}") from error
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        with _sqlite_errors():
+        try:
             return self.raw.execute(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            raise _unavailable(error) from error
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
-        with _sqlite_errors():
+        try:
             return self.raw.execute(sql, params).rowcount
+        except sqlite3.OperationalError as error:
+            raise _unavailable(error) from error
 
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
-        with _sqlite_errors():
+        try:
             self.raw.executemany(self._upserts[table.name], rows)
+        except sqlite3.OperationalError as error:
+            raise _unavailable(error) from error
 
     def begin(self) -> None:
-        with _sqlite_errors():
-            self.raw.execute("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        with _sqlite_errors():
-            self.raw.execute("COMMIT")
+        self.run("COMMIT")
 
     def rollback(self) -> None:
         if self.raw.in_transaction:
-            with _sqlite_errors():
-                self.raw.execute("ROLLBACK")
+            self.run("ROLLBACK")
 
     def script(self, sql: str) -> None:
         filled = sql.format(
             int="INTEGER", blob="BLOB", compact="WITHOUT ROWID", zero="zeroblob(32)"
         )
-        with _sqlite_errors():
-            for statement in filled.split(";\n"):
-                if statement.strip():
-                    self.raw.execute(statement)
+        for statement in filled.split(";\n"):
+            if statement.strip():
+                self.run(statement)
 
 
-@contextmanager
-def _sqlite_errors() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise StoreUnavailableError(f"the SQLite store does not answer: {error}") from error
+def _unavailable(error: sqlite3.Error) -> StoreUnavailableError:
+    return StoreUnavailableError(f"the SQLite store does not answer: {error}")
 
 
 class SqliteDatabase:

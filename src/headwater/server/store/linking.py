@@ -50,8 +50,7 @@ def _relink(session: Session, job: Job, run: Run) -> bool:
     new = intervals(spans)
     before = dict(job.state.open)
     if job.fresh:
-        rows = session.rows["edge"]
-        rows[:] = [row for row in rows if row[0] != job.id]
+        session.edges.pop(job.id, None)
         final = new
     else:
         old = _stored(session, job, low)
@@ -61,11 +60,11 @@ def _relink(session: Session, job: Job, run: Run) -> bool:
     }
     ends = [r.state.life.end for r in runs]
     job.state.last_end = max((e for e in ends if e is not None), default=None)
-    session.rows["edge"] += [
+    session.edges.setdefault(job.id, []).extend(
         (job.id, *unslot(slot), since, until)
         for slot, found in final.items()
         for since, until in found
-    ]
+    )
     return set(before) != set(job.state.open)
 
 
@@ -78,12 +77,12 @@ def _stored(session: Session, job: Job, low: int) -> dict[int, list[Interval]]:
         found[dataset * 2 + direction].append((since, until))
     session.connection.run("DELETE" + where, (job.id, low))
     kept = []
-    for row in session.rows["edge"]:
-        if row[0] == job.id and (row[4] is None or row[4] > low):
+    for row in session.edges.pop(job.id, ()):
+        if row[4] is None or row[4] > low:
             found[row[1] * 2 + row[2]].append((row[3], row[4]))
         else:
             kept.append(row)
-    session.rows["edge"][:] = kept
+    session.edges[job.id] = kept
     return found
 
 

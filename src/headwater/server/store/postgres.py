@@ -50,6 +50,8 @@ def _errors() -> Iterator[None]:
 class PostgresConnection:
     """A connection that is opened when first used, and again after it was lost."""
 
+    like = "ILIKE"
+
     def __init__(self, url: str, raw: psycopg.Connection[Row] | None = None) -> None:
         self._url = url
         self._raw = raw

@@ -259,7 +259,8 @@ _REASONS = (
 
 def _once(members: dict[str, msgspec.Raw], size: int) -> None:
     """Make sure no key was lost to repetition: in compact JSON the lengths add up."""
-    if size != max(2, 1 + sum(len(k) + len(v) + 4 for k, v in members.items())):
+    held = sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members)
+    if size != max(2, 1 + held):
         raise _OddError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage import columns, naming
 from headwater.lineage import facets as known
+from headwater.lineage import naming
 from headwater.lineage.events import EventType, micros
 from headwater.lineage.lifecycle import Life
 from headwater.server.store import identity, linking
@@ -99,7 +99,7 @@ class Projection:
             self._run_facets(run, item.run.numbers or [], time)
             if (life.first or 0) >= job.state.latest_time or job.latest is None:
                 job.latest, job.state.latest_time = run.id, life.first or 0
-        self.session.dirty["run"][run.id] = run
+        self.session.touch(run)
         grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
         self.settle(job, run, time, state_before, end_before, grew=grew)
 
@@ -257,7 +257,8 @@ class Projection:
         facet = known.read("columnLineage", body, known.ColumnLineage)
         if facet is None:
             return
-        sources = {(edge.namespace, edge.name) for edge in columns.from_column_lineage(facet)}
+        inputs = [i for f in (facet.fields or {}).values() for i in f.inputFields or ()]
+        sources = {(i.namespace, i.name) for i in (*inputs, *(facet.dataset or ()))}
         session.load_datasets(sources)
         for key in sources:
             source = session.datasets.get(key)

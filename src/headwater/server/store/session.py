@@ -68,6 +68,8 @@ class Session:
         self._next: dict[str, int] = {}
         self.dirty: dict[str, dict[Any, Any]] = defaultdict(dict)
         self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.edges: dict[int, list[tuple[Any, ...]]] = {}
+        self._touched: dict[int, dict[int, Run]] = defaultdict(dict)
 
     def forget(self) -> None:
         """Drop everything; the next use loads it from the database."""
@@ -75,7 +77,7 @@ class Session:
             self.facets, self.namespaces, self.sources, self.datasets, self.datasets_by_id,
             self.jobs, self.jobs_by_id, self.runs, self.aliases, self.clusters, self.counts,
             self.bodies,
-            self._next, self.dirty, self.rows,
+            self._next, self.dirty, self.rows, self.edges, self._touched,
         ):  # fmt: skip
             held.clear()
 
@@ -195,8 +197,8 @@ class Session:
             for run_id, uuid, owner, state in rows:
                 run = self.runs.get(bytes(uuid))
                 found[run_id] = run or entities.to_run((run_id, uuid, owner, state))
-        for run in self.dirty["run"].values():
-            if run.job == job.id and run.state.io:
+        for run in self._touched.get(job.id, {}).values():
+            if run.state.io:
                 found[run.id] = run
         return list(found.values())
 
@@ -313,12 +315,20 @@ class Session:
         self.counts[key] += 1
         self.dirty["count"][key] = None
 
+    def touch(self, run: Run) -> None:
+        """Note that a run has changed."""
+        self.dirty["run"][run.id] = run
+        self._touched[run.job][run.id] = run
+
     def flush(self) -> None:
         """Write everything that changed, table by table."""
         for name in ("namespace", "source", "dataset", "job", "run"):
             changed = self.dirty.get(name)
             if changed:
                 self.connection.upsert(TABLES[name], [e.row() for e in changed.values()])
+        edges = [row for rows in self.edges.values() for row in rows]
+        if edges:
+            self.connection.upsert(TABLES["edge"], edges)
         counted = [(*key, self.counts[key]) for key in self.dirty["count"]]
         if counted:
             self.connection.upsert(TABLES["event_count"], counted)
@@ -331,6 +341,8 @@ class Session:
             run.fresh = False
         self.dirty.clear()
         self.rows.clear()
+        self.edges.clear()
+        self._touched.clear()
 
     def trim(self) -> None:
         """Keep the working set bounded; the oldest half goes when it has grown too large."""

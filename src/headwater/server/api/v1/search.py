@@ -50,9 +50,10 @@ def search(view: View, request: Request) -> dict[str, Any]:
     wanted = request.query.get("filter", "").upper()
     if wanted and wanted not in kinds:
         raise HttpError(400, "filter: not one of DATASET, JOB")
-    escaped = text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    where = " WHERE t.hidden = 0 AND lower(t.name) LIKE ? ESCAPE '\\'"
-    params: list[Any] = [f"%{escaped}%"]
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    where = " WHERE t.hidden = 0"
+    params: list[Any] = []
+    like = view.connection.like
     if request.query.get("namespace"):
         where += " AND n.name = ?"
         params.append(request.query["namespace"])
@@ -65,8 +66,10 @@ def search(view: View, request: Request) -> dict[str, Any]:
     results: list[tuple[str, str, int, str]] = []
     for kind, table in kinds.items():
         if wanted in ("", kind):
-            sql = f"SELECT t.name, t.updated, n.name FROM {table} t JOIN namespace n ON n.id = t.namespace"  # noqa: S608
-            rows = view.all(sql + where + order + " LIMIT ?", (*params, limit))
+            sql = f"SELECT t.name, t.updated, n.name FROM {table} t JOIN namespace n ON n.id = t.namespace{where}"  # noqa: S608
+            # The names alone are read from their index; rows only where the name fits.
+            sql += f" AND t.id IN (SELECT id FROM {table} WHERE name {like} ? ESCAPE '\\')"  # noqa: S608
+            rows = view.all(sql + order + " LIMIT ?", (*params, f"%{escaped}%", limit))
             results += [(kind, name, updated, space) for name, updated, space in rows]
     results.sort(key=(lambda r: r[1]) if by_name else (lambda r: (-r[2], r[1])))
     found = [
