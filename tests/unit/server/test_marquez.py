@@ -275,3 +275,13 @@ def test_names_are_data(client: Client) -> None:
     assert client.get(dataset_url(name))["name"] == name
     assert client.get("/api/v1/search", q=name)["totalCount"] == 2
     assert len(edges(client, f"job:jobs:{name}")) == 1
+
+
+def test_logins_in_names_go_no_further(client: Client) -> None:
+    client.post(event("START", 0, inputs=[dataset("shop.orders", "mongodb://ann:secret@db:27017")]))
+    (found,) = client.get(job_url("load"))["inputs"]
+    assert found == {"namespace": "mongodb://db:27017", "name": "shop.orders"}
+    spaces = (
+        client.call("GET", "/api/v1/namespaces").text + client.call("GET", "/api/v1/sources").text
+    )
+    assert "secret" not in spaces

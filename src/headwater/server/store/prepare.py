@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage import facets as known
+from headwater.lineage import naming
 from headwater.lineage.events import (
     FACET_MEMBERS,
     EventError,
@@ -188,6 +189,7 @@ class Parts:
             name = (whole["namespace"], whole["name"])
             if not all(isinstance(n, str) and 0 < len(n) <= self.limits.name for n in name):
                 raise _OddError
+            name = _safe(*name)
         side = found.get("inputFacets" if path == "inputs" else "outputFacets", [])
         return Part(part_hash(_encode(whole)), name, found.get("facets", []), side)
 
@@ -223,14 +225,14 @@ class Parts:
     def _whole(self, event: Event) -> Prepared:
         """An event that only the lenient reader understands."""
         datasets = [
-            (side, Part("", (d.namespace, d.name), self._given(d.facets, f"{path}[{i}].facets"), []))
+            (side, Part("", _safe(d.namespace, d.name), self._given(d.facets, f"{path}[{i}].facets"), []))
             for side, path, items in ((INPUT, "inputs", event.inputs), (OUTPUT, "outputs", event.outputs))
             for i, d in enumerate(items)
         ]  # fmt: skip
         run, job, dataset = event.run, event.job, event.dataset
         if dataset is not None:
             facets = self._given(dataset.facets, "dataset.facets")
-            datasets.append((NEITHER, Part("", (dataset.namespace, dataset.name), facets, [])))
+            datasets.append((NEITHER, Part("", _safe(dataset.namespace, dataset.name), facets, [])))
         return Prepared(
             event.kind,
             event.type,
@@ -255,6 +257,14 @@ class Parts:
 _REASONS = (
     _OddError, msgspec.DecodeError, EventError, KeyError, RecursionError, UnicodeDecodeError,
 )  # fmt: skip
+
+
+def _safe(namespace: str, name: str) -> tuple[str, str]:
+    """A name as it was sent, unless it may carry a login or a query: those never get further."""
+    if "@" in namespace or "?" in namespace or "://" in name:
+        spelled = naming.canonical(namespace, name)
+        return spelled.namespace, spelled.name
+    return namespace, name
 
 
 def _once(members: dict[str, msgspec.Raw], size: int) -> None:
