@@ -151,8 +151,9 @@ class ColumnGraph:
     def _resolve(self, keys: set[Key]) -> None:
         missing = [key for key in keys if key not in self._roots]
         sql = (
-            "SELECT n.name, d.name, d.root FROM dataset d JOIN namespace n ON n.id = d.namespace"
-            " WHERE (n.name, d.name) IN ({in})"
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, d.root FROM k"
+            " JOIN namespace n ON n.name = k.space"
+            " JOIN dataset d ON d.namespace = n.id AND d.name = k.name"
         )
         for namespace, name, root in within(self.view.connection, sql, missing):
             self._roots[namespace, name] = root

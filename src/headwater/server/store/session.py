@@ -37,6 +37,8 @@ _NONE: list[Any] = []
 K = TypeVar("K")
 V = TypeVar("V")
 
+_KEYS = "WITH k (space, name) AS ({in}) "
+_BY_KEY = " FROM k JOIN namespace n ON n.name = k.space"
 _DATASET = (
     "SELECT d.id, d.namespace, n.name, d.name, d.root, d.source, d.kind, d.created, d.updated,"
     " d.hidden, d.version, d.state FROM dataset d JOIN namespace n ON n.id = d.namespace"
@@ -44,6 +46,19 @@ _DATASET = (
 _JOB = (
     "SELECT j.id, j.namespace, n.name, j.name, j.kind, j.created, j.updated, j.hidden, j.latest,"
     " j.version, j.state FROM job j JOIN namespace n ON n.id = j.namespace"
+)
+
+_DATASETS_BY_KEY = (
+    _KEYS
+    + _DATASET.split(" FROM ", maxsplit=1)[0]
+    + _BY_KEY
+    + " JOIN dataset d ON d.namespace = n.id AND d.name = k.name"
+)
+_JOBS_BY_KEY = (
+    _KEYS
+    + _JOB.split(" FROM ", maxsplit=1)[0]
+    + _BY_KEY
+    + " JOIN job j ON j.namespace = n.id AND j.name = k.name"
 )
 
 
@@ -125,11 +140,13 @@ class Session:
         missing = [key for key in keys if key not in self.datasets]
         if not missing:
             return
-        where = " WHERE (n.name, d.name) IN ({in})"
-        self._keep_datasets(within(self.connection, _DATASET + where, missing))
+        self._keep_datasets(within(self.connection, _DATASETS_BY_KEY, missing))
         unknown = [key for key in missing if key not in self.datasets and key not in self.aliases]
         if unknown:
-            sql = "SELECT namespace, name, dataset FROM alias WHERE (namespace, name) IN ({in})"
+            sql = _KEYS + (  # noqa: S608
+                "SELECT a.namespace, a.name, a.dataset FROM k JOIN alias a"
+                " ON a.namespace = k.space AND a.name = k.name"
+            )
             for namespace, name, target in within(self.connection, sql, unknown):
                 self.aliases[namespace, name] = target
         self.load_namespaces({key[0] for key in missing})
@@ -160,8 +177,7 @@ class Session:
         """Bring jobs in by name."""
         missing = [key for key in keys if key not in self.jobs]
         if missing:
-            where = " WHERE (n.name, j.name) IN ({in})"
-            self._keep_jobs(within(self.connection, _JOB + where, missing))
+            self._keep_jobs(within(self.connection, _JOBS_BY_KEY, missing))
             self.load_namespaces({key[0] for key in missing})
 
     def job_of(self, job_id: int) -> Job:
