@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import headwater
-from headwater.cli import lab
+from headwater.cli import connect, lab, spark
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
@@ -29,7 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(connect.app, name="connect")
 app.add_typer(lab.app, name="lab")
+app.add_typer(spark.app, name="spark")
 app.command()(demo)
 
 

@@ -39,6 +39,8 @@ class Ending(NamedTuple):
 
 
 COMPLETE = Ending(EventType.COMPLETE, "finished")
+TRACES: list[Callable[[BaseException], str]] = []
+"""What finds a trace inside an exception that Python does not show, such as a JVM's."""
 
 
 def of_exception(error: BaseException | None) -> Ending:
@@ -50,6 +52,8 @@ def of_exception(error: BaseException | None) -> Ending:
     if isinstance(error, SystemExit):
         return of_exit(error.code)
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    hidden = [text for find in TRACES if (text := find(error)) and text not in trace]
+    trace = "\n".join([trace, *hidden])
     return Ending(EventType.FAIL, "exception", redact(_first(error)), redact(trace))
 
 

@@ -1,0 +1,7 @@
+"""PySpark lineage without a jar: `headwater.spark.attach(spark)`, and every job reports itself."""
+
+from __future__ import annotations
+
+from headwater.spark.attach import attach, detach, flush
+
+__all__ = ["attach", "detach", "flush"]

@@ -1,0 +1,297 @@
+"""An application: the parent of every action and query of one SparkContext."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import headwater
+from headwater.emit import event, once, session
+from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
+from headwater.emit.event import facet
+from headwater.emit.life import Life, job_type, new_run_id
+from headwater.emit.parent import Ancestors, RunRef
+from headwater.lineage.events import EventType
+from headwater.spark import config, facets, names, read
+from headwater.spark.batch import Action, Actions
+from headwater.spark.bridge import Bridge
+from headwater.spark.flow import SECONDS as FLOW_SECONDS
+from headwater.spark.flow import Flow
+from headwater.spark.listener import ExecutionListener, QueryListener, Registration
+from headwater.spark.model import PlanLineage
+from headwater.spark.streaming import Queries
+from headwater.spark.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from headwater.spark.entries import Entry
+
+EXIT_SECONDS = 15.0
+GRACE_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+COSTLY_SECONDS = 2.0
+MOST_COSTLY = 3
+
+
+class Application:
+    """What is told of one SparkContext."""
+
+    def __init__(self, spark: SparkSession, settings: config.Settings) -> None:
+        self.settings = settings
+        self.bridge = Bridge(spark)
+        self.conf = dict(self.bridge.context.getConf().getAll())
+        self.journal = session.journal(settings.transport or None)
+        self.worker = Worker("headwater-spark")
+        self.flow = Flow(self.journal)
+        self._costly = 0
+        self._closing: tuple[float, Ending] | None = None
+        self._over = False
+        self._said = threading.Event()
+        self._registrations: dict[str, Registration] = {}
+        ref = RunRef(settings.namespace, names.plain(settings), new_run_id())
+        above = settings.ancestors
+        self._below = above.below(ref) if above else Ancestors(ref, ref)
+        self.life = Life(
+            self.journal,
+            ref,
+            run_facets={**({"parent": above.facet} if above else {}), **self._run_facets()},
+            job_facets=self._job_facets("BATCH", "APPLICATION"),
+        )
+        self._silent = not settings.allows_job(ref.name)
+        self.queries = Queries(self)
+        self.actions = Actions(self)
+        self.worker.every(lambda: self.actions.interval, self.actions.look)
+        self.worker.every(lambda: LOOK_SECONDS, self._watch)
+        self.worker.every(lambda: FLOW_SECONDS, lambda: self.flow.post(self.queries.open))
+        if not self._silent:
+            self.worker.post(self.life.start, event.now())
+
+    @property
+    def over(self) -> bool:
+        """Whether this application has nothing more to say."""
+        return self._over or self.bridge.stopped
+
+    def listen(self, spark: SparkSession) -> None:
+        """Hear a session; a second time changes nothing."""
+        java = spark._jsparkSession  # noqa: SLF001
+        key = str(java.sessionUUID())
+        if key in self._registrations:
+            return
+        executions = ExecutionListener(self._execution_ended)
+        queries = QueryListener(
+            lambda found: self.worker.post(self.queries.started, found),
+            self.queries.moved,
+            lambda found: self.worker.post(self.queries.terminated, found),
+        )
+        made = Registration.of(self.bridge, java, executions, queries)
+        if made is not None:
+            self._registrations[key] = made
+            self.worker.post(self._running_already, java)
+
+    def around(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
+        """Run an entry point, and tell of it."""
+        if self._over:
+            return call()
+        if entry.kind == "stop":
+            return self._around_stop(owner, call)
+        if entry.kind == "close":
+            return self._around_close(owner, call)
+        if entry.kind == "stream":
+            return self._around_start(entry, owner, call)
+        ENDS.alive()
+        action = Action(entry, event.now())
+        self.worker.post(self.actions.began, action)
+        try:
+            result = call()
+        except BaseException as error:
+            self.worker.post(self.actions.returned, action, error)
+            raise
+        self.worker.post(self.actions.returned, action, None)
+        return result
+
+    def child(self, name: str, processing: str, kind: str) -> Life | None:
+        """A run below this application, or None when a filter keeps it out."""
+        if not self.settings.allows_job(name):
+            return None
+        ref = RunRef(self.settings.namespace, name, new_run_id())
+        return Life(
+            self.journal,
+            ref,
+            run_facets={"parent": self._below.facet, **self._run_facets()},
+            job_facets=self._job_facets(processing, kind),
+        )
+
+    def read_batch(self, execution: Any) -> PlanLineage:
+        """The lineage of an execution."""
+        return self._timed(lambda: read.read_batch(self.bridge.spark, execution))
+
+    def read_streaming(self, query: Any) -> PlanLineage:
+        """The lineage of a streaming query."""
+        return self._timed(lambda: read.read_streaming(self.bridge.spark, query))
+
+    def join(self, execution: Any, stream: PlanLineage) -> PlanLineage:
+        """The lineage of a command inside a batch of a streaming query."""
+        return self._timed(lambda: read.join_batch_to_stream(self.bridge.spark, execution, stream))
+
+    def finish(self, ending: Ending) -> None:
+        """Say how everything ends; called once, as the process ends."""
+        if self._over:
+            return
+        self.worker.post(self._finish, ending, event.now())
+        self._said.wait(EXIT_SECONDS + GRACE_SECONDS)
+
+    def close(self, ending: Ending) -> None:
+        """Hear nothing more and say how it ended: detached, or replaced by another application."""
+        for registration in self._registrations.values():
+            registration.close()
+        self.finish(ending)
+        self.worker.stop()
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until what has happened so far is told and has arrived."""
+        deadline = time.monotonic() + seconds
+        drained = self.bridge.drain(seconds) or not self.bridge.alive
+
+        def left() -> float:
+            return max(0.0, deadline - time.monotonic())
+
+        # The end of an action is posted by what its return has posted.
+        told = self.worker.wait(left()) and self.worker.wait(left())
+        return drained and told and self.journal.flush(left())
+
+    def _finish(self, ending: Ending, began: float) -> None:
+        if self._over:
+            return
+        if self._closing is not None and ending.type is EventType.COMPLETE:
+            ending = self._closing[1]
+        elif not self.bridge.alive and not self.bridge.stopped and not ENDS.signalled:
+            ending = gone(self.bridge, ending)
+        self.bridge.drain(max(0.1, EXIT_SECONDS - (event.now() - began)))
+        # What the drain brought stands behind this in the queue.
+        self.worker.post(self._finish_now, ending)
+
+    def _finish_now(self, ending: Ending) -> None:
+        if self._over:
+            return
+        self.actions.end_all(ending)
+        self.queries.end_all(ending)
+        self._over = True
+        self.life.end(ending)
+        self._said.set()
+
+    def _execution_ended(self, function: str, execution: Any, took: int, error: Any) -> None:
+        self.worker.post(self.actions.called_back, function, execution, took, error, droppable=True)
+
+    def _running_already(self, java: Any) -> None:
+        for query in java.streams().active():
+            self.queries.begin(query)
+
+    def _around_start(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
+        ENDS.alive()
+        try:
+            query = call()
+        except Exception as error:
+            self.worker.post(self.queries.refused, entry, "", error)
+            raise
+        function = getattr(owner, "_headwater_batches", "")
+        self.worker.post(self.queries.begin, query._jsq, function)  # noqa: SLF001
+        return query
+
+    def _around_stop(self, query: Any, call: Callable[[], Any]) -> Any:
+        if query.isActive:
+            self.worker.post(self.queries.stopping, str(query.runId))
+        return call()
+
+    def _around_close(self, context: Any, call: Callable[[], Any]) -> Any:
+        if context is self.bridge.context:
+            self._before_close()
+        try:
+            return call()
+        finally:
+            if context is self.bridge.context:
+                self.bridge.stopped = True
+
+    @once.quiet("telling what is left before Spark stops")
+    def _before_close(self) -> None:
+        import sys
+
+        error = sys.exc_info()[1]
+        ending = ENDS.now if ENDS.signalled else of_exception(error)
+        self.bridge.drain(EXIT_SECONDS)
+        self.worker.wait(EXIT_SECONDS)
+        self.worker.post(self.actions.end_all, ending)
+        self.worker.post(self.queries.end_all, ending)
+        self.worker.wait(GRACE_SECONDS)
+        # The program may still fail after this; the application's own end waits for it a little.
+        self._closing = (time.monotonic(), ending)
+
+    def _watch(self) -> None:
+        if self._over:
+            return
+        if self._closing is not None:
+            if time.monotonic() - self._closing[0] > GRACE_SECONDS:
+                self._finish_now(self._closing[1])
+            return
+        if not self.bridge.alive:
+            self._bereft()
+            return
+        self.queries.look()
+        age = self.settings.heartbeat
+        self.queries.beat(age)
+        self.actions.beat(age)
+        if not self._silent and event.now() - self.life.told >= age:
+            self.life.running()
+
+    def _bereft(self) -> None:
+        # A signal to the whole process group kills the JVM first; the handler is about to say so.
+        time.sleep(LOOK_SECONDS)
+        if ENDS.signalled or self._over or self.bridge.stopped:
+            return
+        self._finish_now(gone(self.bridge))
+
+    def _timed(self, reading: Callable[[], PlanLineage]) -> PlanLineage:
+        if self._costly >= MOST_COSTLY:
+            return PlanLineage()
+        began = time.monotonic()
+        try:
+            return reading()
+        finally:
+            if time.monotonic() - began > COSTLY_SECONDS:
+                self._costly += 1
+                if self._costly == MOST_COSTLY:
+                    once.report(
+                        "reading plans costs too much here and is off; this", TimeoutError()
+                    )
+
+    def _run_facets(self) -> dict[str, Any]:
+        engine = facet(
+            "processing_engine",
+            name="spark",
+            version=str(self.bridge.context.version),
+            openlineageAdapterVersion=headwater.__version__,
+        )
+        found = {
+            "processing_engine": engine,
+            **facets.properties(self.conf, self.settings),
+            **facets.tags(self.settings.run_tags, "run"),
+        }
+        return {k: v for k, v in found.items() if k not in self.settings.disabled_facets}
+
+    def _job_facets(self, processing: str, kind: str) -> dict[str, Any]:
+        found = {
+            "jobType": job_type(processing, "SPARK", kind, self.settings.heartbeat),
+            **facets.code_location(),
+            **facets.owners(self.settings.owners),
+            **facets.tags(self.settings.job_tags, "job"),
+        }
+        return {k: v for k, v in found.items() if k not in self.settings.disabled_facets}
+
+
+def gone(bridge: Bridge, ending: Ending = COMPLETE) -> Ending:
+    """The end of everything when the JVM has died under a living driver."""
+    message = f"the JVM of the driver is gone{bridge.fate}"
+    return Ending(EventType.FAIL, "JVM gone", message, ending.stack_trace)

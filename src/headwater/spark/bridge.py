@@ -1,0 +1,100 @@
+"""The few things asked of the driver's JVM, outside of plans."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from headwater.emit import once
+from headwater.lineage.naming import redact
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
+
+
+class Bridge:
+    """One SparkContext's JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.context: Any = spark.sparkContext
+        self.gateway: Any = self.context._gateway  # noqa: SLF001
+        self.jvm: Any = self.context._jvm  # noqa: SLF001
+        self.session: Any = spark._jsparkSession  # noqa: SLF001
+        self.stopped = False
+        self._parent = os.getppid()
+        self._counter: Any = None
+        self._executions: Any = None
+        self._find_counter()
+
+    @once.quiet("finding the executions under way, so that START comes with the end; this")
+    def _find_counter(self) -> None:
+        kind = self.jvm.java.lang.Class.forName(EXECUTION)
+        executions = kind.getField("MODULE$").get(None)
+        counter = kind.getDeclaredField("_nextExecutionId")
+        counter.setAccessible(True)
+        counter.get(executions)
+        self._executions, self._counter = executions, counter
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM is there to be asked."""
+        if self.stopped:
+            return False
+        process = getattr(self.gateway, "proc", None)
+        if process is not None:
+            return process.poll() is None
+        # Under spark-submit the JVM is the parent of this process.
+        return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self._parent
+
+    @property
+    def fate(self) -> str:
+        """How the JVM ended, where this process is its parent."""
+        process = getattr(self.gateway, "proc", None)
+        code = process.poll() if process is not None else None
+        if code is None:
+            return ""
+        return f", killed by signal {-code}" if code < 0 else f", with exit code {code}"
+
+    @property
+    def next_execution(self) -> int:
+        """The number that Spark gives to its next execution."""
+        return 0 if self._counter is None else int(self._counter.get(self._executions))
+
+    def execution(self, number: int) -> Any:
+        """The QueryExecution of an execution under way, or None when it is over."""
+        return self._executions.getQueryExecution(number)
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until Spark has called back for everything that has happened so far."""
+        if not self.alive:
+            return False
+        try:
+            self.context._jsc.sc().listenerBus().waitUntilEmpty(int(seconds * 1000))  # noqa: SLF001
+        except Exception:  # noqa: BLE001
+            return False
+        return True
+
+    def trace(self, throwable: Any) -> str:
+        """The stack trace of a JVM exception."""
+        utils = getattr(self.jvm, "org.apache.spark.util.Utils")
+        return redact(str(utils.exceptionString(throwable)))
+
+
+def trace_of(error: BaseException) -> str:
+    """The JVM's trace inside a Python exception, where there is one."""
+    found = getattr(error, "_stackTrace", None)
+    if isinstance(found, str):
+        return found
+    java = getattr(error, "java_exception", None)
+    if java is None:
+        return ""
+    try:
+        from pyspark import SparkContext
+
+        utils = getattr(SparkContext._jvm, "org.apache.spark.util.Utils")  # noqa: SLF001
+        return str(utils.exceptionString(java))
+    except Exception:  # noqa: BLE001
+        return ""

@@ -1,0 +1,97 @@
+"""Python objects that Spark's JVM calls back; they hand over and return."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from headwater.emit import once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.spark.bridge import Bridge
+
+# The names of methods and of the class inside are Java's.
+# ruff: noqa: N802
+
+
+class ExecutionListener:
+    """Hears the end of every command and action of a session."""
+
+    def __init__(self, ended: Callable[[str, Any, int, Any], None]) -> None:
+        self._ended: Callable[[str, Any, int, Any], None] | None = ended
+
+    def onSuccess(self, function: str, execution: Any, nanoseconds: int) -> None:
+        if self._ended:
+            self._ended(function, execution, nanoseconds, None)
+
+    def onFailure(self, function: str, execution: Any, error: Any) -> None:
+        if self._ended:
+            self._ended(function, execution, 0, error)
+
+    def mute(self) -> None:
+        """Hear nothing more: Spark cannot unregister a Python object."""
+        self._ended = None
+
+    class Java:
+        implements = ("org.apache.spark.sql.util.QueryExecutionListener",)
+
+
+class QueryListener:
+    """Hears the life of every streaming query of a session."""
+
+    def __init__(
+        self,
+        started: Callable[[Any], None],
+        progressed: Callable[[], None],
+        terminated: Callable[[Any], None],
+    ) -> None:
+        self._started, self._progressed, self._terminated = started, progressed, terminated
+
+    def onQueryStarted(self, event: Any) -> None:
+        self._started(event)
+
+    def onQueryProgress(self, _event: Any) -> None:
+        self._progressed()
+
+    def onQueryIdle(self, _event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        self._terminated(event)
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+class Registration:
+    """Both listeners of one session, while they are registered."""
+
+    def __init__(
+        self, bridge: Bridge, session: Any, executions: ExecutionListener, queries: QueryListener
+    ) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        start: Any = ensure_callback_server_started
+        start(bridge.gateway)
+        self._session = session
+        self._executions = executions
+        session.listenerManager().register(executions)
+        wrapper = bridge.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
+        self._wrapped = wrapper(queries)
+        session.streams().addListener(self._wrapped)
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._executions.mute()
+        with contextlib.suppress(Exception):
+            self._session.streams().removeListener(self._wrapped)
+
+    @staticmethod
+    @once.quiet("listening to a session")
+    def of(
+        bridge: Bridge, session: Any, executions: ExecutionListener, queries: QueryListener
+    ) -> Registration:
+        """A registration, or nothing when Spark refuses it."""
+        return Registration(bridge, session, executions, queries)
