@@ -132,9 +132,11 @@ class Launch:
 
 
 def is_ready(service: Service, lab: Context) -> bool:
-    """The service's own probe; whatever goes wrong in it means not ready."""
+    """The service's own probe; what goes wrong in it means not ready, unless it cannot even run."""
     try:
         return service.ready(lab)
+    except ImportError:
+        raise
     except Exception:  # noqa: BLE001
         return False
 

@@ -235,7 +235,7 @@ spark.stop()
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Hive and Spark in a lab of their own."""
-    lab = Lab(tmp_path_factory.mktemp("a cluster") / "läb")
+    lab = Lab(tmp_path_factory.mktemp("a cluster") / "lab")
     lab.up(["hive", "spark"])
     yield lab
     lab.reset()

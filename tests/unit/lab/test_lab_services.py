@@ -10,6 +10,7 @@ from headwater.errors import UsageError
 from headwater.lab.cache import Cache
 from headwater.lab.home import Home
 from headwater.lab.lab import Lab
+from headwater.lab.launch import is_ready
 from headwater.lab.services import (
     DEFAULT,
     SERVICES,
@@ -112,3 +113,19 @@ def test_keys_stay_off_the_command_line(lab: Lab, monkeypatch: pytest.MonkeyPatc
         assert not any(secret in told for secret in secrets), name
     for written in lab.home.conf("").iterdir():
         assert written.suffix == ".java" or written.stat().st_mode & 0o077 == 0, written
+
+
+def test_a_probe_that_cannot_run_is_told_and_not_waited_for(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacks(*_: object) -> bool:
+        raise ModuleNotFoundError("No module named 'boto3'", name="boto3")
+
+    def fails(*_: object) -> bool:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(type(SERVICES["s3"]), "ready", fails)
+    assert not is_ready(SERVICES["s3"], lab.context)
+    monkeypatch.setattr(type(SERVICES["s3"]), "ready", lacks)
+    with pytest.raises(ModuleNotFoundError):
+        is_ready(SERVICES["s3"], lab.context)

@@ -11,6 +11,8 @@ from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.lab.services.base import Context
 
 # What Spark asks of a modern JVM; its own launcher adds the same.
@@ -148,18 +150,20 @@ class SparkHistory(SparkDaemon):
     def settings(self, lab: Context) -> dict[str, object]:
         return {
             "spark.history.ui.port": lab.port(self.name),
-            "spark.history.fs.logDirectory": self._logs(lab),
+            "spark.history.fs.logDirectory": f"file://{self._events(lab)}",
             "spark.history.fs.update.interval": "2s",
         }
 
     def prepare(self, lab: Context) -> None:
-        (lab.home.data(self.name) / "events").mkdir(parents=True, exist_ok=True)
+        self._events(lab).mkdir(parents=True, exist_ok=True)
 
     def ready(self, lab: Context) -> bool:
         return answers(lab.url(self.name, "/api/v1/applications")).status_code == 200
 
     def env(self, lab: Context) -> dict[str, str]:
-        return {"SPARK_HISTORY_URL": lab.url(self.name), "SPARK_EVENT_LOG_DIR": self._logs(lab)}
+        # An application takes this for a URI, where the server takes its own setting for a path.
+        events = self._events(lab).as_uri()
+        return {"SPARK_HISTORY_URL": lab.url(self.name), "SPARK_EVENT_LOG_DIR": events}
 
-    def _logs(self, lab: Context) -> str:
-        return f"file://{lab.home.data(self.name) / 'events'}"
+    def _events(self, lab: Context) -> Path:
+        return lab.home.data(self.name) / "events"
