@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headwater.lineage import naming
 
 from .families.base import Place
-from .model import Connector, Dataset, DatasetName, Evidence
+from .model import Connector, Dataset, Evidence
 from .patterns import PatternError, pattern
 from .transforms import Chain
 from .values import PLACEHOLDER, mark, placeheld, split
@@ -16,7 +16,9 @@ from .values import PLACEHOLDER, mark, placeheld, split
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .model import Settings, Symlink, World
+    from headwater.lineage.naming import DatasetName
+
+    from .model import Role, Settings, Symlink, World
     from .patterns import Pattern
 
 _HINTS = (
@@ -125,11 +127,12 @@ class Plan:
         return "", Evidence("rule", "the Connect cluster's Kafka address is not known")
 
     @property
-    def role(self) -> str | None:
+    def role(self) -> Role | None:
         """Source or sink, as Connect says; a preview may have to take the plug-in's word."""
         return self.connector.type or self.assumed_role
 
-    assumed_role: str | None = None
+    assumed_role: Role | None = None
+    target: str = ""
 
     def topic(
         self, name: str, evidence: Sequence[Evidence] = (), bootstrap: str | None = None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from headwater.connect.model import Catalog, Role, Symlink
 from headwater.connect.record import Half
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.connect.model import Catalog, Role, Symlink
     from headwater.connect.plan import Plan
     from headwater.lineage.naming import DatasetName
 
@@ -87,7 +88,7 @@ class Plugin:
     classes: tuple[str, ...]
     role: Role
     keys: tuple[str, ...]
-    sink: Callable[[Plan, str, str], list[Place]] | None = None
+    sink: Callable[[Plan, str], list[Place]] | None = None
     source: Callable[[Plan], Reading] | None = None
     stores: str = ""
     internal: bool = False

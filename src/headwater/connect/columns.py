@@ -1,0 +1,148 @@
+"""Columns along one edge: from a topic into a table, from a table into a topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.lineage.schema import Schema, topic_schema
+
+from .model import ColumnEdge
+from .record import IDENTITY, Column, Node, Record, changed, from_schema, to_schema
+from .transforms import UnknownColumnsError
+
+if TYPE_CHECKING:
+    from headwater.lineage.schema import Field
+
+    from .families.base import Origin, Projection
+    from .model import TopicSchema
+    from .plan import Plan
+    from .record import Half
+
+Columns = tuple[ColumnEdge, ...] | None
+_HALVES: tuple[Half, ...] = ("value", "key")
+
+
+def into_sink(
+    plan: Plan, topic: str, schema: TopicSchema | None, columns: Projection
+) -> tuple[Columns, Schema | None]:
+    """The column edges from a topic into a sink's dataset, and the columns it gets."""
+    if not columns.known:
+        return None, None
+    record = plan.chain.forward(topic, from_schema(schema))
+    untouched = not any(link.step.reshapes for link in plan.chain.links)
+    if columns.explicit is not None:
+        return _explicit(record, columns, untouched)
+    if record.value is None:
+        if columns.only and untouched:
+            names = sorted(columns.only)
+            return tuple(ColumnEdge(Column("value", (n,)).name, n, IDENTITY) for n in names), None
+        return None, None
+    whole = Node("", "struct", tuple(_fields(record, columns)))
+    edges = [
+        ColumnEdge(origin.column, ".".join(path), origin.how)
+        for path, leaf in whole.leaves()
+        for origin in leaf.origins
+    ]
+    return tuple(edges), to_schema(whole)
+
+
+def into_topic(
+    plan: Plan, origin: Origin, schema: TopicSchema | None
+) -> tuple[Columns, Schema | None]:
+    """The column edges from a store into a source's topic, and the store's columns so far seen."""
+    if schema is None or (schema.value is None and schema.key is None):
+        return None, None
+    edges: dict[ColumnEdge, None] = {}
+    rows: dict[str, Field] = {}
+    final = from_schema(schema)
+    types = {f.name: f for f in topic_schema(schema.value, schema.key).columns()}
+    try:
+        for half in _HALVES:
+            node = final.half(half)
+            paths = (
+                [()] if node and not node.fields else [p for p, _ in node.leaves()] if node else []
+            )
+            for path in paths:
+                for edge in _origins(plan, origin, Column(half, path)):
+                    edges[edge] = None
+                    if half == "value" and edge.output in types:
+                        rows.setdefault(edge.input, types[edge.output])
+    except UnknownColumnsError:
+        return None, None
+    return tuple(edges), _row_schema(plan, origin, rows)
+
+
+def known_schema(schema: TopicSchema | None) -> Schema | None:
+    """A topic's columns in one schema."""
+    if schema is None or (schema.value is None and schema.key is None):
+        return None
+    return topic_schema(schema.value, schema.key)
+
+
+def _origins(plan: Plan, origin: Origin, column: Column) -> list[ColumnEdge]:
+    found = plan.chain.back(origin.topic, column)
+    if found is None:
+        return []
+    (half, path), how = found
+    if origin.columns is not None:
+        inputs = origin.columns.get(path[0] if path else "", ()) if half == "value" else ()
+        single = how if len(inputs) == 1 and inputs[0] == path[0] else changed("query")
+        return [ColumnEdge(name, column.name, single) for name in inputs]
+    if origin.shape == "same":
+        return [ColumnEdge(Column(half, path).name, column.name, how)]
+    if origin.shape == "change":
+        if half == "value":
+            path = path[1:] if path[:1] in (("after",), ("before",)) else ()
+        return [ColumnEdge(".".join(path), column.name, how)] if path else []
+    if origin.shape == "row":
+        named = half == "value" and path
+        return [ColumnEdge(".".join(path), column.name, how)] if named else []
+    raise UnknownColumnsError(origin.topic)
+
+
+def _row_schema(plan: Plan, origin: Origin, rows: dict[str, Field]) -> Schema | None:
+    if origin.shape not in ("row", "change") or not rows or plan.chain.loses(origin.topic):
+        return None
+    import msgspec
+
+    return Schema(tuple(msgspec.structs.replace(f, name=name) for name, f in rows.items()))
+
+
+def _explicit(
+    record: Record, columns: Projection, untouched: bool
+) -> tuple[Columns, Schema | None]:
+    edges: list[ColumnEdge] = []
+    for output, (half, path) in columns.explicit or ():
+        node = record.half(half)
+        if node is None:
+            if not untouched:
+                return None, None
+            edges.append(ColumnEdge(Column(half, path).name, output, IDENTITY))
+            continue
+        here: Node | None = node
+        for name in path:
+            here = here.get(name) if here else None
+        origins = here.all_origins() if here else ()
+        edges += [ColumnEdge(origin.column, output, origin.how) for origin in origins]
+    return tuple(edges), None
+
+
+def _fields(record: Record, columns: Projection) -> list[Node]:
+    value = record.value
+    assert value is not None
+    if columns.unwrap and (after := value.get("after")) and value.get("op"):
+        value = after
+    fields = list(value.fields) if value.is_record else [value.renamed("value")]
+    if columns.only:
+        fields = [field for field in fields if field.name in columns.only]
+    if columns.keys is not None and record.key is not None:
+        fields = [*_keys(record.key, columns.keys, {f.name for f in fields}), *fields]
+    if columns.rename:
+        fields = [field.renamed(columns.rename(field.name)) for field in fields]
+    return fields
+
+
+def _keys(key: Node, wanted: tuple[str, ...], have: set[str]) -> list[Node]:
+    if not key.is_record:
+        return [key.renamed(name) for name in wanted[:1] if name not in have]
+    return [f for f in key.fields if f.name not in have and (not wanted or f.name in wanted)]

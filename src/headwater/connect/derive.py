@@ -1,0 +1,169 @@
+"""From a connector to its lineage: total, honest about what is unknown, never inventive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import families, mapping
+from .build import Builder
+from .columns import into_sink, into_topic, known_schema
+from .families.base import Origin, Place, Plugin
+from .model import Derived, Evidence
+from .overrides import Overrides
+from .plan import Plan
+from .redact import scrub, secrets
+from .topics import sink_topics, source_topics
+
+if TYPE_CHECKING:
+    from .model import Connector, Dataset, Settings, TopicSchema, World
+
+UNKNOWN_FAMILY = "unknown"
+
+
+def derive(connector: Connector, world: World, settings: Settings) -> Derived:
+    """The lineage of a connector as far as its configuration and the world tell it."""
+    plan = Plan(connector, world, settings)
+    plugin = mapping.plugin(plan) or families.find(connector.connector_class)
+    builder = Builder(plan)
+    if plugin is None:
+        kind = scrub(connector.connector_class) or "without a class"
+        plan.problem(f"no family knows the connector {kind}: only its topics are shown")
+    try:
+        _lineage(plan, plugin, builder)
+    except Exception as error:  # noqa: BLE001  (a family may come from anyone)
+        plan.problem(f"the configuration could not be read: {type(error).__name__}")
+    return _finish(plan, plugin, builder)
+
+
+def _lineage(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
+    plan.assumed_role = plugin.role if plugin else None
+    role = plan.role
+    if role is None:
+        plan.problem("neither Connect nor a family says whether this is a source or a sink")
+        return
+    if plugin and plugin.internal and not plan.settings.internal:
+        return
+    fits = plugin is not None and plugin.role == role
+    if plugin and not fits:
+        plan.problem(f"Connect calls it a {role}, the family {plugin.family} a {plugin.role}")
+    if role == "sink":
+        _sink(plan, plugin if fits else None, builder)
+    else:
+        _source(plan, plugin if fits else None, builder)
+
+
+def _sink(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
+    for topic, how in sink_topics(plan):
+        schema = plan.world.topic_schema(topic, plan.connector)
+        source = builder.add_input(_topic(plan, topic, how, schema))
+        plan.read.clear()
+        for place in _targets(plan, plugin, topic):
+            columns, fields = into_sink(plan, topic, schema, place.columns)
+            evidence = (how, *_why(plan, plugin, place))
+            output = builder.add_place(place, "output", fields, evidence[1:])
+            builder.add_edge(source, output, columns, evidence, topic)
+
+
+def _targets(plan: Plan, plugin: Plugin | None, topic: str) -> list[Place]:
+    if plugin is None or plugin.sink is None:
+        return []
+    found: dict[object, Place] = {}
+    for name in plan.chain.names(topic):
+        if name.open or not name.text:
+            plan.problem("the rows decide where a transform sends them: no destination is named")
+            continue
+        if not name.exact:
+            plan.problem("the time is part of the destinations' names; they are shown as one")
+        for place in plugin.sink(plan, name.text):
+            found.setdefault(place.id, place)
+    return list(found.values())
+
+
+def _source(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
+    from .families.base import Reading
+
+    reading = plugin.source(plan) if plugin and plugin.source else generic(plan)
+    builder.sql = reading.sql
+    written = source_topics(plan, reading)
+    for topic, origin, how in written:
+        schema = plan.world.topic_schema(topic, plan.connector)
+        servers = plan.target or None
+        output = builder.add_output(_topic(plan, topic, how, schema, servers))
+        if origin is None or origin.place is None:
+            continue
+        columns, fields = into_topic(plan, origin, schema)
+        evidence = (how, *_why(plan, plugin, origin.place))
+        source = builder.add_place(origin.place, "input", fields, evidence[1:])
+        builder.add_edge(source, output, columns, evidence, topic)
+    if not written and isinstance(reading, Reading):
+        for place in _inputs(reading.origins, reading.place):
+            builder.add_place(place, "input", None, _why(plan, plugin, place))
+
+
+def _inputs(origins: tuple[Origin, ...], place: Place | None) -> list[Place]:
+    found = {origin.place.id: origin.place for origin in origins if origin.place}
+    return list(found.values()) or ([place] if place else [])
+
+
+def generic(plan: Plan) -> families.Reading:
+    """What can be said of any source: the topic its configuration plainly names."""
+    named = plan.names("topic", "kafka.topic")
+    return families.Reading(tuple(Origin(topic) for topic in named if "${" not in topic))
+
+
+def _topic(
+    plan: Plan, name: str, how: Evidence, schema: TopicSchema | None, servers: str | None = None
+) -> Dataset:
+    import msgspec
+
+    evidence = [how]
+    if schema is not None and (schema.value or schema.key):
+        subject = ", ".join(filter(None, (schema.value_subject, schema.key_subject)))
+        label = "a sampled record" if schema.sampled else subject or name
+        evidence.append(Evidence("schema registry", label, observed=True))
+    dataset = plan.topic(name, evidence, servers)
+    found = known_schema(schema)
+    version = ".".join(filter(None, (schema.value_version, schema.key_version))) if schema else ""
+    return msgspec.structs.replace(
+        dataset, schema=found, version=version or (found.version if found else "")
+    )
+
+
+def _why(plan: Plan, plugin: Plugin | None, place: Place) -> tuple[Evidence, ...]:
+    if plugin and plugin.family.startswith(mapping.FAMILY):
+        return (Evidence("user mapping", plugin.classes[0]),)
+    keys = ", ".join(plan.read)
+    found = (
+        Evidence("config key", keys)
+        if keys
+        else Evidence("rule", f"{plugin.family if plugin else 'generic'}: defaults")
+    )
+    if place.observed:
+        return (found, Evidence("catalog", place.observed, observed=True))
+    return (found,)
+
+
+def _finish(plan: Plan, plugin: Plugin | None, builder: Builder) -> Derived:
+    given = Overrides(plan.config)
+    builder.declare(given)
+    hidden = secrets(plan.connector.config)
+
+    def clean(text: str) -> str:
+        return scrub(text, hidden)
+
+    return Derived(
+        family=plugin.family.removeprefix(mapping.FAMILY) if plugin else UNKNOWN_FAMILY,
+        namespace=clean(given.namespace) or plan.settings.namespace,
+        job_name=clean(given.job_name) or plan.connector.name,
+        role=plan.role,
+        inputs=builder.inputs,
+        outputs=builder.outputs,
+        edges=builder.edges,
+        documentation=clean(given.documentation),
+        owners=tuple((clean(name), clean(kind)) for name, kind in given.owners),
+        tags=tuple((clean(key), clean(value)) for key, value in given.tags),
+        sql=clean(builder.sql),
+        problems=tuple(clean(text) for text in plan.problems),
+        internal=bool(plugin and plugin.internal),
+        joined=given.joined,
+    )

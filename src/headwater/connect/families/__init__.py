@@ -1,0 +1,59 @@
+"""Every family of connectors: one file each, found by the connector's class."""
+
+from __future__ import annotations
+
+import logging
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from . import jdbc
+from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "GROUP", "UNKNOWN", "Origin", "Place", "Plugin", "Projection", "Reading", "find", "plugins",
+]  # fmt: skip
+
+GROUP = "headwater.connect.families"
+"""The entry point under which others add families: each names a sequence of `Plugin`."""
+
+BUILT_IN: tuple[Plugin, ...] = (*jdbc.PLUGINS,)
+
+
+@lru_cache(maxsize=1)
+def plugins() -> tuple[Plugin, ...]:
+    """The built-in plug-ins and those that other packages announce, theirs first."""
+    return (*_announced(), *BUILT_IN)
+
+
+@lru_cache(maxsize=4_096)
+def find(connector_class: str) -> Plugin | None:
+    """The plug-in for a class, or for the name of one of Confluent Cloud's managed ones."""
+    exact = _by_class().get(connector_class)
+    if exact or not connector_class:
+        return exact
+    return next((p for glob, p in _globs() if fnmatchcase(connector_class, glob)), None)
+
+
+@lru_cache(maxsize=1)
+def _by_class() -> dict[str, Plugin]:
+    return {name: plugin for plugin in reversed(plugins()) for name in plugin.classes}
+
+
+@lru_cache(maxsize=1)
+def _globs() -> tuple[tuple[str, Plugin], ...]:
+    return tuple((name, plugin) for plugin in plugins() for name in plugin.classes if "*" in name)
+
+
+def _announced() -> Iterable[Plugin]:
+    for point in entry_points(group=GROUP):
+        try:
+            found: tuple[object, ...] = tuple(point.load())
+        except Exception:  # noqa: BLE001  (another package's fault must not cost the others)
+            logging.getLogger(__name__).warning("the families of %s cannot be loaded", point.value)
+            found = ()
+        yield from (plugin for plugin in found if isinstance(plugin, Plugin))
