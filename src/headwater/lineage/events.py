@@ -246,7 +246,7 @@ def read(raw: bytes, *, limits: Limits | None = None, now: datetime | None = Non
 
 def write(event: Any) -> bytes:
     """The bytes of an openlineage-python event, as its own serialiser orders them."""
-    from openlineage.client.serde import Serde  # noqa: PLC0415  (only producers need the client)
+    from openlineage.client.serde import Serde
 
     return Serde.to_json(event).encode()
 

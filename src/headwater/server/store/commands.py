@@ -57,6 +57,8 @@ def _run(store: Store, projection: Projection, command: Command) -> Ids:
     life = run.state.life
     before = (life.state, life.end)
     if command.get("inferred"):
+        if life.state.finished:
+            raise NoSuchError(f"Run '{command['run']}' has ended already.")
         life.infer_end(command["time"], command.get("after") or life.last or 0)
     else:
         life.observe(EventType(command["state"]), command["time"])

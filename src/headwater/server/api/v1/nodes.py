@@ -5,6 +5,7 @@ Namespaces hold colons, and so may names, so every split is tried against what e
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from headwater.server.http import HttpError
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["column_node", "dataset_node", "job_node", "kind_of", "splits"]
 
+# marquez-python appends `#` and a dataset version; columns are those of the current one.
+_VERSION = re.compile(r"#[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+
 
 def kind_of(node_id: str | None) -> tuple[str, str]:
     """The kind of a node id and what follows it."""
-    kind, _, rest = (node_id or "").partition(":")
+    kind, _, rest = _VERSION.sub("", node_id or "").partition(":")
     if kind not in ("dataset", "job", "datasetField", "run") or not rest:
         raise HttpError(404, "HTTP 404 Not Found")
     return kind, rest

@@ -1,0 +1,69 @@
+"""The commands around a store, run as a person runs them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from headwater.cli.server import _seconds, register
+from headwater.errors import UsageError
+
+from .making import event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+app = typer.Typer()
+register(app)
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_events_go_from_store_to_store(tmp_path: Path) -> None:
+    first, second = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    lines = [json.dumps(event("START", n, run=n, outputs=["b"])) for n in range(300)]
+    (tmp_path / "in.ndjson").write_text("\n".join(lines))
+    assert "300 accepted" in run("events", "import", str(tmp_path / "in.ndjson"), "--store", first)
+    run("events", "export", str(tmp_path / "out.ndjson"), "--store", first)
+    assert (tmp_path / "out.ndjson").read_text().splitlines() == lines
+    run("events", "import", str(tmp_path / "out.ndjson"), "--store", second)
+    again = run("events", "import", str(tmp_path / "out.ndjson"), "--store", second, "--json")
+    assert json.loads(again) == {"accepted": 0, "duplicates": 300, "refused": 0}
+    assert "300 records read" in run("rebuild", "--store", second)
+
+
+def test_a_bad_line_is_named_and_the_others_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text(json.dumps(event("START", 0)) + "\n{}\n")
+    output = run(
+        "events", "import", str(tmp_path / "in"), "--store", f"sqlite:///{tmp_path}/a.db", code=1
+    )
+    assert "line 2: eventTime: is missing" in output
+    assert "1 accepted" in output
+
+
+def test_tokens_are_shown_once(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/a.db"
+    secret = run("token", "create", "spark", "--role", "write", "--store", store).strip()
+    (found,) = json.loads(run("token", "list", "--store", store, "--json"))
+    assert (found["name"], found["role"], found["revoked"]) == ("spark", "write", None)
+    assert secret not in run("token", "list", "--store", store)
+    run("token", "revoke", found["id"], "--store", store)
+    assert "revoked" in run("token", "list", "--store", store)
+    assert b"hw_" not in (tmp_path / "a.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90d", 7_776_000), ("12h", 43_200), ("45s", 45), ("10", 10)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert _seconds(text) == seconds
+    with pytest.raises(UsageError):
+        _seconds("soon")
