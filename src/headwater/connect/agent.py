@@ -27,6 +27,7 @@ from headwater.connect.state import (
     dump,
     key_of,
     load,
+    shown_of,
 )
 from headwater.connect.trouble import Troubles
 from headwater.lineage.events import EventType
@@ -83,7 +84,7 @@ class Agent:
         *,
         derive: Callable[[Connector], Lineage],
         nothing: Callable[[str], Derived],
-        event: Callable[[Said], bytes],
+        event: Callable[[Said], bytes | None],
         times: Times | None = None,
         clock: Callable[[], float] = time.time,
         claim: Callable[[Tracked], str | None] = lambda _: None,
@@ -244,7 +245,7 @@ class Agent:
         after = replace(
             tracked,
             type=entry.info.type,
-            connector_class=entry.info.config.get("connector.class", ""),
+            shown=shown_of(entry.info.config),
             config=config,
             group=entry.info.config.get("consumer.override.group.id", ""),
             status=self._scrubbed(entry) if seen is Condition.FAILED else bare(entry.status),
@@ -397,8 +398,10 @@ class Agent:
         with self.outbox.transaction() as transaction:
             for step in steps:
                 for said in step.said:
-                    transaction.append(said.tracked.run, self._event(said))
-                    count += 1
+                    body = self._event(said)
+                    if body is not None:
+                        transaction.append(said.tracked.run, body)
+                        count += 1
                 if step.tracked.condition is Condition.DELETED:
                     transaction.remove(step.tracked.key)
                 else:

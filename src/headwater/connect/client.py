@@ -38,11 +38,14 @@ class Trouble(str, Enum):
 
 
 class ConnectError(HeadwaterError):
-    """Connect did not do or did not answer what was asked."""
+    """Connect did not do or did not answer what was asked; `said` is its own word on it."""
 
-    def __init__(self, trouble: Trouble, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, trouble: Trouble, message: str, *, hint: str | None = None, said: str = ""
+    ) -> None:
         super().__init__(redact(message), hint=hint)
         self.trouble = trouble
+        self.said = said
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -243,7 +246,7 @@ class Connect:
         try:
             self._send("GET", f"/connectors/{quote(name, safe='')}")
         except ConnectError as error:
-            if error.trouble is Trouble.MISSING and name in error.message:
+            if error.trouble is Trouble.MISSING and name in error.said:
                 return False
             raise
         return True
@@ -256,7 +259,7 @@ class Connect:
             found = self._json("GET", f"/connectors/{quote(name, safe='')}/topics")
         except ConnectError as error:
             if error.trouble in (Trouble.MISSING, Trouble.REFUSED):
-                self._no_topics = error.trouble is Trouble.MISSING and name not in error.message
+                self._no_topics = error.trouble is Trouble.MISSING and name not in error.said
                 return None
             raise
         try:
@@ -365,7 +368,7 @@ def _refusal(shown: str, path: str, answer: httpx.Response, listing: bool) -> Co
     if code == 409:
         return ConnectError(Trouble.REBALANCE, text, hint="a rebalance passes: try again")
     if code in (404, 405, 501):
-        return ConnectError(Trouble.STARTING if listing else Trouble.MISSING, text)
+        return ConnectError(Trouble.STARTING if listing else Trouble.MISSING, text, said=said)
     if code == 503 and "start" in said.lower():
         return ConnectError(Trouble.STARTING, text)
     return ConnectError(Trouble.SERVER if code >= 500 else Trouble.REFUSED, text)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,6 +11,9 @@ from headwater.connect.agent import Times
 from headwater.connect.client import CLOUD, Access
 from headwater.connect.config import ClusterConfig, read_openlineage, read_worker, secret
 from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _TOP = {"clusters", "state", "transport", "mappings", "namespace", *Times.__struct_fields__}
 _CLUSTER = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
@@ -19,6 +18,8 @@ from headwater.lineage.events import iso
 from headwater.lineage.naming import kafka_namespace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from headwater.connect.kafka import Ends, Kafka
     from headwater.connect.state import Tracked
 
@@ -26,20 +27,27 @@ log = logging.getLogger(__name__)
 
 INTERVAL = 10.0
 NEWEST_EVERY = 3
+Direction = Literal["input", "output"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The dataset that a sample is about."""
+
+    namespace: str
+    name: str
 
 
 class Sample(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One topic as one run reads or writes it, at one moment."""
 
-    run_id: str
-    namespace: str
-    name: str
-    direction: Literal["input", "output"]
+    run: str
+    dataset: Place
+    direction: Direction
     time: str
     records_per_second: float | None = None
     end_offset: int | None = None
     lag: int | None = None
-    last_record: str | None = None
+    last_record_at: str | None = None
 
 
 class Flow:
@@ -96,13 +104,13 @@ class Flow:
         self.latest = {run: samples for run, samples in self.latest.items() if run in alive}
         return found
 
-    def _topics(self, tracked: Tracked) -> list[tuple[str, str, Literal["input", "output"]]]:
+    def _topics(self, tracked: Tracked) -> list[tuple[str, str, Direction]]:
         """The topics of this cluster that a connector uses."""
         derived = tracked.derived
         assert derived is not None
         cluster = self.kafka.cluster
         here = {kafka_namespace(server) for server in self.kafka.bootstraps}
-        sides: tuple[tuple[Literal["input", "output"], Any], ...] = (
+        sides: tuple[tuple[Direction, Any], ...] = (
             ("input", derived.inputs),
             ("output", derived.outputs),
         )
@@ -119,7 +127,7 @@ class Flow:
         run: str,
         namespace: str,
         topic: str,
-        direction: Literal["input", "output"],
+        direction: Direction,
         ends: Ends,
         done: Mapping[tuple[str, int], int] | None,
         now: float,
@@ -133,15 +141,14 @@ class Flow:
                 position = sum(read.values())
         last = self._last.get(topic)
         return Sample(
-            run_id=run,
-            namespace=namespace,
-            name=topic,
+            run=run,
+            dataset=Place(namespace, topic),
             direction=direction,
             time=iso(int(now * 1_000_000)),
             records_per_second=self._rate(run, f"{direction}/{topic}", position, now),
             end_offset=end,
             lag=lag,
-            last_record=iso(last) if last else None,
+            last_record_at=iso(last) if last else None,
         )
 
     def _rate(self, run: str, what: str, position: int, now: float) -> float | None:

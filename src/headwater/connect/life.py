@@ -5,13 +5,16 @@ Pure: the design's table of the life of a run as one function, `live`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 from openlineage.client.uuid import generate_new_uuid
 
 from headwater.connect.state import Condition, Tracked, fingerprint
 from headwater.lineage.events import EventType, from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _ENDS = {
     Condition.PAUSED: EventType.COMPLETE,

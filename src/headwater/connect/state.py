@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from headwater.connect.model import Derived, Status
 from headwater.lineage.events import EventType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TERMINAL = (EventType.COMPLETE, EventType.FAIL, EventType.ABORT)
 
@@ -50,7 +53,8 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cluster: str
     name: str
     type: str = ""
-    connector_class: str = ""
+    shown: dict[str, str] = {}
+    """What an event shows of the configuration: the class and the transforms' types."""
     group: str = ""
     """The consumer group of a sink that has one other than `connect-<name>`."""
     run: str = ""
@@ -78,6 +82,13 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def key_of(cluster: str, name: str = "") -> str:
     """The key of a connector in the store, or the prefix of a cluster's."""
     return f"connect/{cluster}/{name}"
+
+
+def shown_of(config: Mapping[str, str]) -> dict[str, str]:
+    """The part of a configuration that events show."""
+    names = [name.strip() for name in config.get("transforms", "").split(",")]
+    keys = ["connector.class", "transforms", *(f"transforms.{name}.type" for name in names)]
+    return {key: config[key] for key in keys if config.get(key)}
 
 
 def digest(config: Mapping[str, str]) -> str:

@@ -73,7 +73,6 @@ class Watcher:
             claim=names.claim,
             on_root=teller.on_root,
         )
-        teller.version = lambda: self.agent.version
         self.lost = False
         self._reporter = reporter
         self._stop = threading.Event()

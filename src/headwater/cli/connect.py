@@ -1,0 +1,181 @@
+"""`headwater connect`: watch Connect clusters, and work with connectors by hand."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headwater.cli import connectors
+from headwater.cli.connectors import (
+    Bootstrap,
+    PasswordFile,
+    RegistryUrl,
+    State,
+    TokenFile,
+    Urls,
+    User,
+    cluster_config,
+)
+from headwater.cli.output import err
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwater.connect.clusters import Estate
+
+app = typer.Typer(
+    help="Kafka Connect: the lineage agent, and connectors by hand.", no_args_is_help=True
+)
+connectors.register(app)
+
+log = logging.getLogger("headwater.connect")
+
+
+@app.command()
+def watch(
+    url: Urls = None,
+    clusters: Annotated[
+        Path | None,
+        typer.Option("--clusters", metavar="FILE", help="A YAML file of many clusters."),
+    ] = None,
+    kafka_bootstrap: Bootstrap = None,
+    registry_url: RegistryUrl = None,
+    state: State = None,
+    poll: Annotated[
+        float | None,
+        typer.Option("--poll", metavar="S", help="Seconds between looks.  [default: 5]"),
+    ] = None,
+    heartbeat: Annotated[
+        float | None,
+        typer.Option("--heartbeat", metavar="S", help="Seconds between RUNNING.  [default: 300]"),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            "--grace", metavar="S", help="Silence that is no failure yet.  [default: 600]"
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", help="Of jobs.  [default: $OPENLINEAGE_NAMESPACE, else default]"
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The cluster's name in logs and state.")
+    ] = None,
+    worker_properties: Annotated[
+        Path | None,
+        typer.Option("--worker-properties", metavar="FILE", help="A worker's own settings."),
+    ] = None,
+    mappings: Annotated[
+        list[Path] | None,
+        typer.Option("--mappings", metavar="FILE", help="YAML rules for connectors unknown to us."),
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
+    ] = False,
+    user: User = None,
+    password_file: PasswordFile = None,
+    token_file: TokenFile = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Report every connector's life and lineage, from outside, until interrupted.
+
+    Events go where openlineage-python's own configuration says: OPENLINEAGE_URL,
+    OPENLINEAGE_CONFIG, OPENLINEAGE__TRANSPORT__TYPE and so on; to the console without any.
+    """
+    _log(verbose)
+    from headwater.connect.config import default_state
+    from headwater.connect.watch import Watch
+
+    given = {"poll": poll, "heartbeat": heartbeat, "grace": grace}
+    if clusters:
+        if url:
+            raise UsageError("--url and --clusters exclude each other")
+        estate, reload = _from_file(clusters)
+    else:
+        estate = _from_options(
+            cluster_config(
+                url,
+                kafka_bootstrap=kafka_bootstrap,
+                registry_url=registry_url,
+                user=user,
+                password_file=password_file,
+                token_file=token_file,
+                namespace=namespace,
+                name=name,
+                worker_properties=worker_properties,
+                mappings=mappings or [],
+                sample=sample,
+                times={key: value for key, value in given.items() if value is not None},
+            ),
+            worker_properties,
+        )
+        reload = lambda: None  # noqa: E731
+    process = Watch(estate, state or estate.state or default_state(), reload=reload)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: process.stop.set())
+    process.run()
+
+
+def _from_options(config: Any, worker_properties: Path | None) -> Estate:
+    from headwater.connect.clusters import Estate
+    from headwater.connect.config import read_openlineage, read_worker
+
+    transport = None
+    if worker_properties and not _has_transport():
+        transport = read_openlineage(read_worker(worker_properties).openlineage).transport
+    return Estate((config,), "", transport)
+
+
+def _has_transport() -> bool:
+    names = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE")
+    return any(os.environ.get(name) for name in names)
+
+
+def _from_file(path: Path) -> tuple[Estate, Any]:
+    """The estate of a file, and a function that answers a new one whenever the file changes."""
+    from headwater.connect.clusters import read_estate
+
+    estate = read_estate(path)
+    stamp = path.stat().st_mtime_ns
+    asked = [False]
+    signal.signal(signal.SIGHUP, lambda *_: asked.__setitem__(0, True))
+
+    def reload() -> Estate | None:
+        nonlocal stamp
+        try:
+            now = path.stat().st_mtime_ns
+        except OSError:
+            return None
+        if now == stamp and not asked[0]:
+            return None
+        stamp, asked[0] = now, False
+        try:
+            found = read_estate(path)
+        except UsageError as error:
+            log.warning("%s; what was read before stays", error.message)
+            return None
+        log.warning("%s read again", path)
+        return found
+
+    return estate, reload
+
+
+def _log(verbose: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger("headwater")
+    root.handlers = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    root.propagate = False
+    logging.getLogger("headwater.connect.librdkafka").setLevel(logging.CRITICAL)
+    logging.getLogger("openlineage").setLevel(logging.ERROR)
+    if err.is_terminal:
+        err.print("watching; Ctrl-C ends it, runs stay open for the next start", style="dim")
