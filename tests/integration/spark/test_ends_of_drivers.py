@@ -1,0 +1,97 @@
+"""However a driver ends, each of its runs gets the one right terminal event."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from drivers import Drivers, Told, check_lives
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.lab.used import UsedCatalog, UsedKafka
+
+SHAPES = ("kafka_to_kafka", "kafka_to_iceberg", "merge", "stream_stream", "stream_static",
+          "file_to_file")  # fmt: skip
+ENDS = {
+    "raise": ("FAIL", 1),
+    "exit": ("FAIL", 3),
+    "sigterm": ("ABORT", -15),
+    "ctrl_c": ("ABORT", None),
+    "killed": ("ABORT", -9),
+    "jvm_killed": ("FAIL", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory, catalog: UsedCatalog) -> Drivers:
+    return Drivers(tmp_path_factory.mktemp("ends"), catalog)
+
+
+def order(number: int, supplier: str = "acme") -> str:
+    at = f"2026-01-01T00:00:{number % 60:02d}.000Z"
+    return json.dumps({"order_id": f"o-{number}", "supplier": supplier, "price": 1.5,
+                       "bid_time": at})  # fmt: skip
+
+
+def place(kafka: UsedKafka, catalog: UsedCatalog, work: Path) -> str:
+    """Somewhere for a shape to read and write, with a few orders in it."""
+    topic, other = kafka.topic("orders"), kafka.topic("payments")
+    for one in (topic, other):
+        kafka.produce(one, [order(number) for number in range(20)])
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "in").mkdir(exist_ok=True)
+    (work / "in" / "orders.json").write_text("\n".join(order(number) for number in range(20)))
+    given = {"bootstrap": kafka.bootstrap, "topic": topic, "other": other,
+             "out": kafka.topic("out"), "namespace": catalog.namespace(), "work": str(work)}  # fmt: skip
+    return json.dumps(given)
+
+
+def test_ends_of_queries(
+    drivers: Drivers, kafka: UsedKafka, catalog: UsedCatalog, tmp_path: Path
+) -> None:
+    told = drivers.run("ends.py", "inside", "kafka_to_kafka", place(kafka, catalog, tmp_path))
+    assert told.code == 0, told.error
+    check_lives(told.events)
+    assert told.types("stopped")[-1] == "ABORT"
+    assert told.types("natural")[-1] == "COMPLETE"
+    assert told.types("broken")[-1] == "FAIL"
+    assert told.types("ends_inside")[-1] == "COMPLETE"
+    error = told.last("broken")["run"]["facets"]["errorMessage"]
+    assert "no such supplier" in error["stackTrace"], "the Python trace"
+    assert "org.apache.spark" in error["stackTrace"], "the JVM's trace"
+    for job in ("stopped", "natural", "broken"):
+        assert len({event["run"]["runId"] for event in told.of(job)}) == 1
+
+
+def check_end(told: Told, how: str) -> None:
+    expected, code = ENDS[how]
+    check_lives(told.events)
+    assert told.types(how)[-1] == expected
+    assert told.types(f"ends_{how}")[-1] == expected
+    assert code is None or told.code == code, told.error
+    last = told.last(how)["run"]["facets"]
+    assert ("errorMessage" in last) == (expected == "FAIL")
+    assert "hunter2" not in json.dumps(told.events)
+    if how == "jvm_killed":
+        assert "JVM" in last["errorMessage"]["message"]
+    if how == "exit":
+        assert "exit code 3" in last["errorMessage"]["message"]
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_ends_of_drivers(
+    how: str, drivers: Drivers, kafka: UsedKafka, catalog: UsedCatalog, tmp_path: Path
+) -> None:
+    check_end(drivers.run("ends.py", how, "kafka_to_kafka", place(kafka, catalog, tmp_path)), how)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("shape", SHAPES[1:])
+@pytest.mark.parametrize("how", ENDS)
+def test_ends_of_drivers_with_every_shape(
+    how: str, shape: str, drivers: Drivers, kafka: UsedKafka, catalog: UsedCatalog, tmp_path: Path
+) -> None:
+    check_end(drivers.run("ends.py", how, shape, place(kafka, catalog, tmp_path)), how)
