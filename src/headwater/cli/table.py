@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -42,7 +43,7 @@ def print_table(lab: Lab, rows: list[Status]) -> None:
     if total:
         table.add_section()
         table.add_row("", "", "", "", size(total), "", "", "", style="bold")
-    out.print(table, width=None if out.is_terminal else PIPE_WIDTH)
+    (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
     out.print(f"[dim]home[/] {escape(str(lab.home.root))}", soft_wrap=True)
 
 

@@ -209,6 +209,18 @@ def test_status_as_a_table_shows_the_home_once_and_logs_below_it(
     assert "headwater lab up" in ran.err
 
 
+def test_a_pipe_gets_a_service_a_line_however_narrow(
+    run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(home)
+    lab.home.settings.wanted.append("spark-worker-1")
+    lab.home.save()
+    lab.home.log("spark-worker-1").touch()
+    monkeypatch.setenv("COLUMNS", "30")
+    told = run("lab", "status", "--home", home).out
+    assert [line for line in told.splitlines() if line.endswith(" logs/spark-worker-1.log")]
+
+
 def test_status_of_no_lab(run: Callable[..., Ran], tmp_path: Path) -> None:
     ran = run("lab", "status", "--json", "--home", tmp_path / "none")
     assert ran.code == 0

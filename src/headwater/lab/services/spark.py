@@ -34,13 +34,23 @@ OPENS = [
 ]
 
 
+# A master that comes back waits this long for workers that were killed with it.
+WORKER_SECONDS = 12
+
+
+def _core() -> tuple[str, str]:
+    """The versions of Scala and Spark, as the name of Spark's core jar tells them."""
+    (jar,) = pyspark_jars().glob("spark-core_*.jar")
+    scala, _, spark = jar.stem.removeprefix("spark-core_").partition("-")
+    return scala, spark
+
+
 class SparkDaemon(Service):
     optional = True
     main: ClassVar[str]
 
     def version(self) -> str:
-        (jar,) = pyspark_jars().glob("spark-core_*.jar")
-        return jar.stem.split("-")[-1]
+        return _core()[1]
 
     @abstractmethod
     def arguments(self, lab: Context) -> list[str]:
@@ -51,7 +61,8 @@ class SparkDaemon(Service):
 
     def command(self, lab: Context) -> Command:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS]
-        defines = [f"-D{key}={value}" for key, value in self.settings(lab).items()]
+        settings = {"spark.worker.timeout": WORKER_SECONDS, **self.settings(lab)}
+        defines = [f"-D{key}={value}" for key, value in settings.items()]
         argv = lab.run_java(
             self.name,
             self.main,
@@ -60,9 +71,16 @@ class SparkDaemon(Service):
             heap=256,
             flags=[*opens, *defines],
         )
-        # SPARK_LOCAL_IP is what keeps the web pages on the loopback address too.
-        env = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_HOME": str(pyspark_jars().parent)}
-        return Command(argv, env)
+        return Command(
+            argv,
+            {
+                "SPARK_HOME": str(pyspark_jars().parent),
+                # Keeps the web pages on the loopback address too.
+                "SPARK_LOCAL_IP": LOOPBACK,
+                # Spark's scripts tell it; without it a worker cannot start an executor.
+                "SPARK_SCALA_VERSION": _core()[0],
+            },
+        )
 
 
 class SparkMaster(SparkDaemon):
