@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+
+from headwater.server.app import App, Settings
+from headwater.server.store import Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,3 +85,79 @@ def launch(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     for server in started:
         if server.process.poll() is None:
             server.stop()
+
+
+class Client:
+    """An app answering on a loop of its own, called like a plain function."""
+
+    def __init__(self, store: Store, settings: Settings | None = None) -> None:
+        self.app = App(store, settings)
+        self.store = store
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        self._http = httpx.AsyncClient(transport=transport, base_url="http://server")
+
+    def call(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        request = self._http.request(method, path, **kwargs)
+        return asyncio.run_coroutine_threadsafe(request, self._loop).result(30)
+
+    def get(self, path: str, **query: Any) -> Any:
+        response = self.call("GET", path, params=query)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def post(self, *events: dict[str, Any]) -> None:
+        for event in events:
+            response = self.call("POST", "/api/v1/lineage", content=json.dumps(event))
+            assert response.status_code == 201, response.text
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.app.close(), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/headwater.db"
+    url: str = request.getfixturevalue("postgres").database()
+    return url
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def client(store_url: str) -> Iterator[Client]:
+    found = Client(open_store(store_url))
+    yield found
+    found.close()
+
+
+def path(*parts: str) -> str:
+    return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def job_url(name: str, *rest: str, namespace: str = "jobs") -> str:
+    return path("namespaces", namespace, "jobs", name, *rest)
+
+
+def dataset_url(name: str, *rest: str, namespace: str = "s3://lake") -> str:
+    return path("namespaces", namespace, "datasets", name, *rest)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The plug-in starts what the collected tests name, so the database is named where it is used.
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        names = getattr(item, "fixturenames", [])
+        if parameters.get("store_url") == "postgresql" and "postgres" not in names:
+            names.append("postgres")

@@ -17,7 +17,7 @@ def runs(draw: st.DrawFn) -> list[Span]:
         start = draw(times)
         end = draw(st.none() | st.integers(start, 14))
         slots = draw(st.dictionaries(st.integers(0, 3), st.integers(start, 14), max_size=3))
-        spans += [Span(run, end, slot, since) for slot, since in slots.items()]
+        spans += [Span(bytes([run]), end, slot, since) for slot, since in slots.items()]
     return spans
 
 
@@ -63,4 +63,4 @@ def test_a_splice_is_old_before_and_new_after(a: list[Span], b: list[Span], low:
 
 
 def test_a_claim_given_up_ends_early() -> None:
-    assert intervals([Span(1, None, 0, 2, until=5)]) == {0: [(2, 5)]}
+    assert intervals([Span(b"1", None, 0, 2, until=5)]) == {0: [(2, 5)]}

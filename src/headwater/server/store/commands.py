@@ -79,7 +79,8 @@ def _new_run(store: Store, _: Projection, command: Command) -> Ids:
         run.state.nominal = (command.get("nominalStart"), command.get("nominalEnd"))
         run.state.life.observe(EventType.OTHER, command["at"])
         run.state.version = job.version
-        job.latest, job.state.latest_time = run.id, command["at"]
+        job.latest = run.id
+        job.state.latest_time, job.state.latest_uuid = command["at"], uuid
         store.session.touch(run)
         store.session.dirty["job"][job.id] = job
     return job.id, run.id

@@ -19,7 +19,7 @@ Interval = tuple[int, "int | None"]
 class Span(NamedTuple):
     """One run's claim on one edge."""
 
-    run: int
+    run: bytes
     end: int | None
     slot: int
     since: int
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 def intervals(spans: list[Span]) -> dict[int, list[Interval]]:
     """When each edge held, given every claim on it; None is an open end."""
     finished = sorted({(s.end, s.run) for s in spans if s.end is not None})
-    replaced: dict[int, int] = {}
+    replaced: dict[bytes, int] = {}
     for (_, run), (end, _) in itertools.pairwise(finished):
         replaced[run] = end
     held: dict[int, list[Interval]] = defaultdict(list)

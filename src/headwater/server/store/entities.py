@@ -139,6 +139,7 @@ class JobState(msgspec.Struct, array_like=True):
     location: str | None = None
     parent: tuple[str, str] | None = None
     latest_time: int = 0
+    latest_uuid: bytes = b""
 
 
 class Job(msgspec.Struct):

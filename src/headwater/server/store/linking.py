@@ -26,7 +26,9 @@ def link(session: Session, job: Job, run: Run, *, ended: bool) -> bool:
         return False
     end = run.state.life.end
     held = all(
-        slot in state.open and state.open[slot] <= item.since and item.until is None
+        slot in state.open
+        and state.open[slot] <= (item.since if end is None else min(item.since, end))
+        and item.until is None
         for slot, item in io.items()
     )
     if held and not ended and end is None:
@@ -43,7 +45,7 @@ def _relink(session: Session, job: Job, run: Run) -> bool:
     low = min([life.first or 0, *(item.since for item in run.state.io.values())])
     runs = session.runs_of(job, low)
     spans = [
-        Span(r.id, r.state.life.end, slot, item.since, item.until)
+        Span(r.uuid, r.state.life.end, slot, item.since, item.until)
         for r in runs
         for slot, item in r.state.io.items()
     ]
@@ -69,16 +71,16 @@ def _relink(session: Session, job: Job, run: Run) -> bool:
 
 
 def _stored(session: Session, job: Job, low: int) -> dict[int, list[Interval]]:
-    """Take the rows that reach beyond `low` out of the table and of what is still unwritten."""
+    """Take the rows that reach `low` out of the table and of what is still unwritten."""
     found: dict[int, list[Interval]] = defaultdict(list)
-    where = " FROM edge WHERE job = ? AND (until IS NULL OR until > ?)"
+    where = " FROM edge WHERE job = ? AND (until IS NULL OR until >= ?)"
     columns = "SELECT dataset, direction, since, until"
     for dataset, direction, since, until in session.connection.all(columns + where, (job.id, low)):
         found[dataset * 2 + direction].append((since, until))
     session.connection.run("DELETE" + where, (job.id, low))
     kept = []
     for row in session.edges.pop(job.id, ()):
-        if row[4] is None or row[4] > low:
+        if row[4] is None or row[4] >= low:
             found[row[1] * 2 + row[2]].append((row[3], row[4]))
         else:
             kept.append(row)

@@ -97,11 +97,21 @@ class Projection:
                 life.declare(pattern[0], time)
             assert item.run is not None
             self._run_facets(run, item.run.numbers or [], time)
-            if (life.first or 0) >= job.state.latest_time or job.latest is None:
-                job.latest, job.state.latest_time = run.id, life.first or 0
+            self.session.touch(run)
+            self._latest(job, run)
         self.session.touch(run)
         grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
         self.settle(job, run, time, state_before, end_before, grew=grew)
+
+    def _latest(self, job: Job, run: Run) -> None:
+        """Keep the run that began last as the job's latest, whichever was heard of last."""
+        state, key = job.state, (run.state.life.first or 0, run.uuid)
+        if job.latest == run.id and key < (state.latest_time, state.latest_uuid):
+            last = self.session.latest_of(job) or run
+            key, run = (last.state.life.first or 0, last.uuid), last
+        elif job.latest is not None and key < (state.latest_time, state.latest_uuid):
+            return
+        job.latest, (state.latest_time, state.latest_uuid) = run.id, key
 
     def settle(
         self,

@@ -208,7 +208,7 @@ class Session:
             columns = "SELECT id, uuid, job, state FROM run WHERE job = ? AND linked = 1 AND "
             rows = self.connection.all(columns + "ended IS NULL", (job.id,))
             rows += self.connection.all(columns + "ended > ?", (job.id, low))
-            sql = columns + "ended <= ? ORDER BY ended DESC LIMIT 1"
+            sql = columns + "ended <= ? ORDER BY ended DESC, uuid DESC LIMIT 1"
             rows += self.connection.all(sql, (job.id, low))
             for run_id, uuid, owner, state in rows:
                 run = self.runs.get(bytes(uuid))
@@ -217,6 +217,20 @@ class Session:
             if run.state.io:
                 found[run.id] = run
         return list(found.values())
+
+    def latest_of(self, job: Job) -> Run | None:
+        """The run of a job that began last, as it stands in this commit."""
+        found = list(self._touched.get(job.id, {}).values())
+        if not job.fresh:
+            sql = (
+                "SELECT id, uuid, job, state FROM run WHERE job = ?"
+                " ORDER BY created DESC, uuid DESC LIMIT ?"
+            )
+            known = {run.id for run in found}
+            rows = self.connection.all(sql, (job.id, len(found) + 1))
+            found += [entities.to_run(row) for row in rows if row[0] not in known]
+        found = [run for run in found if not run.state.static]
+        return max(found, key=lambda run: (run.state.life.first or 0, run.uuid), default=None)
 
     def load_namespaces(self, names: set[str]) -> None:
         """Bring namespaces in by name."""

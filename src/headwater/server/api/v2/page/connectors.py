@@ -1,0 +1,72 @@
+"""Every connector that an agent reports: its tasks, their traces, what it reads and writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.server.api.v1.present import identifier
+from headwater.server.api.v2.page import describe
+from headwater.server.store.entities import OUTPUT, unslot
+
+if TYPE_CHECKING:
+    from headwater.server.http import Request
+    from headwater.server.store.view import View
+
+__all__ = ["connectors"]
+
+LIMIT = 500
+REPORTS = ("headwater_connector", "headwater_connect")
+
+
+def connectors(view: View, request: Request) -> dict[str, Any]:
+    """The connectors of every watched cluster, those in trouble first."""
+    limit = request.integer("limit", LIMIT, 1, LIMIT)
+    numbers = _numbers(view)
+    found = [job for job in view.jobs(numbers).values() if not job.hidden]
+    described = describe.jobs(view, found)
+    runs = describe.latest_runs(view, found)
+    held = [run.state.facets for run in runs.values()] + [job.state.facets for job in found]
+    facets = describe.Facets(view, held, *REPORTS, "errorMessage")
+    datasets = view.datasets(unslot(key)[0] for job in found for key in job.state.open)
+    answers = []
+    for job in found:
+        run = runs.get(job.id)
+        own = run.state.facets if run else {}
+        report: dict[str, Any] = {}
+        for name in REPORTS:
+            report |= facets.get(job.state.facets, name) | facets.get(own, name)
+        sides: dict[bool, list[dict[str, str]]] = {True: [], False: []}
+        for key in job.state.open:
+            number, direction = unslot(key)
+            if number in datasets:
+                one = datasets[number]
+                sides[direction == OUTPUT].append(identifier(one.space, one.name))
+        answers.append(
+            {
+                **described[job.id],
+                "report": {k: v for k, v in report.items() if not k.startswith("_")},
+                "failure": facets.get(own, "errorMessage") or None,
+                "inputs": sides[False][:50],
+                "outputs": sides[True][:50],
+            }
+        )
+    order = ("FAILED", "ABORTED", "RUNNING", "NEW", "COMPLETED")
+    answers.sort(key=lambda a: (order.index(a["state"]), a["namespace"], a["name"]))
+    return {"connectors": answers[:limit], "truncated": len(answers) > limit}
+
+
+def _numbers(view: View) -> list[int]:
+    """The jobs whose `jobType` says Kafka Connect; equal facets are one, so few are read."""
+    sql = "SELECT DISTINCT entity, facet FROM facet_change WHERE kind = 1 AND name = 'jobType'"
+    rows = view.all(sql)
+    bodies = view.bodies({row[1] for row in rows})
+    said = {n for n, body in bodies.items() if _is_connect(body)}
+    return sorted({entity for entity, facet in rows if facet in said})[: LIMIT * 4]
+
+
+def _is_connect(body: bytes) -> bool:
+    value = msgspec.json.decode(body)
+    word = value.get("integration") if isinstance(value, dict) else None
+    return isinstance(word, str) and word.upper() in ("KAFKA_CONNECT", "CONNECT", "DEBEZIUM")

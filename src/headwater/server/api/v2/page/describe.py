@@ -1,0 +1,151 @@
+"""Jobs, runs and datasets in the few words that every view of the page uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+
+from headwater.lineage import facets as known
+from headwater.lineage.lifecycle import State
+from headwater.server.api.v1.present import when
+from headwater.server.store.entities import to_run
+from headwater.server.store.view import RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from headwater.server.store.entities import Dataset, Held, Job, Run
+    from headwater.server.store.view import View
+
+__all__ = ["Facets", "Nested", "dataset_id", "flat", "job_id", "jobs", "latest_runs", "store_of"]
+
+LAYERS = ("iceberg", "delta", "hudi")
+MESSAGE = 300
+
+
+def job_id(job: Job) -> str:
+    """A job's node id."""
+    return f"job:{job.space}:{job.name}"
+
+
+def dataset_id(dataset: Dataset) -> str:
+    """A dataset's node id."""
+    return f"dataset:{dataset.space}:{dataset.name}"
+
+
+class Facets:
+    """The facets of many entities, read at once and looked up one by one."""
+
+    def __init__(self, view: View, held: Iterable[Mapping[str, Held]], *names: str) -> None:
+        wanted = {h[0] for one in held for name, h in one.items() if not names or name in names}
+        self._bodies = view.bodies(wanted)
+
+    def raw(self, held: Mapping[str, Held], name: str) -> bytes | None:
+        """A facet's JSON, if the entity holds it."""
+        found = held.get(name)
+        return self._bodies.get(found[0]) if found else None
+
+    def get(self, held: Mapping[str, Held], name: str) -> dict[str, Any]:
+        """A facet as an object; nothing when there is none, or when it is no object."""
+        raw = self.raw(held, name)
+        value = msgspec.json.decode(raw) if raw else None
+        return value if isinstance(value, dict) else {}
+
+
+def store_of(dataset: Dataset, facets: Facets) -> str:
+    """What kind of store holds a dataset: iceberg, kafka, s3, postgres, and so on."""
+    held = dataset.state.facets
+    said = [
+        facets.get(held, "catalog").get("framework"),
+        facets.get(held, "storage").get("storageLayer"),
+    ]
+    for word in said:
+        if isinstance(word, str) and word.lower() in LAYERS:
+            return word.lower()
+    scheme = dataset.space.split(":", 1)[0].lower()
+    return scheme if scheme != dataset.space.lower() or scheme.isalpha() else ""
+
+
+Nested = list[dict[str, Any]]
+
+
+def flat(raw: bytes | None, limit: int = 500) -> Nested:
+    """A schema's columns with those inside them, by dotted name."""
+    read = known.read("schema", raw, known.Schema) if raw else None
+    found: Nested = []
+
+    def walk(fields: Iterable[known.Field], prefix: str, level: int) -> None:
+        for f in fields:
+            if len(found) >= limit:
+                return
+            name = prefix + f.name
+            found.append(
+                {"name": name, "type": f.type, "description": f.description, "level": level}
+            )
+            if f.fields:
+                walk(f.fields, f"{name}.", level + 1)
+
+    walk((read.fields if read else None) or (), "", 0)
+    return found
+
+
+def latest_runs(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, Run]:
+    """Each job's newest run, or the one that was newest at a moment."""
+    wanted = list(jobs)
+    if at is None:
+        runs = view.runs(job.latest for job in wanted if job.latest is not None)
+        return {run.job: run for run in runs.values()}
+    sql = RUNS + " WHERE r.job = ? AND r.created <= ? ORDER BY r.created DESC, r.id DESC LIMIT 1"
+    rows = [row for job in wanted for row in view.all(sql, (job.id, at))]
+    return {run.job: run for run in map(to_run, rows) if not run.state.static}
+
+
+def jobs(view: View, found: list[Job], at: int | None = None) -> dict[int, dict[str, Any]]:
+    """Jobs by id: what they are, how their newest run stands and since when."""
+    runs = latest_runs(view, found, at)
+    facets = Facets(view, (job.state.facets for job in found), "jobType")
+    errors = Facets(view, (run.state.facets for run in runs.values()), "errorMessage")
+    answers = {}
+    for job in found:
+        kind = facets.get(job.state.facets, "jobType")
+        run = runs.get(job.id)
+        answers[job.id] = {
+            "id": job_id(job),
+            "kind": "job",
+            "namespace": job.space,
+            "name": job.name,
+            "integration": _text(kind.get("integration")).lower(),
+            "type": _text(kind.get("jobType")).lower(),
+            "processing": job.kind.lower(),
+            "updatedAt": when(job.updated),
+            **_run(run, at, errors),
+        }
+    return answers
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _run(run: Run | None, at: int | None, errors: Facets) -> dict[str, Any]:
+    if run is None:
+        return {
+            "state": State.NEW.value,
+            "inferred": False,
+            "run": None,
+            "since": None,
+            "error": None,
+        }
+    life = run.state.life
+    end = life.end if at is None or (life.end is not None and life.end <= at) else None
+    state = life.state if at is None or end is not None else State.RUNNING
+    error = errors.get(run.state.facets, "errorMessage").get("message") if end else None
+    return {
+        "state": state.value,
+        "inferred": end is not None and life.is_inferred,
+        "run": str(UUID(bytes=run.uuid)),
+        "since": when(end if end is not None else life.started or life.first),
+        "error": _text(error)[:MESSAGE] or None,
+    }

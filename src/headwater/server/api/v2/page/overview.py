@@ -1,0 +1,219 @@
+"""The first look: what fails, what is stale, what changed, how much is going on."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.lineage.events import iso
+from headwater.lineage.lifecycle import State
+from headwater.server.api.v1.present import when
+from headwater.server.api.v2.page import describe
+from headwater.server.store.entities import OUTPUT, STATUSES, to_job
+from headwater.server.store.neighbourhood import Neighbourhood
+from headwater.server.store.view import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.http import Request
+    from headwater.server.store.entities import Job
+    from headwater.server.store.view import View
+
+__all__ = ["downstream", "overview"]
+
+MINUTE = 60_000_000
+MINUTES = 60
+MEMORY = 14 * 24 * 60 * MINUTE
+RECENT = 50_000
+TROUBLES = 25
+CANDIDATES = 100
+CHANGES = 20
+REACH = 200
+
+
+def overview(view: View, request: Request) -> dict[str, Any]:  # noqa: ARG001
+    """Counts by state, troubles with what they reach, events a minute and the newest changes."""
+    now = time.time_ns() // 1000
+    ((seq,),) = view.all("SELECT seq FROM head WHERE id = 1")
+    ((first,),) = view.all("SELECT min(time) FROM log")
+    ((datasets,),) = view.all("SELECT count(*) FROM dataset WHERE hidden = 0 AND root = id")
+    states = _states(view)
+    return {
+        "now": iso(now),
+        "records": seq,
+        "firstEventAt": when(first),
+        "jobs": {"total": sum(states.values()), **states},
+        "datasets": datasets,
+        "troubles": _troubles(view),
+        "stale": _stale(view, now),
+        "perMinute": _per_minute(view, seq, now),
+        "changes": _changes(view),
+    }
+
+
+def _states(view: View) -> dict[str, int]:
+    sql = (
+        "SELECT r.status, count(*) FROM job j LEFT JOIN run r ON r.id = j.latest"
+        " WHERE j.hidden = 0 GROUP BY r.status"
+    )
+    found = {state.value: 0 for state in State}
+    for status, count in view.all(sql):
+        found[STATUSES[status or 0].value] += count
+    return found
+
+
+def _by_status(view: View, states: Iterable[State], limit: int) -> list[Job]:
+    """Jobs whose newest run is in one of these states, the newest trouble first."""
+    numbers = ",".join(str(STATUSES.index(state)) for state in states)
+    sql = (
+        f" JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status IN ({numbers})"
+        " ORDER BY r.status, r.ended DESC LIMIT ?"
+    )
+    return [to_job(row) for row in view.all(JOBS + sql, (limit,))]
+
+
+def _troubles(view: View) -> dict[str, Any]:
+    found = _by_status(view, (State.FAILED, State.ABORTED), TROUBLES + 1)
+    described = describe.jobs(view, found[:TROUBLES])
+    rows = [
+        {**described[job.id], "affected": downstream(view, [job.id])} for job in found[:TROUBLES]
+    ]
+    return {"jobs": rows, "truncated": len(found) > TROUBLES}
+
+
+def downstream(view: View, jobs: Iterable[int]) -> dict[str, Any]:
+    """How many jobs and datasets lie downstream of these jobs, counted up to a bound."""
+    around = Neighbourhood(view)
+    seen_jobs, seen_datasets = set(jobs), set[int]()
+    frontier = list(seen_jobs)
+    while frontier and len(seen_jobs) + len(seen_datasets) < REACH:
+        made = {e[1] for e in around.of_jobs(frontier) if e[2] == OUTPUT} - seen_datasets
+        seen_datasets |= made
+        readers = {e[0] for e in around.of_datasets(made) if e[2] != OUTPUT} if made else set()
+        frontier = sorted(readers - seen_jobs)
+        seen_jobs |= readers
+    count = len(seen_jobs) - len(set(jobs))
+    return {"jobs": count, "datasets": len(seen_datasets), "more": bool(frontier)}
+
+
+def _stale(view: View, now: int) -> list[dict[str, Any]]:
+    """Jobs that finished in order but are overdue by their own habit, the longest first."""
+    sql = (
+        " JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status = ?"
+        " AND r.ended BETWEEN ? AND ? ORDER BY r.ended LIMIT ?"
+    )
+    completed = STATUSES.index(State.COMPLETED)
+    rows = view.all(JOBS + sql, (completed, now - MEMORY, now - MINUTE, CANDIDATES))
+    late: dict[int, tuple[Job, int, int]] = {}
+    for job in map(to_job, rows):
+        sql = "SELECT created FROM run WHERE job = ? ORDER BY created DESC LIMIT 8"
+        starts = [row[0] for row in view.all(sql, (job.id,))]
+        if len(starts) < 4:
+            continue
+        usual = int(median(a - b for a, b in itertools.pairwise(starts)))
+        if usual > 0 and now - starts[0] > 2 * usual + MINUTE:
+            late[job.id] = (job, usual, now - starts[0])
+    described = describe.jobs(view, [job for job, _, _ in late.values()])
+    answers = [
+        {
+            **described[number],
+            "usualSeconds": usual // 1_000_000,
+            "silentSeconds": silent // 1_000_000,
+            "affected": downstream(view, [number]),
+        }
+        for number, (_, usual, silent) in late.items()
+    ]
+    return sorted(answers, key=lambda a: -a["silentSeconds"] / a["usualSeconds"])[:TROUBLES]
+
+
+def _per_minute(view: View, seq: int, now: int) -> list[dict[str, Any]]:
+    """Events received in each of the last sixty minutes."""
+    last = now // MINUTE
+    sql = (
+        "SELECT at / ?, count(*) FROM log WHERE seq > ? AND at >= ? AND kind = 0"
+        " GROUP BY at / ?"
+    )  # fmt: skip
+    since = (last - MINUTES + 1) * MINUTE
+    counts = dict(view.all(sql, (MINUTE, seq - RECENT, since, MINUTE)))
+    minutes = range(last - MINUTES + 1, last + 1)
+    return [{"minute": iso(m * MINUTE), "events": int(counts.get(m, 0))} for m in minutes]
+
+
+def _changes(view: View) -> list[dict[str, Any]]:
+    found = _new_edges(view) + _new_schemas(view)
+    found.sort(key=lambda change: str(change["time"]), reverse=True)
+    return found[:CHANGES]
+
+
+def _new_edges(view: View) -> list[dict[str, Any]]:
+    """The latest changes of what jobs read and write."""
+    sql = "SELECT id, job, time, state FROM job_version ORDER BY id DESC LIMIT ?"
+    rows = view.all(sql, (CHANGES * 2,))
+    jobs = view.jobs(row[1] for row in rows)
+    answers: list[dict[str, Any]] = []
+    for number, job, at, state in rows:
+        if job not in jobs or jobs[job].hidden:
+            continue
+        sql = "SELECT state FROM job_version WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1"
+        before = view.all(sql, (job, number))
+        ends = [_ends(bytes(state)), _ends(bytes(before[0][0])) if before else set()]
+        added, removed = sorted(ends[0] - ends[1]), sorted(ends[1] - ends[0])
+        if added or removed:
+            answers.append(
+                {
+                    "change": "edges",
+                    "time": iso(at),
+                    "job": {"namespace": jobs[job].space, "name": jobs[job].name},
+                    "added": [_end(end) for end in added[:10]],
+                    "removed": [_end(end) for end in removed[:10]],
+                    "more": max(0, len(added) - 10) + max(0, len(removed) - 10),
+                }
+            )
+    return answers[:CHANGES]
+
+
+def _ends(state: bytes) -> set[tuple[str, str, str]]:
+    inputs, outputs, _ = msgspec.msgpack.decode(state)
+    reads = {("input", str(name[0]), str(name[1])) for name in inputs}
+    return reads | {("output", str(name[0]), str(name[1])) for name in outputs}
+
+
+def _end(end: tuple[str, str, str]) -> dict[str, str]:
+    return {"direction": end[0], "namespace": end[1], "name": end[2]}
+
+
+def _new_schemas(view: View) -> list[dict[str, Any]]:
+    """The latest versions of datasets that changed their columns."""
+    sql = "SELECT id, dataset, time, facet FROM dataset_version ORDER BY id DESC LIMIT ?"
+    rows = [row for row in view.all(sql, (CHANGES * 10,)) if row[3]]
+    datasets = view.datasets(row[1] for row in rows)
+    found = []
+    for number, dataset, at, facet in rows:
+        sql = (
+            "SELECT facet FROM dataset_version WHERE dataset = ? AND id < ? AND facet IS NOT NULL"
+            " ORDER BY id DESC LIMIT 1"
+        )
+        before = view.all(sql, (dataset, number))
+        if dataset in datasets and before and before[0][0] != facet:
+            found.append((datasets[dataset], at, before[0][0], facet))
+        if len(found) >= CHANGES:
+            break
+    bodies = view.bodies([n for one in found for n in one[2:]])
+    answers = []
+    for dataset, at, old, new in found:
+        was, has = ({f["name"] for f in describe.flat(bodies.get(n))} for n in (old, new))
+        answers.append(
+            {
+                "change": "schema",
+                "time": iso(at),
+                "dataset": {"namespace": dataset.space, "name": dataset.name},
+                "added": sorted(has - was)[:10],
+                "removed": sorted(was - has)[:10],
+            }
+        )
+    return answers

@@ -1,0 +1,184 @@
+"""Search over names, columns and tags, by letters in order: held in memory, kept up by ids."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.lineage import facets as known
+from headwater.server.api.v2.page import describe
+from headwater.server.http import HttpError
+
+if TYPE_CHECKING:
+    from headwater.server.http import Request
+    from headwater.server.store.view import View
+
+__all__ = ["Names", "score"]
+
+MOST = 200_000
+EVERY = 1.0
+SHOWN = 30
+
+
+class Entry(NamedTuple):
+    """One thing that can be found."""
+
+    kind: str
+    namespace: str
+    name: str
+    field: str
+    text: str
+
+
+def score(pattern: re.Pattern[str], text: str, query: str) -> int:
+    """How well a text fits: whole words and starts first, scattered letters last; 0 is not at all."""
+    found = pattern.search(text)
+    if found is None:
+        return 0
+    spread = found.end() - found.start() - len(query)
+    edge = found.start() == 0 or not text[found.start() - 1].isalnum()
+    exact = text == query
+    return (
+        1_000 * exact + 200 * (spread == 0) + 100 * edge + max(1, 90 - spread * 4 - len(text) // 8)
+    )
+
+
+class Names:
+    """What can be found, refreshed by what was added since the last look."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forget(-1)
+
+    def _forget(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._after = {"job": 0, "dataset": 0}
+        self._versions = 0
+        self._looked = float("-inf")
+        self._seq = -1
+        self._named: list[Entry] = []
+        self._datasets: dict[int, Entry] = {}
+        self._columns: dict[int, tuple[int, list[Entry]]] = {}
+        self._tags: list[Entry] = []
+
+    def answer(self, view: View, request: Request) -> dict[str, Any]:
+        """The best of what fits `q`; `kind` narrows it to job, dataset, column or tag."""
+        query = request.query.get("q", "").strip().lower()[:100]
+        if not query:
+            raise HttpError(400, "q: is missing")
+        limit = request.integer("limit", SHOWN, 1, 100)
+        kind = request.query.get("kind", "")
+        with self._lock:
+            self._refresh(view)
+            entries = [*self._named, *self._tags]
+            for _, fields in self._columns.values():
+                entries += fields
+        letters = "".join(query.split())
+        pattern = re.compile(".*?".join(map(re.escape, letters)), re.DOTALL)
+        plain = re.compile(re.escape(query))
+        ranked = []
+        for entry in entries:
+            if kind and entry.kind != kind:
+                continue
+            points = score(plain, entry.text, query) or score(pattern, entry.text, letters)
+            if points > 20:
+                ranked.append((-points, len(entry.text), entry))
+        ranked.sort(key=lambda item: (item[0], item[1], item[2]))
+        best = [entry for _, _, entry in ranked[: limit * 2]]
+        shown = [entry for entry in best if self._shown(view, entry)][:limit]
+        return {"results": [_row(entry) for entry in shown], "truncated": len(ranked) > len(shown)}
+
+    @staticmethod
+    def _shown(view: View, entry: Entry) -> bool:
+        if entry.kind == "tag" and not entry.name:
+            return True
+        find = view.job if entry.kind == "job" else view.dataset
+        found = find(entry.namespace, entry.name)
+        return found is not None and not found.hidden
+
+    def _refresh(self, view: View) -> None:
+        if time.monotonic() - self._looked < EVERY:
+            return
+        ((seq, epoch),) = view.all("SELECT seq, epoch FROM head WHERE id = 1")
+        if epoch != self._epoch:
+            self._forget(epoch)
+        self._looked = time.monotonic()
+        if seq == self._seq:
+            return
+        self._seq = seq
+        for table in ("job", "dataset"):
+            sql = (
+                f"SELECT t.id, n.name, t.name FROM {table} t"  # noqa: S608
+                " JOIN namespace n ON n.id = t.namespace WHERE t.id > ? ORDER BY t.id LIMIT ?"
+            )
+            room = MOST - len(self._named)
+            for number, namespace, name in view.all(sql, (self._after[table], max(0, room))):
+                entry = Entry(table, namespace, name, "", name.lower())
+                self._named.append(entry)
+                self._after[table] = number
+                if table == "dataset":
+                    self._datasets[number] = entry
+        self._read_columns(view)
+        self._read_tags(view)
+
+    def _read_columns(self, view: View) -> None:
+        sql = "SELECT id, dataset, facet FROM dataset_version WHERE id > ? ORDER BY id LIMIT ?"
+        newest: dict[int, int] = {}
+        for number, dataset, facet in view.all(sql, (self._versions, MOST)):
+            self._versions = number
+            if facet and dataset in self._datasets:
+                newest[dataset] = facet
+        fresh = {d: f for d, f in newest.items() if self._columns.get(d, (0,))[0] != f}
+        for start in range(0, len(fresh), 1_000):
+            part = dict(list(fresh.items())[start : start + 1_000])
+            bodies = view.bodies(part.values())
+            for dataset, facet in part.items():
+                owner = self._datasets[dataset]
+                fields = [f["name"] for f in describe.flat(bodies.get(facet), 200)]
+                found = [Entry("column", owner.namespace, owner.name, f, f.lower()) for f in fields]
+                self._columns[dataset] = (facet, found)
+
+    def _read_tags(self, view: View) -> None:
+        found: set[Entry] = set()
+        sql = (
+            "SELECT u.kind, n.name, t.name, u.field, u.tag FROM tag_use u JOIN {0} t ON t.id = u.entity"
+            " JOIN namespace n ON n.id = t.namespace WHERE u.kind = {1} LIMIT ?"
+        )
+        for number, table in enumerate(("dataset", "job")):
+            for _, namespace, name, field, tag in view.all(sql.format(table, number), (MOST,)):
+                found.add(_tag(table, namespace, name, field, tag))
+        sql = (
+            "SELECT DISTINCT n.name, t.name, c.facet FROM facet_change c"
+            " JOIN {0} t ON t.id = c.entity JOIN namespace n ON n.id = t.namespace"
+            " WHERE c.kind = {1} AND c.name = 'tags' LIMIT ?"
+        )
+        for number, table in enumerate(("dataset", "job")):
+            rows = view.all(sql.format(table, number), (MOST // 10,))
+            bodies = view.bodies(row[2] for row in rows)
+            for namespace, name, facet in rows:
+                read = known.read("tags", bodies.get(facet, b"{}"), known.Tags)
+                for tag in (read.tags if read else None) or ():
+                    text = tag.key if tag.value in (None, "", "true") else f"{tag.key}={tag.value}"
+                    found.add(_tag(table, namespace, name, tag.field or "", text))
+        self._tags = sorted(found)
+
+
+def _tag(table: str, namespace: str, name: str, field: str, tag: str) -> Entry:
+    return Entry("tag" if table == "dataset" else "job-tag", namespace, name, field, tag.lower())
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    kind = "job" if entry.kind in ("job", "job-tag") else "dataset"
+    row: dict[str, Any] = {
+        "kind": "tag" if entry.kind == "job-tag" else entry.kind,
+        "namespace": entry.namespace,
+        "name": entry.name,
+        "node": f"{kind}:{entry.namespace}:{entry.name}",
+    }
+    if entry.field:
+        row["field"] = entry.field
+    if entry.kind in ("tag", "job-tag"):
+        row["tag"] = entry.text
+    return row
