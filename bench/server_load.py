@@ -1,6 +1,6 @@
 """Ingest and query figures of the server beside those of its peers: one table.
 
-    python bench/server.py [--jobs 2000] [--postgres URL] [--marquez URL]
+    python bench/server_load.py [--jobs 2000] [--postgres URL] [--marquez URL]
 
 Events are 8.4 KB: two inputs and one output of ten columns with column lineage; each job has one run
 of three events, in components of 100 jobs. CPU is that of the server's process alone.
