@@ -74,6 +74,18 @@ class Home:
         lock = self.root / LOCK
         return self.exists or (lock.is_file() and lock.stat().st_size == 0 and not self._foreign())
 
+    @property
+    def busy(self) -> bool:
+        """Whether a command holds the lab now."""
+        try:
+            with (self.root / LOCK).open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
     def conf(self, name: str) -> Path:
         return self.root / "conf" / name
 

@@ -147,7 +147,7 @@ class Lab:
         )
         if leader is None or not process.alive(leader):
             if name in self.home.settings.wanted:
-                row.state = "died"
+                row.state = "starting" if self.home.busy else "died"
             return row
         try:
             row.uptime = max(0.0, round(time.time() - leader.create_time(), 1))

@@ -168,6 +168,15 @@ def test_a_second_command_says_that_it_waits(tmp_path: Path) -> None:
     assert not (home.root / homes.LOCK).exists()
 
 
+def test_what_a_command_is_about_to_start_has_not_died(tmp_path: Path) -> None:
+    home = made(tmp_path / "lab")
+    home.settings.wanted = ["s3"]
+    home.save()
+    with home.locked():
+        assert [row.state for row in Lab(home.root).status(["s3"])] == ["starting"]
+    assert [row.state for row in Lab(home.root).status(["s3"])] == ["died"]
+
+
 def test_waiting_for_the_lock_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(homes, "LOCK_SECONDS", 0.2)
     home = made(tmp_path / "lab")
