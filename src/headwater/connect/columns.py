@@ -133,6 +133,8 @@ def _fields(record: Record, columns: Projection) -> list[Node]:
     if columns.unwrap and (after := value.get("after")) and value.get("op"):
         value = after
     fields = list(value.fields) if value.is_record else [value.renamed("value")]
+    if columns.drop:
+        fields = [field for field in fields if field.name not in columns.drop]
     if columns.only:
         fields = [field for field in fields if field.name in columns.only]
     if columns.keys is not None and record.key is not None:

@@ -46,6 +46,8 @@ def _lineage(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
     fits = plugin is not None and plugin.role == role
     if plugin and not fits:
         plan.problem(f"Connect calls it a {role}, the family {plugin.family} a {plugin.role}")
+    if plugin and fits and not (plugin.sink or plugin.source):
+        plan.problem(f"the keys of {plugin.family} do not tell its datasets outside Kafka for sure")
     if role == "sink":
         _sink(plan, plugin if fits else None, builder)
     else:
@@ -61,7 +63,8 @@ def _sink(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
             columns, fields = into_sink(plan, topic, schema, place.columns)
             evidence = (how, *_why(plan, plugin, place))
             output = builder.add_place(place, "output", fields, evidence[1:])
-            builder.add_edge(source, output, columns, evidence, topic)
+            if place.paired:
+                builder.add_edge(source, output, columns, evidence, topic)
 
 
 def _targets(plan: Plan, plugin: Plugin | None, topic: str) -> list[Place]:

@@ -8,7 +8,24 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from . import jdbc
+from . import (
+    camel,
+    databases,
+    debezium,
+    documents,
+    files,
+    generators,
+    http,
+    iceberg,
+    jdbc,
+    lenses,
+    mirror,
+    object_stores,
+    queues,
+    search,
+    services,
+    warehouses,
+)
 from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading
 
 if TYPE_CHECKING:
@@ -21,7 +38,24 @@ __all__ = [
 GROUP = "headwater.connect.families"
 """The entry point under which others add families: each names a sequence of `Plugin`."""
 
-BUILT_IN: tuple[Plugin, ...] = (*jdbc.PLUGINS,)
+BUILT_IN: tuple[Plugin, ...] = (
+    *jdbc.PLUGINS,
+    *debezium.PLUGINS,
+    *object_stores.PLUGINS,
+    *iceberg.PLUGINS,
+    *warehouses.PLUGINS,
+    *databases.PLUGINS,
+    *documents.PLUGINS,
+    *search.PLUGINS,
+    *mirror.PLUGINS,
+    *http.PLUGINS,
+    *files.PLUGINS,
+    *generators.PLUGINS,
+    *queues.PLUGINS,
+    *lenses.PLUGINS,
+    *camel.PLUGINS,
+    *services.PLUGINS,
+)
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,7 @@ class Projection:
 
     known: bool = True
     only: frozenset[str] | None = None
+    drop: frozenset[str] = frozenset()
     explicit: tuple[tuple[str, Path], ...] | None = None
     keys: tuple[str, ...] | None = None
     rename: Callable[[str], str] | None = None
@@ -46,6 +47,7 @@ class Place:
     catalog: Catalog | None = None
     columns: Projection = field(default_factory=Projection)
     observed: str = ""
+    paired: bool = True
 
     def with_columns(self, columns: Projection) -> Place:
         """The same dataset, its columns read in another way."""

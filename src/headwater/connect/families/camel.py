@@ -1,0 +1,239 @@
+"""Camel's connectors: a kamelet's properties, or an endpoint's address."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from headwater.connect import sql
+
+from .base import UNKNOWN, Origin, Place, Plugin, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.connect.plan import Plan
+
+FAMILY = "camel"
+_KAMELET = re.compile(r"^camel\.kamelet\.([a-z0-9\-]+)\.(.+)$")
+_INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.\"`]+)", re.IGNORECASE)
+
+
+class Options:
+    """A kamelet's properties by their own names."""
+
+    def __init__(self, plan: Plan, values: dict[str, str], prefix: str = "") -> None:
+        self.plan = plan
+        self.values = values
+        self.prefix = prefix
+
+    def __call__(self, *names: str) -> str:
+        """The first of the properties that has a value."""
+        for name in names:
+            if value := self.values.get(name, "").strip():
+                self.plan.used(f"{self.prefix}{name}")
+                return value
+        return ""
+
+
+def kamelet(plan: Plan) -> tuple[str, Options]:
+    """The kamelet that the configuration's keys name, with its properties."""
+    found: dict[str, dict[str, str]] = {}
+    for key, value in plan.config.items():
+        if match := _KAMELET.match(key):
+            found.setdefault(match[1], {})[match[2]] = value
+    if found:
+        name = max(found, key=lambda item: len(found[item]))
+        return name, Options(plan, found[name], f"camel.kamelet.{name}.")
+    return "", Options(plan, {})
+
+
+def _fixed(text: str) -> str:
+    """The folder before the first part that each record fills in."""
+    head, cut, _ = text.partition("${")
+    return (head.rpartition("/")[0] if cut else head).strip("/") or "/"
+
+
+def _bucket(store: str) -> Callable[[Plan, Options], Place | None]:
+    def place(plan: Plan, get: Options) -> Place | None:
+        name = get("bucketNameOrArn", "bucketName", "bucket")
+        key = _fixed(get("keyName", "objectName", "prefix"))
+        if name.startswith("arn:"):
+            return plan.uri(f"{name}/{key}" if key != "/" else name)
+        return plan.place(store, "FILE", bucket=name, key=key)
+
+    return place
+
+
+def _blob(plan: Plan, get: Options) -> Place | None:
+    return plan.place("wasbs", "FILE", account=get("accountName"),
+                      container=get("containerName"), path="/")  # fmt: skip
+
+
+def _mongodb(plan: Plan, get: Options) -> Place | None:
+    return plan.place("mongodb", host=get("hosts"), database=get("database"),
+                      collection=get("collection"))  # fmt: skip
+
+
+def _sql(store: str) -> Callable[[Plan, Options], Place | None]:
+    def place(plan: Plan, get: Options) -> Place | None:
+        query = get("query", "consumeQuery")
+        parsed = sql.parse(query, store)
+        into = _INTO.search(query)
+        table = into[1] if into else parsed.tables[0] if parsed and parsed.tables else ""
+        if not table or (not into and parsed and len(parsed.tables) > 1):
+            plan.problem("query: no single table can be read from it")
+            return None
+        schema, _, name = re.sub(r'[`"]', "", table).rpartition(".")
+        parts = {"schema": schema} if schema and store != "mysql" else {}
+        return plan.place(store, host=get("serverName"), port=get("serverPort"),
+                          database=get("databaseName"), table=name, **parts)  # fmt: skip
+
+    return place
+
+
+def _cassandra(plan: Plan, get: Options) -> Place | None:
+    found = re.search(r"(?:INTO|UPDATE|FROM)\s+([\w.\"]+)", get("query"), re.IGNORECASE)
+    if not found:
+        plan.problem("query: no table can be read from it")
+        return None
+    keyspace, _, table = found[1].replace('"', "").rpartition(".")
+    return plan.place("cassandra", host=get("connectionHost"), port=get("connectionPort"),
+                      keyspace=keyspace or get("keyspace"), table=table)  # fmt: skip
+
+
+def _index(store: str) -> Callable[[Plan, Options], Place | None]:
+    return lambda plan, get: plan.place(
+        store, host=get("hostAddresses", "clusterName"), index=get("indexName")
+    )
+
+
+def _bigquery(plan: Plan, get: Options) -> Place | None:
+    return plan.place("bigquery", project=get("projectId"), dataset=get("dataset"),
+                      table=get("table"))  # fmt: skip
+
+
+def _dynamodb(plan: Plan, get: Options) -> Place | None:
+    return plan.place("dynamodb", region=get("region"), table=get("table"))
+
+
+def _named(store: str, part: str, *names: str) -> Callable[[Plan, Options], Place | None]:
+    """What AWS names by a region and a name, or by an ARN."""
+
+    def place(plan: Plan, get: Options) -> Place | None:
+        name = get(*names)
+        if name.startswith("arn:"):
+            found = plan.uri(name, "STREAM")
+        else:
+            found = plan.place(store, "STREAM", **{"region": get("region"), part: name})
+        return found.with_columns(UNKNOWN) if found else None
+
+    return place
+
+
+def _pubsub(plan: Plan, get: Options) -> Place | None:
+    if subscription := get("subscriptionName"):
+        place = plan.place("pubsub_subscription", "STREAM", project=get("projectId"),
+                           subscription=subscription)  # fmt: skip
+    else:
+        place = plan.place("pubsub", "STREAM", project=get("projectId"), topic=get("topicName",
+                           "destinationName"))  # fmt: skip
+    return place.with_columns(UNKNOWN) if place else None
+
+
+_STORES: dict[str, Callable[[Plan, Options], Place | None]] = {
+    "aws-s3": _bucket("s3"),
+    "aws-s3-streaming-upload": _bucket("s3"),
+    "google-storage": _bucket("gcs"),
+    "azure-storage-blob": _blob,
+    "mongodb": _mongodb,
+    "mongodb-changes-stream": _mongodb,
+    "postgresql": _sql("postgres"),
+    "mysql": _sql("mysql"),
+    "mariadb": _sql("mariadb"),
+    "sqlserver": _sql("mssql"),
+    "cassandra": _cassandra,
+    "elasticsearch-index": _index("elasticsearch"),
+    "elasticsearch-search": _index("elasticsearch"),
+    "opensearch-index": _index("opensearch"),
+    "google-bigquery": _bigquery,
+    "aws-ddb": _dynamodb,
+    "aws-ddb-streams": _dynamodb,
+    "aws-sqs": _named("sqs", "queue", "queueNameOrArn"),
+    "aws-sns": _named("sns", "topic", "topicNameOrArn"),
+    "aws-kinesis": _named("kinesis", "stream", "stream"),
+    "google-pubsub": _pubsub,
+    "kafka": lambda plan, get: plan.place(
+        "kafka", "TOPIC", host=get("bootstrapServers"), topic=get("topic")
+    ),
+}
+_SCHEMES: dict[str, Callable[[Plan, Options], Place | None]] = {
+    "aws2-s3": _bucket("s3"),
+    "aws-s3": _bucket("s3"),
+    "google-storage": _bucket("gcs"),
+    "aws2-ddb": _dynamodb,
+    "aws2-sqs": _named("sqs", "queue", "path"),
+    "aws2-sns": _named("sns", "topic", "path"),
+    "aws2-kinesis": _named("kinesis", "stream", "path"),
+    "mongodb": _mongodb,
+    "file": lambda plan, get: plan.uri(get("path")),
+}
+_PATHS = {"aws2-s3": "bucketName", "aws-s3": "bucketName", "google-storage": "bucketName",
+          "aws2-ddb": "table"}  # fmt: skip
+
+
+def outside(plan: Plan, role: str) -> Place | None:
+    """The dataset at the other end of the connector."""
+    name, get = kamelet(plan)
+    store = _STORES.get(re.sub(rf"-{role}$", "", name))
+    if store is None:
+        key = f"camel.{role}.url"
+        scheme, _, rest = plan.get(key).partition(":")
+        store = _SCHEMES.get(scheme)
+        if store is None:
+            plan.problem(f"the {name or scheme or 'connector'} of Camel names no dataset we know")
+            return None
+        path, _, query = rest.lstrip("/").partition("?")
+        values = {**dict(parse_qsl(query)), _PATHS.get(scheme, "path"): path}
+        if scheme == "file":
+            values["path"] = f"/{path}" if rest.startswith("/") else path
+        get = Options(plan, values)
+        plan.used(key)
+        found = store(plan, get)
+        for value in values:
+            plan.read.pop(value, None)
+        return found
+    return store(plan, get)
+
+
+def sink(plan: Plan, _topic: str) -> list[Place]:
+    """Every topic to the one endpoint."""
+    place = outside(plan, "sink")
+    return [place] if place else []
+
+
+def source(plan: Plan) -> Reading:
+    """The endpoint to the topics named."""
+    place = outside(plan, "source")
+    return Reading(tuple(Origin(topic, place) for topic in plan.names("topics")), place=place)
+
+
+_BASE = "org.apache.camel.kafkaconnector."
+PLUGINS = (
+    Plugin(
+        FAMILY,
+        (f"{_BASE}CamelSinkConnector", f"{_BASE}awss3sink.CamelAwss3sinkSinkConnector",
+         f"{_BASE}*SinkConnector"),
+        "sink", ("camel.kamelet.*", "camel.sink.url"), sink=sink,
+        stores="S3, Google Cloud Storage, Azure Blob Storage, MongoDB, SQL, Cassandra, "
+               "Elasticsearch, BigQuery, DynamoDB, SQS, SNS, Kinesis",
+    ),
+    Plugin(
+        FAMILY,
+        (f"{_BASE}CamelSourceConnector", f"{_BASE}awss3source.CamelAwss3sourceSourceConnector",
+         f"{_BASE}*SourceConnector"),
+        "source", ("camel.kamelet.*", "camel.source.url", "topics"), source=source,
+        stores="as the sinks",
+    ),
+)  # fmt: skip

@@ -1,0 +1,315 @@
+"""Debezium's sources, its MongoDB sink, and the managed plug-ins made from them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headwater.connect.patterns import literal
+from headwater.connect.plan import templated
+from headwater.lineage import naming
+
+from .base import Origin, Place, Plugin, Reading, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.connect.plan import Plan
+
+FAMILY = "debezium"
+_ILLEGAL = re.compile(r"[^A-Za-z0-9._\-]")
+_HEAD = re.compile(r"^\^?\(?((?:[\w$#\-]|\\[_\-$])+)(?:\\?\.|\[\.\])")
+_STRATEGIES = ("", "SchemaTopicNamingStrategy", "DefaultTopicNamingStrategy")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One database: its store, and how many parts an id of a table has in lists and in topics."""
+
+    store: str
+    parts: int = 2
+    database: tuple[str, ...] = ("database.dbname",)
+    outer: tuple[str, ...] = ("schema.include.list", "schema.whitelist")
+    listed: tuple[str, ...] = ("table.include.list", "table.whitelist")
+    barred: tuple[str, ...] = ("table.exclude.list", "table.blacklist")
+    host: tuple[str, ...] = ("database.hostname",)
+    rows: bool = True
+
+
+KINDS = {
+    "postgres": Kind("postgres"),
+    "mysql": Kind("mysql", database=(), outer=("database.include.list", "database.whitelist")),
+    "mariadb": Kind("mariadb", database=(), outer=("database.include.list",)),
+    "sqlserver": Kind("mssql", 3, ("database.names", "database.dbname")),
+    "oracle": Kind("oracle", database=("database.pdb.name", "database.service.name",
+                                       "database.dbname")),
+    "db2": Kind("db2"),
+    "as400": Kind("as400", database=()),
+    "informix": Kind("informix"),
+    "cockroachdb": Kind("cockroachdb"),
+    "yugabytedb": Kind("yugabytedb"),
+    "vitess": Kind("vitess", database=(), outer=("vitess.keyspace",)),
+    "spanner": Kind("spanner", 1, ("gcp.spanner.database.id",)),
+    "mongodb": Kind("mongodb", database=(), rows=False,
+                    outer=("database.include.list", "database.whitelist"),
+                    listed=("collection.include.list", "collection.whitelist"),
+                    barred=("collection.exclude.list", "collection.blacklist"),
+                    host=("mongodb.connection.string", "mongodb.hosts")),
+    "scylla": Kind("cassandra", database=(), listed=("scylla.table.names",),
+                   host=("scylla.cluster.ip.addresses",)),
+}  # fmt: skip
+
+
+def source(plan: Plan, key: str) -> Reading:
+    """Tables to topics: the prefix and the table's id, as the default strategies name them."""
+    kind = KINDS[key]
+    prefix = plan.get("topic.prefix", "database.server.name", "mongodb.name")
+    delimiter = plan.get("topic.delimiter", default=".")
+    databases = plan.names(*kind.database) if kind.database else [""]
+    hidden = _bookkeeping(plan, prefix, delimiter)
+    rename = _strategy(plan)
+    if rename is None:
+        plan.problem("topic.naming.strategy: a class of the worker names the topics")
+        return Reading(hidden=hidden)
+    # Before it could follow many databases, the connector left theirs out of the topic.
+    short = kind.parts == 3 and "database.names" not in plan.config
+    shape: Shape | None = "change" if kind.rows else None
+
+    def place(database: str, ident: str) -> Place | None:
+        return _place(plan, kind, database, ident)
+
+    def topic(database: str, ident: str) -> str:
+        inner = [database] if kind.parts == 3 and not short else []
+        parts = [prefix, *inner, *ident.split(".")]
+        return rename(_ILLEGAL.sub("_", delimiter.join(parts)))
+
+    listed = plan.names(*kind.listed)
+    origins = []
+    open_ended = not listed
+    for item in listed:
+        ident = literal(item)
+        if ident is None:
+            open_ended = True
+            continue
+        for database in databases[:1] if key == "oracle" else databases:
+            given = ident.split(".")
+            if kind.parts == 3 and len(given) == 3 and given[0] != database:
+                continue
+            bare = ".".join(given[-2:]) if kind.parts == 3 else ident
+            if key == "vitess" and len(given) == 1:
+                bare = f"{plan.get('vitess.keyspace')}.{ident}"
+            if found := place(database, bare):
+                origins.append(Origin(topic(database, bare), found, shape))
+    if not open_ended:
+        return Reading(tuple(origins), shape=shape, hidden=hidden)
+    allowed = _filter(plan, kind)
+
+    def reverse(name: str) -> Place | None:
+        start = f"{prefix}{delimiter}"
+        if not name.startswith(start):
+            return None
+        parts = name[len(start) :].split(delimiter)
+        width = kind.parts - 1 if short else kind.parts
+        if len(parts) < width:
+            return None
+        database, ident = (databases or [""])[0], ".".join(parts)
+        if kind.parts == 3 and not short:
+            database, ident = parts[0], ".".join(parts[1:])
+            if database not in databases:
+                return None
+        return place(database, ident) if allowed(database, ident) else None
+
+    def candidates(name: str) -> list[str]:
+        heads = [h for item in plan.names(*kind.outer) if (h := literal(item))]
+        heads += [m[1].replace("\\", "") for item in listed if (m := _HEAD.match(item))]
+        tails = {name, re.split(r"[._\-]", name)[-1], name.rpartition(".")[2]}
+        return [
+            topic(database, f"{head}.{tail}")
+            for database in databases
+            for head in dict.fromkeys(heads)
+            for tail in sorted(tails)
+            if tail
+        ]
+
+    if not plan.connector.active_topics and not origins:
+        plan.problem("the configuration names no tables one by one, and no topic was seen yet")
+    return Reading(tuple(origins), reverse, candidates, shape, hidden)
+
+
+def _place(plan: Plan, kind: Kind, database: str, ident: str) -> Place | None:
+    if kind.store == "spanner":
+        parts = {"project": plan.get("gcp.spanner.project.id"),
+                 "instance": plan.get("gcp.spanner.instance.id")}  # fmt: skip
+        name = ident if "." in ident else f"public.{ident}"
+        schema, _, table = name.rpartition(".")
+        return plan.place("spanner", **parts, database=database, schema=schema, table=table)
+    host, port = plan.get(*kind.host), plan.get("database.port", "scylla.port")
+    outer, _, table = ident.partition(".")
+    if kind.store == "oracle" and (url := plan.get("database.url")):
+        found = plan.name(lambda: naming.from_jdbc(url, ident, database=database or None))
+        return Place(found) if found else None
+    if kind.store == "mssql" and (instance := plan.get("database.instance")) and not port:
+        url = f"jdbc:sqlserver://{host}\\{instance};databaseName={database}"
+        found = plan.name(lambda: naming.from_jdbc(url, ident))
+        return Place(found) if found else None
+    host = re.sub(r"^[^/,]+/(?=[^/])", "", host) if kind.store == "mongodb" else host
+    names = naming.STORES[kind.store].name_fields
+    values = (outer, table) if len(names) == 2 else (database, outer, table)
+    return plan.place(kind.store, host=host, port=port, **dict(zip(names, values, strict=True)))
+
+
+def _strategy(plan: Plan) -> Callable[[str], str] | None:
+    name = plan.get("topic.naming.strategy").rpartition(".")[2].replace("Unicode", "")
+    if name in _STRATEGIES:
+        return str
+    if "Regex" not in name:
+        return None
+    expression = plan.expression("topic.regex")
+    replacement = plan.get("topic.replacement")
+    if expression is None:
+        return None
+    return lambda t: expression.replace_first(t, replacement) if expression.matches(t) else t
+
+
+def _filter(plan: Plan, kind: Kind) -> Callable[[str, str], bool]:
+    def expressions(keys: tuple[str, ...]) -> list[Callable[[str], bool]]:
+        return [
+            found.matches
+            for item in plan.names(*keys)
+            if (found := plan.expression(keys[0], item, ignore_case=True))
+        ]
+
+    wanted, unwanted = expressions(kind.listed), expressions(kind.barred)
+    outer = expressions(kind.outer)
+    barred = expressions(tuple(key.replace("include", "exclude") for key in kind.outer))
+
+    def allowed(database: str, ident: str) -> bool:
+        head = ident.partition(".")[0]
+        spellings = (ident, f"{database}.{ident}") if database else (ident,)
+        if any(match(text) for match in unwanted for text in spellings):
+            return False
+        if wanted and not any(match(text) for match in wanted for text in spellings):
+            return False
+        if kind.listed[0] == "scylla.table.names":
+            return True
+        if any(match(head) for match in barred):
+            return False
+        return not outer or any(match(head) for match in outer)
+
+    return allowed
+
+
+def _bookkeeping(plan: Plan, prefix: str, delimiter: str) -> Callable[[str], bool]:
+    """Schema changes, transactions, heartbeats, history, signals and notifications."""
+    beat = plan.config.get("topic.heartbeat.prefix", "__debezium-heartbeat")
+    transaction = plan.config.get("topic.transaction", "transaction")
+    own = {
+        prefix,
+        f"{prefix}{delimiter}{transaction}",
+        f"{beat}.{prefix}",
+        *(
+            plan.config.get(key, "")
+            for key in (
+                "schema.history.internal.kafka.topic", "database.history.kafka.topic",
+                "signal.kafka.topic", "notification.sink.topic.name",
+            )
+        ),
+    }  # fmt: skip
+    return lambda topic: topic in own
+
+
+def oracle_cdc(plan: Plan) -> Reading:
+    """Confluent's own Oracle connector: topics named after the table, tables by an expression."""
+    template = plan.get("table.topic.name.template", default="${fullyQualifiedTableName}")
+    wanted = plan.expression("table.inclusion.regex")
+    qualified = "${databaseName}.${schemaName}.${tableName}"
+    plain = template.replace("${fullyQualifiedTableName}", qualified) == qualified
+
+    def reverse(topic: str) -> Place | None:
+        parts = topic.split(".")
+        if not plain or len(parts) != 3 or (wanted and not wanted.matches(topic)):
+            return None
+        service = plan.get("oracle.pdb.name", "oracle.service.name", "oracle.sid")
+        return plan.place(
+            "oracle", host=plan.get("oracle.server"), port=plan.get("oracle.port"),
+            service=service or parts[0], schema=parts[1], table=parts[2],
+        )  # fmt: skip
+
+    redo = plan.get("redo.log.topic.name")
+    return Reading((), reverse, hidden=lambda topic: topic == redo)
+
+
+def mongodb_sink(plan: Plan, topic: str) -> list[Place]:
+    """Topics to collections of one database."""
+    name = plan.get("collection.name.format", default="${topic}")
+    if "${source." in name:
+        plan.problem("collection.name.format: fields of each row decide on the collection")
+        return []
+    place = plan.place(
+        "mongodb", host=plan.get("mongodb.connection.string"), database=plan.get("sink.database"),
+        collection=templated(name, topic.replace(".", "_")),
+    )  # fmt: skip
+    return [place] if place else []
+
+
+_COMMON = ("topic.prefix", "database.server.name", "topic.delimiter", "topic.naming.strategy")
+_CLASSES: dict[str, tuple[str, ...]] = {
+    "postgres": ("io.debezium.connector.postgresql.PostgresConnector",
+                 "io.debezium.connector.v2.postgresql.PostgresConnectorV2",
+                 "PostgresCdcSource", "PostgresCdcSourceV2"),
+    "mysql": ("io.debezium.connector.mysql.MySqlConnector",
+              "io.debezium.connector.v2.mysql.MySqlConnectorV2",
+              "MySqlCdcSource", "MySqlCdcSourceV2"),
+    "mariadb": ("io.debezium.connector.mariadb.MariaDbConnector",
+                "io.debezium.connector.v2.mariadb.MariaDbConnector", "MariaDbCdcSource"),
+    "sqlserver": ("io.debezium.connector.sqlserver.SqlServerConnector",
+                  "io.debezium.connector.v2.sqlserver.SqlServerConnectorV2",
+                  "SqlServerCdcSource", "SqlServerCdcSourceV2"),
+    "oracle": ("io.debezium.connector.oracle.OracleConnector",
+               "io.confluent.connect.oracle.xstream.cdc.OracleXStreamSourceConnector",
+               "OracleXStreamSource"),
+    "db2": ("io.debezium.connector.db2.Db2Connector",),
+    "as400": ("io.debezium.connector.db2as400.As400RpcConnector",),
+    "informix": ("io.debezium.connector.informix.InformixConnector",),
+    "cockroachdb": ("io.debezium.connector.cockroachdb.CockroachDBConnector",),
+    "yugabytedb": ("io.debezium.connector.yugabytedb.YugabyteDBConnector",
+                   "io.debezium.connector.yugabytedb.YugabyteDBgRPCConnector"),
+    "vitess": ("io.debezium.connector.vitess.VitessConnector",),
+    "spanner": ("io.debezium.connector.spanner.SpannerConnector",),
+    "mongodb": ("io.debezium.connector.mongodb.MongoDbConnector",),
+    "scylla": ("com.scylladb.cdc.debezium.connector.ScyllaConnector",),
+}  # fmt: skip
+_EXTRA = {
+    "oracle": ("database.url",),
+    "sqlserver": ("database.instance",),
+    "spanner": ("gcp.spanner.project.id", "gcp.spanner.instance.id"),
+    "mongodb": ("mongodb.name",),
+    "scylla": ("scylla.port",),
+}
+
+
+def _keys(name: str) -> tuple[str, ...]:
+    kind = KINDS[name]
+    port = () if name in ("mongodb", "spanner", "scylla") else ("database.port",)
+    host = () if name == "spanner" else kind.host
+    return (*host, *port, *kind.database, *kind.outer, *kind.listed, *kind.barred, *_COMMON,
+            *_EXTRA.get(name, ()))  # fmt: skip
+
+
+PLUGINS = (
+    *(
+        Plugin(FAMILY, classes, "source", _keys(name), source=partial(source, key=name),
+               stores=naming.STORES[KINDS[name].store].title)
+        for name, classes in _CLASSES.items()
+    ),
+    Plugin(FAMILY, ("io.debezium.connector.mongodb.sink.MongoDbSinkConnector",), "sink",
+           ("mongodb.connection.string", "sink.database", "collection.name.format"),
+           sink=mongodb_sink, stores="MongoDB"),
+    Plugin("oracle-cdc", ("io.confluent.connect.oracle.cdc.OracleCdcSourceConnector",
+                          "OracleCdcSource"), "source",
+           ("oracle.server", "oracle.port", "oracle.sid", "oracle.service.name",
+            "oracle.pdb.name", "table.inclusion.regex", "table.topic.name.template",
+            "redo.log.topic.name"), source=oracle_cdc, stores="Oracle"),
+)  # fmt: skip

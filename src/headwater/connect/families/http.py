@@ -1,0 +1,97 @@
+"""Web endpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.connect.plan import templated
+
+from .base import UNKNOWN, Origin, Place, Plugin, Reading
+
+if TYPE_CHECKING:
+    from headwater.connect.plan import Plan
+
+
+def endpoint(plan: Plan, url: str) -> Place | None:
+    """The address without user, query and fragment."""
+    if not url:
+        plan.problem("no key names the endpoint")
+        return None
+    text = url if "://" in url else f"https://{url}"
+    place = plan.uri(text, "")
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def sink(plan: Plan, topic: str) -> list[Place]:
+    """The endpoint, which may hold the topic's name."""
+    url = plan.get("http.api.url", "http.url", "connect.http.endpoint")
+    place = endpoint(plan, templated(url, topic))
+    return [place] if place else []
+
+
+def generic_sink(plan: Plan, topic: str) -> list[Place]:
+    """Several endpoints below one base, each for its own topics."""
+    base = plan.get("http.api.base.url").rstrip("/")
+    found = []
+    for number in _numbers(plan):
+        topics = plan.names(f"api{number}.topics")
+        if topics and topic not in topics:
+            continue
+        path = templated(plan.get(f"api{number}.http.api.path"), topic)
+        place = endpoint(plan, f"{base}/{path.lstrip('/')}") if base else None
+        found += [place] if place else []
+    return found
+
+
+def source(plan: Plan) -> Reading:
+    """One endpoint to the topics named."""
+    place = endpoint(plan, plan.get("url", "http.request.url", "http.api.url"))
+    topics = plan.names("kafka.topic", "topic", "topic.name.pattern")
+    named = [topic for topic in topics if "${" not in topic]
+    return Reading(tuple(Origin(topic, place) for topic in named), place=place)
+
+
+def generic_source(plan: Plan) -> Reading:
+    """Several endpoints below one base, each to its own topic."""
+    base = plan.get("http.api.base.url").rstrip("/")
+    origins = []
+    for number in _numbers(plan):
+        path = plan.get(f"api{number}.http.api.path")
+        place = endpoint(plan, f"{base}/{path.lstrip('/')}") if base else None
+        origins += [Origin(topic, place) for topic in plan.names(f"api{number}.topics")]
+    return Reading(tuple(origins))
+
+
+def _numbers(plan: Plan) -> range:
+    count = plan.get("apis.num", default="1")
+    return range(1, (min(int(count), 64) if count.isdigit() else 1) + 1)
+
+
+_CONFLUENT = "io.confluent.connect.http."
+_GENERIC = ("http.api.base.url", "apis.num", "api*.http.api.path", "api*.topics")
+PLUGINS = (
+    Plugin(
+        "http",
+        (f"{_CONFLUENT}HttpSinkConnector", "HttpSink",
+         "io.aiven.kafka.connect.http.HttpSinkConnector",
+         "io.lenses.streamreactor.connect.http.sink.HttpSinkConnector"),
+        "sink", ("http.api.url", "http.url", "connect.http.endpoint"), sink=sink,
+        stores="HTTP endpoint",
+    ),
+    Plugin(
+        "http", (f"{_CONFLUENT}sink.GenericHttpSinkConnector", "HttpSinkV2"), "sink", _GENERIC,
+        sink=generic_sink, stores="HTTP endpoint",
+    ),
+    Plugin(
+        "http",
+        (f"{_CONFLUENT}HttpSourceConnector", "HttpSource",
+         "com.github.castorm.kafka.connect.http.HttpSourceConnector"),
+        "source",
+        ("url", "http.request.url", "http.api.url", "kafka.topic", "topic", "topic.name.pattern"),
+        source=source, stores="HTTP endpoint",
+    ),
+    Plugin(
+        "http", (f"{_CONFLUENT}source.GenericHttpSourceConnector", "HttpSourceV2"), "source",
+        _GENERIC, source=generic_source, stores="HTTP endpoint",
+    ),
+)  # fmt: skip

@@ -1,0 +1,178 @@
+"""Lenses' stream reactor: every connector reads its datasets from KCQL."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headwater.connect import kcql
+
+from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.connect.plan import Plan
+
+    from .base import Path
+
+FAMILY = "lenses"
+
+
+def sink(
+    plan: Plan, topic: str, key: str, place: Callable[[Plan, str], Place | None]
+) -> list[Place]:
+    """The targets of the statements that select from the topic."""
+    found = []
+    for statement in kcql.parse(plan.get(key)):
+        if statement.source not in (topic, "*"):
+            continue
+        target = topic if statement.target == "*" else statement.target
+        if dataset := place(plan, target):
+            found.append(dataset.with_columns(_columns(statement, dataset.columns)))
+    if not found:
+        plan.problem(f"{key}: no statement selects from the topic {topic}")
+    return found
+
+
+def source(plan: Plan, key: str, place: Callable[[Plan, str], Place | None]) -> Reading:
+    """Each statement's dataset to its topic."""
+    origins = [
+        Origin(statement.target, place(plan, statement.source))
+        for statement in kcql.parse(plan.get(key))
+    ]
+    return Reading(tuple(origins))
+
+
+def _columns(statement: kcql.Statement, default: Projection) -> Projection:
+    if not default.known:
+        return default
+    if not statement.fields:
+        return Projection(drop=frozenset(statement.ignored))
+    fields: list[tuple[str, Path]] = []
+    for name, path in statement.fields:
+        parts = tuple(path.split("."))
+        if parts[0] == "_key":
+            fields.append((name, ("key", parts[1:])))
+        elif parts[0] == "_value":
+            fields.append((name, ("value", parts[1:])))
+        elif not parts[0].startswith("_"):
+            fields.append((name, ("value", parts)))
+    return Projection(explicit=tuple(fields))
+
+
+def _s3(plan: Plan, name: str) -> Place | None:
+    bucket, _, prefix = name.partition(":")
+    return plan.place("s3", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
+
+
+def _gcs(plan: Plan, name: str) -> Place | None:
+    bucket, _, prefix = name.partition(":")
+    return plan.place("gcs", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
+
+
+def _datalake(plan: Plan, name: str) -> Place | None:
+    container, _, prefix = name.partition(":")
+    account = plan.get("connect.datalake.azure.account.name", "connect.datalake.account.name")
+    return plan.place("abfss", "FILE", account=account, container=container,
+                      path=prefix.strip("/") or "/")  # fmt: skip
+
+
+def _elastic(plan: Plan, name: str) -> Place | None:
+    return plan.place("elasticsearch", host=plan.get("connect.elastic.hosts"),
+                      port=plan.get("connect.elastic.port"), index=name)  # fmt: skip
+
+
+def _cassandra(plan: Plan, name: str) -> Place | None:
+    keyspace, _, table = name.rpartition(".")
+    prefix = "connect.cassandra"
+    return plan.place("cassandra", host=plan.get(f"{prefix}.contact.points"),
+                      port=plan.get(f"{prefix}.port"),
+                      keyspace=keyspace or plan.get(f"{prefix}.key.space"), table=table)  # fmt: skip
+
+
+def _mongodb(plan: Plan, name: str) -> Place | None:
+    return plan.place("mongodb", host=plan.get("connect.mongo.connection"),
+                      database=plan.get("connect.mongo.db"), collection=name)  # fmt: skip
+
+
+def _cosmos(plan: Plan, name: str) -> Place | None:
+    endpoint = plan.get("connect.cosmosdb.endpoint", "connect.documentdb.endpoint")
+    database = plan.get("connect.cosmosdb.db", "connect.documentdb.db")
+    return plan.place("cosmos", host=endpoint, database=database, table=name)
+
+
+def _redis(plan: Plan, name: str) -> Place | None:
+    return plan.place("redis", "", host=plan.get("connect.redis.host"),
+                      port=plan.get("connect.redis.port"), key=name)  # fmt: skip
+
+
+def _mqtt(plan: Plan, name: str) -> Place | None:
+    place = plan.place("mqtt", "STREAM", host=plan.get("connect.mqtt.hosts"), topic=name)
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def _pubsub(plan: Plan, name: str) -> Place | None:
+    project = plan.get("connect.pubsub.gcp.project.id", "connect.pubsub.project.id")
+    place = plan.place("pubsub_subscription", "STREAM", project=project, subscription=name)
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def _unnamed(plan: Plan, _name: str) -> Place | None:
+    plan.problem("the keys of this connector do not say where its server is")
+    return None
+
+
+_BASE = ("io.lenses.streamreactor.connect.", "com.datamountaineer.streamreactor.connect.")
+_TABLE: tuple[tuple[str, str, str, str, tuple[str, ...], Callable[[Plan, str], Place | None]], ...]
+_TABLE = (
+    ("s3", "aws.s3.sink.S3SinkConnector aws.s3.sink.S3ConsumerGroupsSinkConnector",
+     "aws.s3.source.S3SourceConnector", "connect.s3.kcql", (), _s3),
+    ("gcs", "gcp.storage.sink.GCPStorageSinkConnector",
+     "gcp.storage.source.GCPStorageSourceConnector", "connect.gcpstorage.kcql", (), _gcs),
+    ("datalake", "datalake.sink.DatalakeSinkConnector", "", "connect.datalake.kcql",
+     ("connect.datalake.azure.account.name", "connect.datalake.account.name"), _datalake),
+    ("elasticsearch", "elastic6.ElasticSinkConnector elastic7.ElasticSinkConnector", "",
+     "connect.elastic.kcql", ("connect.elastic.hosts", "connect.elastic.port"), _elastic),
+    ("cassandra", "cassandra.CassandraSinkConnector cassandra.sink.CassandraSinkConnector",
+     "cassandra.source.CassandraSourceConnector", "connect.cassandra.kcql",
+     ("connect.cassandra.contact.points", "connect.cassandra.port",
+      "connect.cassandra.key.space"), _cassandra),
+    ("mongodb", "mongodb.sink.MongoSinkConnector", "", "connect.mongo.kcql",
+     ("connect.mongo.connection", "connect.mongo.db"), _mongodb),
+    ("cosmos", "azure.cosmosdb.sink.CosmosDbSinkConnector azure.documentdb.sink.DocumentDbSinkConnector",
+     "", "connect.cosmosdb.kcql",
+     ("connect.cosmosdb.endpoint", "connect.cosmosdb.db", "connect.documentdb.endpoint",
+      "connect.documentdb.db"), _cosmos),
+    ("redis", "redis.sink.RedisSinkConnector", "", "connect.redis.kcql",
+     ("connect.redis.host", "connect.redis.port"), _redis),
+    ("mqtt", "mqtt.sink.MqttSinkConnector", "mqtt.source.MqttSourceConnector",
+     "connect.mqtt.kcql", ("connect.mqtt.hosts",), _mqtt),
+    ("pubsub", "", "gcp.pubsub.source.GCPPubSubSourceConnector", "connect.pubsub.kcql",
+     ("connect.pubsub.gcp.project.id", "connect.pubsub.project.id"), _pubsub),
+    ("jms", "jms.sink.JMSSinkConnector", "jms.source.JMSSourceConnector", "connect.jms.kcql", (),
+     _unnamed),
+    ("eventhubs", "", "azure.eventhubs.source.AzureEventHubsSourceConnector",
+     "connect.eventhubs.kcql", (), _unnamed),
+    ("servicebus", "azure.servicebus.sink.AzureServiceBusSinkConnector",
+     "azure.servicebus.source.AzureServiceBusSourceConnector", "connect.servicebus.kcql", (),
+     _unnamed),
+)  # fmt: skip
+
+
+def _classes(names: str) -> tuple[str, ...]:
+    return tuple(f"{base}{name}" for name in names.split() for base in _BASE)
+
+
+PLUGINS = (
+    *(
+        Plugin(FAMILY, _classes(sinks), "sink", (key, *keys),
+               sink=partial(sink, key=key, place=place), stores=title)
+        for title, sinks, _, key, keys, place in _TABLE if sinks
+    ),
+    *(
+        Plugin(FAMILY, _classes(sources), "source", (key, *keys),
+               source=partial(source, key=key, place=place), stores=title)
+        for title, _, sources, key, keys, place in _TABLE if sources
+    ),
+)  # fmt: skip

@@ -1,0 +1,166 @@
+"""Object stores and HDFS: Confluent's and Aiven's sinks and sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headwater.connect.model import Symlink
+from headwater.connect.plan import symlinked, templated
+from headwater.lineage import naming
+
+from .base import Origin, Place, Plugin, Reading
+
+if TYPE_CHECKING:
+    from headwater.connect.plan import Plan
+
+FAMILY = "object store"
+_VARIABLE = re.compile(r"\{\{\s*(\w+)[^{}]*\}\}")
+_ACCOUNT = re.compile(r"AccountName=([^;]+)", re.IGNORECASE)
+
+
+def located(plan: Plan, store: str, path: str) -> Place | None:
+    """A folder of a bucket or container."""
+    path = re.sub(r"/{2,}", "/", path).strip("/") or "/"
+    if store == "s3":
+        bucket = plan.get("s3.bucket.name", "aws.s3.bucket.name", "aws.s3.bucket")
+        return plan.place("s3", "FILE", bucket=bucket, key=path)
+    if store == "gcs":
+        return plan.place("gcs", "FILE", bucket=plan.get("gcs.bucket.name"), key=path)
+    if store == "adls":
+        prefix = "azure.datalake.gen2"
+        return plan.place(
+            "abfss", "FILE", account=plan.get(f"{prefix}.account.name"),
+            container=plan.get(f"{prefix}.container.name"), path=path,
+        )  # fmt: skip
+    account = plan.get("azblob.account.name")
+    if not account and (found := _ACCOUNT.search(plan.get("azure.storage.connection.string"))):
+        account = found[1]
+    container = plan.get("azblob.container.name", "azure.storage.container.name")
+    return plan.place("wasbs", "FILE", account=account, container=container, path=path)
+
+
+def sink(plan: Plan, topic: str, store: str) -> list[Place]:
+    """Confluent's sinks: one folder a topic below `topics.dir`, partitions below that."""
+    folder = templated(plan.get("topics.dir", default="topics"), topic)
+    place = located(plan, store, f"{folder}/{topic}")
+    return [place] if place else []
+
+
+def hdfs_sink(plan: Plan, topic: str) -> list[Place]:
+    """HDFS: the folder, and the Hive table that the connector keeps over it."""
+    folder = templated(plan.get("topics.dir", default="topics"), topic)
+    place = plan.uri(f"{plan.get('hdfs.url', 'store.url').rstrip('/')}/{folder}/{topic}")
+    if place is None:
+        return []
+    place = replace(place, id=naming.canonical(*place.id))
+    if plan.flag("hive.integration") and (metastore := plan.get("hive.metastore.uris")):
+        table = templated(plan.get("hive.table.name", default="${topic}"), topic)
+        hive = plan.place(
+            "hive", host=metastore, database=plan.get("hive.database", default="default"),
+            table=re.sub(r"[.\-]", "_", table),
+        )  # fmt: skip
+        if hive:
+            place = symlinked(place, Symlink(*hive.id))
+    return [place]
+
+
+def source(plan: Plan, store: str) -> Reading:
+    """Confluent's sources: a backup gives each topic its own folder, else expressions choose."""
+    folder = plan.get("topics.dir", default="topics")
+    if plan.get("mode").upper() == "GENERIC":
+        topics = [item.partition(":")[0] for item in plan.names("topic.regex.list")]
+        place = located(plan, store, plan.get("topics.dir", default="/"))
+        return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
+    return Reading(
+        reverse=lambda topic: located(plan, store, f"{folder}/{topic}"),
+        place=located(plan, store, folder),
+    )
+
+
+def aiven_sink(plan: Plan, topic: str, store: str) -> list[Place]:
+    """Aiven's sinks: the prefix and the fixed part of the file name's template."""
+    prefix = plan.get("aws.s3.prefix", "file.name.prefix", "azure.blob.prefix")
+    shape = plan.get("file.name.template", default="{{topic}}-{{partition}}-{{start_offset}}")
+    place = located(plan, store, _fixed(prefix + shape, topic))
+    return [place] if place else []
+
+
+def aiven_source(plan: Plan, store: str) -> Reading:
+    """Aiven's sources: everything below a prefix, into the topics named."""
+    prefix = plan.get("aws.s3.prefix", "azure.blob.prefix", "file.name.prefix", default="/")
+    place = located(plan, store, prefix)
+    topics = [t for t in plan.names("topic", "topics", "distribution.topic") if "{{" not in t]
+    return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
+
+
+def _fixed(shape: str, topic: str) -> str:
+    text = _VARIABLE.sub(lambda m: topic if m[1] == "topic" else "\0", shape)
+    fixed, cut, _ = text.partition("\0")
+    if not cut or fixed.endswith("/"):
+        return fixed
+    return fixed.rstrip("-_.") if topic in fixed.rpartition("/")[2] else fixed.rpartition("/")[0]
+
+
+_DIR = ("topics.dir",)
+_BUCKET = {
+    "s3": ("s3.bucket.name",),
+    "gcs": ("gcs.bucket.name",),
+    "blob": ("azblob.account.name", "azblob.container.name"),
+    "adls": ("azure.datalake.gen2.account.name", "azure.datalake.gen2.container.name"),
+}
+_SINKS = {
+    "s3": ("io.confluent.connect.s3.S3SinkConnector", "S3_SINK", "S3Sink"),
+    "gcs": ("io.confluent.connect.gcs.GcsSinkConnector", "GcsSink"),
+    "blob": ("io.confluent.connect.azure.blob.AzureBlobStorageSinkConnector", "AzureBlobSink"),
+    "adls": ("io.confluent.connect.azure.datalake.gen2.AzureDataLakeGen2SinkConnector",
+             "AzureDataLakeGen2Sink"),
+}  # fmt: skip
+_SOURCES = {
+    "s3": ("io.confluent.connect.s3.source.S3SourceConnector", "S3Source"),
+    "gcs": ("io.confluent.connect.gcs.GcsSourceConnector", "GcsSource"),
+    "blob": ("io.confluent.connect.azure.blob.storage.AzureBlobStorageSourceConnector",
+             "AzureBlobSource"),
+}  # fmt: skip
+_AIVEN = {
+    "s3": ("aws.s3.bucket.name", "aws.s3.prefix"),
+    "gcs": ("gcs.bucket.name", "file.name.prefix"),
+    "blob": ("azure.storage.connection.string", "azure.storage.container.name",
+             "file.name.prefix", "azure.blob.prefix"),
+}  # fmt: skip
+_TITLES = {"s3": "S3", "gcs": "Google Cloud Storage", "blob": "Azure Blob Storage",
+           "adls": "Azure Data Lake Gen2"}  # fmt: skip
+
+PLUGINS = (
+    *(
+        Plugin(FAMILY, names, "sink", (*_BUCKET[store], *_DIR), sink=partial(sink, store=store),
+               stores=_TITLES[store])
+        for store, names in _SINKS.items()
+    ),
+    *(
+        Plugin(FAMILY, names, "source", (*_BUCKET[store], *_DIR, "mode", "topic.regex.list"),
+               source=partial(source, store=store), stores=_TITLES[store])
+        for store, names in _SOURCES.items()
+    ),
+    Plugin(FAMILY, ("io.confluent.connect.hdfs.HdfsSinkConnector",
+                    "io.confluent.connect.hdfs3.Hdfs3SinkConnector"), "sink",
+           ("hdfs.url", "store.url", "topics.dir", "hive.integration", "hive.metastore.uris",
+            "hive.database", "hive.table.name"), sink=hdfs_sink, stores="HDFS"),
+    Plugin(FAMILY, ("io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",), "sink",
+           (*_AIVEN["s3"], "file.name.template"), sink=partial(aiven_sink, store="s3"),
+           stores="S3"),
+    Plugin(FAMILY, ("io.aiven.kafka.connect.gcs.GcsSinkConnector",), "sink",
+           (*_AIVEN["gcs"], "file.name.template"), sink=partial(aiven_sink, store="gcs"),
+           stores="Google Cloud Storage"),
+    Plugin(FAMILY, ("io.aiven.kafka.connect.azure.sink.AzureBlobSinkConnector",), "sink",
+           (*_AIVEN["blob"], "file.name.template"), sink=partial(aiven_sink, store="blob"),
+           stores="Azure Blob Storage"),
+    Plugin(FAMILY, ("io.aiven.kafka.connect.s3.source.S3SourceConnector",), "source",
+           (*_AIVEN["s3"], "topic", "topics", "distribution.topic"),
+           source=partial(aiven_source, store="s3"), stores="S3"),
+    Plugin(FAMILY, ("io.aiven.kafka.connect.azure.source.AzureBlobSourceConnector",), "source",
+           (*_AIVEN["blob"], "topic", "topics"), source=partial(aiven_source, store="blob"),
+           stores="Azure Blob Storage"),
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""Queues and streams of others: Pub/Sub, IBM MQ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import UNKNOWN, Origin, Place, Plugin, Reading
+
+if TYPE_CHECKING:
+    from headwater.connect.plan import Plan
+
+
+def pubsub(plan: Plan, prefix: str, kind: str) -> Place | None:
+    """A topic or a subscription of Pub/Sub."""
+    name = plan.get(f"{prefix}.{kind}", f"gcp.pubsub.{kind}.id")
+    project = plan.get(f"{prefix}.project", "gcp.pubsub.project.id")
+    store, part = ("pubsub", "topic") if kind == "topic" else ("pubsub_subscription", kind)
+    place = plan.place(store, "STREAM", **{"project": project, part: name})
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def pubsub_sink(plan: Plan, _topic: str) -> list[Place]:
+    """Every topic to one of Pub/Sub."""
+    place = pubsub(plan, "cps", "topic")
+    return [place] if place else []
+
+
+def lite_sink(plan: Plan, _topic: str) -> list[Place]:
+    """Every topic to one of Pub/Sub Lite."""
+    place = pubsub(plan, "pubsublite", "topic")
+    return [place] if place else []
+
+
+def pubsub_source(plan: Plan) -> Reading:
+    """A subscription to a topic."""
+    return _reading(plan, pubsub(plan, "cps", "subscription"))
+
+
+def lite_source(plan: Plan) -> Reading:
+    """A subscription of Pub/Sub Lite to a topic."""
+    return _reading(plan, pubsub(plan, "pubsublite", "subscription"))
+
+
+def mq_place(plan: Plan) -> Place | None:
+    """A queue of a queue manager."""
+    queue = plan.get("mq.queue", "jms.destination.name")
+    place = plan.place(
+        "ibmmq", "STREAM", host=plan.get("mq.connection.name.list", "mq.hostname"),
+        port=plan.get("mq.port"), queue_manager=plan.get("mq.queue.manager"), queue=queue,
+    )  # fmt: skip
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def mq_source(plan: Plan) -> Reading:
+    """A queue to a topic."""
+    return _reading(plan, mq_place(plan))
+
+
+def mq_sink(plan: Plan, _topic: str) -> list[Place]:
+    """Every topic to one queue."""
+    place = mq_place(plan)
+    return [place] if place else []
+
+
+def _reading(plan: Plan, place: Place | None) -> Reading:
+    topics = plan.names("kafka.topic", "topic")
+    return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
+
+
+_CPS = ("cps.project", "cps.topic", "cps.subscription", "kafka.topic")
+_LITE = ("pubsublite.project", "pubsublite.topic", "pubsublite.subscription", "kafka.topic")
+_MQ = ("mq.connection.name.list", "mq.hostname", "mq.port", "mq.queue.manager", "mq.queue",
+       "jms.destination.name")  # fmt: skip
+PLUGINS = (
+    Plugin(
+        "pubsub", ("com.google.pubsub.kafka.sink.CloudPubSubSinkConnector",), "sink",
+        ("cps.project", "cps.topic", "gcp.pubsub.project.id", "gcp.pubsub.topic.id"),
+        sink=pubsub_sink, stores="Pub/Sub",
+    ),
+    Plugin(
+        "pubsub",
+        ("com.google.pubsub.kafka.source.CloudPubSubSourceConnector", "PubSubSource",
+         "io.confluent.connect.gcp.pubsub.PubSubSourceConnector"),
+        "source",
+        (*_CPS, "gcp.pubsub.project.id", "gcp.pubsub.subscription.id", "topic"),
+        source=pubsub_source, stores="Pub/Sub",
+    ),
+    Plugin(
+        "pubsub", ("com.google.pubsublite.kafka.sink.PubSubLiteSinkConnector",), "sink",
+        ("pubsublite.project", "pubsublite.topic"), sink=lite_sink, stores="Pub/Sub Lite",
+    ),
+    Plugin(
+        "pubsub", ("com.google.pubsublite.kafka.source.PubSubLiteSourceConnector",), "source",
+        (*_LITE, "topic"), source=lite_source, stores="Pub/Sub Lite",
+    ),
+    Plugin(
+        "ibmmq",
+        ("com.ibm.eventstreams.connect.mqsource.MQSourceConnector", "IbmMQSource",
+         "io.confluent.connect.ibm.mq.IbmMQSourceConnector"),
+        "source", (*_MQ, "kafka.topic", "topic"), source=mq_source, stores="IBM MQ",
+    ),
+    Plugin(
+        "ibmmq", ("com.ibm.eventstreams.connect.mqsink.MQSinkConnector",), "sink", _MQ,
+        sink=mq_sink, stores="IBM MQ",
+    ),
+)  # fmt: skip

@@ -1,0 +1,59 @@
+"""KCQL, the little language of the Lenses connectors: which field goes where."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_LONGEST = 20_000
+_INSERT = re.compile(
+    r"^\s*(?:INSERT|UPSERT)\s+INTO\s+(?P<target>`[^`]+`|\S+)\s+SELECT\s+(?P<fields>.+?)"
+    r"\s+FROM\s+(?P<source>`[^`]+`|\S+)(?P<rest>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_IGNORE = re.compile(r"\bIGNORE\s+([\w.,\s`]+?)(?=\s+[A-Z]{3,}\b|$)", re.IGNORECASE)
+_AS = re.compile(r"\s+AS\s+", re.IGNORECASE)
+
+
+class Statement(NamedTuple):
+    """One `INSERT INTO target SELECT fields FROM source`; no fields means all."""
+
+    target: str
+    source: str
+    fields: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def parse(text: str) -> list[Statement]:
+    """The statements of a KCQL text; what is no statement is left out."""
+    found = []
+    for part in text[:_LONGEST].split(";"):
+        match = _INSERT.match(part)
+        if not match:
+            continue
+        ignored = _IGNORE.search(match["rest"])
+        names = _names(ignored[1]) if ignored else ()
+        fields = _fields(match["fields"])
+        found.append(Statement(_bare(match["target"]), _bare(match["source"]), fields, names))
+    return found
+
+
+def _fields(text: str) -> tuple[tuple[str, str], ...]:
+    if text.strip() == "*":
+        return ()
+    found = []
+    for item in text.split(","):
+        path, *alias = _AS.split(item.strip(), maxsplit=1)
+        path = path.strip().replace("`", "")
+        name = alias[0].strip().strip("`") if alias else path.rpartition(".")[2]
+        if path and name:
+            found.append((name, path))
+    return () if any(path == "*" for _, path in found) else tuple(found)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip().strip("`") for name in text.split(",") if name.strip())
+
+
+def _bare(name: str) -> str:
+    return name.strip().strip("`").rstrip(",")
