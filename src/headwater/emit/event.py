@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from headwater.lineage.events import EventType
 
-HOME = "https://github.com/headwater-lineage/headwater"
-PRODUCER = f"{HOME}/tree/{headwater.__version__}"
-FACET_SCHEMAS = f"{HOME}/blob/main/docs/facets"
+PRODUCER = f"urn:headwater:emit:{headwater.__version__}"
+FACET_SCHEMAS = "urn:headwater:facets:1-0-0:"
 SCHEMA_URL = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 MOST_BYTES = 1_000_000
 MOST_TEXT = 20_000
@@ -59,7 +58,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 @cache
 def _schema_of(name: str) -> str:
     if name.startswith("headwater_"):
-        return f"{FACET_SCHEMAS}/{name}.json"
+        return f"{FACET_SCHEMAS}{name}"
     from importlib import import_module
 
     module, kind = _CLASSES[name].split(".")

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 import shapes
 
@@ -17,7 +18,7 @@ place = shapes.Place(sys.argv[3])
 spark = headwater.spark.attach(shapes.session(f"ends {how}"))
 
 
-def begun(name: str, kind: str = shape) -> shapes.StreamingQuery:
+def begun(name: str, kind: str = shape) -> Any:
     query = shapes.start(spark, place, kind, name)
     while not query.lastProgress:
         if query.exception() is not None:
@@ -54,5 +55,6 @@ elif how == "ctrl_c":
 elif how == "killed":
     soon(os.getpid(), signal.SIGKILL)
 elif how == "jvm_killed":
-    soon(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+    gateway: Any = spark.sparkContext._gateway
+    soon(gateway.proc.pid, signal.SIGKILL)
 query.awaitTermination()

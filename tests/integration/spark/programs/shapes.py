@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,7 @@ def merge(spark: SparkSession, place: Place) -> Any:
     def upsert(batch: DataFrame, _: int) -> None:
         batch.dropDuplicates(["supplier"]).createOrReplaceTempView("batch")
         batch.sparkSession.sql(
-            f"merge into {table} t using batch b on t.supplier = b.supplier"  # noqa: S608
+            f"merge into {table} t using batch b on t.supplier = b.supplier"
             " when matched then update set * when not matched then insert *"
         )
 

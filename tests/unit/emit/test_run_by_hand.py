@@ -1,0 +1,148 @@
+"""Lineage by hand, in processes of its own, ended in every way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.lab.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import os, signal, sys, time
+import headwater
+
+how = sys.argv[1]
+with headwater.run("iceberg-ingestion", namespace="lab") as run:
+    run.inputs("s3a://raw/orders/", schema={"price": "double"})
+    run.outputs(("s3://warehouse", "orders"))
+    run.columns("s3://warehouse/orders", {
+        "total": [("s3://raw/orders", "price", "AGGREGATION"), ("s3://raw/orders", "at", "FILTER")],
+    })
+    if how in ("SIGTERM", "SIGINT", "SIGKILL"):
+        time.sleep(0.4)
+        os.kill(os.getpid(), getattr(signal, how))
+        time.sleep(10)
+    if how == "raise":
+        raise ValueError("secret=abc no such file")
+    if how == "exit":
+        sys.exit(3)
+    if how == "inner":
+        with headwater.run("part", namespace="lab"):
+            pass
+"""
+ENDS = {
+    "end": ("COMPLETE", 0),
+    "raise": ("FAIL", 1),
+    "exit": ("FAIL", 3),
+    "SIGTERM": ("ABORT", -15),
+    "SIGINT": ("ABORT", None),
+    "SIGKILL": ("ABORT", -9),
+}
+
+
+class Programs:
+    """Runs the program and reads what it told."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.file = work / "events.ndjson"
+        (work / "program.py").write_text(PROGRAM)
+
+    def run(self, how: str, **environment: str) -> tuple[list[dict[str, Any]], int]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("OPENLINEAGE")}
+        given = {
+            "OPENLINEAGE__TRANSPORT__TYPE": "file",
+            "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": str(self.file),
+            "OPENLINEAGE__TRANSPORT__APPEND": "true",
+            "HEADWATER_STATE_DIR": str(self.work / "state"),
+        }
+        argv = [sys.executable, str(self.work / "program.py"), how]
+        ended = subprocess.run(
+            argv, env=clean | given | environment, capture_output=True, timeout=60, check=False
+        )
+        return self.events(), ended.returncode
+
+    def settled(self) -> list[dict[str, Any]]:
+        outbox = self.work / "state" / "outbox"
+        wait_until(lambda: not list(outbox.glob("*.db")), seconds=30, what="an empty outbox")
+        return self.events()
+
+    def events(self) -> list[dict[str, Any]]:
+        if not self.file.exists():
+            return []
+        return [json.loads(line) for line in self.file.read_text().splitlines()]
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    return Programs(tmp_path)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_one_life(programs: Programs, how: str) -> None:
+    _, code = programs.run(how)
+    told = programs.settled()
+    expected, wanted = ENDS[how]
+    assert wanted is None or code == wanted
+    types = [event["eventType"] for event in told]
+    assert types[0] == "START"
+    assert types[-1] == expected
+    assert set(types[1:-1]) <= {"RUNNING"}
+    assert len({event["run"]["runId"] for event in told}) == 1
+    last = told[-1]
+    assert [(d["namespace"], d["name"]) for d in last["inputs"]] == [("s3://raw", "orders")]
+    sources = last["outputs"][0]["facets"]["columnLineage"]["fields"]["total"]["inputFields"]
+    kinds = [(s["field"], s["transformations"][0]["type"]) for s in sources]
+    assert kinds == [("price", "DIRECT"), ("at", "INDIRECT")]
+    if expected == "FAIL":
+        assert "abc" not in json.dumps(last)
+
+
+def test_lineage_is_told_while_the_run_lives(programs: Programs) -> None:
+    programs.run("SIGKILL")
+    types = [event["eventType"] for event in programs.settled()]
+    assert types == ["START", "RUNNING", "ABORT"]
+
+
+def test_a_run_inside_a_run_has_it_as_parent(programs: Programs) -> None:
+    parent = "01a1e232-46c5-7db0-bbe3-16e3383f61c1"
+    told, _ = programs.run("inner", OPENLINEAGE_PARENT_ID=f"airflow/dag.task/{parent}")
+    outer = next(e for e in told if e["job"]["name"] == "iceberg-ingestion")
+    inner = next(e for e in told if e["job"]["name"] == "part")
+    assert outer["run"]["facets"]["parent"]["run"]["runId"] == parent
+    assert inner["run"]["facets"]["parent"]["run"]["runId"] == outer["run"]["runId"]
+    assert inner["run"]["facets"]["parent"]["root"]["run"]["runId"] == parent
+
+
+def test_what_a_process_left_is_sent_by_the_next(programs: Programs) -> None:
+    away = {"OPENLINEAGE__TRANSPORT__TYPE": "http", "OPENLINEAGE__TRANSPORT__URL": "http://127.0.0.1:9",
+            "HEADWATER_WATCHDOG": "off"}  # fmt: skip
+    programs.run("SIGKILL", **away)
+    assert programs.events() == []
+    programs.run("end")
+    told = programs.settled()
+    ends = [e for e in told if e["eventType"] in ("ABORT", "COMPLETE")]
+    assert {e["eventType"] for e in ends} == {"ABORT", "COMPLETE"}
+    left = next(e for e in ends if e["eventType"] == "ABORT")
+    assert left["run"]["facets"]["headwater_end"]["inferred"] is True
+
+
+def test_a_server_that_is_away_costs_the_program_little(programs: Programs) -> None:
+    import time
+
+    began = time.monotonic()
+    away = {
+        "OPENLINEAGE__TRANSPORT__TYPE": "http",
+        "OPENLINEAGE__TRANSPORT__URL": "http://127.0.0.1:9",
+    }
+    _, code = programs.run("end", **away)
+    assert code == 0
+    assert time.monotonic() - began < 15
