@@ -29,6 +29,7 @@ from headwater.server.http import (
 )
 from headwater.server.ingest import Ingest
 from headwater.server.live import Live
+from headwater.server.page import Page
 from headwater.server.stale import close_stale_runs
 from headwater.server.store import StoreUnavailableError
 from headwater.server.store.view import Bodies
@@ -77,6 +78,7 @@ class App:
         self.gate = Gate(store.database, self.settings.tokens)
         self.refusals: Counter[str] = Counter()
         self.router = Router()
+        self.page = Page() if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [close_stale_runs, keep_flow]
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
@@ -171,6 +173,8 @@ class App:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         request = Request(scope)
+        if self.page is not None and self.page.wants(request):
+            return self.page.answer(request)
         route = self.router.find(request)
         if route.role != "none":
             self.gate.check(request.header(b"authorization"), route.role)

@@ -260,6 +260,8 @@ class Session:
                     packed = self.packer.pack(facet.body)
                     self.rows["facet"].append((number, digest, *packed))
         for part in parts:
+            if part.numbers is not None:  # one part may stand in several events of a group
+                continue
             part.numbers = [(name, self._settled(f)) for name, f in part.facets]
             part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
             part.columns = dict(part.numbers).get("columnLineage")
