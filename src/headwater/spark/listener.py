@@ -31,7 +31,7 @@ class ExecutionListener:
             self._ended(function, execution, 0, error)
 
     def mute(self) -> None:
-        """Hear nothing more: Spark cannot unregister a Python object."""
+        """Hear nothing more, also in the sessions that were cloned from this one."""
         self._ended = None
 
     class Java:
@@ -76,8 +76,15 @@ class Registration:
         start: Any = ensure_callback_server_started
         start(bridge.gateway)
         self._session = session
+        self._gateway = bridge.gateway
         self._executions = executions
-        session.listenerManager().register(executions)
+        self._manager = session.listenerManager()
+        # Each time a Python object is handed over Spark sees another one; in an array it stays one.
+        jvm = bridge.jvm
+        self._held = bridge.gateway.new_array(jvm.java.lang.Object, 1)
+        jvm.java.lang.reflect.Array.set(self._held, 0, executions)
+        self._listener = jvm.java.lang.Class.forName(executions.Java.implements[0])
+        self._call("register")
         wrapper = bridge.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
         self._wrapped = wrapper(queries)
         session.streams().addListener(self._wrapped)
@@ -86,7 +93,18 @@ class Registration:
         """Hear nothing more."""
         self._executions.mute()
         with contextlib.suppress(Exception):
+            self._call("unregister")
+        with contextlib.suppress(Exception):
             self._session.streams().removeListener(self._wrapped)
+
+    def _call(self, name: str) -> None:
+        method = self._manager.getClass().getMethod(name, self._types())
+        method.invoke(self._manager, self._held)
+
+    def _types(self) -> Any:
+        types = self._gateway.new_array(self._gateway.jvm.java.lang.Class, 1)
+        types[0] = self._listener
+        return types
 
     @staticmethod
     @once.quiet("listening to a session")
