@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import headwater
-from headwater.cli import connect, lab, spark
+from headwater.cli import connect, lab, server, spark
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
@@ -32,6 +32,7 @@ app = typer.Typer(
 app.add_typer(connect.app, name="connect")
 app.add_typer(lab.app, name="lab")
 app.add_typer(spark.app, name="spark")
+server.register(app)
 app.command()(demo)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from shop import Shop
-from watching import Agent
+from .shop import Shop
+from .watching import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

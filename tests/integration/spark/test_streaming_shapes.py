@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from drivers import Drivers, Told, check_lives, names
-from test_ends_of_drivers import SHAPES, place
+from .drivers import Drivers, Told, check_lives, names
+from .test_ends_of_drivers import SHAPES, place
 
 if TYPE_CHECKING:
     from headwater.lab.used import UsedCatalog, UsedKafka

@@ -6,14 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fake_connect import SINK, FakeConnect
+from .fake_connect import SINK, FakeConnect
 
 from headwater.connect.agent import STATUS, Agent, Times
 from headwater.connect.client import Trouble
 from headwater.connect.lineage import work_out
 from headwater.connect.model import Connector, Dataset, Derived, Settings, TopicSchema, Unknown
 from headwater.connect.registry import RegistryError
-from headwater.connect.state import Tracked
 from headwater.emit import Outbox
 from headwater.lineage.schema import Field, Schema
 
@@ -463,9 +462,3 @@ def test_many_heartbeats_are_spread_and_topics_asked_in_rotation(bench: Bench) -
         most, total = max(most, count), total + count
     assert 200 <= total <= 450
     assert most <= 60
-
-
-def test_tracked_survives_the_store(bench: Bench) -> None:
-    bench.connect.put("sink")
-    bench.tick()
-    assert all(isinstance(one, Tracked) and one.open for one in bench.agent.tracked)
