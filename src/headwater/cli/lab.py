@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from headwater.cli.output import (
-    AsJson,
-    FetchBar,
-    err,
-    is_interactive,
-    out,
-    print_json,
-    size,
-    state,
-)
+from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, size, state
 from headwater.cli.table import explain, print_table
 from headwater.errors import UsageError
 
