@@ -196,6 +196,7 @@ class Actions:
         action.life.inputs = facets.inputs(lineage, settings, action.counts.inputs)
         action.life.outputs = facets.outputs(lineage, settings, action.counts.outputs)
         action.life.job_facets.update(facets.sql(lineage))
+        action.life.run_facets.update(facets.problems(lineage))
 
     def _loosely(self, execution: Any, nanoseconds: int, error: Any) -> None:
         action = Action(None, event.now() - nanoseconds / 1e9)

@@ -125,6 +125,12 @@ def _source(source: ColumnSource) -> dict[str, Any]:
     return {**named, "field": source.field, "transformations": steps}
 
 
+def problems(lineage: PlanLineage) -> dict[str, Any]:
+    """What could not be told of a plan, in words."""
+    told = [redact(text)[:500] for text in lineage.problems[:20]]
+    return {"headwater_problems": facet("headwater_problems", problems=told)} if told else {}
+
+
 def sql(lineage: PlanLineage) -> dict[str, Any]:
     """The `sql` facet of a job, where there is a text."""
     if not lineage.sql:

@@ -40,7 +40,7 @@ def short(dataset: Dataset) -> str:
 
 def job(settings: Settings, lineage: PlanLineage, word: str = "") -> str:
     """The job of an action: `supplier_stats.overwrite_by_expression.default_supplier_stats`."""
-    done = lineage.operation or word or "action"
+    done = operation(lineage.operation or word)
     target = next(iter(lineage.outputs or lineage.inputs), None)
     if target is None or not settings.append_dataset:
         return plain(settings, done)

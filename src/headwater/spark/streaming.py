@@ -112,6 +112,7 @@ class Query:
         if self.life is not None:
             self.life.inputs = facets.inputs(self.lineage, self._app.settings)
             self.life.outputs = facets.outputs(self.lineage, self._app.settings)
+            self.life.run_facets.update(facets.problems(self.lineage))
 
     def _unnamed(self) -> str:
         sink = next(iter(self.lineage.outputs), None)
