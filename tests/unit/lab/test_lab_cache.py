@@ -16,7 +16,8 @@ from headwater.lab.cache import Cache, default_cache, write_atomically
 
 if TYPE_CHECKING:
     from headwater.lab.artifacts import Artifact
-    from lab.conftest import Repository
+
+    from .conftest import Repository
 
 
 def stored(cache: Cache, artifact: Artifact, content: bytes) -> Path:

@@ -21,7 +21,7 @@ from headwater.lab.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.conftest import Repository
+    from .conftest import Repository
 
 
 class Told(fetch.Silent):
