@@ -53,6 +53,7 @@ TokenFile = Annotated[
 Name = Annotated[str, typer.Argument(help="The connector.")]
 STYLES = {"RUNNING": "green", "FAILED": "bold red", "PAUSED": "yellow", "STOPPED": "dim"}
 PIPE_WIDTH = 200
+LEAST_WIDTH = 40
 
 
 def register(app: typer.Typer) -> None:
@@ -464,8 +465,9 @@ def _state(name: str) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
-        last = name == columns[-1]
-        table.add_column(name, overflow="fold" if last else "ellipsis", no_wrap=not last)
+        table.add_column(
+            name, overflow="fold", min_width=LEAST_WIDTH if name == "evidence" else None
+        )
     return table
 
 

@@ -83,7 +83,7 @@ class Shop:
     def sql(self, *statements: str) -> None:
         with psycopg.connect(self.url, autocommit=True) as database:
             for statement in statements:
-                database.execute(statement)  # type: ignore[call-overload]
+                database.execute(statement)
 
     def debezium(self) -> dict[str, Any]:
         at = conninfo_to_dict(self.url)

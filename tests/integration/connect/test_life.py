@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .watching import names, runs
-
 from headwater.lab.used import unique
 from headwater.lab.waiting import wait_until
+
+from .watching import names, runs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lab.used import UsedConnect, UsedKafka
+
     from .shop import Shop
     from .watching import Agent
-
-    from headwater.lab.used import UsedConnect, UsedKafka
 
 
 def test_a_poison_record_fails_one_task_and_a_restart_is_a_new_run(
@@ -31,11 +31,12 @@ def test_a_poison_record_fails_one_task_and_a_restart_is_a_new_run(
     assert "task" in said["message"]
     assert "DataException" in said["stackTrace"]
     assert names(fail, "inputs") == [f"kafka://{kafka.bootstrap} {topic}"]
-    status = connect.status(sink)
-    failed = [task["id"] for task in status["tasks"] if task["state"] == "FAILED"]
-    assert len(failed) == 1
-    assert str(failed[0]) in said["message"]
-    assert status["connector"]["state"] == "RUNNING"
+    tasks = fail["run"]["facets"]["headwater_connect"]["tasks"]
+    failed = [task["id"] for task in tasks if task["state"] == "FAILED"]
+    assert len(tasks) == 3
+    assert failed
+    assert all(f"task {number}" in said["message"] for number in failed)
+    assert connect.status(sink)["connector"]["state"] == "RUNNING"
     shown = agent.command("status", sink, code=1)
     assert "failed" in shown
     assert "DataException" in shown

@@ -140,7 +140,7 @@ def test_garbage_is_garbage(text: str) -> None:
     "raw", [b"{}", b"3", b'{"status": {}, "info": {}}', b'{"status": {"connector": {"state": 1}}}']
 )
 def test_a_garbled_connector_is_its_own_trouble(raw: bytes) -> None:
-    with pytest.raises(ConnectError, match="^odd: "):
+    with pytest.raises(ConnectError, match=r"^odd: "):
         read_entry("odd", raw)
 
 

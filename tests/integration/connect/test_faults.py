@@ -1,0 +1,285 @@
+"""kill -9 of the agent, of its rival, of the worker and of the broker: nothing lost, nothing false."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from headwater.lab.used import unique
+from headwater.lab.waiting import wait_until
+
+from .watching import Agent, Event, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headwater.lab.lab import Lab
+    from headwater.lab.used import UsedConnect, UsedKafka, UsedPostgres
+
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+TERMINAL = ("COMPLETE", "ABORT", "FAIL")
+
+
+def check_life(events: list[Event]) -> None:
+    """Every run of every job: one START first, one terminal state at most, no RUNNING after it."""
+    by_run: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if event not in by_run[event["run"]["runId"]]:
+            by_run[event["run"]["runId"]].append(event)
+    for run, told in by_run.items():
+        types = [event["eventType"] for event in told]
+        assert types[0] == "START", (run, types)
+        assert types.count("START") == 1, (run, types)
+        ends = [kind for kind in types if kind in TERMINAL]
+        assert len(ends) <= 1, (run, types)
+        assert not ends or types[-1] in TERMINAL, (run, types)
+        times = [event["eventTime"] for event in told]
+        assert times == sorted(times), run
+
+
+class Crowd:
+    """FileStream sources that come, pause, stop and go as dice say, and what became of each."""
+
+    def __init__(self, connect: UsedConnect, kafka: UsedKafka, folder: Path, seed: int) -> None:
+        self.connect, self.topic, self.folder = connect, kafka.topic("crowd"), folder
+        self.dice = random.Random(seed)
+        self.state: dict[str, str] = {}
+
+    def act(self) -> None:
+        alive = [name for name, state in self.state.items() if state != "deleted"]
+        if len(alive) < 3:
+            self._create()
+            return
+        name = self.dice.choice(alive)
+        choices = ["pause", "resume", "stop", "delete"]
+        if self.state[name] in ("RUNNING", "FAILED"):
+            choices += ["fail", "fail", "mend"]
+        action = self.dice.choice(choices)
+        if action == "delete":
+            self.connect.delete(name)
+            self.state[name] = "deleted"
+        elif action == "fail":
+            self._put(name, topic="no topic may be called this")
+            self.state[name] = "FAILED"
+        elif action == "mend":
+            self._put(name)
+            self.state[name] = "RUNNING"
+        elif not (action == "resume" and self.state[name] == "FAILED"):
+            self.connect.http.put(f"/connectors/{name}/{action}").raise_for_status()
+            self.state[name] = {"pause": "PAUSED", "resume": "RUNNING", "stop": "STOPPED"}[action]
+
+    def _create(self) -> None:
+        name = unique("crowd")
+        self._put(name)
+        self.state[name] = "RUNNING"
+
+    def _put(self, name: str, **more: str) -> None:
+        path = self.folder / f"{name}.txt"
+        path.write_text("line\n")
+        config = {
+            "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            "file": str(path),
+            "topic": self.topic,
+            "value.converter": STRINGS,
+            **more,
+        }
+        self.connect.http.put(f"/connectors/{name}/config", json=config).raise_for_status()
+
+    def clear(self) -> None:
+        for name, state in self.state.items():
+            if state != "deleted":
+                self.connect.http.delete(f"/connectors/{name}")
+
+
+def kill_loop(
+    times: int, connect: UsedConnect, kafka: UsedKafka, tmp_path: Path, seed: int
+) -> None:
+    crowd = Crowd(connect, kafka, tmp_path, seed)
+    agent = Agent(tmp_path, connect.url, "--poll", "0.2", "--heartbeat", "2").start()
+    dice = random.Random(seed)
+    try:
+        for _ in range(times):
+            for _ in range(3):
+                crowd.act()
+            # Killed at any instant: before it is up, while it looks, writes or sends.
+            moment = dice.random() * 2.5
+            deadline = time.monotonic() + moment
+            wait_until(
+                lambda: time.monotonic() > deadline,  # noqa: B023
+                seconds=moment + 1,
+                what="the moment",
+                interval=0.01,
+            )
+            agent.kill()
+            agent.start()
+        expected = dict(crowd.state)
+
+        def settled() -> bool:
+            for name, state in expected.items():
+                told = agent.types(name)
+                last = told[-1] if told else None
+                shown = connect.status(name) if state != "deleted" else {}
+                failed = any(task["state"] == "FAILED" for task in shown.get("tasks", []))
+                if failed and last != "FAIL":
+                    return False
+                if state == "RUNNING" and not failed and last != "START":
+                    return False
+                if state not in ("RUNNING", "FAILED") and last not in (*TERMINAL, None):
+                    return False
+            return True
+
+        wait_until(settled, seconds=60, what=f"every end to be told: {expected}", interval=0.3)
+    finally:
+        agent.kill()
+        crowd.clear()
+    mine = [e for e in agent.events() if e["job"]["name"] in crowd.state]
+    assert {"START", "FAIL", *TERMINAL[:1]} <= {event["eventType"] for event in mine}
+    check_life(mine)
+
+
+def test_killed_again_and_again(connect: UsedConnect, kafka: UsedKafka, tmp_path: Path) -> None:
+    kill_loop(5, connect, kafka, tmp_path, seed=5)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_killed_fifty_times(connect: UsedConnect, kafka: UsedKafka, tmp_path: Path) -> None:
+    kill_loop(50, connect, kafka, tmp_path, seed=50)
+
+
+def test_a_standby_takes_over_with_the_same_runs(
+    connect: UsedConnect, kafka: UsedKafka, postgres: UsedPostgres, tmp_path: Path
+) -> None:
+    state = postgres.database("state")
+    crowd = Crowd(connect, kafka, tmp_path, seed=1)
+    options = ("--poll", "0.3", "--heartbeat", "1")
+    first = Agent(tmp_path, connect.url, *options, state=state).start("first.log")
+    crowd.act()
+    (name,) = crowd.state
+    second = Agent(tmp_path, connect.url, *options, state=state)
+    try:
+        first.wait_for(name, "START")
+        second.start("second.log")
+        wait_until(lambda: "standing by" in second.log, seconds=30, what="the standby")
+        before = len(first.events(name))
+        first.kill()
+        wait_until(
+            lambda: len(second.events(name)) > before, seconds=30, what="the standby's events"
+        )
+        connect.http.put(f"/connectors/{name}/pause").raise_for_status()
+        second.wait_for(name, "START", "COMPLETE")
+        assert len(runs(second.events(name))) == 1
+        check_life(second.events(name))
+        assert connect.lab.home.settings.postgres_password not in second.log
+        assert second.stop() == 0
+        assert second.types(name) == ["START", "COMPLETE"]
+    finally:
+        first.kill()
+        second.kill()
+        crowd.clear()
+
+
+def test_a_server_that_is_down_gets_everything_in_order_later(
+    connect: UsedConnect, kafka: UsedKafka, tmp_path: Path
+) -> None:
+    import json
+    import threading
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    took: list[Event] = []
+
+    class Takes(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            took.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    reserved = ThreadingHTTPServer(("127.0.0.1", 0), Takes, bind_and_activate=False)
+    reserved.server_bind()  # bound and deaf: a server that is down
+    crowd = Crowd(connect, kafka, tmp_path, seed=2)
+    agent = Agent(
+        tmp_path, connect.url, "--poll", "0.2",
+        env={"OPENLINEAGE_URL": f"http://127.0.0.1:{reserved.server_port}"},
+    ).start()  # fmt: skip
+    crowd.act()
+    (name,) = crowd.state
+    try:
+        connect.wait_running(name)
+        wait_until(lambda: f"START {name}" in agent.log, seconds=30, what="START")
+        connect.http.put(f"/connectors/{name}/pause").raise_for_status()
+        wait_until(lambda: f"COMPLETE {name}" in agent.log, seconds=30, what="COMPLETE")
+        wait_until(lambda: "events wait" in agent.log, seconds=30, what="a word about it")
+        agent.kill()
+        reserved.server_activate()
+        threading.Thread(target=reserved.serve_forever, daemon=True).start()
+        agent.start()
+
+        def told() -> list[str]:
+            mine = [e for e in took if e["job"]["name"] == name]
+            return [e["eventType"] for e in mine if e["eventType"] != "RUNNING"]
+
+        wait_until(lambda: told() == ["START", "COMPLETE"], seconds=30, what="both, in order")
+    finally:
+        agent.kill()
+        crowd.clear()
+        reserved.shutdown()
+        reserved.server_close()
+
+
+@pytest.fixture
+def own_lab(tmp_path: Path) -> Iterator[Lab]:
+    """A lab of its own, since its worker and broker are killed."""
+    from headwater.lab.lab import Lab
+
+    lab = Lab(tmp_path / "lab")
+    lab.up(["kafka", "connect"])
+    yield lab
+    lab.down()
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_or_a_broker_that_is_killed_is_an_abort_after_the_grace_time(
+    own_lab: Lab, tmp_path: Path
+) -> None:
+    from headwater.lab import process
+    from headwater.lab.used import UsedConnect, UsedKafka
+
+    connect, kafka = UsedConnect(own_lab, "connect"), UsedKafka(own_lab, "kafka")
+    crowd = Crowd(connect, kafka, tmp_path, seed=3)
+    agent = Agent(
+        tmp_path, connect.url, "--poll", "0.3", "--heartbeat", "1", "--grace", "6"
+    ).start()
+    crowd.act()
+    (name,) = crowd.state
+    try:
+        agent.wait_for(name, "START")
+        process.find(own_lab.home.root)["connect"].kill()
+        last = len(agent.events(name))
+        wait_until(lambda: "cannot be reached" in agent.log, seconds=20, what="a word about it")
+        assert agent.types(name) == ["START"]
+        abort = agent.wait_for(name, "START", "ABORT")
+        assert abort["run"]["facets"]["headwater_connect"]["inferred"] is True
+        assert len(agent.events(name)) <= last + 3
+        own_lab.up(["connect"])
+        agent.wait_for(name, "START", "ABORT", "START")
+        process.find(own_lab.home.root)["kafka"].kill()
+        wait_until(lambda: "not healthy" in agent.log, seconds=30, what="a word about it")
+        try:
+            shown = connect.http.get("/connectors?expand=status", timeout=5).json()
+        except httpx.HTTPError:
+            shown = {}
+        if shown:  # the worker still says RUNNING, which is why /health is asked
+            assert shown[name]["status"]["connector"]["state"] == "RUNNING"
+        agent.wait_for(name, "START", "ABORT", "START", "ABORT")
+        check_life(agent.events(name))
+    finally:
+        agent.kill()

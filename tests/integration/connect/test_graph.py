@@ -1,0 +1,205 @@
+"""Orders from PostgreSQL through Kafka to Iceberg, JDBC, S3 and another topic, in one graph."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from headwater.lab import ports
+from headwater.lab.waiting import wait_until
+
+from .watching import HEADWATER, Agent, columns, names
+
+if TYPE_CHECKING:
+    from headwater.lab.used import UsedKafka
+
+    from .shop import Shop
+
+ORDER = ["order_id", "item", "price", "supplier"]
+VALIDATOR = Path(__file__).parents[4] / "shared" / "tools" / "validate_events.py"
+
+
+def dataset(agent: Agent, job: str, side: str, name: str) -> dict[str, Any]:
+    """A dataset as the newest event of a job has it."""
+    last = agent.events(job)[-1]
+    return next(d for d in last[side] if d["name"] == name)
+
+
+def wait_for_columns(agent: Agent, job: str, side: str, name: str, wanted: list[str]) -> None:
+    wait_until(
+        lambda: columns(dataset(agent, job, side, name))[: len(wanted)] == wanted,
+        seconds=60,
+        what=f"columns of {name}",
+        interval=0.3,
+    )
+
+
+def with_both(agent: Agent, shop: Shop) -> dict[str, Any]:
+    """The Iceberg sink's newest event once records of both topics have reached it."""
+    agent.wait_for(shop.iceberg, "START")
+    wait_until(
+        lambda: len(agent.events(shop.iceberg)[-1]["inputs"]) == 2,
+        seconds=60,
+        what="both topics to be seen in use",
+        interval=0.3,
+    )
+    return agent.events(shop.iceberg)[-1]
+
+
+def test_every_connector_is_in_the_graph(agent: Agent, shop: Shop, kafka: UsedKafka) -> None:
+    here = f"kafka://{kafka.bootstrap}"
+    at = conninfo_to_dict(shop.url)
+    database = f"postgres://{at['host']}:{at['port']}"
+    source = agent.wait_for(shop.source, "START")
+    assert set(names(source, "inputs")) == {
+        f"{database} {at['dbname']}.public.{table}" for table in ("orders", "customers")
+    }
+    assert set(names(source, "outputs")) == {f"{here} {shop.orders}", f"{here} {shop.customers}"}
+    iceberg = with_both(agent, shop)
+    assert set(names(iceberg, "inputs")) == {f"{here} {shop.orders}", f"{here} {shop.customers}"}
+    for table in ("orders", "customers"):
+        location = shop.catalog.client.load_table(f"{shop.namespace}.{table}").location()
+        path = location.removeprefix("s3://warehouse/")
+        assert f"s3://warehouse {path}" in names(iceberg, "outputs")
+    copy = conninfo_to_dict(shop.copy_url)
+    assert names(agent.wait_for(shop.jdbc, "START"), "outputs") == [
+        f"{database} {copy['dbname']}.public.orders_copy"
+    ]
+    camel = agent.wait_for(shop.camel, "START")
+    assert names(camel, "inputs") == [f"{here} {shop.raw}"]
+    assert camel["outputs"][0]["namespace"] == f"s3://{shop.bucket}"
+    mirror = agent.wait_for(shop.mirror, "START")
+    assert names(mirror, "inputs") == [f"{here} {shop.mirrored}"]
+    assert names(mirror, "outputs") == [f"{here} east.{shop.mirrored}"]
+
+
+def test_three_tasks_and_no_cartesian_product(agent: Agent, shop: Shop) -> None:
+    event = with_both(agent, shop)
+    assert len(agent.events(shop.iceberg)[-1]["run"]["facets"]["headwater_connect"]["tasks"]) == 3
+    entries = event["job"]["facets"]["lineage"]["entries"]
+    pairs = {(i["name"], e["name"].rsplit("/", 1)[-1]) for e in entries for i in e["inputs"]}
+    found = {(topic.rsplit(".", 1)[-1], table.split("-")[0]) for topic, table in pairs}
+    assert found == {("orders", "orders"), ("customers", "customers")}
+
+
+def test_columns_from_the_table_through_kafka_to_iceberg(agent: Agent, shop: Shop) -> None:
+    agent.wait_for(shop.source, "START")
+    agent.wait_for(shop.iceberg, "START")
+    wait_for_columns(agent, shop.source, "outputs", shop.orders, ORDER)
+    wait_for_columns(agent, shop.iceberg, "inputs", shop.orders, ORDER)
+    topic = dataset(agent, shop.source, "outputs", shop.orders)
+    origin = topic["facets"]["columnLineage"]["fields"]["price"]["inputFields"]
+    assert [(i["name"].rsplit(".", 1)[-1], i["field"]) for i in origin] == [("orders", "price")]
+    assert topic["facets"]["headwater_cluster"]["clusterId"]
+    event = agent.events(shop.iceberg)[-1]
+    table = next(d for d in event["outputs"] if "orders" in d["name"].rsplit("/", 1)[-1])
+    origin = table["facets"]["columnLineage"]["fields"]["price"]["inputFields"]
+    assert [(i["name"], i["field"]) for i in origin] == [(shop.orders, "price")]
+    assert table["facets"]["symlinks"]["identifiers"][0]["name"] == f"{shop.namespace}.orders"
+
+
+def test_a_new_column_is_downstream_within_a_minute(agent: Agent, shop: Shop) -> None:
+    agent.wait_for(shop.iceberg, "START")
+    shop.sql(
+        "alter table orders add column discount int",
+        "insert into orders values ('o-9', 'vase', 5.00, 'acme', 3)",
+    )
+    wait_for_columns(agent, shop.iceberg, "inputs", shop.orders, [*ORDER, "discount"])
+    newest = agent.events(shop.iceberg)[-1]
+    assert newest["eventType"] == "RUNNING"
+    versions = {
+        d["facets"]["version"]["datasetVersion"]
+        for e in agent.events(shop.iceberg)
+        for d in e["inputs"]
+        if d["name"] == shop.orders and "version" in d["facets"]
+    }
+    assert len(versions) >= 2
+
+
+def test_no_secret_is_in_events_logs_or_state(agent: Agent, shop: Shop) -> None:
+    agent.wait_for(shop.camel, "START")
+    for file in agent.folder.iterdir():
+        content = file.read_bytes()
+        for secret in shop.secrets:
+            assert secret.encode() not in content, file
+        assert b"${file:" not in content, file
+
+
+def test_every_event_is_valid(agent: Agent, shop: Shop) -> None:
+    agent.wait_for(shop.mirror, "START")
+    from headwater.lineage.events import read
+
+    for line in agent.file.read_bytes().splitlines():
+        read(line)
+    if VALIDATOR.exists():
+        done = subprocess.run(
+            [sys.executable, VALIDATOR, agent.file, "--strict", "--no-format"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    """A real server in a process of its own."""
+    port = ports.free()
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                HEADWATER,
+                "server",
+                "--port",
+                str(port),
+                "--store",
+                f"sqlite:///{tmp_path}/server.db",
+            ],
+            stdout=log,
+            stderr=log,
+        )
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait(30)
+
+
+def test_one_graph_in_the_server(shop: Shop, kafka: UsedKafka, server: str, tmp_path: Path) -> None:
+    import httpx
+
+    agent = Agent(
+        tmp_path, shop.connect.url, "--kafka-bootstrap", kafka.bootstrap,
+        "--registry-url", shop.registry.url, "--poll", "0.5",
+        env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},
+    ).start()  # fmt: skip
+    try:
+        at = conninfo_to_dict(shop.url)
+        node = f"dataset:postgres://{at['host']}:{at['port']}:{at['dbname']}.public.orders"
+
+        def downstream() -> set[str]:
+            try:
+                answer = httpx.get(
+                    f"{server}/api/v1/lineage",
+                    params={"nodeId": node, "depth": 20},
+                    trust_env=False,
+                )
+            except httpx.HTTPError:
+                return set()
+            if answer.status_code != 200:
+                return set()
+            return {n["id"].split(":")[-1] for n in answer.json()["graph"] if n["type"] == "JOB"}
+
+        wanted = {shop.source, shop.iceberg, shop.jdbc}
+        wait_until(
+            lambda: wanted <= downstream(),
+            seconds=60,
+            what=f"the graph in the server:\n{agent.log[-2000:]}",
+            interval=0.5,
+        )
+    finally:
+        agent.kill()
+    assert "events go to http" in agent.log
