@@ -1,13 +1,13 @@
 """Truth written by hand, a line a fact:
 
-    orders, customers -> out          what is read, what is written
-    total <- orders.price AGGREGATION     IDENTITY where nothing is said; `masked` behind it
-    n <-                              a column that comes from no column
-    rows <- orders.city FILTER        what decides about rows
-    unknown: a b                      columns nobody can tell the sources of
-    operation: append
-    change: OVERWRITE                 what happens to the output as a whole
-    version: orders = 123             which snapshot was asked for
+orders, customers -> out          what is read, what is written
+total <- orders.price AGGREGATION     IDENTITY where nothing is said; `masked` behind it
+n <-                              a column that comes from no column
+rows <- orders.city FILTER        what decides about rows
+unknown: a b                      columns nobody can tell the sources of
+operation: append
+change: OVERWRITE                 what happens to the output as a whole
+version: orders = 123             which snapshot was asked for
 """
 
 from __future__ import annotations

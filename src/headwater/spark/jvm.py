@@ -1,0 +1,109 @@
+"""Objects of the driver's JVM, read with as few calls as can be."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NUMBER = re.compile(r"#(\d+)")
+
+
+class World:
+    """One reading's access to the JVM, and the problems it met."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.jvm: Any = spark._jvm  # noqa: SLF001
+        self.problems: dict[str, None] = {}
+        self._mapper: Any = None
+
+    def problem(self, text: str) -> None:
+        """Note once what could not be told."""
+        self.problems[text] = None
+
+    def setting(self, key: str) -> str:
+        """A setting of the session, or nothing."""
+        found = self.spark.conf.get(key, "")
+        return found or ""
+
+    def mapping(self, given: Any) -> dict[str, str]:
+        """A Java or Scala map of strings, in one or two calls."""
+        if given is None:
+            return {}
+        if hasattr(given, "keys") and not hasattr(given, "getClass"):
+            return {str(key): str(value) for key, value in given.items()}
+        name = given.getClass().getName()
+        if name.endswith("CaseInsensitiveStringMap"):
+            given = given.asCaseSensitiveMap()
+        elif name.endswith("CaseInsensitiveMap"):
+            given = self.jvm.scala.collection.JavaConverters.mapAsJavaMap(given.originalMap())
+        elif name.startswith("scala."):
+            given = self.jvm.scala.collection.JavaConverters.mapAsJavaMap(given)
+        if self._mapper is None:
+            self._mapper = self.jvm.com.fasterxml.jackson.databind.ObjectMapper()
+        raw = msgspec.json.decode(self._mapper.writeValueAsString(given))
+        return {key: str(value) for key, value in raw.items() if value is not None}
+
+
+def kind(given: Any) -> str:
+    """The name of an object's class without its package; inner classes keep the outer's."""
+    name: str = given.getClass().getName()
+    return name[name.rfind(".") + 1 :]
+
+
+def class_name(given: Any) -> str:
+    """The full name of an object's class."""
+    name: str = given.getClass().getName()
+    return name
+
+
+def seq(given: Any) -> list[Any]:
+    """A Scala sequence as a list."""
+    return [given.apply(place) for place in range(given.size())]
+
+
+def option(given: Any) -> Any:
+    """What a Scala option holds, or None."""
+    return given.get() if given is not None and given.isDefined() else None
+
+
+def attempt(given: Any, *names: str) -> Any:
+    """The first of these methods that the object has, called; None when it has none of them."""
+    for name in names:
+        try:
+            return getattr(given, name)()
+        except Exception:  # noqa: BLE001
+            continue
+    return None
+
+
+def hidden(given: Any, name: str) -> Any:
+    """A private field, by reflection; Scala may have put its class before the name."""
+    one = given.getClass()
+    while one is not None:
+        for field in one.getDeclaredFields():
+            found = field.getName()
+            if found == name or found.endswith(f"$${name}"):
+                field.setAccessible(True)
+                return field.get(given)
+        one = one.getSuperclass()
+    return None
+
+
+def numbers(output: str, names: list[str]) -> list[int]:
+    """The numbers of attributes in `List(id#1L, a b#2)`, given their names in order."""
+    at = output.find("(") + 1
+    found: list[int] = []
+    for name in names:
+        start = output.find(name, at)
+        match = _NUMBER.match(output, start + len(name)) if start >= 0 else None
+        if match is None:
+            return []
+        found.append(int(match[1]))
+        at = match.end()
+    return found

@@ -1,0 +1,126 @@
+"""The leaves of a plan: which datasets each reads, asked of the JVM."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from headwater.spark.jvm import attempt, class_name, option, seq
+from headwater.spark.rdds import datasets_of
+from headwater.spark.sources import OpaqueSource, Source
+from headwater.spark.stores import files, kafka, relations, tables
+from headwater.spark.stores.iceberg import identifier_of
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from headwater.spark.jvm import World
+
+MOST = 300
+_FIRST = re.compile(r"#(\d+)[A-Za-z]*\)?$")
+_EMPTY = ("LocalRelation", "Range", "OneRowRelation", "CTERelationRef", "UnionLoopRef",
+          "EmptyRelation", "CommandResult")  # fmt: skip
+
+
+def read_leaves(world: World, plan: Any, known: Container[int] = frozenset()) -> dict[int, Source]:
+    """What the leaves of a plan and of the queries inside it read, by their first attribute.
+
+    A leaf whose attributes are `known` already is left to those who know it.
+    """
+    found: dict[int, Source] = {}
+    for leaf in _leaves(world, plan):
+        name = class_name(leaf)
+        short = name[name.rfind(".") + 1 :]
+        if short in _EMPTY:
+            continue
+        number = _number(leaf)
+        if number < 0 or number in found or (short == "LogicalRDD" and number in known):
+            continue
+        try:
+            source = _read(world, leaf, short)
+        except Exception as error:  # noqa: BLE001
+            world.problem(f"{short}: could not be read ({type(error).__name__})")
+            source = None
+        found[number] = source or OpaqueSource(())
+    return found
+
+
+def _leaves(world: World, plan: Any) -> Iterable[Any]:
+    plans = [plan]
+    inside = attempt(plan, "subqueriesAll")
+    if inside is not None:
+        plans += seq(inside)
+    count = 0
+    for one in plans:
+        for leaf in seq(one.collectLeaves()):
+            count += 1
+            if count > MOST:
+                world.problem(f"only the first {MOST} leaves of the plan were looked at")
+                return
+            yield leaf
+
+
+def _number(leaf: Any) -> int:
+    match = _FIRST.search(leaf.output().headOption().toString())
+    return int(match[1]) if match else -1
+
+
+def _read(world: World, leaf: Any, short: str) -> Source | None:
+    if short in ("DataSourceV2Relation", "DataSourceV2ScanRelation",
+                 "StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"):  # fmt: skip
+        inner = attempt(leaf, "relation") if "Scan" in short else leaf
+        return v2(world, inner or leaf)
+    if short == "LogicalRelation":
+        return relations.relation(world, leaf.relation(), option(leaf.catalogTable()))
+    if short == "HiveTableRelation":
+        found = tables.read_table(world, leaf.tableMeta(), "hive table")
+        return Source((found,)) if found else None
+    if short == "StreamingRelationV2":
+        return _stream(world, leaf)
+    if short == "StreamingRelation":
+        return _file_stream(world, leaf.dataSource())
+    if short in ("LogicalRDD", "ExternalRDD"):
+        return OpaqueSource(datasets_of(world, leaf.rdd()))
+    world.problem(f"{short}: a leaf of the plan whose dataset is not known")
+    return None
+
+
+def v2(world: World, leaf: Any) -> Source | None:
+    """The source behind a relation of the second API."""
+    options = world.mapping(leaf.options())
+    travel = option(attempt(leaf, "timeTravelSpec"))
+    if travel is not None:
+        options["headwater.time-travel"] = travel.toString()
+    catalog = option(leaf.catalog())
+    return relations.table(world, leaf.table(), catalog, identifier_of(leaf.identifier()), options)
+
+
+def _stream(world: World, leaf: Any) -> Source | None:
+    options = world.mapping(leaf.extraOptions())
+    table = leaf.table()
+    if kafka.is_kafka(class_name(table)):
+        return Source(kafka.read(world, options), topic=True)
+    if leaf.sourceName() in relations.QUIET_SOURCES:
+        return Source(())
+    catalog = option(leaf.catalog())
+    return relations.table(world, table, catalog, identifier_of(leaf.identifier()), options)
+
+
+def _file_stream(world: World, given: Any) -> Source | None:
+    held = option(given.catalogTable())
+    if held is not None:
+        found = tables.read_table(world, held, "catalog table")
+        return Source((found,)) if found else None
+    name = given.className()
+    options = world.mapping(given.options())
+    if name in relations.QUIET_SOURCES:
+        return Source(())
+    if "kafka" in name.lower():
+        return Source(kafka.read(world, options), topic=True)
+    paths = [*(str(path) for path in seq(given.paths()))]
+    if path := {key.lower(): value for key, value in options.items()}.get("path"):
+        paths.append(path)
+    if not paths:
+        world.problem(f"{name}: a streaming source whose dataset is not known")
+        return None
+    return Source(files.by_paths(paths, name.rpartition(".")[2].lower(), "file source"))

@@ -1,0 +1,220 @@
+"""One plan's lineage put together: sources, columns, outputs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from headwater.lineage.schema import Schema, topic_schema
+from headwater.spark import columns, merge
+from headwater.spark.columns import Column
+from headwater.spark.jvm import World, numbers
+from headwater.spark.leaves import read_leaves
+from headwater.spark.model import ColumnLineage, Dataset, PlanLineage
+from headwater.spark.plan import Known, Plans
+from headwater.spark.stores import kafka
+from headwater.spark.tree import parse
+from headwater.spark.types import schema_of, struct_schema
+from headwater.spark.value import Value
+from headwater.spark.writes import Write, fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.lineage.naming import DatasetName
+    from headwater.spark.scope import Relation
+    from headwater.spark.sources import Source
+
+MOST_NODES = 2000
+MOST_CELLS = 60_000
+
+
+class Query(NamedTuple):
+    """A query that was read: its columns in order, and what was read for it."""
+
+    columns: list[Column]
+    numbers: list[int]
+    rows: dict[Any, int]
+    sources: list[Source]
+    joined: tuple[Dataset, ...]
+    nodes: int
+    known: bool
+
+
+class Composer:
+    """Puts the lineage of one query together within a bound of size and time."""
+
+    def __init__(self, world: World, seconds: float, known: Mapping[int, Known]) -> None:
+        self.world = world
+        self.known = known
+        self.deadline = time.monotonic() + seconds
+
+    def query(self, plan: Any, write: Write) -> Query:
+        """Read a query's leaves, then its columns if it is not too large."""
+        found = read_leaves(self.world, plan, self.known)
+        outputs = fields(plan)
+        names = [item["name"] for item in outputs]
+        if not self._fits(plan, len(names), len(found)):
+            self.world.problem("the plan is too large to be read: its columns are not known")
+            return Query([], [], {}, list(found.values()), (), 0, known=False)
+        try:
+            tree = parse(plan.toJSON())
+            plans = Plans(found, self.known, self.deadline)
+            relation = None
+            if write.row_level == "UPDATE":
+                relation = merge.updated(plans, tree)
+            if relation is None:
+                relation = plans.relation(tree)
+        except (RecursionError, TimeoutError) as error:
+            why = "nested too deeply" if isinstance(error, RecursionError) else "not read in time"
+            self.world.problem(f"the plan is {why}: its columns are not known")
+            return Query([], [], {}, list(found.values()), (), 0, known=False)
+        for text in plans.problems:
+            self.world.problem(text)
+        order = numbers(plan.output().toString(), names)
+        made = _columns(outputs, order, relation)
+        joined = tuple({dataset.id: dataset for dataset in plans.joined}.values())
+        sources = [plans.used.get(number, source) for number, source in found.items()]
+        return Query(made, order, relation.rows, sources, joined, plans.nodes, known=True)
+
+    def _fits(self, plan: Any, width: int, leaves: int) -> bool:
+        """One call tells whether a plan has that many nodes; wide ones may have fewer."""
+        most = min(MOST_NODES, max(50, MOST_CELLS // max(width, 1)))
+        return plan.apply(most) is None and leaves <= MOST_NODES
+
+    def compose(self, query: Query, write: Write) -> PlanLineage:
+        """Inputs, outputs and columns of a query that writes, or that only reads."""
+        outputs = write.outputs
+        told: dict[DatasetName, ColumnLineage] = {}
+        if write.options is not None:
+            outputs, told = self._topics(query, write.options)
+        elif query.known:
+            outputs, told = _tables(query, write)
+        inputs = _inputs(query, write, told)
+        return PlanLineage(
+            inputs=inputs,
+            outputs=outputs,
+            columns=told,
+            operation=write.operation,
+            problems=tuple(self.world.problems),
+            nodes=query.nodes,
+            frontier=_frontier(query, inputs),
+        )
+
+    def _topics(
+        self, query: Query, options: Mapping[str, str]
+    ) -> tuple[tuple[Dataset, ...], dict[DatasetName, ColumnLineage]]:
+        given = {key.lower(): value for key, value in options.items()}
+        names = [given["topic"]] if given.get("topic") else self._routed(query)
+        bootstrap = given.get("kafka.bootstrap.servers", "")
+        schema = _record_schema(query)
+        outputs = tuple(
+            msgspec.structs.replace(made, schema=schema)
+            for name in names
+            if (made := kafka.topic(self.world, bootstrap, name, given)) is not None
+        )
+        if not query.known:
+            return outputs, {}
+        lineage = columns.record(query.columns, query.rows)
+        return outputs, {dataset.id: lineage for dataset in outputs}
+
+    def _routed(self, query: Query) -> list[str]:
+        """Topics that a column names: constants, or a choice between constants."""
+        chosen = next((c.value.literal for c in query.columns if c.name == "topic"), None)
+        if isinstance(chosen, str):
+            return [chosen]
+        if isinstance(chosen, tuple):
+            return list(chosen)
+        self.world.problem("each record names its own topic: the topics are not known")
+        return []
+
+
+def _columns(outputs: list[dict[str, Any]], order: list[int], relation: Relation) -> list[Column]:
+    found = list(relation.env.values())
+    made: list[Column] = []
+    for place, item in enumerate(outputs):
+        value: Value | None = None
+        if order:
+            value = relation.env.get(order[place])
+        elif len(found) == len(outputs):
+            value = found[place]
+        made.append(Column(item["name"], item["type"], value or Value.unknown()))
+    return made
+
+
+def _tables(
+    query: Query, write: Write
+) -> tuple[tuple[Dataset, ...], dict[DatasetName, ColumnLineage]]:
+    written = query.columns
+    target = None
+    if write.row_level:
+        by_name: dict[str, Column] = {}
+        for column in written:
+            by_name.setdefault(column.name, column)
+        written = [by_name[name] for name in write.names if name in by_name]
+        target = write.outputs[0].id if write.outputs else None
+        if write.row_level == "DELETE":
+            written = []
+    elif write.names and len(write.names) == len(written):
+        named = zip(write.names, written, strict=True)
+        written = [Column(name, column.type, column.value) for name, column in named]
+    lineage = columns.told(written, query.rows, target)
+    schema = schema_of((column.name, column.type) for column in written) if written else None
+    outputs = tuple(
+        msgspec.structs.replace(d, schema=schema) if d.schema is None and schema else d
+        for d in write.outputs
+    )
+    return outputs, {dataset.id: lineage for dataset in outputs}
+
+
+def _inputs(
+    query: Query, write: Write, told: dict[DatasetName, ColumnLineage]
+) -> tuple[Dataset, ...]:
+    used = {
+        source.dataset
+        for lineage in told.values()
+        for sources in (*lineage.fields.values(), lineage.dataset)
+        for source in sources
+    }
+    found: dict[DatasetName, Dataset] = {dataset.id: dataset for dataset in query.joined}
+    own = write.outputs[0].id if write.row_level and write.outputs else None
+    for source in query.sources:
+        for dataset in _described(source):
+            # The table a command changes is read too, but it counts only where it matters.
+            if query.known and dataset.id == own and dataset.id not in used:
+                continue
+            found.setdefault(dataset.id, dataset)
+    return tuple(found.values())
+
+
+def _described(source: Source) -> tuple[Dataset, ...]:
+    if not source.topic or not source.decoded:
+        return source.datasets
+    schema = topic_schema(
+        struct_schema(source.decoded["value"]) if "value" in source.decoded else None,
+        struct_schema(source.decoded["key"]) if "key" in source.decoded else None,
+    )
+    return tuple(msgspec.structs.replace(dataset, schema=schema) for dataset in source.datasets)
+
+
+def _record_schema(query: Query) -> Schema | None:
+    sides: dict[str, Schema] = {}
+    for column in query.columns:
+        if column.name not in ("value", "key"):
+            continue
+        if column.value.encoded and isinstance(column.value.typed, dict):
+            sides[column.name] = struct_schema(column.value.typed)
+        elif not column.value.encoded:
+            sides[column.name] = Schema(type=str(column.type))
+    return topic_schema(sides.get("value"), sides.get("key")) if sides else None
+
+
+def _frontier(query: Query, inputs: tuple[Dataset, ...]) -> dict[int, Known]:
+    if not query.known or not query.numbers:
+        return {}
+    return {
+        number: Known(column.value, query.rows, inputs)
+        for number, column in zip(query.numbers, query.columns, strict=True)
+    }

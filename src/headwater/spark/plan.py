@@ -1,0 +1,390 @@
+# ruff: noqa: ARG001  (rules share one shape, whether or not they need all of it)
+"""Plans: which columns each node hands on, and which columns decide about its rows."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from headwater.spark import lambdas  # noqa: F401  (registers its rules)
+from headwater.spark.expressions import Expressions
+from headwater.spark.generators import generated
+from headwater.spark.scope import Env, Relation, Scope, is_metadata
+from headwater.spark.sources import MappedSource
+from headwater.spark.types import schema_of
+from headwater.spark.value import (
+    FILTER,
+    GROUP_BY,
+    JOIN,
+    SORT,
+    TRANSFORM,
+    Bits,
+    Value,
+    add,
+    apply,
+    merge,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.spark.model import Dataset
+    from headwater.spark.sources import Source
+    from headwater.spark.tree import Node
+
+    Rule = Callable[["Plans", Node, list[Relation], Scope | None], Relation]
+
+RULES: dict[str, Rule] = {}
+
+
+class Known(NamedTuple):
+    """A column that was read before: what it is made of, what decides about its rows."""
+
+    value: Value
+    rows: Bits
+    datasets: tuple[Dataset, ...]
+
+
+def rule(*kinds: str) -> Callable[[Rule], Rule]:
+    """Register what a node of these classes makes of its children."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+class Plans:
+    """Reads plans; `sources` are what the leaves read, by the number of their first attribute.
+
+    `known` are columns that were read before under the same numbers: those of a stream inside
+    `foreachBatch`, or of a query whose result was checkpointed.
+    """
+
+    def __init__(
+        self,
+        sources: dict[int, Source],
+        known: Mapping[int, Known] | None = None,
+        deadline: float = float("inf"),
+    ) -> None:
+        self.sources = sources
+        self.known = known or {}
+        self.deadline = deadline
+        self.used: dict[int, Source] = {}
+        self.joined: list[Dataset] = []
+        self.nodes = 0
+        self.shared: dict[int, tuple[Relation, list[int]]] = {}
+        self.problems: dict[str, None] = {}
+        self.expressions = Expressions(self.relation)
+
+    def relation(self, root: Node, outer: Scope | None = None) -> Relation:
+        """What a plan gives; children first, left before right, without recursion."""
+        waiting: list[tuple[Node, bool]] = [(root, False)]
+        done: list[Relation] = []
+        while waiting:
+            node, ready = waiting.pop()
+            if not ready:
+                waiting.append((node, True))
+                if node.kind == "Project":
+                    _mark_window(node)
+                waiting.extend((child, False) for child in reversed(node.children))
+                continue
+            self.nodes += 1
+            if self.nodes % 64 == 0 and time.monotonic() > self.deadline:
+                raise TimeoutError
+            count = len(node.children)
+            children = done[len(done) - count :] if count else []
+            del done[len(done) - count :]
+            done.append(self._node(node, children, outer))
+        return done[-1]
+
+    def _node(self, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+        known = RULES.get(node.kind)
+        if known is not None:
+            return known(self, node, children, outer)
+        if not node.children:
+            return self._leaf(node)
+        return self._other(node, children)
+
+    def _leaf(self, node: Node) -> Relation:
+        outputs = node.nodes("output")
+        source = self.sources.get(outputs[0].id) if outputs else None
+        if source is not None:
+            self.used[outputs[0].id] = source
+            describe(source, outputs)
+            return Relation({out.id: _column(source, out) for out in outputs}, {})
+        if outputs and all(out.id in self.known for out in outputs):
+            rows: Bits = {}
+            for out in outputs:
+                add(rows, self.known[out.id].rows)
+                self.joined += self.known[out.id].datasets
+            return Relation({out.id: self.known[out.id].value for out in outputs}, rows)
+        return Relation({out.id: Value.unknown() for out in outputs}, {})
+
+    def _other(self, node: Node, children: list[Relation]) -> Relation:
+        """A node nobody told us of hands on what it has from below; what it adds is unknown."""
+        env, rows = _together(children)
+        for field in ("output", "outputAttrs", "resultAttrs"):
+            for out in node.nodes(field):
+                if out.id not in env:
+                    env[out.id] = Value.unknown()
+                    self.problems[f"{node.kind}: its columns are not known"] = None
+        return Relation(env, rows)
+
+    def value(self, node: Node, env: Env, outer: Scope | None) -> Value:
+        return self.expressions.value(node, Scope(env, outer))
+
+    def values(self, nodes: list[Node], env: Env, outer: Scope | None) -> list[Value]:
+        return self.expressions.values(nodes, Scope(env, outer))
+
+
+def describe(source: Source, outputs: list[Node]) -> None:
+    """Give the datasets of a leaf the schema that the plan shows of them."""
+    if source.topic or len(source.datasets) != 1 or isinstance(source, MappedSource):
+        return
+    (one,) = source.datasets
+    if one.schema is None:
+        columns = [(out.name, out.get("dataType")) for out in outputs if not is_metadata(out)]
+        source.datasets = (msgspec.structs.replace(one, schema=schema_of(columns)),)
+
+
+def _column(source: Source, attribute: Node) -> Value:
+    if is_metadata(attribute):
+        return Value()
+    return source.column(attribute.name, attribute.get("dataType"))
+
+
+def _together(children: list[Relation]) -> tuple[Env, Bits]:
+    env: Env = {}
+    rows: Bits = {}
+    for child in children:
+        env.update(child.env)
+        add(rows, child.rows)
+    return env, rows
+
+
+@rule("Project", "Aggregate")
+def _project(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    scope = Scope(child.env, outer)
+    listed = "projectList" if node.kind == "Project" else "aggregateExpressions"
+    # An alias may name one before it in the same list.
+    env: Env = {}
+    inner = Scope(env, scope)
+    for item in node.nodes(listed):
+        found = child.env.get(item.id) if item.kind == "AttributeReference" else None
+        env[item.id] = found if found is not None else self.expressions.value(item, inner)
+    made = Relation(env, child.rows)
+    if node.kind == "Project":
+        return made
+    groups = self.expressions.values(node.nodes("groupingExpressions"), scope)
+    return made.with_rows(GROUP_BY, groups) if groups else made
+
+
+@rule("Filter")
+def _filter(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    condition = node.node("condition")
+    if condition is None or _of_window(node, condition):
+        return child
+    return child.with_rows(FILTER, [self.value(condition, child.env, outer)])
+
+
+def _of_window(node: Node, condition: Node) -> bool:
+    """Whether Spark put the filter there itself, below or above the columns of `window()`."""
+    if node.get("headwater_window"):
+        return True
+    return (
+        condition.kind == "IsNotNull"
+        and node.children[0].kind == "Expand"
+        and any(
+            item.name in ("window", "session_window") for item in node.children[0].nodes("output")
+        )
+    )
+
+
+def _mark_window(node: Node) -> None:
+    child = node.children[0]
+    if child.kind == "Filter" and any(
+        item.kind == "Alias" and item.name in ("window", "session_window")
+        for item in node.nodes("projectList")[:1]
+    ):
+        child.data["headwater_window"] = True
+
+
+@rule("Join", "AsOfJoin")
+def _join(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    env, rows = _together(children)
+    if node.text("joinType") in ("LeftSemi", "LeftAnti"):
+        made = Relation(children[0].env, rows)
+    else:
+        made = Relation(env, rows)
+    conditions = [
+        condition
+        for field in ("condition", "asOfCondition", "orderExpression")
+        if (condition := node.node(field)) is not None
+    ]
+    return made.with_rows(JOIN, self.values(conditions, env, outer)) if conditions else made
+
+
+@rule("LateralJoin")
+def _lateral(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (left,) = children
+    right = node.node("right")
+    plan = right.node("plan") if right is not None else None
+    if plan is None:
+        return left
+    inner = self.relation(plan, Scope(left.env, outer))
+    env, rows = _together([left, inner])
+    condition = node.node("condition")
+    made = Relation(env, rows)
+    return made.with_rows(JOIN, [self.value(condition, env, outer)]) if condition else made
+
+
+@rule("Window", "WindowInPandas", "ArrowWindowPython")
+def _window(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    env = dict(child.env)
+    for item in node.nodes("windowExpressions") or node.nodes("windowExpression"):
+        env[item.id] = self.value(item, child.env, outer)
+    return Relation(env, child.rows)
+
+
+@rule("Sort")
+def _sort(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    return child.with_rows(SORT, self.values(node.nodes("order"), child.env, outer))
+
+
+@rule("Union")
+def _union(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    columns = [list(child.env.items()) for child in children]
+    _, rows = _together(children)
+    env = {
+        number: merge([side[place][1] for side in columns if place < len(side)])
+        for place, (number, _) in enumerate(columns[0])
+    }
+    return Relation(env, rows)
+
+
+@rule("Intersect", "Except")
+def _compared(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    env, rows = _together(children)
+    made = Relation(children[0].env, rows)
+    return made.with_rows(FILTER, list(env.values()))
+
+
+@rule("Distinct")
+def _distinct(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    return child.with_rows(GROUP_BY, list(child.env.values()))
+
+
+@rule("Deduplicate", "DeduplicateWithinWatermark")
+def _unique(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    return child.with_rows(GROUP_BY, self.values(node.nodes("keys"), child.env, outer))
+
+
+@rule("Generate")
+def _generate(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    generator = node.node("generator")
+    outputs = node.nodes("generatorOutput")
+    env = dict(child.env)
+    if generator is None:
+        return Relation(env, child.rows)
+    found = generated(self.expressions, generator, outputs, Scope(child.env, outer))
+    for place, out in enumerate(outputs):
+        env[out.id] = found[place] if place < len(found) else Value.unknown()
+    return Relation(env, child.rows)
+
+
+@rule("Expand")
+def _expand(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    outputs = node.nodes("output")
+    projections = []
+    for listed in node.get("projections") or ():
+        holder = type(node)({"class": "", "num-children": 0, "items": listed}, [])
+        projections.append(self.values(holder.nodes("items"), child.env, outer))
+    env = {
+        out.id: merge([line[place] for line in projections if place < len(line)] or [Value()])
+        for place, out in enumerate(outputs)
+    }
+    return Relation(env, child.rows)
+
+
+@rule("CTERelationDef")
+def _definition(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    self.shared[node.get("id")] = (child, list(child.env))
+    return child
+
+
+@rule("CTERelationRef", "UnionLoopRef")
+def _reference(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    number = node.get("cteId") if node.kind == "CTERelationRef" else node.get("loopId")
+    outputs = node.nodes("output")
+    found = self.shared.get(number) if isinstance(number, int) else None
+    if found is None:
+        # A recursive query reads itself: what it starts from is all there is to know.
+        return Relation({out.id: Value() for out in outputs}, {})
+    relation, numbers = found
+    env = {
+        out.id: relation.env[numbers[place]] if place < len(numbers) else Value.unknown()
+        for place, out in enumerate(outputs)
+    }
+    return Relation(env, relation.rows)
+
+
+@rule("WithCTE")
+def _with(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    return children[-1]
+
+
+@rule("View", "SubqueryAlias", "GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample",
+      "Repartition", "RepartitionByExpression", "RebalancePartitions", "EventTimeWatermark",
+      "ResolvedHint", "CollectMetrics", "UpdateEventTimeWatermarkColumn", "ReturnAnswer",
+      "SubqueryAliasWithColumns")  # fmt: skip
+def _same(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    return children[0]
+
+
+@rule("LocalRelation", "Range", "OneRowRelation", "CommandResult", "EmptyRelation")
+def _constant(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    return Relation({out.id: Value() for out in node.nodes("output")}, {})
+
+
+@rule("MapInPandas", "PythonMapInArrow", "MapInArrow", "FlatMapGroupsInPandas",
+      "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow",
+      "FlatMapGroupsInPandasWithState", "TransformWithStateInPandas",
+      "TransformWithStateInPySpark", "ScriptTransformation")  # fmt: skip
+def _python(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    """A function over whole rows: every column out may come from every column in."""
+    env, rows = _together(children)
+    bits: Bits = {}
+    for value in env.values():
+        add(bits, apply(value.all(), TRANSFORM))
+    outputs = node.nodes("output") or node.nodes("outAttributes") or node.nodes("outputAttrs")
+    made = Relation({out.id: Value(dict(bits)) for out in outputs}, rows)
+    groups: list[Value] = []
+    for field in ("groupingAttributes", "groupingExprs"):
+        groups += self.values(node.nodes(field), env, outer)
+    for field, child in (("leftGroup", 0), ("rightGroup", 1)):
+        for place in range(int(node.get(f"{field}Len") or 0)):
+            groups.append(list(children[child].env.values())[place])
+    return made.with_rows(GROUP_BY, groups) if groups else made
+
+
+@rule("ArrowEvalPython", "BatchEvalPython", "AggregateInPandas")
+def _evaluated(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    env = dict(child.env)
+    functions = self.values(node.nodes("udfs"), child.env, outer)
+    for out, value in zip(node.nodes("resultAttrs"), functions, strict=False):
+        env[out.id] = value
+    return Relation(env, child.rows)

@@ -1,0 +1,1 @@
+"""Kinds of relations: which datasets each reads or writes, one file a kind."""

@@ -1,0 +1,120 @@
+"""Kafka topics: subscribed, assigned or matched by a pattern, and the topics written to."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.lineage.naming import NamingError, kafka
+from headwater.spark.model import Dataset, Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from headwater.spark.jvm import World
+
+_SECONDS = 5
+_KEPT_SECONDS = 60.0
+_clusters: dict[str, tuple[float, str, tuple[str, ...]]] = {}
+
+
+def is_kafka(name: str) -> bool:
+    """Whether a class belongs to Spark's Kafka source."""
+    return "kafka010.Kafka" in name
+
+
+def read(world: World, options: Mapping[str, str]) -> tuple[Dataset, ...]:
+    """The topics that a reader's options name."""
+    given = {key.lower(): value for key, value in options.items()}
+    bootstrap = given.get("kafka.bootstrap.servers", "")
+    if topics := given.get("subscribe"):
+        names: Iterable[str] = [topic.strip() for topic in topics.split(",")]
+    elif assigned := given.get("assign"):
+        names = assigned_topics(assigned)
+    elif pattern := given.get("subscribepattern"):
+        names = matching(world, given, pattern)
+    else:
+        return ()
+    return tuple(
+        made for name in names if (made := topic(world, bootstrap, name, given)) is not None
+    )
+
+
+def topic(world: World, bootstrap: str, name: str, options: Mapping[str, str]) -> Dataset | None:
+    """One topic; all addresses of its cluster are kept, since the first names it."""
+    try:
+        place = kafka(bootstrap, name)
+    except NamingError as error:
+        world.problem(f"topic {name}: {error}")
+        return None
+    cluster, _ = describe(world, options, topics=False)
+    servers = tuple(part.strip() for part in bootstrap.split(",") if part.strip())
+    return Dataset(
+        *place,
+        type="TOPIC",
+        source=place.namespace,
+        cluster_id=cluster,
+        bootstrap=tuple(server.rpartition("://")[2] for server in servers),
+        evidence=(Evidence("kafka options", name),),
+    )
+
+
+def assigned_topics(text: str) -> list[str]:
+    """The topics in `{"a":[0,1]}`."""
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return []
+    return list(found) if isinstance(found, dict) else []
+
+
+def matching(world: World, options: Mapping[str, str], pattern: str) -> list[str]:
+    """The topics that a pattern stands for now, as the broker knows them."""
+    _, names = describe(world, options, topics=True)
+    try:
+        wanted = re.compile(pattern)
+    except re.error:
+        world.problem(f"subscribePattern {pattern}: not a pattern that Python can read")
+        return []
+    found = [name for name in names if wanted.fullmatch(name)]
+    if not found:
+        world.problem(f"subscribePattern {pattern}: no topic matches it, or no broker answered")
+    return sorted(found)
+
+
+def describe(
+    world: World, options: Mapping[str, str], *, topics: bool
+) -> tuple[str, tuple[str, ...]]:
+    """The id of the cluster and the names of its topics, asked of the broker within a bound."""
+    settings = {key[6:]: value for key, value in options.items() if key.startswith("kafka.")}
+    bootstrap = settings.get("bootstrap.servers", "")
+    known = _clusters.get(bootstrap)
+    now = time.monotonic()
+    if known is not None and now - known[0] < _KEPT_SECONDS and (known[2] or not topics):
+        return known[1], known[2]
+    cluster, names = _ask(world, settings)
+    _clusters[bootstrap] = (now, cluster, names)
+    return cluster, names
+
+
+def _ask(world: World, settings: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    given: Any = world.jvm.java.util.HashMap()
+    limit = str(_SECONDS * 1000)
+    bounds = {"request.timeout.ms": limit, "default.api.timeout.ms": limit}
+    for key, value in {**settings, **bounds}.items():
+        given.put(key, value)
+    client: Any = None
+    try:
+        client = world.jvm.org.apache.kafka.clients.admin.AdminClient.create(given)
+        unit = world.jvm.java.util.concurrent.TimeUnit.SECONDS
+        cluster = client.describeCluster().clusterId().get(_SECONDS, unit) or ""
+        names = client.listTopics().names().get(_SECONDS, unit)
+        return str(cluster), tuple(str(name) for name in names)
+    except Exception:  # noqa: BLE001
+        return "", ()
+    finally:
+        if client is not None:
+            client.close(world.jvm.java.time.Duration.ofSeconds(1))

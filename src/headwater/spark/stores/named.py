@@ -1,0 +1,69 @@
+"""Tables known by catalog and name alone: not there yet, or not there any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.spark.jvm import class_name
+from headwater.spark.model import Dataset, DatasetType, Evidence, Symlink
+from headwater.spark.stores import iceberg, tables
+from headwater.spark.stores.paths import name_of
+
+if TYPE_CHECKING:
+    from headwater.spark.jvm import World
+
+
+def named(
+    world: World, catalog: Any, identifier: list[str], *, kind: DatasetType = "TABLE",
+    gone: bool = False,
+) -> Dataset | None:  # fmt: skip
+    """The dataset of a table in a catalog: where it lies if that can be told, else by its name."""
+    where = catalog.name()
+    if where == "spark_catalog" and not iceberg.is_iceberg(class_name(catalog)):
+        return _session(world, identifier, kind, gone)
+    place = None if gone or kind == "VIEW" else iceberg.planned_location(world, catalog, identifier)
+    if place is not None:
+        return iceberg.dataset(world, place, where, identifier)
+    found = iceberg.dataset(world, ("", ""), where, identifier)  # type: ignore[arg-type]
+    if not found.symlinks:
+        world.problem(f"{where}.{'.'.join(identifier)}: neither its place nor its catalog is known")
+        return None
+    link = found.symlinks[0]
+    return msgspec.structs.replace(
+        found, namespace=link.namespace, name=link.name, type=kind, symlinks=()
+    )
+
+
+def _session(world: World, identifier: list[str], kind: DatasetType, gone: bool) -> Dataset | None:
+    database = identifier[-2] if len(identifier) > 1 else "default"
+    name = identifier[-1]
+    if not gone and kind == "TABLE" and (found := looked_up(world, database, name)) is not None:
+        return found
+    address = tables.metastore(world)
+    logical = tables.logical_name(world, address, database, name)
+    if logical is None:
+        return None
+    place = (
+        None if gone or kind == "VIEW" else name_of(tables.default_location(world, database, name))
+    )
+    evidence = (Evidence("catalog name", f"{database}.{name}"),)
+    catalog = tables.session_catalog(world, address)
+    if place is None:
+        return Dataset(*logical, type=kind, catalog=catalog, evidence=evidence)
+    return Dataset(*place, symlinks=(Symlink(*logical),), catalog=catalog, evidence=evidence)
+
+
+def looked_up(world: World, database: str, name: str) -> Dataset | None:
+    """A table as Spark's own catalog describes it now."""
+    try:
+        options = world.jvm.scala.Option
+        identifier = world.jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+            name, options.apply(database)
+        )
+        session = world.spark._jsparkSession  # noqa: SLF001
+        table = session.sessionState().catalog().getTableMetadata(identifier)
+    except Exception:  # noqa: BLE001
+        return None
+    return tables.read_table(world, table, "catalog table")
