@@ -10,7 +10,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from headwater.cli.output import AsJson, err, is_interactive, out, print_json, state
+from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, state
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def demo(
     """Start the lab, let customers order, and show the orders at every stage. Ctrl-C ends it."""
     import tempfile
 
-    from headwater.cli.lab import FetchBar
     from headwater.lab.demo import Demo
     from headwater.lab.lab import Lab
 

@@ -74,7 +74,7 @@ def main() -> None:
 
 def _run(arguments: list[str], debug: bool) -> int:
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, standalone_mode=False, prog_name="headwater")
     except (KeyboardInterrupt, typer.Abort):
         err.print("interrupted")
         return 130
