@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.lineage.columns import combine
 from headwater.lineage.schema import Schema, topic_schema
 
 from .model import ColumnEdge
@@ -69,6 +70,8 @@ def into_topic(
                         rows.setdefault(edge.input, types[edge.output])
     except UnknownColumnsError:
         return None, None
+    if origin.shape == "same":
+        return tuple(edges), known_schema(schema) if not plan.chain.links else None
     return tuple(edges), _row_schema(plan, origin, rows)
 
 
@@ -85,9 +88,11 @@ def _origins(plan: Plan, origin: Origin, column: Column) -> list[ColumnEdge]:
         return []
     (half, path), how = found
     if origin.columns is not None:
-        inputs = origin.columns.get(path[0] if path else "", ()) if half == "value" else ()
-        single = how if len(inputs) == 1 and inputs[0] == path[0] else changed("query")
-        return [ColumnEdge(name, column.name, single) for name in inputs]
+        if half != "value" or not path or path[0] not in origin.columns:
+            return []
+        names, plain = origin.columns[path[0]]
+        how = how if plain else combine(changed("query"), how)
+        return [ColumnEdge(name, column.name, how) for name in names]
     if origin.shape == "same":
         return [ColumnEdge(Column(half, path).name, column.name, how)]
     if origin.shape == "change":

@@ -61,7 +61,7 @@ def _sink(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
         plan.read.clear()
         for place in _targets(plan, plugin, topic):
             columns, fields = into_sink(plan, topic, schema, place.columns)
-            evidence = (how, *_why(plan, plugin, place))
+            evidence = (how, *_why(plan, plugin, place), *_renamed(plan, topic))
             output = builder.add_place(place, "output", fields, evidence[1:])
             if place.paired:
                 builder.add_edge(source, output, columns, evidence, topic)
@@ -95,7 +95,7 @@ def _source(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
         if origin is None or origin.place is None:
             continue
         columns, fields = into_topic(plan, origin, schema)
-        evidence = (how, *_why(plan, plugin, origin.place))
+        evidence = (how, *_why(plan, plugin, origin.place), *_renamed(plan, origin.topic))
         source = builder.add_place(origin.place, "input", fields, evidence[1:])
         builder.add_edge(source, output, columns, evidence, topic)
     if not written and isinstance(reading, Reading):
@@ -144,6 +144,13 @@ def _why(plan: Plan, plugin: Plugin | None, place: Place) -> tuple[Evidence, ...
     if place.observed:
         return (found, Evidence("catalog", place.observed, observed=True))
     return (found,)
+
+
+def _renamed(plan: Plan, topic: str) -> tuple[Evidence, ...]:
+    names = plan.chain.names(topic) if plan.chain.routes and topic else []
+    if all(name.exact and name.text == topic for name in names):
+        return ()
+    return (Evidence("config key", plan.chain.renaming),)
 
 
 def _finish(plan: Plan, plugin: Plugin | None, builder: Builder) -> Derived:

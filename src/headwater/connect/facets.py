@@ -74,7 +74,11 @@ def job_facets(derived: Derived, heartbeat: int | None) -> dict[str, Any]:
         pattern = ol.job_type_job.EmissionPattern("PERIODIC", "COMPLETE_SNAPSHOT", heartbeat)
     facets: dict[str, Any] = {
         "jobType": ol.job_type_job.JobTypeJobFacet(
-            "STREAMING", "KAFKA_CONNECT", derived.family.upper(), pattern, producer=PRODUCER
+            "STREAMING",
+            "KAFKA_CONNECT",
+            derived.family.upper().replace(" ", "_"),
+            pattern,
+            producer=PRODUCER,
         )
     }
     if derived.documentation:

@@ -11,7 +11,11 @@ _INSERT = re.compile(
     r"\s+FROM\s+(?P<source>`[^`]+`|\S+)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_IGNORE = re.compile(r"\bIGNORE\s+([\w.,\s`]+?)(?=\s+[A-Z]{3,}\b|$)", re.IGNORECASE)
+_IGNORE = re.compile(
+    r"\bIGNORE\s+([\w.,\s`]+?)(?=\s+(?:PK|AUTO\w+|BATCH|CAPITALIZE|INITIALIZE|PARTITIONBY|STOREAS"
+    r"|WITH\w*|TTL|TIMESTAMP|TAG|LIMIT|PROPERTIES|DISTRIBUTEBY|CLUSTERBY)\b|\s*$)",
+    re.IGNORECASE,
+)
 _AS = re.compile(r"\s+AS\s+", re.IGNORECASE)
 
 

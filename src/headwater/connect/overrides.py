@@ -30,7 +30,7 @@ class Overrides:
         """Which key said it."""
         if self._config.get(f"{PREFIX}{key}", "").strip():
             return f"{PREFIX}{key}"
-        return f"transforms.*.{key}"
+        return f"transforms.{self._transform.get('alias', '*')}.{key}"
 
     @property
     def topics(self) -> list[str]:

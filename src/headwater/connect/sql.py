@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import Any, NamedTuple
 
 LONGEST = 50_000
 _DIALECTS = {
@@ -13,12 +14,18 @@ _DIALECTS = {
 }  # fmt: skip
 
 
-class Query:
+class Output(NamedTuple):
+    """What one output column is made of; `plain` when it is one column as it stands."""
+
+    sources: tuple[tuple[str, str], ...]
+    plain: bool
+
+
+class Query(NamedTuple):
     """A parsed query: `tables` as written, `columns` by output name, None where nobody knows."""
 
-    def __init__(self, tables: list[str], columns: dict[str, list[tuple[str, str]]] | None) -> None:
-        self.tables = tables
-        self.columns = columns
+    tables: list[str]
+    columns: dict[str, Output] | None
 
 
 def parse(text: str, store: str = "") -> Query | None:
@@ -30,6 +37,8 @@ def parse(text: str, store: str = "") -> Query | None:
         from sqlglot import errors, exp
     except ImportError:
         return None
+    # It would put the query, and whatever stands in it, into the log.
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
         tree = sqlglot.parse_one(text.strip().rstrip(";"), dialect=_DIALECTS.get(store) or None)
     except (errors.SqlglotError, RecursionError, ValueError):
@@ -45,7 +54,7 @@ def parse(text: str, store: str = "") -> Query | None:
     return Query(list(names), _columns(tree, names) if isinstance(tree, exp.Query) else None)
 
 
-def _columns(tree: Any, tables: dict[str, None]) -> dict[str, list[tuple[str, str]]] | None:
+def _columns(tree: Any, tables: dict[str, None]) -> dict[str, Output] | None:
     """Each output column with the table columns it is made of; only for plain queries."""
     from sqlglot import exp
 
@@ -53,7 +62,7 @@ def _columns(tree: Any, tables: dict[str, None]) -> dict[str, list[tuple[str, st
         return None
     aliases = {t.alias_or_name.lower(): _qualified(t) for t in tree.find_all(exp.Table)}
     only = next(iter(tables)) if len(tables) == 1 else ""
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, Output] = {}
     for item in tree.expressions:
         if item.is_star or not item.alias_or_name:
             return None
@@ -63,7 +72,8 @@ def _columns(tree: Any, tables: dict[str, None]) -> dict[str, list[tuple[str, st
             if not table:
                 return None
             sources.append((table, column.name))
-        found[item.alias_or_name] = list(dict.fromkeys(sources))
+        plain = isinstance(item.unalias(), exp.Column)
+        found[item.alias_or_name] = Output(tuple(dict.fromkeys(sources)), plain)
     return found
 
 

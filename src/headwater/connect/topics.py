@@ -78,7 +78,7 @@ def _named(plan: Plan, name: Name, seen: list[str]) -> list[tuple[str, Evidence]
             return []
         if name.text in seen:
             return [(name.text, SEEN)]
-        detail = "transforms" if plan.chain.routes else ", ".join(plan.read) or "the default"
+        detail = ", ".join(plan.read) or "the default"
         return [(name.text, Evidence("config key", detail))]
     fitting = [topic for topic in seen if name.fits(topic)]
     if fitting:

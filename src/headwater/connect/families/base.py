@@ -61,7 +61,7 @@ class Origin:
     topic: str
     place: Place | None = None
     shape: Shape | None = None
-    columns: dict[str, tuple[str, ...]] | None = None
+    columns: dict[str, tuple[tuple[str, ...], bool]] | None = None
     observed: str = ""
 
 

@@ -100,8 +100,7 @@ def source(plan: Plan, key: str) -> Reading:
             bare = ".".join(given[-2:]) if kind.parts == 3 else ident
             if key == "vitess" and len(given) == 1:
                 bare = f"{plan.get('vitess.keyspace')}.{ident}"
-            if found := place(database, bare):
-                origins.append(Origin(topic(database, bare), found, shape))
+            origins.append(Origin(topic(database, bare), place(database, bare), shape))
     if not open_ended:
         return Reading(tuple(origins), shape=shape, hidden=hidden)
     allowed = _filter(plan, kind)

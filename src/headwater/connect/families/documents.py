@@ -168,7 +168,10 @@ def neo4j_source(plan: Plan) -> Reading:
     """A query to its topic, or changes to the topics that have patterns."""
     found = re.compile(r"^neo4j\.cdc\.topic\.(.+?)\.(?:patterns|key|value|metadata).*$")
     topics = plan.names("neo4j.query.topic", "topic")
-    topics += [m[1] for key in plan.config if (m := found.match(key))]
+    for key in plan.config:
+        if match := found.match(key):
+            plan.used(key)
+            topics.append(match[1])
     place = neo4j_place(plan)
     return Reading(tuple(Origin(topic, place) for topic in dict.fromkeys(topics)), place=place)
 

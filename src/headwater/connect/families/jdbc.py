@@ -66,8 +66,7 @@ def source(plan: Plan, kind: str = "") -> Reading:
     for name in exact:
         parts = naming.split_identifier(name)
         topic = prefix + (".".join(parts) if qualify else parts[-1] if parts else "")
-        if place := table(plan, url, name, schema):
-            origins.append(Origin(topic, place, "row"))
+        origins.append(Origin(topic, table(plan, url, name, schema), "row"))
     if exact and len(exact) == len(listed) + len(patterns):
         return Reading(tuple(origins), shape="row")
     barred = set(plan.names("table.blacklist"))
@@ -112,8 +111,8 @@ def _query(plan: Plan, url: str, query: str, topic: str) -> Reading:
         columns = None
         if parsed.columns is not None:
             columns = {
-                output: tuple(column for owner, column in sources if owner == name)
-                for output, sources in parsed.columns.items()
+                output: (tuple(c for owner, c in made.sources if owner == name), made.plain)
+                for output, made in parsed.columns.items()
             }
         star = parsed.columns is None and len(parsed.tables) == 1 and "*" in query
         origins.append(Origin(topic, found, "row" if star else None, columns))

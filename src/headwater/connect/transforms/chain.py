@@ -9,13 +9,13 @@ from headwater.connect.record import IDENTITY, Column, Half, Record
 from headwater.connect.values import split
 from headwater.lineage.columns import combine
 
-from . import debezium, fields, routers
+from . import debezium, fields, iceberg, routers
 from .base import Back, Name, Step, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STEPS: dict[str, type[Step]] = {**routers.STEPS, **fields.STEPS, **debezium.STEPS}
+STEPS: dict[str, type[Step]] = {**routers.STEPS, **fields.STEPS, **debezium.STEPS, **iceberg.STEPS}
 LINEAGE = "OpenLineageLifecycleSmt"
 _PREDICATES = "org.apache.kafka.connect.transforms.predicates."
 _BRANCHES = 8
@@ -58,6 +58,11 @@ class Chain:
     def unknown(self) -> list[str]:
         """The classes of transforms that nobody told us about."""
         return [link.kind for link in self.links if not link.step.known]
+
+    @property
+    def renaming(self) -> str:
+        """The keys of the transforms that may change a topic's name."""
+        return ", ".join(f"transforms.{link.alias}" for link in self.links if link.step.routes)
 
     @property
     def routes(self) -> bool:
@@ -149,7 +154,8 @@ def lineage_options(config: Mapping[str, str]) -> dict[str, str]:
     for alias in split(config.get("transforms", ""))[:_LONGEST]:
         prefix = f"transforms.{alias}."
         if config.get(f"{prefix}type", "").endswith(LINEAGE):
-            return {key[len(prefix) :]: v for key, v in config.items() if key.startswith(prefix)}
+            found = {key[len(prefix) :]: v for key, v in config.items() if key.startswith(prefix)}
+            return {**found, "alias": alias}
     return {}
 
 

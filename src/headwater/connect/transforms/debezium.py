@@ -57,6 +57,8 @@ class ExtractNewRecordState(Step):
         """A column of the row was one of `after`."""
         if column.half == "key":
             return column, IDENTITY
+        if column.path[:1] == ("__deleted",):
+            return None
         if column.path and column.path[0] in self.added:
             path = self.added[column.path[0]]
             return (Column("value", tuple(path.split("."))), IDENTITY) if path else None

@@ -1,0 +1,140 @@
+"""Golden cases: a connector's configuration, the world around it, and the lineage expected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headwater.connect.mapping import rules_from
+from headwater.connect.model import Connector, Derived, Settings, TopicSchema, Unknown
+from headwater.connect.values import normalise
+from headwater.lineage.schema import read_avro
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from headwater.lineage.schema import Schema
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "connect"
+BOOTSTRAP = "k1:9092"
+
+
+class CaseWorld(Unknown):
+    """The world of one case: what its file says, and nothing else."""
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        self.bootstrap = case.get("bootstrap", BOOTSTRAP)
+        self.bootstraps = (self.bootstrap,) if self.bootstrap else ()
+        self.cluster_id = case.get("cluster_id")
+        self._case = case
+
+    def topics(self) -> Collection[str] | None:
+        found: list[str] | None = self._case.get("broker")
+        return found
+
+    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+        schema = self._case.get("schemas", {}).get(topic)
+        if schema is None:
+            return None
+        halves = schema if isinstance(schema, dict) else {"value": schema}
+        return TopicSchema(
+            avro(halves.get("value")), avro(halves.get("key")), value_version="1",
+            value_subject=f"{topic}-value",
+        )  # fmt: skip
+
+    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
+        found: str | None = self._case.get("locations", {}).get(table)
+        return found
+
+
+def avro(fields: Any) -> Schema | None:
+    """`["id:long", {...}]` as the record with those fields, `"string"` as that type alone."""
+    if fields is None:
+        return None
+    if isinstance(fields, str):
+        return read_avro(f'"{fields}"')
+    return read_avro({"type": "record", "name": "R", "fields": [_field(f) for f in fields]})
+
+
+def _field(field: Any) -> dict[str, Any]:
+    if isinstance(field, str):
+        name, _, kind = field.partition(":")
+        return {"name": name, "type": kind or "string"}
+    ((name, inner),) = field.items()
+    record = {"type": "record", "name": f"R_{name}_{id(inner)}", "fields": [_field(f) for f in inner]}
+    return {"name": name, "type": record}
+
+
+def cases() -> list[dict[str, Any]]:
+    """Every case of every file, in order."""
+    found = []
+    for path in sorted(FIXTURES.glob("*.json")):
+        for case in json.loads(path.read_text(encoding="utf-8")):
+            found.append({**case, "file": path.stem})
+    return found
+
+
+def connector(case: Mapping[str, Any]) -> Connector:
+    """The case's connector."""
+    name = case.get("name", case["case"].replace(" ", "-"))
+    return Connector(
+        name, case.get("type"), normalise(case["config"]), tuple(case.get("topics", ()))
+    )
+
+
+def settings(case: Mapping[str, Any]) -> Settings:
+    """The case's settings."""
+    return Settings(
+        rules=rules_from(case.get("mappings")), internal=bool(case.get("internal", False))
+    )
+
+
+def summary(derived: Derived) -> dict[str, Any]:
+    """A lineage in the words of the fixtures: what a reader can check by eye."""
+    found: dict[str, Any] = {
+        "family": derived.family,
+        "inputs": [_dataset(d) for d in derived.inputs],
+        "outputs": [_dataset(d) for d in derived.outputs],
+        "edges": [
+            {
+                "from": _id(edge.input),
+                "to": _id(edge.output),
+                "why": [_why(e) for e in edge.evidence],
+                "columns": None
+                if edge.columns is None
+                else [
+                    f"{c.input} -> {c.output}{_how(c.transformation)}" for c in edge.columns
+                ],
+            }
+            for edge in derived.edges
+        ],
+    }
+    links = {
+        _id(d.id): [f"{s.namespace} {s.name}" for s in d.symlinks]
+        for d in (*derived.inputs, *derived.outputs)
+        if d.symlinks
+    }
+    if links:
+        found["symlinks"] = links
+    if derived.problems:
+        found["problems"] = list(derived.problems)
+    return found
+
+
+def _dataset(dataset: Any) -> str:
+    return f"{dataset.kind or '?'} {_id(dataset.id)}"
+
+
+def _id(name: Any) -> str:
+    return f"{name.namespace} {name.name}"
+
+
+def _why(item: Any) -> str:
+    return f"{item.source}{' (seen)' if item.observed else ''}: {item.detail}"
+
+
+def _how(how: Any) -> str:
+    if how.subtype == "IDENTITY":
+        return ""
+    return f" [{how.description or how.subtype}{', masked' if how.masking else ''}]"
