@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from headwater.insight import Moment
+from headwater.insight import difference as compare
+from headwater.lineage.graph import Edge
 from headwater.lineage.lifecycle import State
 from headwater.server.api.v1 import reader
 from headwater.server.api.v1.nodes import dataset_node, job_node, kind_of
 from headwater.server.api.v1.present import when
 from headwater.server.api.v1.search import moment
+from headwater.server.api.v2.schemas import read
 from headwater.server.http import HttpError
+from headwater.server.store import stored_graph as stored
 from headwater.server.store.entities import OUTPUT
 from headwater.server.store.neighbourhood import Found, Neighbourhood
+from headwater.server.store.timeline import members, schemas
 
 if TYPE_CHECKING:
     from headwater.server.app import App
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["routes"]
 
 NODES = 300
+CHANGES = 50
 
 
 def _found(view: View, request: Request, at: int | None) -> Found:
@@ -105,31 +112,53 @@ def _job(job: Job, found: Found, run: Run | None) -> dict[str, Any]:
 
 
 def difference(view: View, request: Request) -> dict[str, Any]:
-    """The edges around a node that came and went between two moments."""
+    """What came, went and changed around a node between two moments."""
     if not request.query.get("from"):
         raise HttpError(400, "from: is missing")
     start = moment(request, "from", 0)
     end = moment(request, "to", 2**62)
-    before, after = _found(view, request, start), _found(view, request, end)
-    jobs = view.jobs({*before.jobs, *after.jobs})
-    datasets = view.datasets({*before.datasets, *after.datasets})
-
-    def named(edges: set[tuple[int, int, int]]) -> list[dict[str, str]]:
-        rows = []
-        for job, dataset, direction in sorted(edges):
-            if job in jobs and dataset in datasets:
-                ends = (_id(datasets[dataset]), _id(jobs[job]))
-                origin, destination = reversed(ends) if direction == OUTPUT else ends
-                rows.append({"origin": origin, "destination": destination})
-        return rows
-
+    moments = [_moment(view, _found(view, request, at), at) for at in (start, end)]
+    found = compare(*moments)
     return {
         "from": when(start),
         "to": when(end) if end < 2**62 else None,
-        "added": named(after.edges - before.edges),
-        "removed": named(before.edges - after.edges),
-        "truncated": before.cut or after.cut,
+        "appeared": [node.id for node in found.appeared],
+        "vanished": [node.id for node in found.vanished],
+        "added": [_edge(edge) for edge in found.added],
+        "removed": [_edge(edge) for edge in found.removed],
+        "schemas": [
+            {
+                "dataset": change.dataset.id,
+                "compatible": change.compatible,
+                "changes": [str(one) for one in change.changes[:CHANGES]],
+            }
+            for change in found.schemas
+        ],
+        "truncated": found.cut,
     }
+
+
+def _moment(view: View, found: Found, at: int) -> Moment:
+    """A part of the graph as it stood, with the schemas that were in force."""
+    jobs = {number: stored.job_node(job) for number, job in view.jobs(found.jobs).items()}
+    datasets = {
+        number: stored.dataset_node(one) for number, one in view.datasets(found.datasets).items()
+    }
+    edges = set()
+    for job, dataset, direction in found.edges:
+        if job in jobs and dataset in datasets:
+            ends = (datasets[dataset], jobs[job])
+            edges.add(Edge(*(reversed(ends) if direction == OUTPUT else ends)))
+    latest = {n: next(iter(schemas(view, members(view, n), at, 1)), None) for n in datasets}
+    bodies = view.bodies(row[1] for row in latest.values() if row)
+    known = {datasets[n]: read(bodies.get(row[1])) for n, row in latest.items() if row}
+    # A dataset with no edge at that moment was not part of the graph.
+    nodes = {node for edge in edges for node in edge}
+    return Moment(frozenset(nodes), frozenset(edges), known, found.cut)
+
+
+def _edge(edge: Edge) -> dict[str, str]:
+    return {"origin": edge.origin.id, "destination": edge.destination.id}
 
 
 def routes(app: App) -> None:

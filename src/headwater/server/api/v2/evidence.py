@@ -1,0 +1,128 @@
+"""Why an edge is drawn: when it held, which runs showed it, and what their producers know it from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from headwater.server.api.v1.nodes import dataset_node, job_node, kind_of
+from headwater.server.api.v1.present import when
+from headwater.server.api.v2.page import describe
+from headwater.server.api.v2.paging import bad
+from headwater.server.http import HttpError
+from headwater.server.store.database import within
+from headwater.server.store.entities import INPUT, OUTPUT
+from headwater.server.store.timeline import members, runs_of_dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.http import Request
+    from headwater.server.store.entities import Dataset, Job
+    from headwater.server.store.view import View
+
+__all__ = ["evidence"]
+
+INTERVALS = 100
+RUNS = 10
+ITEMS = 100
+FACET = "headwater_evidence"
+Name = tuple[str, str]
+
+
+def evidence(view: View, request: Request) -> dict[str, Any]:
+    """The proof of one edge, between a job and a dataset in either order."""
+    ends = []
+    for name in ("origin", "destination"):
+        if not request.query.get(name):
+            raise bad(name, "is missing")
+        ends.append(kind_of(request.query[name]))
+    kinds = [kind for kind, _ in ends]
+    if sorted(kinds) != ["dataset", "job"]:
+        raise bad("origin", "an edge is between a job and a dataset")
+    direction = OUTPUT if kinds[0] == "job" else INPUT
+    job = job_node(view, next(rest for kind, rest in ends if kind == "job"))
+    named = dataset_node(view, next(rest for kind, rest in ends if kind == "dataset"))
+    ids = members(view, named.root)
+    sql = (
+        "SELECT since, until FROM edge WHERE job = ? AND direction = ? AND dataset IN ({in})"
+        " ORDER BY since DESC"
+    )
+    spans = within(view.connection, sql, ids, (job.id, direction))
+    if not spans:
+        raise HttpError(404, "There is no such edge.")
+    spans.sort(key=lambda span: -span[0])
+    datasets = view.datasets(ids)
+    items = _evidence(view, job, datasets.values(), direction)
+    return {
+        "origin": request.query["origin"],
+        "destination": request.query["destination"],
+        "current": any(until is None for _, until in spans),
+        "intervals": [
+            {"since": when(since), "until": when(until)} for since, until in spans[:INTERVALS]
+        ],
+        "runs": _runs(view, job, ids, direction),
+        "evidence": items[:ITEMS],
+        "truncated": len(spans) > INTERVALS or len(items) > ITEMS,
+    }
+
+
+def _runs(view: View, job: Job, ids: list[int], direction: int) -> list[dict[str, Any]]:
+    page = runs_of_dataset(view, ids, None, RUNS * 10, (direction,))
+    return [
+        {
+            "id": str(UUID(bytes=run.uuid)),
+            "state": run.state.life.state.value,
+            "lastHeardAt": when(run.state.life.last),
+        }
+        for run in page.runs
+        if run.job == job.id
+    ][:RUNS]
+
+
+def _evidence(
+    view: View, job: Job, datasets: Iterable[Dataset], direction: int
+) -> list[dict[str, Any]]:
+    """What the job says of this edge, and what the dataset says of itself."""
+    wanted = list(datasets)
+    names = {(d.space, d.name) for d in wanted}
+    facets = describe.Facets(view, [job.state.facets, *(d.state.facets for d in wanted)], FACET)
+    own = facets.get(job.state.facets, FACET)
+    side = "output" if direction == OUTPUT else "input"
+    other = "input" if direction == OUTPUT else "output"
+    found: list[dict[str, Any]] = []
+    for edge in _objects(own.get("edges")):
+        if _name(edge.get(side)) in names:
+            found += _items(edge, of=edge.get(other), columns=edge.get("columns"))
+    for said in _objects(own.get("datasets")):
+        if _name(said) in names:
+            found += _items(said)
+    if not found:
+        for dataset in wanted:
+            found += _items(facets.get(dataset.state.facets, FACET))
+    return found
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _name(value: Any) -> Name | None:
+    if not isinstance(value, dict):
+        return None
+    return str(value.get("namespace")), str(value.get("name"))
+
+
+def _items(holder: dict[str, Any], of: Any = None, columns: Any = None) -> list[dict[str, Any]]:
+    extra: dict[str, Any] = {"with": of} if isinstance(of, dict) else {}
+    if isinstance(columns, bool):
+        extra["columns"] = columns
+    return [
+        {
+            "source": item.get("source"),
+            "detail": item.get("detail"),
+            "observed": item.get("observed"),
+            **extra,
+        }
+        for item in _objects(holder.get("evidence"))
+    ]

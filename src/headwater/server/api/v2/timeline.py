@@ -1,0 +1,155 @@
+"""Runs on a time line, of a job and of a dataset, and one run with all that is known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from headwater.server.api.v1.lists import the_dataset, the_job, the_run
+from headwater.server.api.v1.present import MILLISECOND, Presenter, when
+from headwater.server.api.v2.page import describe
+from headwater.server.api.v2.paging import bad, read_cursor, written
+from headwater.server.store.entities import INPUT, OUTPUT, unslot
+from headwater.server.store.timeline import members, runs_of_dataset, runs_of_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.server.http import Request
+    from headwater.server.store.entities import Job, Run
+    from headwater.server.store.view import View
+
+__all__ = ["dataset_runs", "job_runs", "run"]
+
+LIMIT, MOST = 50, 500
+MESSAGE = 2_000
+NEEDED = ("errorMessage", "parent", "jobDependencies", "externalQuery", "processing_engine")
+SIZES = {INPUT: ("inputStatistics", "dataQualityMetrics"), OUTPUT: ("outputStatistics",)}
+WAYS = {"": (INPUT, OUTPUT), "input": (INPUT,), "output": (OUTPUT,)}
+
+
+def job_runs(view: View, request: Request) -> dict[str, Any]:
+    """A job's runs, the newest first: how long each took, what it moved, how it ended."""
+    found = the_job(view, request)
+    limit = request.integer("limit", LIMIT, 1, MOST)
+    page = runs_of_job(view, found.id, read_cursor(request), limit)
+    return {
+        "runs": told(view, page.runs, {found.id: found}),
+        "next": written(page.next),
+        "truncated": page.next is not None,
+    }
+
+
+def dataset_runs(view: View, request: Request) -> dict[str, Any]:
+    """The runs that read or wrote a dataset, the newest first."""
+    named = the_dataset(view, request)
+    way = request.query.get("direction", "").lower()
+    if way not in WAYS:
+        raise bad("direction", "not one of input, output")
+    limit = request.integer("limit", LIMIT, 1, MOST)
+    ids = members(view, named.root)
+    page = runs_of_dataset(view, ids, read_cursor(request), limit, WAYS[way])
+    rows = told(view, page.runs, view.jobs({found.job for found in page.runs}))
+    for row, found in zip(rows, page.runs, strict=True):
+        touched = {d for d in (unslot(key) for key in found.state.io) if d[0] in ids}
+        row["directions"] = sorted("output" if d[1] == OUTPUT else "input" for d in touched)
+    return {
+        "runs": rows,
+        "next": written(page.next),
+        "truncated": page.next is not None or page.cut,
+    }
+
+
+def run(view: View, request: Request) -> dict[str, Any]:
+    """One run: Marquez's shape, and beside it its job, parent, dependencies and failure."""
+    found = the_run(view, request.path["id"])
+    jobs = view.jobs([found.job])
+    shown = Presenter(view).runs([found], jobs)[found.id]
+    return {**shown, **told(view, [found], jobs)[0]}
+
+
+def told(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict[str, Any]]:
+    """Runs in a few words each, with the sums of what they read and wrote."""
+    names = {name for pair in SIZES.values() for name in pair}
+    facets = describe.Facets(
+        view,
+        [run.state.facets for run in runs]
+        + [io.facets for run in runs for io in run.state.io.values()],
+        *NEEDED,
+        *names,
+    )
+    return [_run(run, jobs.get(run.job), facets) for run in runs]
+
+
+def _run(found: Run, job: Job | None, facets: describe.Facets) -> dict[str, Any]:
+    life, held = found.state.life, found.state.facets
+    start, end = life.started or life.first, life.end
+    failure = facets.get(held, "errorMessage")
+    parent = facets.get(held, "parent")
+    return {
+        "id": str(UUID(bytes=found.uuid)),
+        "job": {"namespace": job.space, "name": job.name} if job else None,
+        "state": life.state.value,
+        "inferred": life.is_inferred,
+        "startedAt": when(start),
+        "endedAt": when(end),
+        "lastHeardAt": when(life.last),
+        "durationMs": None if start is None or end is None else (end - start) // MILLISECOND,
+        "read": _moved(found, INPUT, facets),
+        "written": _moved(found, OUTPUT, facets),
+        "error": _text(failure.get("message"))[:MESSAGE] or None,
+        "stackTrace": _text(failure.get("stackTrace"))[: MESSAGE * 10] or None,
+        "parent": reference(parent),
+        "root": reference(parent.get("root")),
+        "dependencies": _dependencies(facets.get(held, "jobDependencies")),
+    }
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def reference(said: Any) -> dict[str, Any] | None:
+    """A job and run that another one names, if it names one at all."""
+    if not isinstance(said, dict) or not isinstance(job := said.get("job"), dict):
+        return None
+    other = said.get("run")
+    number = other.get("runId") if isinstance(other, dict) else None
+    if not _text(job.get("name")):
+        return None
+    space = _text(job.get("namespace"))
+    return {"namespace": space, "name": job["name"], "run": _text(number) or None}
+
+
+def _dependencies(facet: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The jobs that a scheduler runs before and after this one."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for side in ("upstream", "downstream"):
+        items = facet.get(side)
+        rows = [reference(item) for item in (items if isinstance(items, list) else ())[:100]]
+        found[side] = [row for row in rows if row is not None]
+    return found
+
+
+def _moved(found: Run, direction: int, facets: describe.Facets) -> dict[str, Any]:
+    """Rows, bytes and files over all datasets of one side; nothing where nobody counted."""
+    sums: dict[str, int | None] = {"rows": None, "bytes": None, "files": None}
+    count = 0
+    for key, io in found.state.io.items():
+        if unslot(key)[1] != direction:
+            continue
+        count += 1
+        for name in SIZES[direction]:
+            said = facets.get(io.facets, name)
+            if not said:
+                continue
+            for word, keys in (
+                ("rows", ("rowCount",)),
+                ("bytes", ("size", "bytes")),
+                ("files", ("fileCount",)),
+            ):
+                value = next((v for k in keys if isinstance(v := said.get(k), int)), None)
+                if value is not None:
+                    sums[word] = (sums[word] or 0) + value
+            break
+    return {"datasets": count, **sums}
