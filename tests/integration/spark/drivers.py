@@ -15,6 +15,7 @@ from headwater.lab.waiting import wait_until
 if TYPE_CHECKING:
     from headwater.lab.used import UsedCatalog
 
+BIN = Path(sys.executable).parent
 PROGRAMS = Path(__file__).parent / "programs"
 TERMINAL = frozenset({"COMPLETE", "FAIL", "ABORT"})
 SECONDS = 240
@@ -59,7 +60,7 @@ class Drivers:
             "OPENLINEAGE__TRANSPORT__APPEND": "true",
             "OPENLINEAGE_NAMESPACE": "tests",
             "HEADWATER_STATE_DIR": str(work / "state"),
-            "PYTHONPATH": str(PROGRAMS),
+            "PYTHONPATH": str(PROGRAMS.parents[3]),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "WAREHOUSE": str(work / "warehouse"),
@@ -78,9 +79,10 @@ class Drivers:
     def run(self, *argv: str, **environment: str) -> Told:
         """Run one program to its end, and until everything it told has arrived."""
         self.file.unlink(missing_ok=True)
-        program = [str(PROGRAMS / argv[0]), *argv[1:]] if argv[0].endswith(".py") else list(argv)
+        ours = argv[0].endswith(".py")
+        start = [sys.executable, str(PROGRAMS / argv[0])] if ours else [str(BIN / argv[0])]
         ended = subprocess.run(
-            [sys.executable, *program] if argv[0].endswith(".py") else program,
+            [*start, *argv[1:]],
             env=self.environment | environment,
             cwd=self.work,
             capture_output=True,

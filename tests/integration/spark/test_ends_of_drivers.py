@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+
 from .drivers import Drivers, Told, check_lives
 
 if TYPE_CHECKING:

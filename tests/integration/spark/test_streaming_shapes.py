@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
 from .drivers import Drivers, Told, check_lives, names
 from .test_ends_of_drivers import SHAPES, place
 

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-import shapes
+from tests.integration.spark.programs import shapes
 
 import headwater.spark
 

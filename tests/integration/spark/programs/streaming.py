@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-import shapes
+from tests.integration.spark.programs import shapes
 
 import headwater.spark
 

@@ -1,0 +1,169 @@
+"""The life of batch actions, from their entry point to their end, below their application."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from headwater.lab.used import unique
+
+from .drivers import Drivers, Told, check_lives, names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.lab.used import UsedCatalog
+
+PARENT = "01a1e232-46c5-7db0-bbe3-16e3383f61c1"
+ROOT = "01a1e232-4117-7682-8c12-b95d2088ad22"
+
+
+class Ran(NamedTuple):
+    """What the program told, and where it worked."""
+
+    told: Told
+    work: Path
+    namespace: str
+
+    def job(self, ending: str) -> str:
+        (found,) = {job for job in self.told.jobs if job.endswith(ending)}
+        return found
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, catalog: UsedCatalog) -> Ran:
+    drivers = Drivers(tmp_path_factory.mktemp("batch"), catalog)
+    namespace = catalog.namespace()
+    told = drivers.run(
+        "batch.py",
+        namespace,
+        str(drivers.file),
+        OPENLINEAGE_PARENT_ID=f"airflow/dag.task/{PARENT}",
+        OPENLINEAGE_ROOT_PARENT_ID=f"airflow/dag/{ROOT}",
+    )
+    assert told.code == 0, told.error
+    return Ran(told, drivers.work, namespace)
+
+
+def test_every_run_has_one_life(ran: Ran) -> None:
+    check_lives(ran.told.events)
+    assert all(event["job"]["namespace"] == "tests" for event in ran.told.events)
+
+
+def test_names_say_application_operation_and_table(ran: Ran) -> None:
+    table = f"{ran.namespace}_supplier_stats"
+    for operation in ("overwrite_by_expression", "merge_into_table"):
+        assert f"supplier_stats.{operation}.{table}" in ran.told.jobs, ran.told.jobs
+
+
+def test_an_action_is_one_run_however_often_spark_calls_back(ran: Ran) -> None:
+    saved = [job for job in ran.told.jobs if job.endswith("saved")]
+    assert len(saved) == 1, saved
+    assert ran.told.types(saved[0]) == ["START", "COMPLETE"]
+
+
+def test_parents_and_root(ran: Ran) -> None:
+    application = ran.told.of("supplier_stats")
+    parent = application[0]["run"]["facets"]["parent"]
+    assert parent["run"]["runId"] == PARENT
+    assert parent["root"]["run"]["runId"] == ROOT
+    for event in ran.told.events:
+        if event["job"]["name"] != "supplier_stats":
+            facet = event["run"]["facets"]["parent"]
+            assert facet["run"]["runId"] == application[0]["run"]["runId"]
+            assert facet["root"]["run"]["runId"] == ROOT
+
+
+def test_start_is_told_while_the_work_goes_on(ran: Ran) -> None:
+    assert (ran.work / "seen-while-running").exists()
+
+
+def test_failures(ran: Ran) -> None:
+    job = ran.job("broken_out")
+    error = ran.told.last(job)["run"]["facets"]["errorMessage"]
+    assert ran.told.types(job) == ["START", "FAIL"]
+    assert "no price" in error["stackTrace"]
+    assert "org.apache.spark" in error["stackTrace"]
+    nowhere = ran.job("nowhere_at_all")
+    assert ran.told.types(nowhere) == ["START", "FAIL"]
+    assert (
+        "TABLE_OR_VIEW_NOT_FOUND"
+        in ran.told.last(nowhere)["run"]["facets"]["errorMessage"]["message"]
+    )
+    again = [
+        event for event in ran.told.events
+        if event["eventType"] == "FAIL" and str(ran.work / "orders") in names(event["outputs"])
+    ]  # fmt: skip
+    assert len(again) == 1
+
+
+def test_actions_of_several_threads_keep_apart(ran: Ran) -> None:
+    for at in range(3):
+        job = ran.job(f"parallel_{at}")
+        assert ran.told.types(job) == ["START", "COMPLETE"]
+        assert names(ran.told.last(job)["outputs"]) == {str(ran.work / f"parallel_{at}")}
+
+
+def test_reads_are_told_without_outputs(ran: Ran) -> None:
+    (job,) = {job for job in ran.told.jobs if ".count." in job}
+    assert names(ran.told.last(job)["inputs"]) == {str(ran.work / "orders")}
+    assert ran.told.last(job)["outputs"] == []
+
+
+def test_statistics_sql_and_facets(ran: Ran) -> None:
+    written = ran.told.last(ran.job("slow_out"))
+    statistics = written["outputs"][0]["outputFacets"]["outputStatistics"]
+    assert statistics["rowCount"] == 2
+    assert statistics["size"] > 0
+    assert written["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 2
+    inserted = [e for e in ran.told.events if "sql" in e["job"]["facets"]]
+    assert any("insert into" in e["job"]["facets"]["sql"]["query"] for e in inserted)
+    engine = written["run"]["facets"]["processing_engine"]
+    assert engine["name"] == "spark"
+    assert written["job"]["facets"]["jobType"]["processingType"] == "BATCH"
+    assert "spark.master" in written["run"]["facets"]["headwater_spark"]["properties"]
+    assert all(len(json.dumps(event)) < 1_000_000 for event in ran.told.events)
+
+
+def test_nothing_is_told_after_detach(ran: Ran) -> None:
+    assert not [job for job in ran.told.jobs if "unseen" in job]
+    assert ran.told.types("supplier_stats") == ["START", "COMPLETE"]
+
+
+def test_programs_run_without_touching_their_code(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    drivers = Drivers(tmp_path_factory.mktemp("run"))
+    program = drivers.work / "plain.py"
+    program.write_text(
+        "import sys\nfrom tests.integration.spark.programs import shapes\n"
+        "spark = shapes.session('plain')\n"
+        "spark.range(3).write.mode('overwrite').parquet(sys.argv[1])\n"
+        "raise SystemExit(4)\n"
+    )
+    events = drivers.work / f"{unique('own')}.ndjson"
+    drivers.file = events
+    told = drivers.run(
+        "headwater", "spark", "run",
+        "--conf", "spark.extraListeners=io.openlineage.spark.agent.OpenLineageSparkListener",
+        "--conf", "spark.openlineage.transport.type=file",
+        "--conf", f"spark.openlineage.transport.location={events}",
+        "--conf", "spark.openlineage.namespace=from-conf",
+        "--conf", f"spark.openlineage.parentRunId={PARENT}",
+        "--conf", "spark.openlineage.parentJobName=dag.task",
+        "--conf", "spark.openlineage.parentJobNamespace=airflow",
+        "--conf", "spark.openlineage.facets.headwater_spark.disabled=true",
+        str(program), str(drivers.work / "out"),
+    )  # fmt: skip
+    assert told.code == 4, told.error
+    assert "is left out of spark.extraListeners" in told.error
+    check_lives(told.events)
+    assert {event["job"]["namespace"] for event in told.events} == {"from-conf"}
+    assert told.types("plain")[-1] == "FAIL"
+    (written,) = told.jobs - {"plain"}
+    assert told.types(written) == ["START", "COMPLETE"]
+    application = told.of("plain")[0]["run"]["facets"]
+    assert application["parent"]["job"] == {"namespace": "airflow", "name": "dag.task"}
+    assert "headwater_spark" not in application
