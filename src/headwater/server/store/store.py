@@ -7,21 +7,25 @@ import hashlib
 import secrets
 import struct
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from headwater.lineage.events import EventError, EventType, Kind, Limits, canonical
 from headwater.server.store import commands
-from headwater.server.store.database import Database, one, open_database, within
+from headwater.server.store.database import (
+    Connection,
+    Database,
+    one,
+    open_database,
+    within,
+)
 from headwater.server.store.packing import Packer
 from headwater.server.store.prepare import Parts, Prepared
 from headwater.server.store.projection import Projection
 from headwater.server.store.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -38,6 +42,10 @@ class Receipt(msgspec.Struct, frozen=True):
     duplicate: bool = False
     error: EventError | None = None
     failure: str | None = None
+
+
+Also = Callable[[Connection, Sequence[Receipt]], None]
+"""What else belongs into a commit, told what became of the events in it."""
 
 
 class Store:
@@ -58,10 +66,11 @@ class Store:
         """Let go of the database."""
         self.database.close()
 
-    def append(self, bodies: Sequence[bytes]) -> list[Receipt]:
+    def append(self, bodies: Sequence[bytes], also: Also | None = None) -> list[Receipt]:
         """Take events in, in one commit; an event that must be refused does not touch the others.
 
-        When this returns, every event with a receipt and no error is on the disk.
+        When this returns, every event with a receipt and no error is on the disk. What `also`
+        writes stands in the same commit; if it raises, nothing is kept.
         """
         receipts: list[Receipt] = [Receipt()] * len(bodies)
         group: list[tuple[int, Prepared]] = []
@@ -70,10 +79,10 @@ class Store:
                 group.append((i, self.parts.prepare(body)))
             except EventError as error:
                 receipts[i] = Receipt(error=error)
-        if not group:
+        if not group and also is None:
             return receipts
         try:
-            self._commit(group, receipts)
+            self._commit(group, receipts, also)
         except BaseException:
             self.abandon()
             raise
@@ -106,7 +115,9 @@ class Store:
             if not self.packer.knows(number):
                 self.packer.learn(number, bytes(data))
 
-    def _commit(self, group: list[tuple[int, Prepared]], receipts: list[Receipt]) -> None:
+    def _commit(
+        self, group: list[tuple[int, Prepared]], receipts: list[Receipt], also: Also | None
+    ) -> None:
         parts, session = self.parts, self.session
         self.begin()
         hashes = [item.hash for _, item in group]
@@ -125,11 +136,16 @@ class Store:
                 self._log(item, seq, now, job, run)
                 receipts[i] = Receipt(seq)
             self._finish()
+            if also is not None:
+                also(self.connection, receipts)
             self.connection.commit()
             session.trim()
             self.parts.trim()
             if self.on_change is not None:
                 self.on_change(self._seq, projection.changes)
+        elif also is not None:
+            also(self.connection, receipts)
+            self.connection.commit()
         else:
             self.connection.rollback()
 
