@@ -393,15 +393,19 @@ def _concat(self: Expressions, node: Node, scope: Scope) -> Value:
     return merge([value.through(TRANSFORM) for value in values])
 
 
-@rule("JsonToStructs", "XmlToStructs", "AvroDataToCatalyst", "ProtobufDataToCatalyst")
+@rule("JsonToStructs", "XmlToStructs", "AvroDataToCatalyst", "ProtobufDataToCatalyst", "FromAvro",
+      "FromProtobuf")  # fmt: skip
 def _decode(self: Expressions, node: Node, scope: Scope) -> Value:
     value = self.value(node.children[0], scope)
-    if node.kind == "AvroDataToCatalyst":
-        return records.decode(value, records.avro_type(node.get("jsonFormatSchema")))
+    if node.kind in ("AvroDataToCatalyst", "FromAvro"):
+        told = node.get("jsonFormatSchema")
+        if isinstance(told, int) and told < len(node.children):
+            told = node.children[told].get("value")
+        return records.decode(value, records.avro_type(told))
     return records.decode(value, node.get("schema"))
 
 
-@rule("StructsToJson", "CatalystDataToAvro", "CatalystDataToProtobuf")
+@rule("StructsToJson", "CatalystDataToAvro", "CatalystDataToProtobuf", "ToAvro", "ToProtobuf")
 def _encode(self: Expressions, node: Node, scope: Scope) -> Value:
     made = records.encode(self.value(node.children[0], scope))
     made.typed = type_of(node.children[0])

@@ -15,10 +15,6 @@ TRANSPARENT = (
     "TempResolvedColumn",
     "Collate",
     "Empty2Null",
-    "FromAvro",
-    "ToAvro",
-    "FromProtobuf",
-    "ToProtobuf",
     "OuterScopeAttribute",
     "UnresolvedNamedLambdaVariable",
 )

@@ -28,8 +28,10 @@ class World:
 
     def setting(self, key: str) -> str:
         """A setting of the session, or nothing."""
-        found = self.spark.conf.get(key, "")
-        return found or ""
+        try:
+            return self.spark.conf.get(key, None) or ""
+        except Exception:  # noqa: BLE001
+            return ""
 
     def mapping(self, given: Any) -> dict[str, str]:
         """A Java or Scala map of strings, in one or two calls."""

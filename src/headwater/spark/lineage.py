@@ -10,6 +10,7 @@ import msgspec
 from headwater.lineage.schema import Schema, topic_schema
 from headwater.spark import columns, merge
 from headwater.spark.columns import Column
+from headwater.spark.gaps import complete
 from headwater.spark.jvm import World, numbers
 from headwater.spark.leaves import read_leaves
 from headwater.spark.model import ColumnLineage, Dataset, PlanLineage
@@ -61,6 +62,7 @@ class Composer:
             return Query([], [], {}, list(found.values()), (), 0, known=False)
         try:
             tree = parse(plan.toJSON())
+            complete(self.world, plan, tree)
             plans = Plans(found, self.known, self.deadline)
             relation = None
             if write.row_level == "UPDATE":

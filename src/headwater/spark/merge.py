@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from headwater.spark.tree import Node
 
 _INSTRUCTIONS = ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions")
+# How Spark writes in a row of changes that it takes a row away.
+_DELETE = "1"
 _ACTIONS = ("matchedActions", "notMatchedActions", "notMatchedBySourceActions")
 
 
@@ -31,23 +33,26 @@ def _rows(self: Plans, node: Node, children: list[Relation], outer: Scope | None
     scope = Scope(child.env, outer)
     outputs = node.nodes("output")
     written: list[list[Value]] = [[] for _ in outputs]
+    carried: dict[int, Value] = {}
     rows = dict(child.rows)
     for field in _INSTRUCTIONS:
         for instruction in node.nodes(field):
             condition = instruction.node("condition")
             decides = self.expressions.value(condition, scope).all() if condition else {}
             lines = [instruction.nodes(name) for name in ("output", "otherOutput")]
-            lines = [line for line in lines if line]
+            lines = [line for line in lines if line and line[0].get("value") != _DELETE]
             if not lines:
                 add(rows, indirect(decides, FILTER))
             for line in lines:
                 for place, item in enumerate(line[: len(outputs)]):
                     value = self.expressions.value(item, scope)
-                    carried = _carries(value, outputs[place].name)
-                    written[place].append(value if carried else _under(value, decides))
+                    if _carries(value, outputs[place].name):
+                        carried[place] = value
+                    else:
+                        written[place].append(_under(value, decides))
     env = {
-        out.id: merge(values) if values else Value()
-        for out, values in zip(outputs, written, strict=True)
+        out.id: merge(written[place]) if written[place] else carried.get(place, Value())
+        for place, out in enumerate(outputs)
     }
     return Relation(env, rows)
 

@@ -307,6 +307,9 @@ def _generate(self: Plans, node: Node, children: list[Relation], outer: Scope | 
 def _expand(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
     (child,) = children
     outputs = node.nodes("output")
+    if not node.get("projections"):
+        known = {out.id: child.env.get(out.id) or Value.unknown() for out in outputs}
+        return Relation(known, child.rows)
     projections = []
     for listed in node.get("projections") or ():
         holder = type(node)({"class": "", "num-children": 0, "items": listed}, [])

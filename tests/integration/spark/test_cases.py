@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,9 +33,12 @@ def stage(
     from .cases.stage import Stage
 
     folder: Path = tmp_path_factory.mktemp("cases")
-    made = Stage(folder, kafka, catalog, s3, postgres)
-    yield made
-    made.spark.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        # Workers must find the same packages as the driver.
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        made = Stage(folder, kafka, catalog, s3, postgres)
+        yield made
+        made.spark.stop()
 
 
 def played(stage: Stage, case: Case) -> tuple[list[PlanLineage], dict[str, str]]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from headwater.lineage.naming import DatasetName, NamingError, parse_jdbc, redact
-from headwater.spark.jvm import attempt, option
+from headwater.spark.jvm import attempt, class_name, option
 from headwater.spark.model import Catalog, Dataset, Evidence, Symlink
 from headwater.spark.stores import tables
 from headwater.spark.stores.paths import name_of
@@ -167,7 +167,7 @@ def _catalog(world: World, kind: str, name: str, setting: Any) -> Catalog:
 
 def identifier_of(given: Any) -> list[str]:
     """The parts of an `Identifier`, or of an option that holds one."""
-    held = option(given) if hasattr(given, "isDefined") else given
+    held = option(given) if class_name(given).startswith("scala.") else given
     if held is None:
         return []
     return [*(str(part) for part in held.namespace()), str(held.name())]

@@ -93,7 +93,7 @@ def describe(
     bootstrap = settings.get("bootstrap.servers", "")
     known = _clusters.get(bootstrap)
     now = time.monotonic()
-    if known is not None and now - known[0] < _KEPT_SECONDS and (known[2] or not topics):
+    if known is not None and now - known[0] < _KEPT_SECONDS and not topics:
         return known[1], known[2]
     cluster, names = _ask(world, settings)
     _clusters[bootstrap] = (now, cluster, names)

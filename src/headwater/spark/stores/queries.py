@@ -50,13 +50,13 @@ class Taken:
         from sqlglot.lineage import lineage
 
         try:
-            tree = lineage(name, self.query.copy(), dialect=self.dialect)
+            tree = lineage(name, self.query.copy(), schema={}, dialect=self.dialect)
         except (SqlglotError, ValueError, KeyError):
             return None
         bits: Bits = {}
         for node, way in _leaves(tree, IDENTITY, exp):
             if not isinstance(node.expression, exp.Table):
-                if node.expression.find(exp.Column):
+                if tree.expression.find(exp.Column):
                     return None
                 continue
             source = sources.get(_qualified(node.expression))

@@ -69,7 +69,7 @@ def relation(world: World, given: Any, catalog_table: Any) -> Source | None:
         found = tables.read_table(world, catalog_table, "catalog table")
         if found is not None:
             return Source((found,))
-    if name.endswith(".HadoopFsRelation") or (hasattr(given, "location") and "Fs" in name):
+    if name.endswith("FsRelation"):
         return Source(files.relation(world, given))
     if name.endswith(".JDBCRelation"):
         return jdbc.read(world, world.mapping(given.jdbcOptions().parameters()))

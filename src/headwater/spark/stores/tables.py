@@ -48,7 +48,7 @@ def read_table(world: World, table: Any, evidence: str) -> Dataset | None:
     if located is None:
         located = default_location(world, database, name)
     address = metastore(world)
-    place = name_of(located.toString() if hasattr(located, "toString") else str(located))
+    place = name_of(located if isinstance(located, str) else located.toString())
     if type_name == "VIEW":
         return _view(world, address, database, name, evidence)
     if place is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import changes, kafka, nested, python, relational, rows, stores, streams
+from . import changes, frames, kafka, nested, python, relational, rows, stores, streams
 from .case import CASES, Case
 
 __all__ = [
-    "CASES", "Case", "changes", "kafka", "nested", "python", "relational", "rows", "stores",
+    "CASES", "Case", "changes", "frames", "kafka", "nested", "python", "relational", "rows", "stores",
     "streams",
 ]  # fmt: skip

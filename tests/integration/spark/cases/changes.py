@@ -20,7 +20,7 @@ def logical(s: Stage, name: str) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: create_table
     change: CREATE
 """)
@@ -30,7 +30,7 @@ def create(s: Stage) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: truncate_table
     change: TRUNCATE
 """)
@@ -42,7 +42,7 @@ def truncate(s: Stage) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: alter_table
     change: ALTER
 """)
@@ -54,7 +54,7 @@ def alter(s: Stage) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: drop_table
     change: DROP
 """)
@@ -67,7 +67,7 @@ def drop(s: Stage) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: alter_table
     change: ALTER
 """)
@@ -80,7 +80,7 @@ def alter_plain_table(s: Stage) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: rename_table
     change: RENAME
 """)
@@ -93,7 +93,7 @@ def rename_plain_table(s: Stage) -> None:
 
 @case("""
     -> out
-    unknown: all of them
+    unknown: everything
     operation: truncate_table
     change: TRUNCATE
 """)

@@ -33,20 +33,6 @@ def python_udf(s: Stage) -> None:
 
 @case("""
     orders -> out
-    a <- orders.id TRANSFORMATION, orders.city TRANSFORMATION
-    b <- orders.id TRANSFORMATION, orders.city TRANSFORMATION
-""")
-def map_in_arrow(s: Stage) -> None:
-    def same(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            yield batch.rename_columns(["a", "b"])
-
-    made = s.orders.select("id", "city").mapInArrow(same, "a bigint, b string")
-    made.writeTo(s.out).using("iceberg").create()
-
-
-@case("""
-    orders -> out
     n <- orders.customer TRANSFORMATION, orders.city TRANSFORMATION
     id <- orders.id
 """)

@@ -104,10 +104,9 @@ def outer_join_with_a_second_condition(s: Stage) -> None:
     rows <- orders.customer JOIN, customers.id JOIN
 """)
 def semi_and_anti_join(s: Stage) -> None:
-    buyers = s.customers.select(F.col("id").alias("buyer"))
-    found = s.orders.join(buyers, s.orders.customer == buyers.buyer, "left_semi")
-    none = s.orders.join(buyers, s.orders.customer == buyers.buyer, "left_anti")
-    found.select("id").unionAll(none.select("id")).writeTo(s.out).using("iceberg").create()
+    s.sql("""create table {out} using iceberg as
+      select o.id from {orders} o left semi join {customers} c on o.customer = c.id
+      union all select o.id from {orders} o left anti join {customers} c on o.customer = c.id""")
 
 
 @case("""
@@ -249,6 +248,40 @@ def tumbling_window(s: Stage) -> None:
 def sliding_window(s: Stage) -> None:
     made = s.orders.groupBy(F.window("ts", "10 minutes", "5 minutes")).agg(F.count("*").alias("n"))
     made.writeTo(s.out).using("iceberg").create()
+
+
+@case("""
+    orders -> out
+    start <- orders.ts TRANSFORMATION
+    n <-
+    rows <- orders.ts GROUP_BY, orders.customer GROUP_BY
+""")
+def session_window(s: Stage) -> None:
+    grouped = s.orders.groupBy(F.session_window("ts", "5 minutes"), "customer")
+    made = grouped.agg(F.count("*").alias("n")).select("session_window.start", "n")
+    made.writeTo(s.out).using("iceberg").create()
+
+
+@case("""
+    orders -> out
+    newest <- orders.id AGGREGATION, orders.ts SORT
+    list <- orders.city AGGREGATION
+    middle <- orders.price AGGREGATION
+""")
+def picking_aggregates(s: Stage) -> None:
+    s.sql("""create table {out} using iceberg as select max_by(id, ts) newest,
+      collect_set(city) list, percentile_approx(price, 0.5) middle from {orders}""")
+
+
+@case("""
+    orders -> out
+    id <- orders.id
+    n <-
+""")
+def generated_and_default_columns(s: Stage) -> None:
+    s.sql("create table {out} (id bigint, n bigint) using iceberg")
+    made = s.orders.select("id", F.monotonically_increasing_id().alias("n"))
+    made.repartition(2).sample(0.5).limit(3).write.insertInto(s.out)
 
 
 @case("""

@@ -119,7 +119,7 @@ class Stage:
 
     def pg(self, name: str) -> dict[str, str]:
         """Options for a table in PostgreSQL, and its true name."""
-        table = f"{name}_{self.case}"[:60]
+        table = f"{name}_{self.case}_{self.namespace}"[-60:]
         place = f"{self.postgres.env['PGHOST']}:{self.postgres.env['PGPORT']}"
         self.names[DatasetName(f"postgres://{place}", f"shop.public.{table}")] = name
         return {**self.pg_options(), "dbtable": table}

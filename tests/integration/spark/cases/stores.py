@@ -182,6 +182,33 @@ def read_jdbc_query(s: Stage) -> None:
 
 
 @case("""
+    people -> out
+    id <- people.id
+    name <- people.name
+""")
+def read_jdbc_query_as_a_table(s: Stage) -> None:
+    people = s.pg("people")
+    s.customers.write.format("jdbc").options(**people).save()
+    s.drain()
+    table = f"(select * from {people['dbtable']} where id > 0) p"
+    read = s.spark.read.format("jdbc").options(**s.pg_options(), dbtable=table).load()
+    read.select("id", "name").writeTo(s.out).using("iceberg").create()
+
+
+@case("""
+    orders -> here
+    id <- orders.id
+    operation: append
+""")
+def iceberg_by_path(s: Stage) -> None:
+    s.names[DatasetName("file", f"{s.folder}/hadoop/shop/bypath")] = "here"
+    s.spark.sql("create table had.shop.bypath (id bigint) using iceberg")
+    s.drain()
+    read = s.spark.read.format("iceberg").load(s.table("orders"))
+    read.select("id").write.format("iceberg").mode("append").save(f"{s.folder}/hadoop/shop/bypath")
+
+
+@case("""
     orders -> here
     id <- orders.id
     operation: create_table_as_select
@@ -196,9 +223,9 @@ def iceberg_in_a_hadoop_catalog(s: Stage) -> None:
     id <- orders.id
 """)
 def iceberg_in_a_jdbc_catalog(s: Stage) -> None:
-    s.names[DatasetName("file", f"{s.folder}/jdbc/shop/there")] = "there"
-    s.spark.sql("create namespace if not exists db.shop")
-    s.sql("create table db.shop.there using iceberg as select id from {orders}")
+    s.names[DatasetName("file", f"{s.folder}/jdbc/{s.namespace}/there")] = "there"
+    s.sql("create namespace db.{ns}")
+    s.sql("create table db.{ns}.there using iceberg as select id from {orders}")
 
 
 @case("""
@@ -239,7 +266,7 @@ def read_a_tag_by_option(s: Stage) -> None:
     s.sql(f"create table {past} using iceberg as select id from {{orders}}")
     s.spark.sql(f"alter table {past} create tag audit")
     s.drain()
-    read = s.spark.read.option("tag", "audit").table(past)
+    read = s.spark.read.option("versionAsOf", "audit").table(past)
     read.writeTo(s.out).using("iceberg").create()
 
 

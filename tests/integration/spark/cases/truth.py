@@ -86,7 +86,7 @@ def found(lineage: PlanLineage, names: dict[DatasetName, str], output: str) -> T
         truth.change = dataset.change.change if dataset.change else ""
         told = lineage.columns.get(dataset.id)
         if told is None:
-            truth.unknown = frozenset({"all of them"})
+            truth.unknown = frozenset({"everything"})
             continue
         truth.columns = {name: _facts(sources, names) for name, sources in told.fields.items()}
         truth.rows = _facts(told.dataset, names)
