@@ -9,7 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from headwater.cli.server import _seconds, register
+from headwater.cli.server import register
+from headwater.cli.store import seconds as _seconds
 from headwater.errors import UsageError
 
 from .making import event

@@ -1,0 +1,53 @@
+"""What the commands around a store share: its option, opening it, durations."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.server.store import Store
+
+__all__ = ["StoreUrl", "opened", "seconds"]
+
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        help="sqlite:///FILE or postgresql://…  [default: a file in the user's data directory]",
+        show_default=False,
+    ),
+]
+UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def seconds(text: str | None) -> float | None:
+    """A duration such as 90d, 12h, 30m or 45s."""
+    if text is None:
+        return None
+    unit = UNITS.get(text[-1:].lower())
+    try:
+        return float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"
+        ) from None
+
+
+@contextmanager
+def opened(url: str | None) -> Iterator[Store]:
+    """The store behind a URL, let go of at the end."""
+    from headwater.server.serve import default_store
+    from headwater.server.store import open_store
+
+    store = open_store(url or default_store())
+    try:
+        yield store
+    finally:
+        store.close()
