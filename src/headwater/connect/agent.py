@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,7 +34,7 @@ from headwater.connect.trouble import Troubles
 from headwater.lineage.events import EventType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from headwater.connect.client import Connect, Entry
     from headwater.connect.life import Said, Step
@@ -49,6 +50,8 @@ RESTART_SETTLES = 2.0
 # Topics of a young run are looked at more often, since a source's show with its first records.
 YOUNG = 60 * SECOND
 LONGEST_TRACE = 32_000
+# So many connectors' steps are one transaction: small enough that the first events go out early.
+BATCH = 100
 STATUS = "connect-status/"
 GONE = (Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.UNHEALTHY)
 
@@ -141,8 +144,9 @@ class Agent:
             return self._silence(error.trouble, began)
         self.troubles.clear("")
         self._silent, self._failures = None, 0
-        steps = self._steps(found, began)
-        count = self._commit(steps)
+        count, steps = 0, self._steps(found, began)
+        while some := list(islice(steps, BATCH)):
+            count += self._commit(some)
         count += self._rotate(found, began)
         self._tell_status()
         return count
@@ -186,9 +190,8 @@ class Agent:
         self._tell_status()
         return count
 
-    def _steps(self, found: Mapping[str, msgspec.Raw], now: float) -> list[Step]:
+    def _steps(self, found: Mapping[str, msgspec.Raw], now: float) -> Iterator[Step]:
         beats = self._beats(_micros(now))
-        steps: list[Step] = []
         for name, raw in found.items():
             try:
                 step = self._seen(name, raw, now, name in beats)
@@ -199,12 +202,11 @@ class Agent:
                 self.troubles.fault(name, error)
                 continue
             if step is not None:
-                steps.append(step)
+                yield step
         for name in self._watched.keys() - found.keys():
             step = self._missing(name, now)
             if step is not None:
-                steps.append(step)
-        return steps
+                yield step
 
     def _seen(self, name: str, raw: msgspec.Raw, now: float, beat: bool) -> Step | None:
         mark = hashlib.blake2b(raw, digest_size=16).digest()

@@ -13,7 +13,7 @@ from headwater.connect.lineage import work_out
 from headwater.connect.mapping import read_rules
 from headwater.connect.model import Connector, Derived, Failure, Rule, Settings
 from headwater.errors import UsageError
-from headwater.lineage.events import EventType, from_micros, write
+from headwater.lineage.events import EventType, canonical, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +86,7 @@ class Teller:
         )
         if derived.joined:
             return _as_job(found) if said.type in (EventType.START, EventType.RUNNING) else None
-        return write(found)
+        return canonical(found)
 
     def _measured(self, run: str) -> dict[str, dict[str, Any]]:
         samples = self._flow.latest.get(run) if self._flow else None
@@ -103,4 +103,4 @@ class Teller:
 def _as_job(found: dict[str, Any]) -> bytes:
     """A run's event as one of its job alone: the lineage is ours, the run the other producer's."""
     kept = {key: value for key, value in found.items() if key not in ("run", "eventType")}
-    return write({**kept, "schemaURL": JOB_EVENT})
+    return canonical({**kept, "schemaURL": JOB_EVENT})

@@ -96,6 +96,7 @@ class Sender:
                 done = event.seq
         finally:
             if done:
+                destination.flush()
                 self.outbox.sent(destination.name, done)
         if batch:
             self._recover(destination)

@@ -37,6 +37,11 @@ class Destination:
         self.send = send
         self.transport = transport
 
+    def flush(self) -> None:
+        """Make sure that what was sent is there to stay."""
+        if isinstance(self.send, _Lines):
+            self.send.flush()
+
     @property
     def server(self) -> tuple[str, Mapping[str, str]] | None:
         """The base URL and headers of an HTTP destination, for what is not lineage."""
@@ -177,22 +182,36 @@ def _file(transport: Any) -> Callable[[bytes], None]:
         return _other(transport)
     path = Path(parts.path if parts.scheme == "file" else config.log_file_path)
 
-    def send(body: bytes) -> None:
+    return _Lines(path)
+
+
+class _Lines:
+    """Appends events to a file, a line each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+
+    def __call__(self, body: bytes) -> None:
         # One call to the system: a line is there whole or not at all, however the process ends.
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            if self._handle is None:
+                self._handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            before = os.fstat(self._handle).st_size
+            if os.write(self._handle, body + b"\n") <= len(body):
+                os.ftruncate(self._handle, before)
+                raise HeadwaterError(f"{self._path}: no room for a whole event")
+        except OSError as error:
+            raise HeadwaterError(f"{self._path}: {error.strerror}") from None
+
+    def flush(self) -> None:
+        """Write to the disk, and let the file go, which may be moved away by who rotates it."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
             try:
-                before = os.fstat(handle).st_size
-                if os.write(handle, body + b"\n") <= len(body):
-                    os.ftruncate(handle, before)
-                    raise HeadwaterError(f"{path}: no room for a whole event")
                 os.fsync(handle)
             finally:
                 os.close(handle)
-        except OSError as error:
-            raise HeadwaterError(f"{path}: {error.strerror}") from None
-
-    return send
 
 
 def _console(_transport: Any) -> Callable[[bytes], None]:
