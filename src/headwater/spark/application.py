@@ -6,20 +6,18 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import headwater
 from headwater.emit import event, once, session
 from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
-from headwater.emit.event import facet
-from headwater.emit.life import Life, job_type, new_run_id
+from headwater.emit.life import Life, new_run_id
 from headwater.emit.parent import Ancestors, RunRef
 from headwater.lineage.events import EventType
-from headwater.spark import config, facets, names, read
+from headwater.spark import config, facets, names
 from headwater.spark.batch import Action, Actions
 from headwater.spark.bridge import Bridge
 from headwater.spark.flow import SECONDS as FLOW_SECONDS
 from headwater.spark.flow import Flow
 from headwater.spark.listener import ExecutionListener, QueryListener, Registration
-from headwater.spark.model import PlanLineage
+from headwater.spark.reader import Reader
 from headwater.spark.streaming import Queries
 from headwater.spark.worker import Worker
 
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 EXIT_SECONDS = 15.0
 GRACE_SECONDS = 5.0
 LOOK_SECONDS = 1.0
-COSTLY_SECONDS = 2.0
-MOST_COSTLY = 3
 
 
 class Application:
@@ -43,23 +39,25 @@ class Application:
     def __init__(self, spark: SparkSession, settings: config.Settings) -> None:
         self.settings = settings
         self.bridge = Bridge(spark)
-        self.conf = dict(self.bridge.context.getConf().getAll())
         self.journal = session.journal(settings.transport or None)
         self.worker = Worker("headwater-spark")
         self.flow = Flow(self.journal)
-        self._costly = 0
+        self.reader = Reader(self.bridge)
         self._closing: tuple[float, Ending] | None = None
         self._over = False
         self._said = threading.Event()
         self._registrations: dict[str, Registration] = {}
+        version = str(self.bridge.context.version)
+        conf = dict(self.bridge.context.getConf().getAll())
+        self._about_runs = facets.of_run(settings, conf, version)
         ref = RunRef(settings.namespace, names.plain(settings), new_run_id())
         above = settings.ancestors
         self._below = above.below(ref) if above else Ancestors(ref, ref)
         self.life = Life(
             self.journal,
             ref,
-            run_facets={**({"parent": above.facet} if above else {}), **self._run_facets()},
-            job_facets=self._job_facets("BATCH", "APPLICATION"),
+            run_facets={**({"parent": above.facet} if above else {}), **self._about_runs},
+            job_facets=facets.of_job(settings, "BATCH", "APPLICATION"),
         )
         self._silent = not settings.allows_job(ref.name)
         self.queries = Queries(self)
@@ -102,6 +100,10 @@ class Application:
             return self._around_close(owner, call)
         if entry.kind == "stream":
             return self._around_start(entry, owner, call)
+        if entry.kind == "session":
+            made = call()
+            once.quiet("listening to a new session")(self.listen)(made)
+            return made
         ENDS.alive()
         action = Action(entry, event.now())
         self.worker.post(self.actions.began, action)
@@ -121,21 +123,9 @@ class Application:
         return Life(
             self.journal,
             ref,
-            run_facets={"parent": self._below.facet, **self._run_facets()},
-            job_facets=self._job_facets(processing, kind),
+            run_facets={"parent": self._below.facet, **self._about_runs},
+            job_facets=facets.of_job(self.settings, processing, kind),
         )
-
-    def read_batch(self, execution: Any) -> PlanLineage:
-        """The lineage of an execution."""
-        return self._timed(lambda: read.read_batch(self.bridge.spark, execution))
-
-    def read_streaming(self, query: Any) -> PlanLineage:
-        """The lineage of a streaming query."""
-        return self._timed(lambda: read.read_streaming(self.bridge.spark, query))
-
-    def join(self, execution: Any, stream: PlanLineage) -> PlanLineage:
-        """The lineage of a command inside a batch of a streaming query."""
-        return self._timed(lambda: read.join_batch_to_stream(self.bridge.spark, execution, stream))
 
     def finish(self, ending: Ending) -> None:
         """Say how everything ends; called once, as the process ends."""
@@ -168,7 +158,7 @@ class Application:
             return
         if self._closing is not None and ending.type is EventType.COMPLETE:
             ending = self._closing[1]
-        elif not self.bridge.alive and not self.bridge.stopped and not ENDS.signalled:
+        elif self.bridge.lost and not ENDS.signalled:
             ending = gone(self.bridge, ending)
         self.bridge.drain(max(0.1, EXIT_SECONDS - (event.now() - began)))
         # What the drain brought stands behind this in the queue.
@@ -202,9 +192,13 @@ class Application:
         return query
 
     def _around_stop(self, query: Any, call: Callable[[], Any]) -> Any:
+        self._note_stop(query)
+        return call()
+
+    @once.quiet("noting that a query is stopped")
+    def _note_stop(self, query: Any) -> None:
         if query.isActive:
             self.worker.post(self.queries.stopping, str(query.runId))
-        return call()
 
     def _around_close(self, context: Any, call: Callable[[], Any]) -> Any:
         if context is self.bridge.context:
@@ -253,45 +247,10 @@ class Application:
             return
         self._finish_now(gone(self.bridge))
 
-    def _timed(self, reading: Callable[[], PlanLineage]) -> PlanLineage:
-        if self._costly >= MOST_COSTLY:
-            return PlanLineage()
-        began = time.monotonic()
-        try:
-            return reading()
-        finally:
-            if time.monotonic() - began > COSTLY_SECONDS:
-                self._costly += 1
-                if self._costly == MOST_COSTLY:
-                    once.report(
-                        "reading plans costs too much here and is off; this", TimeoutError()
-                    )
-
-    def _run_facets(self) -> dict[str, Any]:
-        engine = facet(
-            "processing_engine",
-            name="spark",
-            version=str(self.bridge.context.version),
-            openlineageAdapterVersion=headwater.__version__,
-        )
-        found = {
-            "processing_engine": engine,
-            **facets.properties(self.conf, self.settings),
-            **facets.tags(self.settings.run_tags, "run"),
-        }
-        return {k: v for k, v in found.items() if k not in self.settings.disabled_facets}
-
-    def _job_facets(self, processing: str, kind: str) -> dict[str, Any]:
-        found = {
-            "jobType": job_type(processing, "SPARK", kind, self.settings.heartbeat),
-            **facets.code_location(),
-            **facets.owners(self.settings.owners),
-            **facets.tags(self.settings.job_tags, "job"),
-        }
-        return {k: v for k, v in found.items() if k not in self.settings.disabled_facets}
-
 
 def gone(bridge: Bridge, ending: Ending = COMPLETE) -> Ending:
     """The end of everything when the JVM has died under a living driver."""
+    if bridge.leaving:
+        return Ending(EventType.ABORT, "JVM stopped")
     message = f"the JVM of the driver is gone{bridge.fate}"
     return Ending(EventType.FAIL, "JVM gone", message, ending.stack_trace)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.emit import ends, once, session
 from headwater.emit.ends import COMPLETE, ENDS
-from headwater.spark import config
+from headwater.spark import config, connect_client
 from headwater.spark.application import Application
 from headwater.spark.bridge import trace_of
 from headwater.spark.entries import Patches
@@ -38,10 +38,8 @@ def attach(spark: S, *, namespace: str | None = None, app_name: str | None = Non
 
 @once.quiet("attaching to Spark")
 def _attach(spark: Any, namespace: str | None, app_name: str | None) -> None:
-    if not hasattr(spark, "_jsparkSession"):
-        from headwater.spark.connect_client import attach_remote
-
-        attach_remote(spark, namespace, app_name)
+    if connect_client.is_remote(spark):
+        connect_client.refuse(spark)
         return
     with _lock:
         current = _Attached.application

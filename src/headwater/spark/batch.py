@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from headwater.spark.entries import Entry
 
 LOOK_SECONDS = 0.05
+SOON_SECONDS = 2.0
+SELDOM_SECONDS = 0.5
 DRAIN_SECONDS = 2.0
 LOOSE_SECONDS = 0.5
 
@@ -68,7 +70,12 @@ class Actions:
     @property
     def interval(self) -> float | None:
         """How often to look for executions: only while there is something to find."""
-        return LOOK_SECONDS if self._open or self._loose else None
+        if self._loose:
+            return LOOK_SECONDS
+        waiting = [action.at for action in self._open if not action.known]
+        if not waiting:
+            return None
+        return LOOK_SECONDS if time.monotonic() - max(waiting) < SOON_SECONDS else SELDOM_SECONDS
 
     def began(self, action: Action) -> None:
         """An entry point was called."""
@@ -155,7 +162,7 @@ class Actions:
         action.executions.add(int(execution.id()))
         if action.known:
             return
-        lineage = self._app.read_batch(execution)
+        lineage = self._app.reader.batch(execution)
         node = str(execution.logical().nodeName())
         if not self._app.settings.allows_node(node):
             return
@@ -200,7 +207,7 @@ class Actions:
 
     def _loosely(self, execution: Any, nanoseconds: int, error: Any) -> None:
         action = Action(None, event.now() - nanoseconds / 1e9)
-        action.lineage = self._app.read_batch(execution)
+        action.lineage = self._app.reader.batch(execution)
         action.node = str(execution.logical().nodeName())
         if not action.lineage.outputs or not self._app.settings.allows_node(action.node):
             return

@@ -24,6 +24,7 @@ class Bridge:
         self.jvm: Any = self.context._jvm  # noqa: SLF001
         self.session: Any = spark._jsparkSession  # noqa: SLF001
         self.stopped = False
+        self._leaving = False
         self._parent = os.getppid()
         self._counter: Any = None
         self._executions: Any = None
@@ -48,6 +49,25 @@ class Bridge:
             return process.poll() is None
         # Under spark-submit the JVM is the parent of this process.
         return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self._parent
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the JVM is ending in order, as it does when it is told to by a signal."""
+        if self._leaving or not self.alive:
+            return self._leaving
+        try:
+            hooks = getattr(self.jvm, "org.apache.spark.util.ShutdownHookManager")
+            self._leaving = bool(hooks.inShutdown()) or bool(
+                self.context._jsc.sc().isStopped()  # noqa: SLF001
+            )
+        except Exception:  # noqa: BLE001
+            return False
+        return self._leaving
+
+    @property
+    def lost(self) -> bool:
+        """Whether the JVM is gone, or going, without this program having stopped it."""
+        return not self.stopped and (self.leaving or not self.alive)
 
     @property
     def fate(self) -> str:

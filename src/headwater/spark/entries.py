@@ -35,6 +35,7 @@ ENTRIES: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("pyspark.sql.readwriter", "DataFrameWriterV2", _WRITERS_V2, "write"),
     ("pyspark.sql.merge", "MergeIntoWriter", ("merge",), "write"),
     ("pyspark.sql.session", "SparkSession", ("sql",), "sql"),
+    ("pyspark.sql.session", "SparkSession", ("newSession",), "session"),
     ("pyspark.sql.streaming.readwriter", "DataStreamWriter", ("start", "toTable"), "stream"),
     ("pyspark.sql.streaming.readwriter", "DataStreamWriter", ("foreachBatch",), "batches"),
     ("pyspark.sql.streaming.query", "StreamingQuery", ("stop",), "stop"),
@@ -113,7 +114,7 @@ def _wrapped(
             return before(self, *args, **kwargs)
         INSIDE.entry += 1
         try:
-            entry = _entry(kind, name, args, kwargs)
+            entry = _entry(kind, name, args, kwargs) or Entry(kind, operation(name))
             return around(entry, self, lambda: before(self, *args, **kwargs))
         finally:
             INSIDE.entry -= 1
@@ -134,6 +135,7 @@ def _batched(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@once.quiet("reading what an entry point is given")
 def _entry(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
     word = operation(name)
     if kind == "sql":

@@ -7,8 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import headwater
 from headwater.emit import event, once
 from headwater.emit.event import facet
+from headwater.emit.life import job_type
 from headwater.lineage.naming import redact
 from headwater.lineage.schema.facet import write_fields
 
@@ -149,6 +151,33 @@ def owners(pairs: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     """The `ownership` facet of a job."""
     found = [{"name": name, "type": kind} for kind, name in pairs]
     return {"ownership": facet("ownership", owners=found)} if found else {}
+
+
+def of_run(settings: Settings, conf: Mapping[str, str], version: str) -> dict[str, Any]:
+    """What every run of an application says of itself."""
+    engine = facet(
+        "processing_engine",
+        name="spark",
+        version=version,
+        openlineageAdapterVersion=headwater.__version__,
+    )
+    found = {
+        "processing_engine": engine,
+        **properties(conf, settings),
+        **tags(settings.run_tags, "run"),
+    }
+    return {key: value for key, value in found.items() if key not in settings.disabled_facets}
+
+
+def of_job(settings: Settings, processing: str, kind: str) -> dict[str, Any]:
+    """What a job says of itself."""
+    found = {
+        "jobType": job_type(processing, "SPARK", kind, settings.heartbeat),
+        **code_location(),
+        **owners(settings.owners),
+        **tags(settings.job_tags, "job"),
+    }
+    return {key: value for key, value in found.items() if key not in settings.disabled_facets}
 
 
 def properties(conf: Mapping[str, str], settings: Settings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from headwater.emit.journal import Journal
     from headwater.spark.streaming import Query
 
-SECONDS = 10.0
+SECONDS = float(os.environ.get("HEADWATER_FLOW_SECONDS", "10"))
 TIMEOUT = 2.0
 PAUSE_SECONDS = 300.0
 

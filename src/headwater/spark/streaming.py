@@ -34,7 +34,7 @@ class Query:
         self.batches = "ForeachBatch" in str(execution.sink().getClass().getName())
         self.session = str(execution.sparkSessionForStream().sessionUUID())
         self.bounded = str(execution.trigger().toString()).startswith(BOUNDED)
-        self.lineage = application.read_streaming(query)
+        self.lineage = application.reader.streaming(query)
         self.progress: progress.Progress | None = None
         self.stopped = False
         self._batches: dict[str, int] = {}
@@ -71,7 +71,7 @@ class Query:
         # Every batch runs the same code: later ones are read now and then, to see a change.
         if count > BATCHES_READ and count & (count - 1):
             return
-        found = self._app.join(execution, self._sources)
+        found = self._app.reader.join(execution, self._sources)
         if not found.outputs:
             return
         before = {one.id: one for one in (*self.lineage.inputs, *self.lineage.outputs)}
@@ -95,7 +95,7 @@ class Query:
             self.life.end(ending, self._facets())
 
     def _reread(self) -> None:
-        found = self._app.read_streaming(self.java)
+        found = self._app.reader.streaming(self.java)
         if not found.inputs:
             return
         self._sources = found
@@ -240,6 +240,8 @@ class Queries:
     def _ending(self, query: Query, found: Any, run: str) -> Ending:
         if ENDS.signalled:
             return Ending(EventType.ABORT, f"signal {ENDS.signalled}")
+        if self._app.bridge.leaving:
+            return Ending(EventType.ABORT, "JVM stopped")
         error = found.exception()
         if error.isDefined():
             trace = self._trace(query) or str(error.get())

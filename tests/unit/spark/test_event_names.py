@@ -69,6 +69,7 @@ def test_short_names(dataset: Dataset, short: str) -> None:
 )  # fmt: skip
 def test_what_sql_text_says(sql: str, word: str, target: str) -> None:
     found = entries._entry("sql", "sql", (sql,), {})
+    assert found is not None
     assert (found.word, found.target) == (word, target)
 
 
