@@ -21,6 +21,7 @@ __all__ = [
     "Transformation",
     "problems",
     "read",
+    "sources",
 ]
 
 
@@ -264,6 +265,14 @@ def read(name: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return found if isinstance(found, kind) else None
+
+
+def sources(facet: ColumnLineage) -> set[tuple[str, str]]:
+    """The datasets that a `columnLineage` facet names, by namespace and name."""
+    found = {
+        (i.namespace, i.name) for f in (facet.fields or {}).values() for i in f.inputFields or ()
+    }
+    return found.union((i.namespace, i.name) for i in facet.dataset or ())
 
 
 def problems(name: str, raw: bytes | msgspec.Raw) -> str | None:

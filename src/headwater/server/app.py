@@ -132,18 +132,22 @@ class App:
                 await send(EMPTY)
                 return
             response = await self._answer(scope, receive, send)
-        except HttpError as error:
-            response = failure(error)
-            self.refusals[str(error.code)] += 1
-        except EventError as error:
-            response = failure(self.refusal(error))
-        except StoreUnavailableError as error:
-            response = failure(HttpError(503, error.message, headers=RETRY))
-        except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
-            response = failure(HttpError(500, "the server failed; its log says why"))
+        except Exception as error:  # noqa: BLE001  (every failure has its answer)
+            response = self.failure(f"{scope['method']} {scope['path']}", error)
         if response is not None:
             await respond(send, response, head=scope["method"] == "HEAD")
+
+    def failure(self, what: str, error: BaseException) -> Response:
+        """What to answer when a request could not be carried out."""
+        if isinstance(error, HttpError):
+            self.refusals[str(error.code)] += 1
+            return failure(error)
+        if isinstance(error, EventError):
+            return failure(self.refusal(error))
+        if isinstance(error, StoreUnavailableError):
+            return failure(HttpError(503, error.message, headers=RETRY))
+        log.error("%s failed", what, exc_info=error)
+        return failure(HttpError(500, "the server failed; its log says why"))
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

@@ -21,8 +21,10 @@ __all__ = [
     "Router",
     "Scope",
     "Send",
+    "encode",
     "failure",
     "read_body",
+    "respond",
     "unpack_body",
 ]
 
@@ -235,10 +237,15 @@ def unpack_body(body: bytes, encoding: bytes | None, limit: int) -> bytes:
     return unpacked
 
 
+def encode(response: Response) -> bytes:
+    """The body of a response."""
+    content = response.content
+    return b"" if content is None else content if isinstance(content, bytes) else _encode(content)
+
+
 async def respond(send: Send, response: Response, *, head: bool = False) -> None:
     """Send a response in one go."""
-    content = response.content
-    body = b"" if content is None else content if isinstance(content, bytes) else _encode(content)
+    body = encode(response)
     length = (b"content-length", str(len(body)).encode())
     await send(
         {

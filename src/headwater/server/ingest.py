@@ -6,12 +6,13 @@ import asyncio
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.server.store import Receipt, Store, StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Ingest"]
 
@@ -21,8 +22,12 @@ GROUP = 512
 LINGER = 0.002
 
 
+Tell = Callable[[Any], None]
+"""Takes an answer: receipts, what a change gave back, or an exception."""
+
+
 class _Job(NamedTuple):
-    future: asyncio.Future[Any]
+    tell: Tell
     bodies: Sequence[bytes]
     work: Callable[[Store], Any] | None
 
@@ -49,11 +54,19 @@ class Ingest:
 
     def submit(self, bodies: Sequence[bytes]) -> asyncio.Future[list[Receipt]]:
         """Hand events in; the future holds their receipts once they are on the disk."""
-        return self._enqueue(_Job(self._loop.create_future(), bodies, None))
+        future, tell = self._promise()
+        self._enqueue(_Job(tell, bodies, None))
+        return future
+
+    def hand_in(self, body: bytes, tell: Tell) -> None:
+        """Hand one event in; `tell` is called on the loop with a list of its receipt, or an error."""
+        self._enqueue(_Job(tell, (body,), None))
 
     def perform(self, work: Callable[[Store], Any]) -> asyncio.Future[Any]:
         """Carry out any other change, in its turn, on the writer's thread."""
-        return self._enqueue(_Job(self._loop.create_future(), (), work))
+        future, tell = self._promise()
+        self._enqueue(_Job(tell, (), work))
+        return future
 
     async def close(self) -> None:
         """Finish what was handed in, then stop."""
@@ -62,7 +75,20 @@ class Ingest:
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _enqueue(self, job: _Job) -> asyncio.Future[Any]:
+    def _promise(self) -> tuple[asyncio.Future[Any], Tell]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def tell(answer: Any) -> None:
+            if future.done():
+                return
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        return future, tell
+
+    def _enqueue(self, job: _Job) -> None:
         self._waiting.append(job)
         if not self._busy:
             if self._timer is None:
@@ -70,7 +96,6 @@ class Ingest:
                 self._timer = self._loop.call_later(wait, self._hand_over)
             if len(self._waiting) >= self._last:
                 self._hand_over()
-        return job.future
 
     def _hand_over(self) -> None:
         if self._timer is not None:
@@ -81,15 +106,13 @@ class Ingest:
             self._queue.put(self._waiting)
             self._waiting = []
 
-    def _resolve(self, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    def _resolve(self, answers: list[tuple[Tell, Any]]) -> None:
         self._busy = False
-        for future, answer in answers:
-            if future.done():
-                continue
-            if isinstance(answer, BaseException):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+        for tell, answer in answers:
+            try:
+                tell(answer)
+            except Exception:
+                log.exception("an answer could not be given")
         self._last = len(answers) + len(self._waiting)
         if self._waiting:
             # Those just answered get a moment to come back before the next commit.
@@ -101,27 +124,27 @@ class Ingest:
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._resolve, answers)
 
-    def _settle(self, jobs: list[_Job]) -> list[tuple[asyncio.Future[Any], Any]]:
-        answers: list[tuple[asyncio.Future[Any], Any]] = []
+    def _settle(self, jobs: list[_Job]) -> list[tuple[Tell, Any]]:
+        answers: list[tuple[Tell, Any]] = []
         bodies = [body for job in jobs for body in job.bodies]
         try:
             receipts = self._append(bodies)
         except Exception as error:  # noqa: BLE001
-            answers += [(job.future, error) for job in jobs if job.work is None]
+            answers += [(job.tell, error) for job in jobs if job.work is None]
         else:
             position = 0
             for job in jobs:
                 if job.work is None:
                     size = len(job.bodies)
-                    answers.append((job.future, receipts[position : position + size]))
+                    answers.append((job.tell, receipts[position : position + size]))
                     position += size
         for job in jobs:
             if job.work is not None:
                 try:
-                    answers.append((job.future, job.work(self.store)))
+                    answers.append((job.tell, job.work(self.store)))
                 except Exception as error:  # noqa: BLE001
                     self.store.abandon()
-                    answers.append((job.future, error))
+                    answers.append((job.tell, error))
         return answers
 
     def _append(self, bodies: list[bytes]) -> list[Receipt]:

@@ -14,6 +14,7 @@ import uvicorn
 
 from headwater.errors import HeadwaterError, UsageError
 from headwater.server.app import App, Settings
+from headwater.server.protocol import protocol_for
 from headwater.server.store import open_store
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def serve(
         server_header=False,
         date_header=False,
         lifespan="on",
+        http=protocol_for(app),
         timeout_graceful_shutdown=10,
         ssl_certfile=certificate,
         ssl_keyfile=key,

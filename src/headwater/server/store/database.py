@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import HeadwaterError
-from headwater.server.store.schema import LATEST, MIGRATIONS, TABLES, Table
+from headwater.server.store.schema import BASE, LATEST, MIGRATIONS, TABLES, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,6 +64,10 @@ class Connection(Protocol):
 
     def script(self, sql: str) -> None:
         """Carry out statements that take no values."""
+        ...
+
+    def together(self) -> AbstractContextManager[Any]:
+        """Send the statements within it without waiting for each; the end waits for all."""
         ...
 
 
@@ -119,10 +123,9 @@ class Database(Protocol):
 
 def _upsert_sql(table: Table, source: str) -> str:
     columns = ", ".join(table.columns)
-    rest = [c for c in table.columns if c not in table.key]
     action = "NOTHING"
-    if table.changes and rest:
-        action = "UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in rest)
+    if table.moving:
+        action = "UPDATE SET " + ", ".join(f"{c} = excluded.{c}" for c in table.moving)
     return (
         f"INSERT INTO {table.name} ({columns}) {source} "
         f"ON CONFLICT ({', '.join(table.key)}) DO {action}"
@@ -133,9 +136,14 @@ class SqliteConnection:
     """A connection to an SQLite file."""
 
     like = "LIKE"
-    _upserts: dict[str, str] = {  # noqa: RUF012
+    _upserts: dict[str, str] = {
         t.name: _upsert_sql(t, f"VALUES ({', '.join('?' * len(t.columns))})")
         for t in TABLES.values()
+        if t.name not in BASE
+    } | {
+        name: f"UPDATE {base} SET ({', '.join(TABLES[name].moving)})"  # noqa: S608
+        f" = ({', '.join(f'?{i}' for i in range(2, 2 + len(TABLES[name].moving)))}) WHERE id = ?1"
+        for name, base in BASE.items()
     }
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
@@ -151,7 +159,7 @@ class SqliteConnection:
             self.raw.execute("PRAGMA synchronous = FULL")
             self.raw.execute(f"PRAGMA cache_size = {-8_000 if readonly else -24_000}")
             self.raw.execute("PRAGMA temp_store = MEMORY")
-            self.raw.execute("PRAGMA wal_autocheckpoint = 2000")
+            self.raw.execute("PRAGMA wal_autocheckpoint = 4000")
             if readonly:
                 self.raw.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
@@ -192,6 +200,9 @@ class SqliteConnection:
         for statement in filled.split(";\n"):
             if statement.strip():
                 self.run(statement)
+
+    def together(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
 
 def _unavailable(error: sqlite3.Error) -> StoreUnavailableError:

@@ -30,6 +30,7 @@ __all__ = [
 
 INPUT, OUTPUT = 0, 1
 STATUSES = tuple(State)
+_STATUS = {state: i for i, state in enumerate(State)}
 
 Held = list[int]
 """A facet held by an entity: its id (0 once deleted), since when, and when last said."""
@@ -197,22 +198,23 @@ class Run(msgspec.Struct):
     job: int
     state: RunState
     fresh: bool = False
+    indexed: tuple[Any, ...] = ()
+    """What the row's indexes were last written with."""
 
     def row(self) -> tuple[Any, ...]:
-        """The row as the table wants it."""
+        """The row as the table wants it: whole, or without the columns that have not changed."""
         life = self.state.life
+        end = life.end
+        deadline = None if self.state.static else life.deadline
+        indexed = (life.first or 0, end, deadline, 1 if self.state.io else 0)
+        status, last, packed = _STATUS[life.state], life.last or 0, _encode(self.state)
+        if indexed == self.indexed:
+            return (self.id, status, last, packed)
+        self.indexed = indexed
+        first, _, _, linked = indexed
         return (
-            self.id,
-            self.uuid,
-            self.job,
-            STATUSES.index(life.state),
-            life.first or 0,
-            life.last or 0,
-            life.end,
-            None if self.state.static else life.deadline,
-            1 if self.state.io else 0,
-            _encode(self.state),
-        )
+            self.id, self.uuid, self.job, status, first, last, end, deadline, linked, packed,
+        )  # fmt: skip
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -58,7 +58,7 @@ def cluster(session: Session, dataset: Dataset, facet: bytes, time: int) -> None
     if read is None or session.clusters.get(dataset.space) == read.clusterId:
         return
     session.clusters[dataset.space] = read.clusterId
-    session.rows["cluster"].append((read.clusterId, dataset.space, time))
+    session.rows["cluster"].append((dataset.space, read.clusterId, time))
     for member in session.datasets_in(dataset.space):
         target = _sibling(session, member)
         if target is not None and target != member.id:

@@ -8,7 +8,7 @@ import zstandard
 
 __all__ = ["Packer"]
 
-LEVEL = 3
+LEVEL = 1
 DICTIONARY_BYTES = 48 * 1024
 SAMPLES = 64
 FIRST_AFTER = 64

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg_pool import ConnectionPool
 
+from headwater.server.store import arrays
 from headwater.server.store.database import (
     Connection,
     Row,
@@ -16,7 +17,7 @@ from headwater.server.store.database import (
     StoreUnavailableError,
     _upsert_sql,
 )
-from headwater.server.store.schema import TABLES, Table
+from headwater.server.store.schema import BASE, TABLES, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,18 @@ def _unnest(table: Table) -> str:
     return _upsert_sql(table, f"SELECT * FROM unnest({arrays})")  # noqa: S608
 
 
-_UPSERTS = {table.name: _unnest(table) for table in TABLES.values()}
+def _update(name: str, base: str) -> str:
+    columns = TABLES[name].columns
+    arrays = ", ".join(f"%s::{kind}[]" for kind in columns.values())
+    moving = ", ".join(f"{c} = new.{c}" for c in TABLES[name].moving)
+    return (
+        f"UPDATE {base} SET {moving} FROM unnest({arrays}) AS new ({', '.join(columns)})"  # noqa: S608
+        f" WHERE {base}.id = new.id"
+    )
+
+
+_UPSERTS = {table.name: _unnest(table) for table in TABLES.values() if table.name not in BASE}
+_UPSERTS |= {name: _update(name, base) for name, base in BASE.items()}
 
 
 @contextmanager
@@ -60,11 +72,12 @@ class PostgresConnection:
     def raw(self) -> psycopg.Connection[Row]:
         if self._raw is None or self._raw.closed:
             self._raw = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+            arrays.register(self._raw)
         return self._raw
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         with _errors():
-            return self.raw.execute(_text(sql), params).fetchall()
+            return self.raw.execute(_text(sql), params, binary=True).fetchall()
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
         with _errors():
@@ -72,7 +85,12 @@ class PostgresConnection:
 
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
         if rows:
-            columns = [list(column) for column in zip(*rows, strict=True)]
+            if table.moving and len(rows) > 1:
+                # One statement may not change a row twice; the last word stands.
+                width = len(table.key)
+                rows = list({row[:width]: row for row in rows}.values())
+            kinds = table.columns.values()
+            columns = list(map(arrays.pack, kinds, zip(*rows, strict=True)))
             with _errors():
                 self.raw.execute(_UPSERTS[table.name], columns)
 
@@ -93,6 +111,11 @@ class PostgresConnection:
             raw.execute("ROLLBACK")
         except psycopg.Error:
             raw.close()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with _errors(), self.raw.pipeline():
+            yield
 
     def script(self, sql: str) -> None:
         filled = sql.format(

@@ -60,6 +60,8 @@ class Facet(msgspec.Struct, eq=False):
     body: bytes
     deleted: bool
     number: int = -1
+    sources: set[tuple[str, str]] | None = None
+    """The datasets that a `columnLineage` facet names."""
 
 
 class Part(msgspec.Struct, eq=False):
@@ -94,11 +96,12 @@ class Parts:
         self.limits = limits
         self._parts: dict[bytes, Part] = {}
         self._facets: dict[bytes, Facet] = {}
+        self._lists: dict[bytes, tuple[list[tuple[int, Part]], list[str]]] = {}
 
     def trim(self, limit: int = 30_000) -> None:
         """Drop the older half once there are too many."""
         held: dict[bytes, Any]
-        for held in (self._parts, self._facets):
+        for held in (self._parts, self._facets, self._lists):
             if len(held) > limit:
                 for key in list(held)[: limit // 2]:
                     del held[key]
@@ -131,9 +134,8 @@ class Parts:
                 continue
             if key == "inputs" or key == "outputs":  # noqa: PLR1714
                 direction = INPUT if key == "inputs" else OUTPUT
-                parts = [self._part(item, key, compact) for item in _items.decode(value)]
-                datasets += [(direction, part) for part in parts]
-                whole[key] = [part.hash for part in parts]
+                sides, whole[key] = self._list(value, key, direction, compact)
+                datasets += sides
             elif key == "run":
                 run = self._part(value, key, compact)
                 whole[key] = run.hash
@@ -156,6 +158,17 @@ class Parts:
         event_type = _type.decode(whole.get("eventType", b'"OTHER"'))
         digest = hashlib.sha256(_encode(whole)).digest()
         return Prepared(kind, event_type, micros(time), raw, digest, run, job, datasets)
+
+    def _list(
+        self, raw: msgspec.Raw, path: str, direction: int, compact: bool
+    ) -> tuple[list[tuple[int, Part]], list[str]]:
+        digest = hashlib.sha256(raw).digest() + path[:1].encode()
+        found = self._lists.get(digest)
+        if found is None:
+            parts = [self._part(item, path, compact) for item in _items.decode(raw)]
+            found = [(direction, part) for part in parts], [part.hash for part in parts]
+            self._lists[digest] = found
+        return found
 
     def _part(self, raw: msgspec.Raw, path: str, compact: bool) -> Part:
         digest = hashlib.sha256(raw).digest()
@@ -199,7 +212,12 @@ class Parts:
         if facet is None:
             text = bytes(raw)
             value = _plain.decode(text)
-            if (type(value) is not dict and value is not None) or known.problems(name, raw):
+            if type(value) is not dict and value is not None:
+                raise _OddError
+            sources = None
+            if name == "columnLineage":
+                sources = _sources(raw) if value is not None else None
+            elif known.problems(name, raw):
                 raise _OddError
             check_size(text, value, self.limits)
             body = canonical(value)
@@ -207,7 +225,7 @@ class Parts:
                 check_text(text, value)
             found = hashlib.sha256(body)
             deleted = value is not None and value.get("_deleted") is True
-            facet = Facet(found.digest(), found.hexdigest(), body, deleted)
+            facet = Facet(found.digest(), found.hexdigest(), body, deleted, sources=sources)
             self._facets[digest] = facet
         return facet
 
@@ -257,6 +275,13 @@ class Parts:
 _REASONS = (
     _OddError, msgspec.DecodeError, EventError, KeyError, RecursionError, UnicodeDecodeError,
 )  # fmt: skip
+
+
+def _sources(raw: msgspec.Raw) -> set[tuple[str, str]]:
+    read = known.read("columnLineage", raw, known.ColumnLineage)
+    if read is None:
+        raise _OddError
+    return known.sources(read)
 
 
 def _safe(namespace: str, name: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import facets as known
@@ -39,6 +40,14 @@ _UNDERSTOOD = {
     "lifecycleStateChange",
 }  # fmt: skip
 _JOB_UNDERSTOOD = {"jobType", "documentation", "sourceCodeLocation"}
+
+
+@lru_cache(maxsize=4_096)
+def _plain_space(namespace: str) -> str:
+    return naming.canonical(namespace, "x").namespace
+
+
+_redacted = lru_cache(maxsize=4_096)(naming.redact)
 
 
 class Projection:
@@ -201,7 +210,7 @@ class Projection:
         if named.columns is not None:
             self._columns(dataset, job, named.columns, time)
         if dataset.source is None:
-            space = naming.canonical(dataset.space, "x").namespace
+            space = _plain_space(dataset.space)
             source = session.source(space, kind_of(space), space, time)
             dataset.source = source.id
         if fresh:
@@ -238,7 +247,7 @@ class Projection:
         elif name == "dataSource":
             read = known.read(name, body, known.DataSource)
             if read and read.name:
-                url = naming.redact(read.uri or read.name)
+                url = _redacted(read.uri or read.name)
                 source = session.source(read.name, kind_of(url), url, time)
                 dataset.source = source.id
         elif name == "documentation":
@@ -263,12 +272,7 @@ class Projection:
         session = self.session
         owner = job.id if job is not None else 0
         session.rows["column_map"].append((dataset.id, owner, time, number))
-        body = session.body(number) if number else b"{}"
-        facet = known.read("columnLineage", body, known.ColumnLineage)
-        if facet is None:
-            return
-        inputs = [i for f in (facet.fields or {}).values() for i in f.inputFields or ()]
-        sources = {(i.namespace, i.name) for i in (*inputs, *(facet.dataset or ()))}
+        sources = session.sources_of(number) if number else set()
         session.load_datasets(sources)
         for key in sources:
             source = session.datasets.get(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["LATEST", "MIGRATIONS", "TABLES", "Table"]
+__all__ = ["BASE", "LATEST", "MIGRATIONS", "TABLES", "Table"]
 
 
 class Table(NamedTuple):
@@ -18,34 +18,57 @@ class Table(NamedTuple):
     columns: dict[str, str]
     key: tuple[str, ...]
     changes: bool = True
+    fixed: tuple[str, ...] = ()
+    """Columns that never change once written, so that their indexes are left alone."""
+
+    @property
+    def moving(self) -> list[str]:
+        """The columns that a later write may change."""
+        held = {*self.key, *self.fixed}
+        return [c for c in self.columns if c not in held] if self.changes else []
 
 
-def _table(name: str, columns: str, key: str, *, changes: bool = True) -> Table:
+def _table(name: str, columns: str, key: str, fixed: str = "", *, changes: bool = True) -> Table:
     kinds = {"i": "bigint", "t": "text", "b": "bytea"}
     pairs = (column.split(":") for column in columns.split())
-    return Table(name, {n: kinds[k] for n, k in pairs}, tuple(key.split()), changes)
+    found = {n: kinds[k] for n, k in pairs}
+    return Table(name, found, tuple(key.split()), changes, tuple(fixed.split()))
 
+
+BASE = {"run_state": "run"}
+"""Some columns of a table, written alone where the others have not changed."""
 
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        _table("namespace", "id:i name:t owner:t description:t created:i updated:i hidden:i", "id"),
-        _table("source", "id:i name:t kind:t url:t description:t created:i updated:i", "id"),
+        _table(
+            "namespace",
+            "id:i name:t owner:t description:t created:i updated:i hidden:i",
+            "id",
+            "name",
+        ),
+        _table(
+            "source", "id:i name:t kind:t url:t description:t created:i updated:i", "id", "name"
+        ),
         _table(
             "dataset",
             "id:i namespace:i name:t root:i source:i kind:t created:i updated:i hidden:i version:i state:b",
             "id",
+            "namespace name",
         ),
         _table(
             "job",
             "id:i namespace:i name:t kind:t created:i updated:i hidden:i latest:i version:i state:b",
             "id",
+            "namespace name",
         ),
         _table(
             "run",
             "id:i uuid:b job:i status:i created:i updated:i ended:i deadline:i linked:i state:b",
             "id",
+            "uuid job",
         ),
+        _table("run_state", "id:i status:i updated:i state:b", "id"),
         _table("facet", "id:i hash:b dictionary:i body:b", "id", changes=False),
         _table("facet_change", "kind:i entity:i name:t time:i facet:i", "kind entity name time"),
         _table(
@@ -56,7 +79,7 @@ TABLES: dict[str, Table] = {
         _table("dataset_version", "id:i dataset:i uuid:b run:i time:i facet:i", "id"),
         _table("job_version", "id:i job:i uuid:b time:i run:i state:b", "id"),
         _table("alias", "namespace:t name:t dataset:i time:i", "namespace name"),
-        _table("cluster", "id:t dataset_namespace:t time:i", "dataset_namespace"),
+        _table("cluster", "dataset_namespace:t id:t time:i", "dataset_namespace"),
         _table(
             "log",
             "seq:i kind:i at:i time:i type:i hash:b chain:b job:i run:i dictionary:i body:b",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headwater.lineage import facets as known
 from headwater.server.store import entities
 from headwater.server.store.database import Connection, within
 from headwater.server.store.entities import (
@@ -80,6 +81,7 @@ class Session:
         self.clusters: dict[str, str] = {}
         self.counts: dict[tuple[int, int], int] = {}
         self.bodies: dict[int, bytes] = {}
+        self.column_sources: dict[int, set[Key]] = {}
         self._next: dict[str, int] = {}
         self.dirty: dict[str, dict[Any, Any]] = defaultdict(dict)
         self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
@@ -91,7 +93,7 @@ class Session:
         for held in (
             self.facets, self.namespaces, self.sources, self.datasets, self.datasets_by_id,
             self.jobs, self.jobs_by_id, self.runs, self.aliases, self.clusters, self.counts,
-            self.bodies,
+            self.bodies, self.column_sources,
             self._next, self.dirty, self.rows, self.edges, self._touched,
         ):  # fmt: skip
             held.clear()
@@ -257,6 +259,8 @@ class Session:
                 number = self.facets[digest] = 0 if facet.deleted else self.number("facet")
                 if number:
                     self.bodies[number] = facet.body
+                    if facet.sources is not None:
+                        self.column_sources[number] = facet.sources
                     packed = self.packer.pack(facet.body)
                     self.rows["facet"].append((number, digest, *packed))
         for part in parts:
@@ -281,6 +285,14 @@ class Session:
             ((dictionary, packed),) = self.connection.all(sql, (number,))
             body = self.bodies[number] = self.packer.unpack(dictionary, bytes(packed))
         return body
+
+    def sources_of(self, number: int) -> set[Key]:
+        """The datasets that a stored `columnLineage` facet names."""
+        found = self.column_sources.get(number)
+        if found is None:
+            read = known.read("columnLineage", self.body(number), known.ColumnLineage)
+            found = self.column_sources[number] = known.sources(read) if read else set()
+        return found
 
     def namespace(self, name: str, time: int) -> Namespace:
         """The namespace of this name, made if it is new."""
@@ -354,10 +366,13 @@ class Session:
 
     def flush(self) -> None:
         """Write everything that changed, table by table."""
-        for name in ("namespace", "source", "dataset", "job", "run"):
+        for name in ("namespace", "source", "dataset", "job"):
             changed = self.dirty.get(name)
             if changed:
                 self.connection.upsert(TABLES[name], [e.row() for e in changed.values()])
+        runs = [run.row() for run in self.dirty["run"].values()]
+        self.rows["run"] += [row for row in runs if len(row) > 4]
+        self.rows["run_state"] += [row for row in runs if len(row) == 4]
         edges = [row for rows in self.edges.values() for row in rows]
         if edges:
             self.connection.upsert(TABLES["edge"], edges)
@@ -381,6 +396,7 @@ class Session:
         _halve(self.facets, FACETS_KEPT)
         _halve(self.runs, KEPT)
         _halve(self.bodies, 4_000)
+        _halve(self.column_sources, 4_000)
         _halve(self.counts, 5_000)
         _halve(self.aliases, KEPT)
         _halve(self.sources, KEPT)
