@@ -80,17 +80,17 @@ class Journal:
         return self.outbox.drained(seconds)
 
     def close(self, seconds: float) -> bool:
-        """Send what is left within a bound; the file stays if something is still there."""
+        """Send what is left within a bound; False if something, or an open run, is still there."""
         if self._closed.is_set() or os.getpid() != self.pid:
             return True
         self._closed.set()
         empty = self._sender.stop(flush=seconds)
-        left = self.outbox.state(OPEN)
+        settled = empty and not self.outbox.state(OPEN)
         self.outbox.forget_connection()
         self.outbox.close()
-        if empty and not left:
+        if settled:
             remove(self.path)
-        return empty
+        return settled
 
     @once.quiet("sending what an earlier process left")
     def _adopt(self) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 5.0
 
-_lock = threading.Lock()
+# A signal may end the process while its main thread holds the lock.
+_lock = threading.RLock()
 _open: dict[str, tuple[Journal, Watchdog | None]] = {}
 
 
