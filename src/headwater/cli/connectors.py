@@ -15,7 +15,8 @@ from headwater.cli.output import AsJson, err, out, print_json
 from headwater.errors import HeadwaterError, UsageError
 
 if TYPE_CHECKING:
-    from headwater.connect.client import Connect, Entry
+    from headwater.connect.answers import Entry
+    from headwater.connect.client import Connect
     from headwater.connect.config import ClusterConfig
     from headwater.connect.model import Derived
 
@@ -90,15 +91,14 @@ def cluster_config(
 ) -> ClusterConfig:
     """One cluster as options and environment describe it."""
     try:
-        from headwater.connect.agent import Times
         from headwater.connect.clusters import access_of
         from headwater.connect.config import (
             ClusterConfig,
             Worker,
             read_openlineage,
             read_worker,
-            secret,
         )
+        from headwater.connect.pace import Times
     except ModuleNotFoundError as error:
         raise UsageError(
             f"this needs {error.name}, which is not installed",
@@ -135,7 +135,7 @@ def cluster_config(
         namespace=namespace
         or os.environ.get("OPENLINEAGE_NAMESPACE")
         or asked.namespace
-        or secret("default", "namespace"),
+        or "default",
         kafka={"bootstrap.servers": bootstrap, **worker.kafka} if bootstrap else {},
         registry=registry,
         defaults=worker.defaults,
@@ -361,7 +361,7 @@ def _action(word: str) -> Any:
             if word == "restart":
                 from headwater.connect.look import note_restart
 
-                note_restart(state, config.name, name)
+                note_restart(state, config.access.urls[0], name)
         if as_json:
             print_json({"action": word, "connectors": names})
         else:
@@ -378,7 +378,8 @@ def _connect(config: ClusterConfig) -> Connect:
 
 
 def _entries(connect: Connect) -> list[Entry]:
-    from headwater.connect.client import ConnectError, read_entry
+    from headwater.connect.access import ConnectError
+    from headwater.connect.answers import read_entry
 
     found = []
     for name, raw in sorted(connect.poll().items()):

@@ -2,152 +2,21 @@
 
 from __future__ import annotations
 
-import ssl
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
 
-from headwater.connect.model import Status, Task
-from headwater.errors import HeadwaterError
+from headwater.connect.access import LOOPBACK, Access, ConnectError, Trouble, tls_context
+from headwater.connect.answers import Entry, read_entry
 from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CLOUD = "api.confluent.cloud"
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class Trouble(str, Enum):
-    """What kind of thing went wrong with a request."""
-
-    UNREACHABLE = "unreachable"
-    TIMEOUT = "timeout"
-    TLS = "tls"
-    AUTH = "auth"
-    REBALANCE = "rebalance"
-    STARTING = "starting"
-    SERVER = "server"
-    GARBAGE = "garbage"
-    MISSING = "missing"
-    REFUSED = "refused"
-    UNHEALTHY = "unhealthy"
-
-
-class ConnectError(HeadwaterError):
-    """Connect did not do or did not answer what was asked; `said` is its own word on it."""
-
-    def __init__(
-        self, trouble: Trouble, message: str, *, hint: str | None = None, said: str = ""
-    ) -> None:
-        super().__init__(redact(message), hint=hint)
-        self.trouble = trouble
-        self.said = said
-
-
-class Access(msgspec.Struct, frozen=True):
-    """Where a Connect cluster answers, and what it wants to see first."""
-
-    urls: tuple[str, ...]
-    username: str = ""
-    password: str = ""
-    token: str = ""
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    verify: bool = True
-    timeout: float = 10.0
-
-    def __repr__(self) -> str:
-        return f"Access({', '.join(redact(url) for url in self.urls)})"
-
-
-class Info(msgspec.Struct, frozen=True):
-    """What is known of a connector beside its state."""
-
-    name: str
-    type: str
-    config: dict[str, str]
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """One connector as a poll shows it."""
-
-    info: Info
-    status: Status
-
-
-class _Part(msgspec.Struct):
-    id: int = 0
-    state: str = ""
-    worker_id: str | None = None
-    version: str | None = None
-    trace: str | None = None
-    msg: str | None = None
-
-
-class _Status(msgspec.Struct):
-    connector: _Part
-    tasks: list[_Part] = []
-    name: str = ""
-    type: str | None = None
-
-
-class _Setting(msgspec.Struct):
-    config: str
-    value: str | None = None
-
-
-class _Info(msgspec.Struct):
-    config: dict[str, str | None] | list[_Setting]
-    name: str = ""
-    type: str | None = None
-
-
-class _Entry(msgspec.Struct):
-    status: _Status
-    info: _Info
-
-
-_entry = msgspec.json.Decoder(_Entry)
 _listing = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def read_entry(name: str, raw: bytes | msgspec.Raw) -> Entry:
-    """One connector out of a poll's answer; raises ConnectError when it is not one."""
-    try:
-        found = _entry.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConnectError(Trouble.GARBAGE, f"{name}: {error}") from None
-    settings = found.info.config
-    if isinstance(settings, list):
-        config = {item.config: item.value or "" for item in settings}
-    else:
-        config = {key: value or "" for key, value in settings.items()}
-    kind = (found.info.type or found.status.type or "").lower()
-    connector, tasks = found.status.connector, found.status.tasks
-    return Entry(
-        Info(name, kind if kind in ("source", "sink") else "", config),
-        Status(
-            connector.state.upper(),
-            connector.worker_id or "",
-            connector.version or "",
-            connector.trace or connector.msg or "",
-            tuple(
-                Task(
-                    t.id,
-                    t.state.upper(),
-                    t.worker_id or "",
-                    t.version or "",
-                    t.trace or t.msg or "",
-                )
-                for t in sorted(tasks, key=lambda t: t.id)
-            ),
-        ),
-    )
 
 
 class Connect:
@@ -372,21 +241,3 @@ def _refusal(shown: str, path: str, answer: httpx.Response, listing: bool) -> Co
     if code == 503 and "start" in said.lower():
         return ConnectError(Trouble.STARTING, text)
     return ConnectError(Trouble.SERVER if code >= 500 else Trouble.REFUSED, text)
-
-
-def tls_context(access: Access) -> ssl.SSLContext | bool:
-    """How to check the other side's certificate, and which one to show it."""
-    if not any(url.lower().startswith("https") for url in access.urls):
-        return True
-    try:
-        context = ssl.create_default_context(cafile=access.ca or None)
-        if access.cert:
-            context.load_cert_chain(access.cert, access.key or None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConnectError(
-            Trouble.TLS, f"certificates: {error}", hint="check ca, cert and key"
-        ) from None
-    if not access.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

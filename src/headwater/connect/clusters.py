@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from headwater.connect.agent import Times
-from headwater.connect.client import CLOUD, Access
+from headwater.connect.access import Access
+from headwater.connect.client import CLOUD
 from headwater.connect.config import ClusterConfig, read_openlineage, read_worker, secret
+from headwater.connect.pace import Times
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.agent import Times
-from headwater.connect.client import Access
+from headwater.connect.access import Access
+from headwater.connect.pace import Times
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.agent import STATUS
-from headwater.connect.client import Connect, ConnectError, Trouble, read_entry
+from headwater.connect.access import ConnectError, Trouble
+from headwater.connect.agent import STATUS, restart_topic
+from headwater.connect.answers import read_entry
+from headwater.connect.client import Connect
 from headwater.connect.config import default_state
 from headwater.connect.deploy import read_connector
 from headwater.connect.model import Connector, Settings
@@ -22,7 +24,7 @@ from headwater.lineage.schema import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.connect.client import Entry
+    from headwater.connect.answers import Entry
     from headwater.connect.config import ClusterConfig
     from headwater.connect.model import Derived
     from headwater.connect.world import LiveWorld
@@ -185,13 +187,13 @@ def troubles(state: str | None) -> list[dict[str, Any]]:
         outbox.forget_connection()
 
 
-def note_restart(state: str | None, cluster: str, name: str) -> None:
+def note_restart(state: str | None, url: str, name: str) -> None:
     """Tell the agent that a restart was ordered, which its polls may be too slow to see."""
     url = state or default_state()
     if "://" not in url and not Path(url).expanduser().exists():
         return
     outbox = Outbox(url)
     try:
-        outbox.note(f"restart/{cluster}", name.encode())
+        outbox.note(restart_topic(url), name.encode())
     finally:
         outbox.forget_connection()

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
-from headwater.connect.client import LOOPBACK, Access, ConnectError, Trouble, tls_context
+from headwater.connect.access import LOOPBACK, Access, ConnectError, Trouble, tls_context
 from headwater.lineage.naming import redact
 from headwater.lineage.schema import (
     Schema,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.client import Access
+from headwater.connect.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -14,8 +14,8 @@ from headwater.lineage.schema import Field, Schema, SchemaError, read_connect
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from headwater.connect.access import Access
     from headwater.connect.catalog import Catalogs
-    from headwater.connect.client import Access
     from headwater.connect.kafka import Kafka
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"

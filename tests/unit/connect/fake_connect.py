@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.client import ConnectError, Trouble
+from headwater.connect.access import ConnectError, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,7 @@ class FakeConnect:
     """Connectors and their states, set by a test; counts the requests."""
 
     shown = "fake"
+    urls = ("http://fake:8083",)
 
     def __init__(self) -> None:
         self.connectors: dict[str, dict[str, Any]] = {}

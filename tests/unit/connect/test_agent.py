@@ -6,15 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from .fake_connect import SINK, FakeConnect
 
-from headwater.connect.agent import STATUS, Agent, Times
-from headwater.connect.client import Trouble
+from headwater.connect.access import Trouble
+from headwater.connect.agent import STATUS, Agent
 from headwater.connect.lineage import work_out
 from headwater.connect.model import Connector, Dataset, Derived, Settings, TopicSchema, Unknown
+from headwater.connect.pace import Times
 from headwater.connect.registry import RegistryError
 from headwater.emit import Outbox
 from headwater.lineage.schema import Field, Schema
+
+from .fake_connect import SINK, FakeConnect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +79,7 @@ class Bench:
         assert self.outbox.lead()
         self.outbox.register(["all"])
         self.claims: dict[str, str] = {}
+        self.mute = False
         self.agent = self.make()
         self.seen = 0
 
@@ -85,6 +88,7 @@ class Bench:
             tracked = said.tracked
             derived = tracked.derived
             assert derived is not None
+            assert tracked.name != "unspeakable" or not self.mute
             return json.dumps(
                 {
                     "type": said.type.value,
@@ -352,7 +356,7 @@ def test_our_own_restart_makes_a_new_run_though_nothing_was_seen(bench: Bench) -
     bench.connect.put("bad", tasks=("FAILED",))
     bench.tick()
     for name in (b"sink", b"bad"):
-        bench.outbox.note("restart/lab", name)
+        bench.outbox.note("restart/http://fake:8083", name)
     assert bench.types(1) == []
     found = bench.tick()
     assert [(e["job"], e["type"]) for e in found] == [
@@ -428,6 +432,15 @@ def test_a_store_that_fails_loses_no_step(bench: Bench, monkeypatch: pytest.Monk
         with pytest.raises(ZeroDivisionError):
             bench.tick()
     assert bench.types() == ["FAIL"]
+
+
+def test_an_event_that_cannot_be_worded_costs_no_other(bench: Bench) -> None:
+    bench.mute = True
+    bench.connect.put("unspeakable")
+    bench.connect.put("sink")
+    assert [e["job"] for e in bench.tick()] == ["sink"]
+    bench.mute = False
+    assert ("unspeakable", "START") in [(e["job"], e["type"]) for e in bench.tick(600)]
 
 
 def test_a_name_that_another_cluster_has_is_said(

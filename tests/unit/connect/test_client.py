@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.connect.client import Access, Connect, ConnectError, Trouble, read_entry
+from headwater.connect.access import Access, ConnectError, Trouble
+from headwater.connect.answers import read_entry
+from headwater.connect.client import Connect
 from headwater.connect.state import Condition, condition
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headwater.connect.client import Access
+from headwater.connect.access import Access
 from headwater.connect.model import Connector
 from headwater.connect.registry import Registry, RegistryError
 from headwater.connect.subjects import candidates, registry_of

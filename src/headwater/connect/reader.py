@@ -1,0 +1,143 @@
+"""From a connector as it is seen to what is remembered of it, lineage included."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from headwater.connect.access import ConnectError
+from headwater.connect.model import Connector
+from headwater.connect.pace import SECOND, Times
+from headwater.connect.redact import scrub, secrets
+from headwater.connect.state import Condition, Tracked, bare, digest, shown_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.connect.answers import Entry
+    from headwater.connect.client import Connect
+    from headwater.connect.lineage import Lineage
+    from headwater.connect.model import Derived, Status
+    from headwater.connect.trouble import Troubles
+
+log = logging.getLogger(__name__)
+
+LONGEST_TRACE = 32_000
+# Topics of a young run are looked at more often, since a source's show with its first records.
+YOUNG = 60 * SECOND
+
+
+class Watched:
+    """A connector in memory: what is on disk, and what need not be."""
+
+    def __init__(self, tracked: Tracked) -> None:
+        self.tracked = tracked
+        self.raw = b""
+        self.lineage: Lineage | None = None
+        self.due = 0.0
+        self.unsettled: int | None = None
+
+    def forget(self) -> None:
+        """Look at it anew at the next poll, whatever it looks like."""
+        self.raw = b""
+
+
+class Reader:
+    """Works out what is to be remembered of a connector."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        troubles: Troubles,
+        *,
+        derive: Callable[[Connector], Lineage],
+        nothing: Callable[[str], Derived],
+        claim: Callable[[Tracked], str | None] = lambda _: None,
+        times: Times | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._connect = connect
+        self._troubles = troubles
+        self._derive = derive
+        self._nothing = nothing
+        self._claim = claim
+        self._times = times or Times()
+        self._clock = clock
+
+    def read(self, watched: Watched, entry: Entry, seen: Condition) -> Tracked:
+        """The connector as this entry shows it; its lineage is worked out when it may be new."""
+        tracked, config = watched.tracked, entry.info.config
+        mark = digest(config)
+        new = mark != tracked.config or tracked.derived is None or watched.lineage is None
+        after = replace(
+            tracked,
+            type=entry.info.type,
+            shown=shown_of(config),
+            config=mark,
+            group=config.get("consumer.override.group.id", ""),
+            status=self._scrubbed(entry) if seen is Condition.FAILED else bare(entry.status),
+        )
+        if new and seen in (Condition.RUNNING, Condition.FAILED):
+            return self.lineage(watched, after, entry, self.topics(tracked))
+        return after
+
+    def lineage(
+        self, watched: Watched, tracked: Tracked, entry: Entry, topics: tuple[str, ...]
+    ) -> Tracked:
+        """Work the lineage out anew; what cannot be asked now keeps its last answer."""
+        name, kind = tracked.name, entry.info.type
+        role: Any = kind or None
+        watched.due = self._clock() + self._times.poll
+        try:
+            lineage = self._derive(Connector(name, role, entry.info.config, topics))
+        except Exception as error:  # noqa: BLE001
+            # Its life is told all the same, with the lineage that is known.
+            self._troubles.fault(name, error, "lineage")
+            watched.lineage = None
+            return replace(tracked, derived=tracked.derived or self._nothing(name))
+        watched.lineage = lineage
+        self._troubles.clear(name, "lineage")
+        same = watched.tracked.config == tracked.config and tracked.derived is not None
+        if lineage.unsure and same:
+            return replace(tracked, topics=topics)
+        after = replace(tracked, topics=topics, derived=lineage.derived)
+        taken = self._claim(after)
+        if taken:
+            self._troubles.add(name, taken, "name")
+        else:
+            self._troubles.clear(name, "name")
+        return after
+
+    def topics(self, tracked: Tracked) -> tuple[str, ...]:
+        """The topics in use now, or those last known when Connect does not say."""
+        try:
+            found = self._connect.topics(tracked.name)
+        except ConnectError as error:
+            log.debug("topics of %s: %s", tracked.name, error.message)
+            return tracked.topics
+        return tracked.topics if found is None else found
+
+    def outdated(self, watched: Watched, now: int) -> tuple[str, ...] | None:
+        """The topics in use when they or the world have changed; None when nothing has."""
+        tracked = watched.tracked
+        young = now - tracked.started < YOUNG
+        watched.due = now / SECOND + (self._times.poll if young else self._times.rotation)
+        topics = self.topics(tracked)
+        if topics == tracked.topics and watched.lineage and not watched.lineage.changed():
+            return None
+        return topics
+
+    def _scrubbed(self, entry: Entry) -> Status:
+        """A status whose traces hold none of the connector's secrets, cut to a bearable length."""
+        config = entry.info.config
+        hidden = secrets(config, self._connect.passwords(config.get("connector.class", "")))
+
+        def clean(trace: str) -> str:
+            return scrub(trace[:LONGEST_TRACE], hidden)
+
+        status = entry.status
+        tasks = tuple(replace(task, trace=clean(task.trace)) for task in status.tasks)
+        return replace(status, trace=clean(status.trace), tasks=tasks)
