@@ -9,7 +9,7 @@ import pytest
 
 from headwater.lab.used import unique
 
-from .drivers import Drivers, Told, check_lives, names
+from .drivers import Drivers, Told, check_lives, check_valid, names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +49,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, catalog: UsedCatalog) -> Ran:
 
 def test_every_run_has_one_life(ran: Ran) -> None:
     check_lives(ran.told.events)
+    check_valid(ran.told.events, ran.work)
     assert all(event["job"]["namespace"] == "tests" for event in ran.told.events)
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from .drivers import Drivers, Told, check_lives, names
+from .drivers import Drivers, Told, check_lives, check_valid, names
 from .test_ends_of_drivers import SHAPES, place
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.lab.used import UsedCatalog, UsedKafka
 
 
@@ -19,6 +21,7 @@ class Ran(NamedTuple):
 
     told: Told
     places: dict[str, dict[str, Any]]
+    work: Path
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +30,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: Use
     places = {shape: json.loads(place(kafka, catalog, drivers.work / shape)) for shape in SHAPES}
     told = drivers.run("streaming.py", json.dumps(places))
     assert told.code == 0, told.error
-    return Ran(told, places)
+    return Ran(told, places, drivers.work)
 
 
 def test_every_shape_is_one_job_with_one_run(ran: Ran) -> None:
     check_lives(ran.told.events)
+    check_valid(ran.told.events, ran.work)
     for shape in SHAPES:
         told = ran.told.of(shape)
         assert len({event["run"]["runId"] for event in told}) == 1, shape
