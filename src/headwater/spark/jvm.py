@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +22,7 @@ class World:
         self.jvm: Any = spark._jvm  # noqa: SLF001
         self.problems: dict[str, None] = {}
         self._mapper: Any = None
+        self._settings: dict[str, str] = {}
 
     def problem(self, text: str) -> None:
         """Note once what could not be told."""
@@ -28,10 +30,12 @@ class World:
 
     def setting(self, key: str) -> str:
         """A setting of the session, or nothing."""
-        try:
-            return self.spark.conf.get(key, None) or ""
-        except Exception:  # noqa: BLE001
-            return ""
+        if key not in self._settings:
+            try:
+                self._settings[key] = self.spark.conf.get(key, None) or ""
+            except Exception:  # noqa: BLE001
+                self._settings[key] = ""
+        return self._settings[key]
 
     def mapping(self, given: Any) -> dict[str, str]:
         """A Java or Scala map of strings, in one or two calls."""
@@ -40,6 +44,8 @@ class World:
         if hasattr(given, "keys") and not hasattr(given, "getClass"):
             return {str(key): str(value) for key, value in given.items()}
         name = given.getClass().getName()
+        if given.isEmpty():
+            return {}
         if name.endswith("CaseInsensitiveStringMap"):
             given = given.asCaseSensitiveMap()
         elif name.endswith("CaseInsensitiveMap"):
@@ -77,10 +83,8 @@ def option(given: Any) -> Any:
 def attempt(given: Any, *names: str) -> Any:
     """The first of these methods that the object has, called; None when it has none of them."""
     for name in names:
-        try:
+        with suppress(Exception):
             return getattr(given, name)()
-        except Exception:  # noqa: BLE001
-            continue
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.jvm import attempt, class_name, option, seq
+from headwater.spark.jvm import attempt, class_name, kind, option, seq
 from headwater.spark.rdds import datasets_of
 from headwater.spark.sources import OpaqueSource, Source
 from headwater.spark.stores import files, kafka, relations, tables
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from headwater.spark.jvm import World
+    from headwater.spark.tree import Node
 
 MOST = 300
 _FIRST = re.compile(r"#(\d+)[A-Za-z]*\)?$")
@@ -22,18 +23,24 @@ _EMPTY = ("LocalRelation", "Range", "OneRowRelation", "CTERelationRef", "UnionLo
           "EmptyRelation", "CommandResult")  # fmt: skip
 
 
-def read_leaves(world: World, plan: Any, known: Container[int] = frozenset()) -> dict[int, Source]:
+def read_leaves(
+    world: World, plan: Any, known: Container[int] = frozenset(), tree: Node | None = None
+) -> dict[int, Source]:
     """What the leaves of a plan and of the queries inside it read, by their first attribute.
 
-    A leaf whose attributes are `known` already is left to those who know it.
+    A leaf whose attributes are `known` already is left to those who know it. The `tree` of the
+    plan saves calls: its leaves stand in the same order.
     """
     found: dict[int, Source] = {}
-    for leaf in _leaves(world, plan):
-        name = class_name(leaf)
-        short = name[name.rfind(".") + 1 :]
+    shown = _shown(tree) if tree is not None else []
+    for place, leaf in enumerate(_leaves(world, plan, shown)):
+        if place < len(shown):
+            short, number = shown[place]
+        else:
+            short = kind(leaf)
+            number = -1 if short in _EMPTY else _number(leaf)
         if short in _EMPTY:
             continue
-        number = _number(leaf)
         if number < 0 or number in found or (short == "LogicalRDD" and number in known):
             continue
         try:
@@ -45,19 +52,36 @@ def read_leaves(world: World, plan: Any, known: Container[int] = frozenset()) ->
     return found
 
 
-def _leaves(world: World, plan: Any) -> Iterable[Any]:
-    plans = [plan]
+def _shown(tree: Node) -> list[tuple[str, int]]:
+    """The class and the first attribute of every leaf, from left to right."""
+    found: list[tuple[str, int]] = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(reversed(node.children))
+        if not node.children:
+            outputs = node.nodes("output")
+            found.append((node.kind, outputs[0].id if outputs else -1))
+    return found
+
+
+def _leaves(world: World, plan: Any, shown: list[tuple[str, int]]) -> Iterable[Any]:
+    first = plan.collectLeaves()
+    if first.size() != len(shown):
+        # The tree shows something else: what it says of the leaves is not to be trusted.
+        shown.clear()
+    groups = [first]
     inside = attempt(plan, "subqueriesAll")
     if inside is not None:
-        plans += seq(inside)
-    count = 0
-    for one in plans:
-        for leaf in seq(one.collectLeaves()):
-            count += 1
-            if count > MOST:
+        groups += [one.collectLeaves() for one in seq(inside)]
+    seen = 0
+    for leaves in groups:
+        for place in range(leaves.size()):
+            seen += 1
+            if seen > MOST:
                 world.problem(f"only the first {MOST} leaves of the plan were looked at")
                 return
-            yield leaf
+            yield leaves.apply(place)
 
 
 def _number(leaf: Any) -> int:

@@ -54,25 +54,24 @@ class Composer:
 
     def query(self, plan: Any, write: Write) -> Query:
         """Read a query's leaves, then its columns if it is not too large."""
-        found = read_leaves(self.world, plan, self.known)
         outputs = fields(plan)
         names = [item["name"] for item in outputs]
-        if not self._fits(plan, len(names), len(found)):
-            self.world.problem("the plan is too large to be read: its columns are not known")
-            return Query([], [], {}, list(found.values()), (), 0, known=False)
+        if not self._fits(plan, len(names)):
+            return self._leaves_only(plan, "too large to be read")
         try:
             tree = parse(plan.toJSON())
             complete(self.world, plan, tree)
+            found = read_leaves(self.world, plan, self.known, tree)
             plans = Plans(found, self.known, self.deadline)
             relation = None
             if write.row_level == "UPDATE":
                 relation = merge.updated(plans, tree)
             if relation is None:
                 relation = plans.relation(tree)
-        except (RecursionError, TimeoutError) as error:
-            why = "nested too deeply" if isinstance(error, RecursionError) else "not read in time"
-            self.world.problem(f"the plan is {why}: its columns are not known")
-            return Query([], [], {}, list(found.values()), (), 0, known=False)
+        except RecursionError:
+            return self._leaves_only(plan, "nested too deeply")
+        except TimeoutError:
+            return self._leaves_only(plan, "not read in time")
         for text in plans.problems:
             self.world.problem(text)
         order = numbers(plan.output().toString(), names)
@@ -81,10 +80,15 @@ class Composer:
         sources = [plans.used.get(number, source) for number, source in found.items()]
         return Query(made, order, relation.rows, sources, joined, plans.nodes, known=True)
 
-    def _fits(self, plan: Any, width: int, leaves: int) -> bool:
+    def _fits(self, plan: Any, width: int) -> bool:
         """One call tells whether a plan has that many nodes; wide ones may have fewer."""
         most = min(MOST_NODES, max(50, MOST_CELLS // max(width, 1)))
-        return plan.apply(most) is None and leaves <= MOST_NODES
+        return plan.apply(most) is None
+
+    def _leaves_only(self, plan: Any, why: str) -> Query:
+        self.world.problem(f"the plan is {why}: its columns are not known")
+        found = read_leaves(self.world, plan, self.known)
+        return Query([], [], {}, list(found.values()), (), 0, known=False)
 
     def compose(self, query: Query, write: Write) -> PlanLineage:
         """Inputs, outputs and columns of a query that writes, or that only reads."""

@@ -197,21 +197,19 @@ def _of_window(node: Node, condition: Node) -> bool:
     """Whether Spark put the filter there itself, below or above the columns of `window()`."""
     if node.get("headwater_window"):
         return True
-    return (
-        condition.kind == "IsNotNull"
-        and node.children[0].kind == "Expand"
-        and any(
-            item.name in ("window", "session_window") for item in node.children[0].nodes("output")
-        )
-    )
+    below = node.children[0]
+    listed = {"Expand": "output", "Project": "projectList"}.get(below.kind, "")
+    return condition.kind == "IsNotNull" and _has_window(below, listed)
+
+
+def _has_window(node: Node, listed: str) -> bool:
+    first = node.nodes(listed)[:1] if listed else []
+    return any(item.name in ("window", "session_window") for item in first)
 
 
 def _mark_window(node: Node) -> None:
     child = node.children[0]
-    if child.kind == "Filter" and any(
-        item.kind == "Alias" and item.name in ("window", "session_window")
-        for item in node.nodes("projectList")[:1]
-    ):
+    if child.kind == "Filter" and _has_window(node, "projectList"):
         child.data["headwater_window"] = True
 
 
@@ -377,9 +375,9 @@ def _python(self: Plans, node: Node, children: list[Relation], outer: Scope | No
     groups: list[Value] = []
     for field in ("groupingAttributes", "groupingExprs"):
         groups += self.values(node.nodes(field), env, outer)
-    for field, child in (("leftGroup", 0), ("rightGroup", 1)):
-        for place in range(int(node.get(f"{field}Len") or 0)):
-            groups.append(list(children[child].env.values())[place])
+    for field, child in (("leftGroupingLen", 0), ("rightGroupingLen", 1)):
+        count = node.get(field)
+        groups += list(children[child].env.values())[: count if isinstance(count, int) else 0]
     return made.with_rows(GROUP_BY, groups) if groups else made
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import pandas_udf
 
 from .case import case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .stage import Stage
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     b <- orders.id TRANSFORMATION, orders.city TRANSFORMATION
 """)
 def map_in_arrow(s: Stage) -> None:
-    def same(batches: Iterator[Any]) -> Iterator[Any]:
+    def same(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
             yield batch.rename_columns(["a", "b"])
 
@@ -36,7 +36,7 @@ def map_in_arrow(s: Stage) -> None:
     rows <- orders.price FILTER
 """)
 def map_in_pandas(s: Stage) -> None:
-    def lengths(frames: Iterator[Any]) -> Iterator[Any]:
+    def lengths(frames: Iterable[Any]) -> Iterator[Any]:
         for frame in frames:
             yield pd.DataFrame({"a": frame["id"] + frame["city"].str.len()})
 
@@ -81,11 +81,11 @@ def cogrouped_pandas(s: Stage) -> None:
     rows <- orders.city GROUP_BY
 """)
 def pandas_udfs(s: Stage) -> None:
-    @F.pandas_udf("double")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+    @pandas_udf("double")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
     def mean(column: pd.Series) -> float:
         return float(column.mean())
 
-    @F.pandas_udf("string")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+    @pandas_udf("string")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
     def upper(column: pd.Series) -> pd.Series:
         return column.str.upper()
 
@@ -99,7 +99,7 @@ def pandas_udfs(s: Stage) -> None:
     mean <- orders.id AGGREGATION, orders.city WINDOW
 """)
 def pandas_udf_over_a_window(s: Stage) -> None:
-    @F.pandas_udf("double")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+    @pandas_udf("double")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
     def mean(column: pd.Series) -> float:
         return float(column.mean())
 

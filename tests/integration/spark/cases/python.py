@@ -37,12 +37,11 @@ def python_udf(s: Stage) -> None:
     id <- orders.id
 """)
 def python_table_function(s: Stage) -> None:
-    @F.udtf(returnType="n: int")  # type: ignore[arg-type]
     class Letters:
         def eval(self, a: int, b: str) -> Iterator[tuple[int]]:
             yield (a + len(b),)
 
-    s.spark.udtf.register("letters", Letters)
+    s.spark.udtf.register("letters", F.udtf(Letters, returnType="n: int"))
     s.sql("""create table {out} using iceberg as select l.n, o.id from {orders} o,
       lateral letters(o.customer, o.city) l""")
 

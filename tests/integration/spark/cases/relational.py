@@ -188,7 +188,7 @@ def pivot(s: Stage) -> None:
     text <- orders.city, orders.customer TRANSFORMATION
 """)
 def unpivot(s: Stage) -> None:
-    values = [F.col("city"), F.col("customer").cast("string").alias("customer")]
+    values = (F.col("city"), F.col("customer").cast("string").alias("customer"))
     made = s.orders.unpivot(["id"], values, "what", "text")
     made.writeTo(s.out).using("iceberg").create()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -12,6 +11,8 @@ from headwater.lab.jars import pipeline_jars
 from headwater.lineage.naming import DatasetName
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame
 
     from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
@@ -78,9 +79,10 @@ class Stage:
         return spark
 
     def _listen(self) -> None:
-        from pyspark.java_gateway import ensure_callback_server_started
+        from pyspark import java_gateway
 
-        ensure_callback_server_started(self.spark.sparkContext._gateway)
+        start: Any = java_gateway.ensure_callback_server_started
+        start(self.spark.sparkContext._gateway)
         self._listener = _Listener(self.executions)
         self.spark._jsparkSession.listenerManager().register(self._listener)
 
@@ -96,7 +98,9 @@ class Stage:
 
     def table(self, name: str) -> str:
         """An Iceberg table in the REST catalog, and its true name."""
-        self.names[DatasetName("s3://warehouse", f"{self.namespace}/{name}")] = name.split("__")[0]
+        self.names[DatasetName("s3://warehouse", f"{self.namespace}/{name}")] = name.split(
+            "__", maxsplit=1
+        )[0]
         return f"lab.{self.namespace}.{name}"
 
     @property
@@ -161,7 +165,7 @@ class Stage:
 
     def drain(self) -> list[tuple[str, Any]]:
         """What was executed since the last time."""
-        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(30_000)  # type: ignore[attr-defined]
+        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(30_000)
         found = list(self.executions)
         self.executions.clear()
         return found
