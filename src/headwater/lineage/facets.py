@@ -71,6 +71,8 @@ class ColumnLineage(msgspec.Struct):
 
     fields: dict[str, ColumnInputs] | None = None
     dataset: list[InputField] | None = None
+    explicit: bool = False
+    """Whether this is the explicit `lineage` facet in the shape of this one."""
 
 
 class LineageInput(msgspec.Struct):

@@ -93,14 +93,15 @@ class ColumnGraph:
     def _targets(self, roots: set[int]) -> set[int]:
         """The datasets that have a column from one of these."""
         connection = self.view.connection
-        members = self._members(roots)
+        members = self.members(roots)
         sql = (
             "SELECT DISTINCT d.root FROM column_link c JOIN dataset d ON d.id = c.dataset"
             " WHERE c.source IN ({in})"
         )
         return {row[0] for row in within(connection, sql, members)}
 
-    def _members(self, roots: Iterable[int]) -> dict[int, int]:
+    def members(self, roots: Iterable[int]) -> dict[int, int]:
+        """Every dataset that stands for one of these, with what it stands for."""
         standing = {root: root for root in roots}
         sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
         standing.update(dict(within(self.view.connection, sql, list(standing))))
@@ -111,11 +112,11 @@ class ColumnGraph:
         missing = [root for root in roots if root not in self._into]
         if not missing:
             return
-        members = self._members(missing)
-        latest = self._latest(members)
+        members = self.members(missing)
+        latest = self.latest(members)
         bodies = self.view.bodies(latest.values())
         read = {key: _edges(bodies[number]) for key, number in latest.items() if number in bodies}
-        self._resolve({(e.namespace, e.name) for edges in read.values() for e in edges})
+        self.resolve({(e.namespace, e.name) for edges in read.values() for e in edges})
         into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = defaultdict(dict)
         for (dataset, _), edges in read.items():
             for edge in edges:
@@ -126,7 +127,7 @@ class ColumnGraph:
         for root in missing:
             self._into[root] = [(s, o, how) for (s, o), how in into.get(root, {}).items()]
 
-    def _latest(self, members: Iterable[int]) -> dict[tuple[int, int], int]:
+    def latest(self, members: Iterable[int]) -> dict[tuple[int, int], int]:
         """The facet in force for each dataset and job, where the job still writes the dataset."""
         wanted = list(members)
         when = " AND c.time <= ?" if self.at is not None else ""
@@ -148,7 +149,8 @@ class ColumnGraph:
             newest[key] = max(newest.get(key, (-1, 0)), (time, number))
         return {key: number for key, (_, number) in newest.items() if number}
 
-    def _resolve(self, keys: set[Key]) -> None:
+    def resolve(self, keys: set[Key]) -> dict[Key, int]:
+        """What each name stands for, where it is known."""
         missing = [key for key in keys if key not in self._roots]
         sql = (
             "WITH k (space, name) AS ({in}) SELECT k.space, k.name, d.root FROM k"
@@ -157,3 +159,4 @@ class ColumnGraph:
         )
         for namespace, name, root in within(self.view.connection, sql, missing):
             self._roots[namespace, name] = root
+        return {key: self._roots[key] for key in keys if key in self._roots}

@@ -94,6 +94,13 @@ class DatasetState(msgspec.Struct, array_like=True):
     lifecycle: str = ""
     modified: int | None = None
     description: str | None = None
+    dropped: int | None = None
+    written: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the dataset was dropped and not written since."""
+        return self.dropped is not None and (self.written is None or self.written <= self.dropped)
 
 
 class Dataset(msgspec.Struct):

@@ -34,7 +34,7 @@ from headwater.server.store.entities import INPUT, OUTPUT
 if TYPE_CHECKING:
     from headwater.lineage.events import Event, Facets
 
-__all__ = ["NEITHER", "Facet", "Part", "Parts", "Prepared"]
+__all__ = ["NEITHER", "Facet", "Part", "Parts", "Prepared", "safe"]
 
 NEITHER = -1
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -74,6 +74,12 @@ class Part(msgspec.Struct, eq=False):
     numbers: list[tuple[str, int]] | None = None
     io_numbers: list[tuple[str, int]] = []
     columns: int | None = None
+    """The number of what is said of this dataset's columns: its `lineage`, else `columnLineage`."""
+    explicit: bool = False
+    stated: dict[tuple[str, str], int] = {}
+    """What a job's `lineage` facet says of its outputs, by name."""
+    change: str = ""
+    """What `lifecycleStateChange` says has happened to the dataset."""
 
 
 class Prepared(msgspec.Struct, eq=False):
@@ -202,7 +208,7 @@ class Parts:
             name = (whole["namespace"], whole["name"])
             if not all(isinstance(n, str) and 0 < len(n) <= self.limits.name for n in name):
                 raise _OddError
-            name = _safe(*name)
+            name = safe(*name)
         side = found.get("inputFacets" if path == "inputs" else "outputFacets", [])
         return Part(part_hash(_encode(whole)), name, found.get("facets", []), side)
 
@@ -243,14 +249,14 @@ class Parts:
     def _whole(self, event: Event) -> Prepared:
         """An event that only the lenient reader understands."""
         datasets = [
-            (side, Part("", _safe(d.namespace, d.name), self._given(d.facets, f"{path}[{i}].facets"), []))
+            (side, Part("", safe(d.namespace, d.name), self._given(d.facets, f"{path}[{i}].facets"), []))
             for side, path, items in ((INPUT, "inputs", event.inputs), (OUTPUT, "outputs", event.outputs))
             for i, d in enumerate(items)
         ]  # fmt: skip
         run, job, dataset = event.run, event.job, event.dataset
         if dataset is not None:
             facets = self._given(dataset.facets, "dataset.facets")
-            datasets.append((NEITHER, Part("", _safe(dataset.namespace, dataset.name), facets, [])))
+            datasets.append((NEITHER, Part("", safe(dataset.namespace, dataset.name), facets, [])))
         return Prepared(
             event.kind,
             event.type,
@@ -284,7 +290,7 @@ def _sources(raw: msgspec.Raw) -> set[tuple[str, str]]:
     return known.sources(read)
 
 
-def _safe(namespace: str, name: str) -> tuple[str, str]:
+def safe(namespace: str, name: str) -> tuple[str, str]:
     """A name as it was sent, unless it may carry a login or a query: those never get further."""
     if "@" in namespace or "?" in namespace or "://" in name:
         spelled = naming.canonical(namespace, name)

@@ -22,12 +22,12 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
-from headwater.server.store.prepare import NEITHER
+from headwater.server.store.prepare import NEITHER, Part, safe
 from headwater.server.store.sources import kind_of, type_of
 
 if TYPE_CHECKING:
     from headwater.lineage.lifecycle import State
-    from headwater.server.store.prepare import Part, Prepared
+    from headwater.server.store.prepare import Prepared
     from headwater.server.store.session import Session
 
 __all__ = ["DATASET", "JOB", "Projection"]
@@ -35,6 +35,7 @@ __all__ = ["DATASET", "JOB", "Projection"]
 DATASET, JOB = 0, 1
 SECOND = 1_000_000
 Numbers = list[tuple[str, int]]
+Key = tuple[str, str]
 _UNDERSTOOD = {
     "symlinks", "headwater_cluster", "dataSource", "documentation", "datasetType",
     "lifecycleStateChange",
@@ -148,8 +149,10 @@ class Projection:
     def _io(self, job: Job, run: Run, item: Prepared, *, snapshot: bool) -> bool:
         time, io, changed = item.time, run.state.io, False
         named: set[int] = set()
-        for direction, part in item.datasets:
-            dataset, reshaped = self._dataset(part, direction, time, job)
+        stated = item.job.stated if item.job is not None else {}
+        for direction, part in [*item.datasets, *self._unlisted(item, stated)]:
+            said = stated.get(part.key) if direction == OUTPUT else None
+            dataset, reshaped = self._dataset(part, direction, time, job, said)
             key = slot(dataset.id, direction)
             named.add(key)
             held = io.get(key)
@@ -178,8 +181,22 @@ class Projection:
                     held.until, changed = None, True
         return changed
 
+    def _unlisted(self, item: Prepared, stated: dict[Key, int]) -> list[tuple[int, Part]]:
+        """Datasets that only the explicit `lineage` facets name, as further inputs and outputs."""
+        own = [part for side, part in item.datasets if side == OUTPUT and part.explicit]
+        said = {*stated.values(), *(part.columns for part in own if part.columns)}
+        if not said:
+            return []
+        outputs = {part.key for side, part in item.datasets if side == OUTPUT}
+        inputs = {part.key for side, part in item.datasets if side == INPUT}
+        named: set[Key] = set().union(*(self.session.sources_of(number) for number in said))
+        found = [(INPUT, key) for key in sorted(named - inputs)]
+        found += [(OUTPUT, key) for key in sorted(stated.keys() - outputs)]
+        self.session.load_datasets([key for _, key in found])
+        return [(side, Part("", key, [], [], numbers=[])) for side, key in found]
+
     def _dataset(
-        self, named: Part, direction: int, time: int, job: Job | None
+        self, named: Part, direction: int, time: int, job: Job | None, said: int | None = None
     ) -> tuple[Dataset, bool]:
         session, reshaped = self.session, False
         dataset = session.datasets.get(named.key)
@@ -207,8 +224,12 @@ class Projection:
                 reshaped = reshaped or name == "schema"
                 if name in _UNDERSTOOD:
                     self._understand(dataset, name, session.body(number), time)
-        if named.columns is not None:
-            self._columns(dataset, job, named.columns, time)
+        if direction != INPUT:
+            self._life(dataset, named.change, direction, time)
+        if said is None:
+            said = named.columns
+        if said is not None:
+            self._columns(dataset, job, said, time)
         if dataset.source is None:
             space = _plain_space(dataset.space)
             source = session.source(space, kind_of(space), space, time)
@@ -260,14 +281,36 @@ class Projection:
         elif name == "lifecycleStateChange":
             change = known.read(name, body, known.Lifecycle)
             state.lifecycle = (change.lifecycleStateChange if change else None) or ""
+            before = change.previousIdentifier if change else None
+            if before and state.lifecycle == "RENAME":
+                key = safe(before.namespace, before.name)
+                if key != (dataset.space, dataset.name):
+                    identity.declare(session, dataset, key, time)
+
+    def _life(self, dataset: Dataset, change: str, direction: int, time: int) -> None:
+        """Keep when the dataset was last dropped and last written, whichever is heard of first."""
+        state = dataset.state
+        if change == "DROP":
+            if state.dropped is not None and state.dropped >= time:
+                return
+            state.dropped = time
+        elif direction == OUTPUT and (state.written is None or state.written < time):
+            state.written = time
+        else:
+            return
+        self.session.dirty["dataset"][dataset.id] = dataset
+        if state.dropped is not None:
+            state.lifecycle = "DROP" if state.gone else state.lifecycle.replace("DROP", "")
 
     def _columns(self, dataset: Dataset, job: Job | None, number: int, time: int) -> None:
         if job is not None:
             held = job.state.columns.get(dataset.id)
-            if held is not None and held[0] == number:
+            if held is not None and held[0] == number and time >= held[1]:
                 held[2] = max(held[2], time)
                 return
-            if held is None or time >= held[2]:
+            if held is not None and held[0] == number:
+                held[1] = time
+            elif held is None or time >= held[2]:
                 job.state.columns[dataset.id] = [number, time, time]
         session = self.session
         owner = job.id if job is not None else 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headwater.lineage import explicit
 from headwater.lineage import facets as known
 from headwater.server.store import entities
 from headwater.server.store.database import Connection, within
@@ -268,8 +270,37 @@ class Session:
                 continue
             part.numbers = [(name, self._settled(f)) for name, f in part.facets]
             part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
-            part.columns = dict(part.numbers).get("columnLineage")
             part.facets = part.io = _NONE
+            self._understand(part)
+
+    def _understand(self, part: Part) -> None:
+        """Note what the parts' facets say of lineage and life, once for all its events."""
+        for name, number in part.numbers or ():
+            if name == "columnLineage" and not part.explicit:
+                part.columns = number
+            elif name == "lineage" and number:
+                read = known.read(name, self.body(number), known.Lineage)
+                said = explicit.of_dataset(read) if read else None
+                if said is not None:
+                    part.columns, part.explicit = self.intern(said), True
+                if read and read.entries:
+                    stated = explicit.of_job(read).items()
+                    part.stated = {key: self.intern(body) for key, body in stated}
+            elif name == "lifecycleStateChange" and number:
+                change = known.read(name, self.body(number), known.Lifecycle)
+                part.change = (change.lifecycleStateChange if change else None) or ""
+
+    def intern(self, body: bytes) -> int:
+        """The number of a facet in canonical form, stored if it is new."""
+        digest = hashlib.sha256(body).digest()
+        if digest not in self.facets:
+            rows = self.connection.all("SELECT id FROM facet WHERE hash = ?", (digest,))
+            number = rows[0][0] if rows else self.number("facet")
+            if not rows:
+                self.rows["facet"].append((number, digest, *self.packer.pack(body)))
+            self.facets[digest] = number
+            self.bodies[number] = body
+        return self.facets[digest]
 
     def _settled(self, facet: Facet) -> int:
         if facet.number < 0:
