@@ -180,6 +180,8 @@ class App:
         if self.page is not None and self.page.wants(request):
             return self.page.answer(request)
         route = self.router.find(request)
+        if any("\0" in text for text in (*request.segments, *request.query.values())):
+            raise HttpError(400, "the address holds a NUL")
         if route.role != "none":
             self.gate.check(request.header(b"authorization"), route.role)
         if request.method in ("POST", "PUT", "DELETE"):

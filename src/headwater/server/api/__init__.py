@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.server.api import batch, health, v1, v2
+from headwater.server.api import batch, health, openapi, v1, v2
 
 if TYPE_CHECKING:
     from headwater.server.app import App
@@ -14,5 +14,5 @@ __all__ = ["routes"]
 
 def routes(app: App) -> None:
     """Put every route on the app's router."""
-    for part in (health, batch, v1, v2):
+    for part in (health, batch, openapi, v1, v2):
         part.routes(app)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.server.api.v1 import lineage, lists, search, writes
+from headwater.server.api.v1 import beta, lineage, lists, search, writes
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ READS: dict[str, Callable[[View, Request], Any]] = {
     "/api/v1/stats/jobs": search.counter("jobs"),
     "/api/v1/stats/datasets": search.counter("datasets"),
     "/api/v1/stats/sources": search.counter("sources"),
+    "/api/v2beta/search/jobs": beta.jobs,
+    "/api/v2beta/search/datasets": beta.datasets,
 }
 
 

@@ -28,7 +28,9 @@ STATES = {"start": "START", "complete": "COMPLETE", "fail": "FAIL", "abort": "AB
 def routes(app: App) -> None:
     """Put the routes on the app's router."""
 
-    def add(method: str, path: str, make: Any, show: Any, status: int = 200) -> None:
+    def add(
+        method: str, path: str, make: Any, show: Any, status: int = 200, role: str = "write"
+    ) -> None:
         async def answer(request: Request) -> Response:
             made = make(request)
             for command in made if isinstance(made, list) else [made]:
@@ -36,15 +38,21 @@ def routes(app: App) -> None:
             with app.store.database.reading() as connection:
                 return Response(show(View(connection, app.bodies), request), status)
 
-        app.router.add(method, path, answer, "write", direct=True)
+        app.router.add(method, path, answer, role, direct=True)
 
     add("PUT", "/api/v1/namespaces/{namespace}", _namespace, lists.namespace)
-    add("DELETE", "/api/v1/namespaces/{namespace}", _hide("namespace"), lists.namespace)
+    add(
+        "DELETE",
+        "/api/v1/namespaces/{namespace}",
+        _hide("namespace"),
+        lists.namespace,
+        role="admin",
+    )
     add("PUT", "/api/v1/sources/{source}", _source, lists.source)
     add("PUT", DATASET, _dataset, lists.dataset)
-    add("DELETE", DATASET, _hide("dataset"), lists.any_dataset)
+    add("DELETE", DATASET, _hide("dataset"), lists.any_dataset, role="admin")
     add("PUT", JOB, _job, lists.job)
-    add("DELETE", JOB, _hide("job"), lists.any_job)
+    add("DELETE", JOB, _hide("job"), lists.any_job, role="admin")
     add("POST", JOB + "/runs", _new_run, lists.run, 201)
     for verb, state in STATES.items():
         add("POST", "/api/v1/jobs/runs/{id}/" + verb, _run(state), lists.run)
@@ -58,10 +66,29 @@ def routes(app: App) -> None:
 
 async def carry_out(app: App, command: dict[str, Any]) -> None:
     """Hand a command to the writer and wait until it is on the disk."""
+    if (member := _with_nul(command)) is not None:
+        raise HttpError(422, f"{member} holds a NUL", [Problem(member, "holds a NUL")])
     try:
         await app.ingest.perform(lambda store: store.perform(command))
     except NoSuchError as error:
         raise HttpError(404, error.message) from error
+
+
+def _with_nul(value: Any, path: str = "") -> str | None:
+    """Where a text holds a NUL, which no store of ours can keep."""
+    if isinstance(value, str):
+        return path if "\0" in value else None
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+        if any("\0" in str(key) for key in value):
+            return path or "$"
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, inner in items:
+        if (found := _with_nul(inner, f"{path}.{key}".lstrip("."))) is not None:
+            return found
+    return None
 
 
 def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | None:

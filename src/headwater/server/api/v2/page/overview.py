@@ -136,10 +136,10 @@ def _per_minute(view: View, seq: int, now: int) -> list[dict[str, Any]]:
     last = now // MINUTE
     sql = (
         "SELECT at / ?, count(*) FROM log WHERE seq > ? AND at >= ? AND kind = 0"
-        " GROUP BY at / ?"
+        " GROUP BY 1"
     )  # fmt: skip
     since = (last - MINUTES + 1) * MINUTE
-    counts = dict(view.all(sql, (MINUTE, seq - RECENT, since, MINUTE)))
+    counts = dict(view.all(sql, (MINUTE, seq - RECENT, since)))
     minutes = range(last - MINUTES + 1, last + 1)
     return [{"minute": iso(m * MINUTE), "events": int(counts.get(m, 0))} for m in minutes]
 

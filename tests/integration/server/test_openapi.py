@@ -1,0 +1,107 @@
+"""The API's description: whole, true, and safe to call by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from headwater.server.api.described import ROUTES
+from headwater.server.api.openapi import document
+
+from .making import columns, dataset, event, facet, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .conftest import Client, Process
+
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,"
+    "response_schema_conformance,unsupported_method"
+)
+DOCS = Path(__file__).parents[3] / "docs" / "api.md"
+
+
+def shop(second: int, state: str, **kwargs: Any) -> dict[str, Any]:
+    """An event of the job and datasets that the description gives as examples."""
+    made = event(state, second, job="load", **kwargs)
+    made["job"]["namespace"] = "shop"
+    return made
+
+
+def example_events() -> list[dict[str, Any]]:
+    kind = {"jobType": facet(processingType="BATCH", integration="SPARK", jobType="JOB")}
+    read = dataset("raw", schema=schema("id", "x"))
+    wrote = dataset("orders", schema=schema("id"), columnLineage=columns(id=("raw", "id")))
+    return [
+        shop(0, "START", inputs=[read], outputs=[wrote], job_facets=kind),
+        shop(9, "COMPLETE", inputs=[read], outputs=[wrote], job_facets=kind),
+    ]
+
+
+def test_every_route_is_described_and_every_description_is_a_route(client: Client) -> None:
+    found = document(client.app)
+    routes = {f"{m.upper()} {path}" for path, ms in found["paths"].items() for m in ms}
+    assert routes == set(ROUTES)
+    assert len(
+        {one["operationId"] for ms in found["paths"].values() for one in ms.values()}
+    ) == len(routes)
+    for path in found["paths"]:
+        assert set(re.findall(r"\{(\w+)\}", path)) == {
+            p["name"]
+            for one in found["paths"][path].values()
+            for p in one["parameters"]
+            if p["in"] == "path"
+        }
+
+
+def test_the_handbook_names_every_call_of_our_own() -> None:
+    text = DOCS.read_text()
+    for call in ROUTES:
+        method, path = call.split()
+        if path.startswith("/api/v2/") or path == "/api/docs":
+            written = path.replace("{namespace}", "{ns}").replace("{dataset}", "{name}")
+            written = written.replace("{job}", "{name}")
+            assert f"`{method} {written}`" in text, call
+
+
+def test_the_readable_page_asks_nobody_else(client: Client) -> None:
+    response = client.call("GET", "/api/docs")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "script-src" not in response.headers["content-security-policy"]
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert not re.search(r"<script|https?://|<link|<img", response.text)
+    assert all(path in response.text for path in ("/api/v1/lineage", "/api/v2/evidence"))
+
+
+def test_calls_made_up_from_the_description_do_no_harm(
+    launch: Callable[..., Process], store_url: str, tmp_path: Path
+) -> None:
+    server = launch(store_url, "--no-page")
+    for made in example_events():
+        assert httpx.post(f"{server.url}/api/v1/lineage", content=json.dumps(made)).is_success
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/api/v2/openapi.json"),
+            *("--checks", CHECKS, "--phases", "examples,fuzzing", "--max-examples", "3"),
+            *("--exclude-path", "/api/v2/live", "--seed", "7", "--no-shrink", "--no-color"),
+            *("--suppress-health-check", "all", "--request-timeout", "10", "--warnings", "off"),
+            *("--continue-on-failure", "--generation-database", "none"),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+    assert found.returncode == 0, found.stdout[-6_000:] + found.stderr[-2_000:]
+    assert httpx.get(f"{server.url}/api/v2/health").json()["status"] == "ok"
