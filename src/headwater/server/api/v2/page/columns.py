@@ -75,6 +75,10 @@ def _id(column: Column, dataset: Dataset) -> str:
     return f"datasetField:{dataset.space}:{dataset.name}:{column[1]}"
 
 
+def _end(column: Column, dataset: Dataset) -> dict[str, str]:
+    return {"namespace": dataset.space, "name": dataset.name, "field": column[1]}
+
+
 def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dict[str, Any]]:
     makers = _makers(view, datasets)
     proofs = _proofs(view, datasets)
@@ -88,6 +92,8 @@ def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dic
                 "destination": _id(target, datasets[target[0]]),
                 "from": describe.dataset_id(datasets[source[0]]),
                 "to": describe.dataset_id(datasets[target[0]]),
+                "source": _end(source, datasets[source[0]]),
+                "target": _end(target, datasets[target[0]]),
                 "jobs": makers.get((source[0], target[0]), []),
                 "how": [
                     {

@@ -1,0 +1,194 @@
+// @ts-check
+/** Real parts for the browser tests and the pictures: the server as a process, Chromium, events. */
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import sparticuz from "@sparticuz/chromium";
+import { chromium } from "playwright-core";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const ROOT = resolve(HERE, "../..");
+const FIXTURES = join(ROOT, "tests/fixtures/page");
+const PYTHON = process.env.HEADWATER_PYTHON ?? join(ROOT, ".venv/bin/python");
+const PROGRAM =
+  "import typer; from headwater.cli.server import register; app = typer.Typer(); register(app); app()";
+const RECORDED = Date.parse("2026-01-08T12:00:00Z");
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** @returns {Promise<number>} */
+function freePort() {
+  return new Promise((done, fail) => {
+    const probe = createServer();
+    probe.on("error", fail);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => done(typeof address === "object" && address ? address.port : 0));
+    });
+  });
+}
+
+/** `headwater server` on a store of its own; it can be stopped and started again. */
+export class Server {
+  /** @param {number} port @param {string} home @param {Record<string, string>} environment */
+  constructor(port, home, environment) {
+    this.port = port;
+    this.home = home;
+    this.environment = environment;
+    this.url = `http://127.0.0.1:${port}`;
+    /** @type {import("node:child_process").ChildProcess | null} */
+    this.process = null;
+    this.log = "";
+  }
+
+  /** @param {Record<string, string>} [environment] */
+  static async start(environment = {}) {
+    const home = mkdtempSync(join(tmpdir(), "headwater-page-"));
+    const server = new Server(await freePort(), home, environment);
+    await server.up();
+    return server;
+  }
+
+  async up() {
+    const { HEADWATER_TOKEN: _, ...rest } = process.env;
+    const child = spawn(
+      PYTHON,
+      ["-c", PROGRAM, "server", "--port", String(this.port), "--store", `sqlite:///${this.home}/page.db`],
+      { cwd: ROOT, env: { ...rest, ...this.environment }, stdio: ["ignore", "pipe", "pipe"] },
+    );
+    this.process = child;
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on("data", (/** @type {Buffer} */ part) => {
+        this.log = (this.log + part.toString()).slice(-4_000);
+      });
+    const deadline = Date.now() + 30_000;
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`the server ended: ${this.log}`);
+      if (Date.now() > deadline) throw new Error(`the server does not answer: ${this.log}`);
+      try {
+        if ((await fetch(`${this.url}/api/v2/health`)).ok) return;
+      } catch {
+        // Not yet.
+      }
+      await new Promise((done) => setTimeout(done, 60));
+    }
+  }
+
+  async down() {
+    const child = this.process;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((done) => child.once("exit", done));
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  async remove() {
+    await this.down();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+
+  /** @param {string} path @param {string | object} body */
+  async post(path, body) {
+    const response = await fetch(this.url + path, {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response;
+  }
+
+  /** @param {string} path @returns {Promise<any>} */
+  async get(path) {
+    const response = await fetch(this.url + path);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  }
+
+  /** The recorded demo, moved in time so that it ends now. */
+  async loadDemo() {
+    const shift = Date.now() - RECORDED;
+    const text = readFileSync(join(FIXTURES, "demo.ndjson"), "utf8");
+    const moved = text.replace(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) =>
+      new Date(Date.parse(time) + shift).toISOString(),
+    );
+    await this.post("/api/v2/events", moved);
+    await this.flow();
+  }
+
+  /** What flows in the demo, as of now. */
+  async flow() {
+    const { samples } = JSON.parse(readFileSync(join(FIXTURES, "flow.json"), "utf8"));
+    const time = new Date().toISOString();
+    for (const sample of samples) Object.assign(sample, { time, lastRecordAt: time });
+    await this.post("/api/v2/flow", { samples });
+  }
+
+  /** Many jobs in chains of ten, a namespace for each hundred. @param {number} count */
+  async loadEstate(count) {
+    let lines = [];
+    for (let i = 0; i < count; i++) {
+      lines.push(JSON.stringify(estateEvent(i)));
+      if (lines.length === 500 || i === count - 1) {
+        await this.post("/api/v2/events", lines.join("\n"));
+        lines = [];
+      }
+    }
+  }
+}
+
+/** @param {number} i */
+function estateEvent(i) {
+  const chain = Math.floor(i / 10);
+  const team = `team-${String(Math.floor(i / 100)).padStart(3, "0")}`;
+  const topic = (/** @type {number} */ step) => ({
+    namespace: `kafka://cluster-${Math.floor(i / 2_000)}:9092`,
+    name: `chain${chain}.step${step}`,
+  });
+  return {
+    eventType: i % 97 === 0 ? "FAIL" : i % 3 === 0 ? "COMPLETE" : "START",
+    eventTime: new Date(Date.now() - (i % 600) * 1_000).toISOString(),
+    producer: "https://example.com/estate",
+    run: { runId: `00000000-0000-4000-8000-${String(i).padStart(12, "0")}` },
+    job: { namespace: team, name: `job-${String(i).padStart(5, "0")}` },
+    inputs: [topic(i % 10)],
+    outputs: [topic((i % 10) + 1)],
+  };
+}
+
+/** @param {number} jobs @param {number} fan A graph of one hub, so that one neighbourhood holds it all. */
+export function denseEvents(jobs, fan) {
+  const dataset = (/** @type {number} */ n) => ({ namespace: "s3://dense", name: `table-${n}` });
+  return Array.from({ length: jobs }, (_, i) => ({
+    eventType: "START",
+    eventTime: new Date().toISOString(),
+    producer: "https://example.com/dense",
+    run: { runId: `00000000-0000-4000-9000-${String(i).padStart(12, "0")}` },
+    job: { namespace: "dense", name: `step-${i}` },
+    inputs: Array.from({ length: fan }, (_, k) => dataset(Math.floor((i + k * 7) / 3) % 90)),
+    outputs: [dataset(100 + i), ...(i % 3 === 0 ? [dataset((Math.floor(i / 3) + 31) % 90)] : [])],
+  }));
+}
+
+function systemChromium() {
+  const known = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  return known.find((path) => path && existsSync(path));
+}
+
+/** A Chromium that this machine has, else the one inside the npm package. */
+export async function openBrowser() {
+  const executablePath = systemChromium() ?? (await sparticuz.executablePath());
+  return chromium.launch({ executablePath, headless: true, args: FLAGS });
+}

@@ -1,0 +1,191 @@
+import {
+  Background,
+  Controls,
+  MiniMap,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+} from "@xyflow/react";
+import "@xyflow/react/dist/style.css";
+import { type KeyboardEvent, memo, useEffect, useMemo, useRef } from "react";
+import { ColumnEdgeView, type ColumnWireEdge, type WireEdge, WireEdgeView } from "./edges";
+import type { Laid } from "./layout";
+import { light } from "./light";
+
+import { type Actions, type BoxNode, BoxNodeView, describe } from "./nodes";
+import { beside } from "./walk";
+
+const NODES = { box: BoxNodeView };
+const EDGES = { wire: WireEdgeView, column: ColumnEdgeView };
+
+interface CanvasProps {
+  laid: Laid;
+  /** Another value means another view, which is then fitted to the window. */
+  view: string;
+  still: boolean;
+  selected: string | null;
+  column: string | null;
+  chosen: string | null;
+  actions: Actions;
+  select: (id: string | null) => void;
+  choose: (edge: string | null) => void;
+  focus: (id: string) => void;
+}
+
+function colour(node: BoxNode): string {
+  const one = node.data.box.node;
+  if (one?.kind === "job") return `var(--${one.state.toLowerCase()})`;
+  return node.data.box.kind === "group" ? "var(--accent)" : "var(--mini)";
+}
+
+function Inner(props: CanvasProps) {
+  const { laid, view, still, selected, column, chosen, actions, select, choose, focus } = props;
+  const flow = useReactFlow();
+  const fitted = useRef("");
+  const { model, places } = laid;
+
+  const nodes = useMemo(
+    () =>
+      model.boxes.map(
+        (box): BoxNode => ({
+          id: box.id,
+          type: "box",
+          position: places[box.id] ?? { x: 0, y: 0 },
+          width: box.width,
+          height: box.height,
+          data: { box, actions },
+          selected: box.id === selected,
+          ariaLabel: describe(box),
+          draggable: false,
+          connectable: false,
+          deletable: false,
+        }),
+      ),
+    [model, places, actions, selected],
+  );
+
+  const edges = useMemo(() => {
+    const plain: WireEdge[] = model.wires.map((wire) => ({
+      id: wire.id,
+      type: "wire",
+      source: wire.source,
+      target: wire.target,
+      data: { wire, still },
+      focusable: false,
+      deletable: false,
+    }));
+    const rows = new Set(
+      model.boxes.flatMap((box) => box.rows.map((field) => `${box.id}\n${field.name}`)),
+    );
+    const fine: ColumnWireEdge[] = model.columns
+      .filter(
+        ({ edge }) =>
+          rows.has(`${edge.from}\n${edge.source.field}`) &&
+          rows.has(`${edge.to}\n${edge.target.field}`),
+      )
+      .map((wire) => ({
+        id: wire.id,
+        type: "column",
+        source: wire.edge.from,
+        target: wire.edge.to,
+        sourceHandle: `out ${wire.edge.source.field}`,
+        targetHandle: `in ${wire.edge.target.field}`,
+        data: { wire, chosen: wire.id === chosen },
+        focusable: false,
+        deletable: false,
+      }));
+    return [...plain, ...fine];
+  }, [model, still, chosen]);
+
+  useEffect(() => {
+    if (column) light.column(column, model.columns);
+    else if (selected && model.boxes.some((box) => box.id === selected))
+      light.node(selected, model.wires);
+    else light.off();
+    return () => light.off();
+  }, [model, selected, column]);
+
+  useEffect(() => {
+    const key = `${view}\n${model.boxes.length > 0}`;
+    if (fitted.current === key || model.boxes.length === 0) return;
+    fitted.current = key;
+    requestAnimationFrame(() => void flow.fitView({ padding: 0.08, maxZoom: 1.1, duration: 0 }));
+  }, [view, model, flow]);
+
+  function key(event: KeyboardEvent): void {
+    if (event.key === "Escape") {
+      select(null);
+      return;
+    }
+    const next = beside(event.key, selected, laid);
+    if (!next) return;
+    event.preventDefault();
+    select(next.id);
+    const place = places[next.id];
+    if (place) {
+      const zoom = Math.max(flow.getZoom(), 0.5);
+      void flow.setCenter(place.x + next.width / 2, place.y + next.height / 2, {
+        zoom,
+        duration: 0,
+      });
+    }
+  }
+
+  return (
+    <ReactFlow<BoxNode, WireEdge | ColumnWireEdge>
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={NODES}
+      edgeTypes={EDGES}
+      onNodeClick={(_, node) => node.data.box.kind !== "group" && select(node.id)}
+      onNodeDoubleClick={(_, node) => node.data.box.kind !== "group" && focus(node.id)}
+      onNodeMouseEnter={(_, node) => {
+        if (!selected && !column) light.node(node.id, model.wires);
+      }}
+      onNodeMouseLeave={() => {
+        if (!selected && !column) light.off();
+      }}
+      onEdgeClick={(_, edge) => choose(edge.id)}
+      onPaneClick={() => {
+        select(null);
+        choose(null);
+      }}
+      onKeyDown={key}
+      onSelectionChange={({ nodes: chosenNodes }) => {
+        const one = chosenNodes[0];
+        if (one && one.id !== selected && document.activeElement?.closest(".react-flow__node"))
+          select(one.id);
+      }}
+      nodesDraggable={false}
+      nodesConnectable={false}
+      elementsSelectable
+      multiSelectionKeyCode={null}
+      selectionKeyCode={null}
+      deleteKeyCode={null}
+      disableKeyboardA11y={false}
+      minZoom={0.05}
+      maxZoom={2}
+      zoomOnDoubleClick={false}
+      proOptions={{ hideAttribution: true }}
+      aria-label="Lineage graph"
+    >
+      <Background gap={24} size={1} />
+      <MiniMap<BoxNode>
+        pannable
+        zoomable
+        nodeColor={colour}
+        nodeStrokeWidth={0}
+        ariaLabel="Map of the graph"
+      />
+      <Controls showInteractive={false} fitViewOptions={{ padding: 0.08, maxZoom: 1.1 }} />
+    </ReactFlow>
+  );
+}
+
+export const Canvas = memo(function Canvas(props: CanvasProps) {
+  return (
+    <ReactFlowProvider>
+      <Inner {...props} />
+    </ReactFlowProvider>
+  );
+});

@@ -1,0 +1,98 @@
+import {
+  BaseEdge,
+  type Edge,
+  EdgeLabelRenderer,
+  type EdgeProps,
+  getBezierPath,
+} from "@xyflow/react";
+import { memo } from "react";
+import { flowKey, type Rate, useRate } from "../lib/flow";
+import { compact } from "../lib/format";
+import { how } from "../pages/schema";
+import { light, useLevel } from "./light";
+import type { ColumnWire, Wire } from "./model";
+
+export type WireEdge = Edge<{ wire: Wire; still: boolean }, "wire">;
+export type ColumnWireEdge = Edge<{ wire: ColumnWire; chosen: boolean }, "column">;
+
+function label(rate: Rate): string {
+  const speed = `${compact(rate.records < 10 ? rate.records : Math.round(rate.records))}/s`;
+  return rate.lag ? `${speed} · lag ${compact(rate.lag)}` : speed;
+}
+
+function WireView(props: EdgeProps<WireEdge>) {
+  const { data, id } = props;
+  const level = useLevel(light.wire, id);
+  const wire = data?.wire;
+  const flow = wire?.flow;
+  const rate = useRate(flow && !data?.still ? flowKey(flow.run, flow.direction, flow.name) : null);
+  const [path, x, y] = getBezierPath(props);
+  const moving = rate !== undefined && rate.records > 0;
+  const kind = `wire ${level} ${wire?.change ?? ""} ${wire?.streaming ? "streaming" : ""}`;
+  return (
+    <>
+      <BaseEdge path={path} className={kind} interactionWidth={14} />
+      {moving ? <path d={path} className={`wire-flow ${level}`} /> : null}
+      {rate ? (
+        <EdgeLabelRenderer>
+          <div
+            className={`wire-label ${level} ${moving ? "" : "idle"}`}
+            title={rate.last ? `last record ${rate.last}` : undefined}
+            ref={(element) => {
+              if (element)
+                element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
+            }}
+          >
+            {label(rate)}
+          </div>
+        </EdgeLabelRenderer>
+      ) : null}
+      {wire && wire.count > 1 && !rate ? (
+        <EdgeLabelRenderer>
+          <div
+            className={`wire-label count ${level}`}
+            ref={(element) => {
+              if (element)
+                element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
+            }}
+          >
+            {compact(wire.count)}
+          </div>
+        </EdgeLabelRenderer>
+      ) : null}
+    </>
+  );
+}
+
+function ColumnWireView(props: EdgeProps<ColumnWireEdge>) {
+  const { data, id } = props;
+  const level = useLevel(light.columnWire, id);
+  const [path, x, y] = getBezierPath(props);
+  if (!data) return null;
+  const word = how(data.wire.edge);
+  return (
+    <>
+      <BaseEdge
+        path={path}
+        className={`column-wire how-${word} ${level} ${data.chosen ? "chosen" : ""}`}
+        interactionWidth={10}
+      />
+      {level === "self" ? (
+        <EdgeLabelRenderer>
+          <div
+            className={`wire-label how how-${word}`}
+            ref={(element) => {
+              if (element)
+                element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
+            }}
+          >
+            {word}
+          </div>
+        </EdgeLabelRenderer>
+      ) : null}
+    </>
+  );
+}
+
+export const WireEdgeView = memo(WireView);
+export const ColumnEdgeView = memo(ColumnWireView);

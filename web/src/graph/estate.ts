@@ -1,0 +1,104 @@
+import { useEffect, useMemo, useState } from "react";
+import { type ApiError, apiPath, getJson } from "../lib/api";
+import { type Change, onChanges } from "../lib/live";
+import { useResource } from "../lib/resource";
+import type { EstateMap, State } from "../lib/types";
+import { merge } from "./model";
+import type { View } from "./view";
+
+const MOST = 300;
+const STRUCTURE = new Set(["job", "dataset", "edges", "schema"]);
+
+interface Told {
+  state: State;
+  run: string;
+  at: string;
+}
+
+/** The states that the live stream told since the last answer, so that a run need not ask anew. */
+function useTold(base: EstateMap | undefined, still: boolean): Map<string, Told> {
+  const [told, setTold] = useState<{ base: EstateMap | undefined; map: Map<string, Told> }>({
+    base,
+    map: new Map(),
+  });
+  useEffect(() => {
+    if (still) return;
+    return onChanges((changes) => {
+      const runs = changes.filter((change) => change.kind === "run");
+      if (runs.length === 0) return;
+      setTold((before) => {
+        const map = new Map(before.base === base ? before.map : []);
+        for (const { data, at } of runs)
+          map.set(`job:${data.namespace}:${data.name}`, {
+            state: data.state as State,
+            run: String(data.run),
+            at: new Date(at).toISOString(),
+          });
+        return { base, map };
+      });
+    });
+  }, [base, still]);
+  return told.base === base ? told.map : EMPTY;
+}
+
+const EMPTY = new Map<string, Told>();
+
+function concerns(change: Change): boolean {
+  return STRUCTURE.has(change.kind);
+}
+
+export interface Estate {
+  map: EstateMap | undefined;
+  error: ApiError | undefined;
+  reload: () => void;
+  path: string;
+}
+
+/** The part of the estate that the address asks for, with the neighbours opened since. */
+export function useEstate(view: View): Estate {
+  const { at, from, to } = view.times;
+  const common = { at: from ? null : at, from, to, columns: view.options.columns ? "true" : null };
+  const path = apiPath("/api/v2/map", {
+    node: view.node,
+    namespace: view.node ? null : view.namespace,
+    depth: view.node ? view.depth : null,
+    ...common,
+  });
+  const still = at !== null || from !== null;
+  const { data, error, reload } = useResource<EstateMap>(path, still ? undefined : concerns);
+  const paths = view.expanded.map((node) => apiPath("/api/v2/map", { node, depth: 0, ...common }));
+  const wanted = paths.join("\n");
+  const [extra, setExtra] = useState<{ wanted: string; maps: EstateMap[] }>({
+    wanted: "",
+    maps: [],
+  });
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new answer asks for the rest anew
+  useEffect(() => {
+    if (!wanted) return;
+    const stop = new AbortController();
+    Promise.all(wanted.split("\n").map((one) => getJson<EstateMap>(one, stop.signal)))
+      .then((maps) => setExtra({ wanted, maps }))
+      .catch(() => {});
+    return () => stop.abort();
+  }, [wanted, data]);
+
+  const merged = useMemo(
+    () => (data ? merge([data, ...(extra.wanted === wanted ? extra.maps : [])], MOST) : undefined),
+    [data, extra, wanted],
+  );
+  const told = useTold(merged, still);
+  const map = useMemo(() => {
+    if (!merged || told.size === 0) return merged;
+    return {
+      ...merged,
+      nodes: merged.nodes.map((node) => {
+        const news = node.kind === "job" ? told.get(node.id) : undefined;
+        return news && node.kind === "job"
+          ? { ...node, state: news.state, run: news.run, since: news.at, inferred: false }
+          : node;
+      }),
+    };
+  }, [merged, told]);
+  return { map, error, reload, path };
+}

@@ -1,0 +1,155 @@
+import { nodeKind } from "../lib/kinds";
+import { shortName } from "../lib/names";
+import type { EstateMap } from "../lib/types";
+import { ICONS } from "../ui/icons";
+import { SHAPES, stateWord } from "../ui/state";
+import type { Laid } from "./layout";
+import { type Box, ROW } from "./model";
+
+/** The graph as a picture that stands alone: attributes only, no style sheet, no script. */
+
+const MARGIN = 32;
+const FONT = "system-ui, 'Segoe UI', Roboto, 'Open Sans', sans-serif";
+
+function escape(text: string): string {
+  return (
+    text
+      .replaceAll("&", "&amp;")
+      .replaceAll("<", "&lt;")
+      .replaceAll(">", "&gt;")
+      .replaceAll('"', "&quot;")
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they have no place in XML
+      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "")
+  );
+}
+
+function colours(): (name: string) => string {
+  const style = getComputedStyle(document.documentElement);
+  return (name) => style.getPropertyValue(`--${name}`).trim() || "#888";
+}
+
+function drawBox(box: Box, x: number, y: number, tone: (name: string) => string): string {
+  const node = box.node;
+  const name = node?.name ?? box.group?.namespace ?? "";
+  const kind = node ? nodeKind(node) : { icon: "group" as const, label: "Namespace" };
+  const radius = box.kind === "job" ? 14 : 6;
+  const state = node?.kind === "job" ? node.state : null;
+  const edge = state ? tone(state.toLowerCase()) : tone("line");
+  const parts = [
+    `<rect x="${x}" y="${y}" width="${box.width}" height="${box.height}" rx="${radius}" fill="${tone("surface")}" stroke="${edge}" stroke-width="1.5"/>`,
+    `<path transform="translate(${x + 12} ${y + 16})" d="${ICONS[kind.icon]}" fill="none" stroke="${tone("accent")}" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round"/>`,
+    `<text x="${x + 44}" y="${y + 25}" font-size="13" font-weight="600" fill="${tone("text")}">${escape(shortName(name, 27))}</text>`,
+    `<text x="${x + 44}" y="${y + 43}" font-size="11" fill="${tone("muted")}">${escape(box.group ? `${box.group.jobs} jobs, ${box.group.datasets} datasets` : kind.label)}</text>`,
+  ];
+  if (state && node?.kind === "job") {
+    const word = stateWord(state, node.inferred);
+    const at = x + box.width - 14 - word.length * 6.2;
+    parts.push(
+      `<path transform="translate(${at - 14} ${y + 34}) scale(.8)" d="${SHAPES[state]}" fill="${edge}" fill-rule="evenodd"/>`,
+      `<text x="${at}" y="${y + 43}" font-size="11" font-weight="600" fill="${edge}">${word}</text>`,
+    );
+  }
+  box.rows.forEach((field, i) => {
+    const line = y + 54 + ROW * i + 15;
+    parts.push(
+      `<text x="${x + 14}" y="${line}" font-size="11" fill="${tone("text")}">${escape(field.name.slice(0, 24))}</text>`,
+      `<text x="${x + box.width - 12}" y="${line}" font-size="10" text-anchor="end" fill="${tone("muted")}">${escape((field.type ?? "").slice(0, 16))}</text>`,
+    );
+  });
+  return parts.join("");
+}
+
+function curve(x1: number, y1: number, x2: number, y2: number): string {
+  const bend = Math.max(30, Math.abs(x2 - x1) / 2);
+  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+}
+
+export function toSvg({ model, places }: Laid): { text: string; width: number; height: number } {
+  const tone = colours();
+  const boxes = new Map(model.boxes.map((box) => [box.id, box]));
+  const at = (id: string) => places[id] ?? { x: 0, y: 0 };
+  const low = { x: Infinity, y: Infinity };
+  const high = { x: -Infinity, y: -Infinity };
+  for (const box of model.boxes) {
+    const { x, y } = at(box.id);
+    low.x = Math.min(low.x, x);
+    low.y = Math.min(low.y, y);
+    high.x = Math.max(high.x, x + box.width);
+    high.y = Math.max(high.y, y + box.height);
+  }
+  if (model.boxes.length === 0)
+    Object.assign(low, { x: 0, y: 0 }, Object.assign(high, { x: 1, y: 1 }));
+  const width = Math.ceil(high.x - low.x + 2 * MARGIN);
+  const height = Math.ceil(high.y - low.y + 2 * MARGIN);
+  const shift = (id: string) => ({ x: at(id).x - low.x + MARGIN, y: at(id).y - low.y + MARGIN });
+  const line = (from: string, to: string, fromY?: number, toY?: number) => {
+    const a = shift(from);
+    const b = shift(to);
+    const one = boxes.get(from);
+    const other = boxes.get(to);
+    return curve(
+      a.x + (one?.width ?? 0),
+      a.y + (fromY ?? (one?.height ?? 0) / 2),
+      b.x,
+      b.y + (toY ?? (other?.height ?? 0) / 2),
+    );
+  };
+  const row = (box: Box | undefined, field: string) =>
+    54 + ROW * Math.max(0, box?.rows.findIndex((one) => one.name === field) ?? 0) + ROW / 2;
+  const paths = model.wires.map(
+    (wire) =>
+      `<path d="${line(wire.source, wire.target)}" fill="none" stroke="${tone(wire.change === "added" ? "running" : wire.change === "removed" ? "failed" : "wire")}" stroke-width="1.5"${wire.change === "removed" ? ' stroke-dasharray="5 4"' : ""}/>`,
+  );
+  for (const { edge } of model.columns)
+    paths.push(
+      `<path d="${line(edge.from, edge.to, row(boxes.get(edge.from), edge.source.field), row(boxes.get(edge.to), edge.target.field))}" fill="none" stroke="${tone("accent")}" stroke-opacity=".5"/>`,
+    );
+  const drawn = model.boxes.map((box) => drawBox(box, shift(box.id).x, shift(box.id).y, tone));
+  const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}"><rect width="100%" height="100%" fill="${tone("ground")}"/>${paths.join("")}${drawn.join("")}</svg>`;
+  return { text, width, height };
+}
+
+function download(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob);
+  const anchor = document.createElement("a");
+  anchor.href = url;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export async function save(
+  format: "png" | "svg" | "json",
+  laid: Laid,
+  map: EstateMap,
+): Promise<void> {
+  const name = `headwater-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}`;
+  if (format === "json") {
+    download(
+      new Blob([JSON.stringify(map, null, 2)], { type: "application/json" }),
+      `${name}.json`,
+    );
+    return;
+  }
+  const { text, width, height } = toSvg(laid);
+  const picture = new Blob([text], { type: "image/svg+xml" });
+  if (format === "svg") {
+    download(picture, `${name}.svg`);
+    return;
+  }
+  const scale = Math.min(2, 12_000 / Math.max(width, height));
+  const image = new Image();
+  const url = URL.createObjectURL(picture);
+  await new Promise((resolve, reject) => {
+    image.onload = resolve;
+    image.onerror = () => reject(new Error("the picture could not be drawn"));
+    image.src = url;
+  });
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(url);
+  const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/png"));
+  if (blob) download(blob, `${name}.png`);
+}

@@ -1,0 +1,312 @@
+import type {
+  Change,
+  ColumnEdge,
+  DatasetNode,
+  EstateMap,
+  Field,
+  Group,
+  JobNode,
+  MapEdge,
+  MapNode,
+} from "../lib/types";
+
+/** What is drawn: boxes of a known size and the wires between them. */
+
+export const WIDTH = 236;
+export const ROW = 22;
+const HEIGHT = { job: 64, dataset: 54, group: 76 } as const;
+const ROWS = 14;
+
+export interface Box {
+  id: string;
+  kind: "job" | "dataset" | "group";
+  width: number;
+  height: number;
+  node?: MapNode;
+  group?: Group;
+  rows: Field[];
+  /** Columns that there is no room for. */
+  hiddenRows: number;
+  /** Neighbours that are not drawn, before and after. */
+  up: number;
+  down: number;
+}
+
+export interface Wire {
+  id: string;
+  source: string;
+  target: string;
+  change: Change;
+  count: number;
+  /** The run and dataset whose flow the wire shows. */
+  flow: { run: string; direction: "input" | "output"; name: string } | null;
+  streaming: boolean;
+}
+
+export interface ColumnWire {
+  id: string;
+  edge: ColumnEdge;
+}
+
+export interface Model {
+  boxes: Box[];
+  wires: Wire[];
+  columns: ColumnWire[];
+}
+
+export interface Options {
+  columns: boolean;
+  grouped: boolean;
+  /** Namespaces that stay open while the others are grouped. */
+  open: string[];
+  folds: string[];
+}
+
+export function wireId(edge: Pick<MapEdge, "origin" | "destination">): string {
+  return `${edge.origin}\n${edge.destination}`;
+}
+
+/** Several answers as one: what was asked for, and the neighbours opened since. */
+export function merge(maps: EstateMap[], most: number): EstateMap | undefined {
+  const [first, ...others] = maps;
+  if (!first || others.length === 0) return first;
+  const nodes = new Map(first.nodes.map((node) => [node.id, node]));
+  let truncated = first.truncated;
+  for (const map of others) {
+    for (const node of map.nodes) {
+      const known = nodes.get(node.id);
+      if (known) {
+        const more = {
+          upstream: Math.min(known.more.upstream, node.more.upstream),
+          downstream: Math.min(known.more.downstream, node.more.downstream),
+        };
+        nodes.set(node.id, { ...known, more });
+      } else if (nodes.size < most) nodes.set(node.id, node);
+      else truncated = true;
+    }
+  }
+  const edges = new Map<string, MapEdge>();
+  const columns = new Map<string, ColumnEdge>();
+  for (const map of maps) {
+    for (const edge of map.edges)
+      if (nodes.has(edge.origin) && nodes.has(edge.destination)) edges.set(wireId(edge), edge);
+    for (const edge of map.columns?.edges ?? [])
+      if (nodes.has(edge.from) && nodes.has(edge.to))
+        columns.set(`${edge.origin}\n${edge.destination}`, edge);
+  }
+  return {
+    ...first,
+    nodes: [...nodes.values()],
+    edges: [...edges.values()],
+    truncated,
+    ...(first.columns ? { columns: { edges: [...columns.values()], truncated: false } } : {}),
+  };
+}
+
+/** The nodes that lose touch when one side of a node is folded away. */
+export function folded(nodes: MapNode[], edges: MapEdge[], folds: string[]): Set<string> {
+  const gone = new Set<string>();
+  for (const fold of folds) {
+    const side = fold.slice(0, fold.indexOf("|"));
+    const id = fold.slice(side.length + 1);
+    if (!nodes.some((node) => node.id === id)) continue;
+    const near = new Map<string, string[]>();
+    const cut = new Map<string, string[]>();
+    const join = (into: Map<string, string[]>, a: string, b: string) => {
+      into.set(a, [...(into.get(a) ?? []), b]);
+      into.set(b, [...(into.get(b) ?? []), a]);
+    };
+    for (const edge of edges) {
+      join(near, edge.origin, edge.destination);
+      const severed = side === "up" ? edge.destination === id : edge.origin === id;
+      if (!severed) join(cut, edge.origin, edge.destination);
+    }
+    const before = reached(id, near);
+    const after = reached(id, cut);
+    for (const one of before) if (!after.has(one)) gone.add(one);
+  }
+  return gone;
+}
+
+function reached(start: string, near: Map<string, string[]>): Set<string> {
+  const seen = new Set([start]);
+  const queue = [start];
+  for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+    for (const next of near.get(at) ?? []) {
+      if (!seen.has(next)) {
+        seen.add(next);
+        queue.push(next);
+      }
+    }
+  }
+  return seen;
+}
+
+function datasetBox(node: DatasetNode, edges: ColumnEdge[], columns: boolean): Box {
+  const used = new Set<string>();
+  if (columns)
+    for (const edge of edges) {
+      if (edge.from === node.id) used.add(edge.source.field);
+      if (edge.to === node.id) used.add(edge.target.field);
+    }
+  const fields = columns ? [...(node.fields ?? [])] : [];
+  for (const name of used)
+    if (!fields.some((field) => field.name === name)) fields.push({ name, type: null });
+  // Columns with lineage come first when there is no room for all of them.
+  const rows =
+    fields.length > ROWS
+      ? [
+          ...fields.filter((f) => used.has(f.name)),
+          ...fields.filter((f) => !used.has(f.name)),
+        ].slice(0, ROWS)
+      : fields;
+  const hiddenRows = fields.length - rows.length;
+  const tail = rows.length > 0 ? rows.length * ROW + 8 + (hiddenRows > 0 ? ROW : 0) : 0;
+  return {
+    id: node.id,
+    kind: "dataset",
+    width: WIDTH,
+    height: HEIGHT.dataset + tail,
+    node,
+    rows,
+    hiddenRows,
+    up: node.more.upstream,
+    down: node.more.downstream,
+  };
+}
+
+function jobBox(node: JobNode): Box {
+  return {
+    id: node.id,
+    kind: "job",
+    width: WIDTH,
+    height: HEIGHT.job,
+    node,
+    rows: [],
+    hiddenRows: 0,
+    up: node.more.upstream,
+    down: node.more.downstream,
+  };
+}
+
+function groupBox(group: Group): Box {
+  return {
+    id: group.id,
+    kind: "group",
+    width: WIDTH,
+    height: HEIGHT.group,
+    group,
+    rows: [],
+    hiddenRows: 0,
+    up: 0,
+    down: 0,
+  };
+}
+
+function plainWire(edge: MapEdge, nodes: Map<string, MapNode>): Wire {
+  const origin = nodes.get(edge.origin);
+  const destination = nodes.get(edge.destination);
+  const job =
+    origin?.kind === "job" ? origin : destination?.kind === "job" ? destination : undefined;
+  const dataset = origin?.kind === "dataset" ? origin : destination;
+  const direction = job === origin ? "output" : "input";
+  return {
+    id: wireId(edge),
+    source: edge.origin,
+    target: edge.destination,
+    change: edge.change ?? "",
+    count: edge.count ?? 1,
+    flow: job?.run && dataset ? { run: job.run, direction, name: dataset.name } : null,
+    streaming: job?.processing === "streaming",
+  };
+}
+
+/** Boxes and wires for an answer, some of it folded or grouped. */
+export function build(map: EstateMap, options: Options): Model {
+  if (map.groups)
+    return {
+      boxes: map.groups.map(groupBox),
+      wires: map.edges.map((edge) => plainWire(edge, new Map())),
+      columns: [],
+    };
+  const gone = folded(map.nodes, map.edges, options.folds);
+  const nodes = map.nodes.filter((node) => !gone.has(node.id));
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const edges = map.edges.filter((edge) => byId.has(edge.origin) && byId.has(edge.destination));
+  const columns = (map.columns?.edges ?? []).filter(
+    (edge) => byId.has(edge.from) && byId.has(edge.to),
+  );
+  if (options.grouped) return grouped(nodes, edges, new Set(options.open));
+  const boxes = nodes.map((node) =>
+    node.kind === "job" ? jobBox(node) : datasetBox(node, columns, options.columns),
+  );
+  const shown = new Map(boxes.map((box) => [box.id, box]));
+  for (const fold of options.folds) {
+    const box = shown.get(fold.slice(fold.indexOf("|") + 1));
+    if (!box) continue;
+    const hidden = map.edges.filter((edge) =>
+      fold.startsWith("up")
+        ? edge.destination === box.id && gone.has(edge.origin)
+        : edge.origin === box.id && gone.has(edge.destination),
+    ).length;
+    if (fold.startsWith("up")) box.up += hidden;
+    else box.down += hidden;
+  }
+  return {
+    boxes,
+    wires: edges.map((edge) => plainWire(edge, byId)),
+    columns: options.columns
+      ? columns.map((edge) => ({ id: `${edge.origin}\n${edge.destination}`, edge }))
+      : [],
+  };
+}
+
+function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
+  const groups = new Map<string, Group>();
+  const place = new Map<string, string>();
+  const boxes: Box[] = [];
+  for (const node of nodes) {
+    if (open.has(node.namespace)) {
+      boxes.push(node.kind === "job" ? jobBox(node) : datasetBox(node, [], false));
+      place.set(node.id, node.id);
+      continue;
+    }
+    const id = `namespace:${node.namespace}`;
+    const group = groups.get(id) ?? {
+      id,
+      namespace: node.namespace,
+      jobs: 0,
+      datasets: 0,
+      states: {},
+    };
+    if (node.kind === "job") {
+      group.jobs += 1;
+      group.states[node.state] = (group.states[node.state] ?? 0) + 1;
+    } else group.datasets += 1;
+    groups.set(id, group);
+    place.set(node.id, id);
+  }
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const wires = new Map<string, Wire>();
+  for (const edge of edges) {
+    const origin = place.get(edge.origin);
+    const destination = place.get(edge.destination);
+    if (!origin || !destination || origin === destination) continue;
+    const key = `${origin}\n${destination}`;
+    const known = wires.get(key);
+    if (known) known.count += 1;
+    else
+      wires.set(key, {
+        ...plainWire(edge, byId),
+        id: key,
+        source: origin,
+        target: destination,
+        count: 1,
+      });
+  }
+  return {
+    boxes: [...boxes, ...[...groups.values()].map(groupBox)],
+    wires: [...wires.values()],
+    columns: [],
+  };
+}

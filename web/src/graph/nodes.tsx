@@ -1,0 +1,193 @@
+import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
+import { memo } from "react";
+import { ago, plural } from "../lib/format";
+import { nodeKind } from "../lib/kinds";
+import { shortName } from "../lib/names";
+import type { Field, State } from "../lib/types";
+import { Icon } from "../ui/icons";
+import { StateMark, stateWord } from "../ui/state";
+import { light, useLevel } from "./light";
+import type { Box } from "./model";
+
+export interface Actions {
+  unfold: (id: string, side: "up" | "down") => void;
+  column: (id: string | null) => void;
+  group: (namespace: string) => void;
+}
+
+export type BoxNode = Node<{ box: Box; actions: Actions }, "box">;
+
+function columnId(box: Box, field: Field): string {
+  return `datasetField:${box.id.slice("dataset:".length)}:${field.name}`;
+}
+
+function Row({ box, field, pick }: { box: Box; field: Field; pick: Actions["column"] }) {
+  const id = columnId(box, field);
+  const level = useLevel(light.columnLevel, id);
+  return (
+    <button
+      type="button"
+      className={`col ${level}`}
+      title={`${field.name} ${field.type ?? ""}`}
+      onClick={(event) => {
+        event.stopPropagation();
+        pick(id);
+      }}
+    >
+      <Handle
+        id={`in ${field.name}`}
+        type="target"
+        position={Position.Left}
+        isConnectable={false}
+      />
+      <span className="col-name">{field.name}</span>
+      <span className="col-type">{field.type ?? ""}</span>
+      <Handle
+        id={`out ${field.name}`}
+        type="source"
+        position={Position.Right}
+        isConnectable={false}
+      />
+    </button>
+  );
+}
+
+function More({
+  count,
+  side,
+  box,
+  actions,
+}: {
+  count: number;
+  side: "up" | "down";
+  box: Box;
+  actions: Actions;
+}) {
+  if (count === 0) return null;
+  const where = side === "up" ? "upstream" : "downstream";
+  return (
+    <button
+      type="button"
+      className={`more more-${side}`}
+      aria-label={`Show ${count} more ${where} of ${box.node?.name ?? ""}`}
+      title={`${count} more ${where}`}
+      onClick={(event) => {
+        event.stopPropagation();
+        actions.unfold(box.id, side);
+      }}
+    >
+      +{count}
+    </button>
+  );
+}
+
+function Content({ box, actions }: { box: Box; actions: Actions }) {
+  const node = box.node;
+  if (!node) return null;
+  const kind = nodeKind(node);
+  return (
+    <>
+      <div className="box-head">
+        <span className="box-icon">
+          <Icon name={kind.icon} size={20} />
+        </span>
+        <span className="box-text">
+          <span className="box-name" title={node.name}>
+            {shortName(node.name, 27)}
+          </span>
+          <span className="box-sub">
+            <span>{kind.label}</span>
+            {node.kind === "job" ? (
+              <span className={`box-state state-${node.state.toLowerCase()}`}>
+                <StateMark state={node.state} size={10} />
+                {stateWord(node.state, node.inferred)}
+              </span>
+            ) : null}
+            {node.change ? (
+              <span className={`box-change ${node.change}`}>{node.change}</span>
+            ) : null}
+          </span>
+        </span>
+      </div>
+      {box.rows.length > 0 ? (
+        <div className="cols">
+          {box.rows.map((field) => (
+            <Row key={field.name} box={box} field={field} pick={actions.column} />
+          ))}
+          {box.hiddenRows > 0 ? (
+            <div className="col-more">and {plural(box.hiddenRows, "column")} more</div>
+          ) : null}
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+const WORST: State[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED", "NEW"];
+
+function GroupContent({ box, actions }: { box: Box; actions: Actions }) {
+  const group = box.group;
+  if (!group) return null;
+  return (
+    <button type="button" className="group-open" onClick={() => actions.group(group.namespace)}>
+      <span className="box-head">
+        <span className="box-icon">
+          <Icon name="group" size={20} />
+        </span>
+        <span className="box-text">
+          <span className="box-name" title={group.namespace}>
+            {shortName(group.namespace, 27)}
+          </span>
+          <span className="box-sub">
+            {[
+              group.jobs ? plural(group.jobs, "job") : "",
+              group.datasets ? plural(group.datasets, "dataset") : "",
+            ]
+              .filter(Boolean)
+              .join(", ")}
+          </span>
+        </span>
+      </span>
+      <span className="group-states">
+        {WORST.filter((state) => group.states[state]).map((state) => (
+          <span key={state} className={`state-${state.toLowerCase()}`}>
+            <StateMark state={state} size={10} /> {group.states[state]}{" "}
+            {stateWord(state).toLowerCase()}
+          </span>
+        ))}
+      </span>
+    </button>
+  );
+}
+
+export function describe(box: Box): string {
+  const node = box.node;
+  if (!node) return `Namespace ${box.group?.namespace ?? ""}`;
+  const kind = nodeKind(node).label;
+  if (node.kind === "dataset") return `${kind} ${node.name}`;
+  return `${kind} ${node.name}, ${stateWord(node.state, node.inferred)} since ${ago(node.since)}`;
+}
+
+function BoxView({ data, selected }: NodeProps<BoxNode>) {
+  const { box, actions } = data;
+  const level = useLevel(light.level, box.id);
+  const node = box.node;
+  const state = node?.kind === "job" ? `job-${node.state.toLowerCase()}` : "";
+  return (
+    <div
+      className={`box box-${box.kind} ${state} ${node?.change ? `change-${node.change}` : ""} ${level} ${selected ? "selected" : ""}`}
+    >
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      {box.kind === "group" ? (
+        <GroupContent box={box} actions={actions} />
+      ) : (
+        <Content box={box} actions={actions} />
+      )}
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+      <More count={box.up} side="up" box={box} actions={actions} />
+      <More count={box.down} side="down" box={box} actions={actions} />
+    </div>
+  );
+}
+
+export const BoxNodeView = memo(BoxView);

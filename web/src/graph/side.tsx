@@ -1,0 +1,246 @@
+import { apiPath } from "../lib/api";
+import { flowKey, useRate } from "../lib/flow";
+import { clock } from "../lib/format";
+import { nodeKind } from "../lib/kinds";
+import { datasetUrl, nodeUrl, runUrl } from "../lib/names";
+import { useResource } from "../lib/resource";
+import { Link } from "../lib/router";
+import type { ColumnEdge, ColumnPath, MapNode } from "../lib/types";
+import { how } from "../pages/schema";
+import { Ago, Json } from "../ui/basics";
+import { Icon } from "../ui/icons";
+import { StateBadge } from "../ui/state";
+import type { Box, Wire } from "./model";
+
+interface SideProps {
+  box: Box;
+  wires: Wire[];
+  nodes: Map<string, MapNode>;
+  close: () => void;
+  focus: (id: string) => void;
+  fold: (id: string, side: "up" | "down") => void;
+  select: (id: string) => void;
+}
+
+function Neighbour({
+  wire,
+  other,
+  select,
+}: {
+  wire: Wire;
+  other: MapNode;
+  select: (id: string) => void;
+}) {
+  const rate = useRate(
+    wire.flow ? flowKey(wire.flow.run, wire.flow.direction, wire.flow.name) : null,
+  );
+  return (
+    <li>
+      <button type="button" className="link" onClick={() => select(other.id)}>
+        <Icon name={nodeKind(other).icon} size={15} /> {other.name}
+      </button>
+      {rate ? (
+        <span className="rate">
+          {rate.records.toFixed(rate.records < 10 ? 1 : 0)}/s{rate.lag ? `, lag ${rate.lag}` : ""}
+        </span>
+      ) : null}
+      {rate?.last ? (
+        <span className="muted">
+          last record <Ago time={rate.last} />
+        </span>
+      ) : null}
+    </li>
+  );
+}
+
+export function NodeSide({ box, wires, nodes, close, focus, fold, select }: SideProps) {
+  const node = box.node;
+  if (!node) return null;
+  const kind = nodeKind(node);
+  const sides = [
+    {
+      name: "Upstream",
+      side: "up" as const,
+      list: wires.filter((w) => w.target === node.id),
+      end: "source" as const,
+    },
+    {
+      name: "Downstream",
+      side: "down" as const,
+      list: wires.filter((w) => w.source === node.id),
+      end: "target" as const,
+    },
+  ];
+  return (
+    <aside className="side" aria-label={`${kind.label} ${node.name}`}>
+      <header>
+        <p className="crumb">
+          <Icon name={kind.icon} size={16} /> {kind.label}
+        </p>
+        <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </header>
+      <h2 className="wrap">
+        <Link to={nodeUrl(node.kind, node)}>{node.name}</Link>
+      </h2>
+      <p className="mono muted wrap">{node.namespace}</p>
+      {node.kind === "job" ? (
+        <p className="side-state">
+          <StateBadge state={node.state} inferred={node.inferred} />
+          <span className="muted" title={clock(node.since)}>
+            <Ago time={node.since} />
+          </span>
+          {node.run ? <Link to={runUrl(node.run)}>run {node.run.slice(0, 8)}</Link> : null}
+        </p>
+      ) : (
+        <p className="muted">
+          changed <Ago time={node.updatedAt} />
+        </p>
+      )}
+      {node.kind === "job" && node.error ? <p className="row-error wrap">{node.error}</p> : null}
+      <div className="side-actions">
+        <button type="button" className="button small" onClick={() => focus(node.id)}>
+          <Icon name="target" size={14} /> Centre on it
+        </button>
+        <Link className="button small" to={nodeUrl(node.kind, node)}>
+          Open its page
+        </Link>
+      </div>
+      {sides.map(({ name, side, list, end }) => (
+        <section key={name} aria-label={name}>
+          <h3>
+            {name} <span className="muted">{list.length}</span>
+            {list.length > 0 ? (
+              <button type="button" className="link" onClick={() => fold(node.id, side)}>
+                fold
+              </button>
+            ) : null}
+          </h3>
+          <ul className="side-list">
+            {list.slice(0, 30).map((wire) => {
+              const other = nodes.get(wire[end]);
+              return other ? (
+                <Neighbour key={wire.id} wire={wire} other={other} select={select} />
+              ) : null;
+            })}
+          </ul>
+        </section>
+      ))}
+    </aside>
+  );
+}
+
+export function Evidence({ edge }: { edge: ColumnEdge }) {
+  return (
+    <div className="evidence">
+      {edge.how.map((step, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the steps of one edge never move
+        <p key={i}>
+          <span
+            className={`how how-${(step.masking ? "masked" : (step.subtype ?? "unknown")).toLowerCase()}`}
+          >
+            {(step.subtype ?? step.type ?? "unknown").toLowerCase()}
+          </span>
+          {step.masking ? <span className="how how-masked">masked</span> : null}
+          {step.type === "INDIRECT" ? <span className="muted"> decides which rows</span> : null}
+          {step.description ? <code className="wrap">{step.description}</code> : null}
+        </p>
+      ))}
+      {edge.jobs.length > 0 ? (
+        <p className="muted">by {edge.jobs.map((job) => job.split(":").pop()).join(", ")}</p>
+      ) : null}
+      {edge.evidence.map((item) => (
+        <p key={`${item.source}${item.detail}`} className="muted">
+          {item.observed ? "observed" : "derived"} from {item.source}:{" "}
+          <span className="mono wrap">{item.detail}</span>
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** One column: every step that leads to it and every step it leads to, drawn or not. */
+export function ColumnSide({
+  id,
+  at,
+  close,
+  pick,
+}: {
+  id: string;
+  at: string | null;
+  close: () => void;
+  pick: (id: string) => void;
+}) {
+  const path = apiPath("/api/v2/columns", { node: id, at });
+  const { data, error } = useResource<ColumnPath>(path, (change) => change.kind === "edges");
+  const me = data?.columns.find((one) => one.id === id);
+  const steps = data?.edges ?? [];
+  return (
+    <aside className="side" aria-label="Column">
+      <header>
+        <p className="crumb">
+          <Icon name="column" size={16} /> Column
+        </p>
+        <span>
+          <Json path={path} />
+          <button
+            type="button"
+            className="button icon-only quiet"
+            aria-label="Close"
+            onClick={close}
+          >
+            <Icon name="close" />
+          </button>
+        </span>
+      </header>
+      <h2 className="mono wrap">{me?.field ?? id.split(":").pop()}</h2>
+      {error ? <p className="row-error">{error.message}</p> : null}
+      {data && steps.length === 0 ? (
+        <p className="muted">No producer has told where it comes from or goes.</p>
+      ) : null}
+      <ol className="steps">
+        {steps.map((edge) => (
+          <li key={`${edge.origin}${edge.destination}`}>
+            <p className="step-ends wrap">
+              <button type="button" className="link" onClick={() => pick(edge.origin)}>
+                {edge.source.name}.<b>{edge.source.field}</b>
+              </button>
+              <span aria-hidden="true"> → </span>
+              <span className="sr">leads to</span>
+              <button type="button" className="link" onClick={() => pick(edge.destination)}>
+                {edge.target.name}.<b>{edge.target.field}</b>
+              </button>
+            </p>
+            <Evidence edge={edge} />
+          </li>
+        ))}
+      </ol>
+    </aside>
+  );
+}
+
+export function EdgeSide({ edge, close }: { edge: ColumnEdge; close: () => void }) {
+  return (
+    <aside className="side" aria-label="Edge">
+      <header>
+        <p className="crumb">
+          <Icon name="graph" size={16} /> {how(edge)}
+        </p>
+        <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </header>
+      <p className="wrap">
+        <Link to={datasetUrl(edge.source)}>
+          {edge.source.name}.<b>{edge.source.field}</b>
+        </Link>{" "}
+        →{" "}
+        <Link to={datasetUrl(edge.target)}>
+          {edge.target.name}.<b>{edge.target.field}</b>
+        </Link>
+      </p>
+      <Evidence edge={edge} />
+    </aside>
+  );
+}

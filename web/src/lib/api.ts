@@ -1,0 +1,70 @@
+import { settings } from "./settings";
+
+export class ApiError extends Error {
+  readonly status: number;
+  readonly path: string;
+
+  constructor(status: number, message: string, path: string) {
+    super(message);
+    this.status = status;
+    this.path = path;
+  }
+}
+
+export function authorization(): Record<string, string> {
+  const { token } = settings.get();
+  return token ? { authorization: `Bearer ${token}` } : {};
+}
+
+async function call(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      ...init,
+      headers: { accept: "application/json", ...authorization(), ...init.headers },
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "the server does not answer", path);
+  }
+  if (!response.ok) throw new ApiError(response.status, await reason(response), path);
+  return response;
+}
+
+async function reason(response: Response): Promise<string> {
+  try {
+    const body = (await response.json()) as { message?: unknown };
+    if (typeof body.message === "string") return body.message;
+  } catch {
+    // Not JSON: the status has to do.
+  }
+  return `HTTP ${response.status}`;
+}
+
+export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await call(path, signal ? { signal } : {});
+  return (await response.json()) as T;
+}
+
+export async function postJson<T>(path: string): Promise<T> {
+  const response = await call(path, { method: "POST" });
+  return (await response.json()) as T;
+}
+
+/** An API path with its query; parameters without a value are left out. */
+export function apiPath(
+  path: string,
+  query: Record<string, string | number | boolean | null | undefined> = {},
+): string {
+  const parts = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "" && value !== false)
+      parts.set(key, String(value));
+  }
+  const text = parts.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+export function segments(...parts: string[]): string {
+  return parts.map(encodeURIComponent).join("/");
+}

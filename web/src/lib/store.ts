@@ -1,0 +1,28 @@
+import { useSyncExternalStore } from "react";
+
+/** A value that components can watch. */
+export class Store<T> {
+  private value: T;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  get = (): T => this.value;
+
+  set(value: T): void {
+    if (Object.is(value, this.value)) return;
+    this.value = value;
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+}
+
+export function useStore<T>(store: Store<T>): T {
+  return useSyncExternalStore(store.subscribe, store.get);
+}

@@ -1,0 +1,247 @@
+/** The answers of the server's API, as far as the page reads them. */
+
+export type State = "NEW" | "RUNNING" | "COMPLETED" | "FAILED" | "ABORTED";
+
+export interface Named {
+  namespace: string;
+  name: string;
+}
+
+export interface Reach {
+  jobs: number;
+  datasets: number;
+  more: boolean;
+}
+
+export interface More {
+  upstream: number;
+  downstream: number;
+}
+
+export interface JobFacts extends Named {
+  id: string;
+  kind: "job";
+  integration: string;
+  type: string;
+  processing: string;
+  updatedAt: string;
+  state: State;
+  inferred: boolean;
+  run: string | null;
+  since: string | null;
+  error: string | null;
+}
+
+export type Change = "" | "added" | "removed";
+
+export interface JobNode extends JobFacts {
+  distance: number;
+  more: More;
+  change?: Change;
+}
+
+export interface Field {
+  name: string;
+  type: string | null;
+  description?: string | null;
+  level?: number;
+  tags?: string[];
+}
+
+export interface DatasetNode extends Named {
+  id: string;
+  kind: "dataset";
+  store: string;
+  type: string;
+  updatedAt: string;
+  distance: number;
+  more: More;
+  fields?: Field[];
+  change?: Change;
+}
+
+export type MapNode = JobNode | DatasetNode;
+
+export interface MapEdge {
+  origin: string;
+  destination: string;
+  change?: Change;
+  count?: number;
+}
+
+export interface Step {
+  type: string | null;
+  subtype: string | null;
+  description: string | null;
+  masking: boolean;
+}
+
+export interface Evidence {
+  source?: string;
+  detail?: string;
+  observed?: boolean;
+}
+
+export interface ColumnEdge {
+  origin: string;
+  destination: string;
+  from: string;
+  to: string;
+  source: Named & { field: string };
+  target: Named & { field: string };
+  jobs: string[];
+  how: Step[];
+  evidence: Evidence[];
+}
+
+export interface Group {
+  id: string;
+  namespace: string;
+  jobs: number;
+  datasets: number;
+  states: Partial<Record<State, number>>;
+}
+
+export interface EstateMap {
+  at: string | null;
+  from?: string;
+  to?: string | null;
+  nodes: MapNode[];
+  edges: MapEdge[];
+  truncated: boolean;
+  groups?: Group[];
+  total?: { jobs: number; datasets: number };
+  columns?: { edges: ColumnEdge[]; truncated: boolean };
+}
+
+export interface ColumnPath {
+  columns: { id: string; dataset: string; field: string; distance: number }[];
+  edges: ColumnEdge[];
+  truncated: boolean;
+}
+
+export interface EdgeChange {
+  change: "edges";
+  time: string;
+  job: Named;
+  added: (Named & { direction: string })[];
+  removed: (Named & { direction: string })[];
+  more: number;
+}
+
+export interface SchemaChange {
+  change: "schema";
+  time: string;
+  dataset: Named;
+  added: string[];
+  removed: string[];
+}
+
+export interface Overview {
+  now: string;
+  records: number;
+  firstEventAt: string | null;
+  jobs: Record<State | "total", number>;
+  datasets: number;
+  troubles: { jobs: (JobFacts & { affected: Reach })[]; truncated: boolean };
+  stale: (JobFacts & { affected: Reach; usualSeconds: number; silentSeconds: number })[];
+  perMinute: { minute: string; events: number }[];
+  changes: (EdgeChange | SchemaChange)[];
+}
+
+export type Facets = Record<string, unknown>;
+
+export interface Write {
+  time: string;
+  run: string;
+  job: Named | null;
+  state: State;
+  rows: number | null;
+  bytes: number | null;
+  files: number | null;
+  quality: Record<string, Record<string, unknown>>;
+}
+
+export interface DatasetPage extends Named {
+  type: string;
+  store: string;
+  description: string | null;
+  createdAt: string;
+  updatedAt: string;
+  tags: string[];
+  facets: Facets;
+  columns: Field[];
+  history: { time: string; fields: Field[] }[];
+  aliases: Named[];
+  producers: JobFacts[];
+  consumers: JobFacts[];
+  freshness: { verdict: string; lastWrittenAt: string | null; usualSeconds: number | null };
+  writes: Write[];
+  truncated: boolean;
+}
+
+export interface JobPage extends JobFacts {
+  description: string | null;
+  location: string | null;
+  tags: string[];
+  facets: Facets;
+  inputs: Named[];
+  outputs: Named[];
+  parent: (Named & { run: string | null }) | null;
+  children: JobFacts[];
+  affected: Reach;
+}
+
+export interface RunUse {
+  datasetVersionId: Named & { version: string | null };
+  facets: Facets;
+}
+
+export interface Run {
+  id: string;
+  createdAt: string;
+  updatedAt: string;
+  nominalStartTime: string | null;
+  nominalEndTime: string | null;
+  state: State;
+  startedAt: string | null;
+  endedAt: string | null;
+  durationMs: number | null;
+  jobVersion: (Named & { version: string | null }) | null;
+  inputDatasetVersions: RunUse[];
+  outputDatasetVersions: RunUse[];
+  facets: Facets;
+}
+
+export interface Connector extends JobFacts {
+  report: Record<string, unknown>;
+  failure: Record<string, unknown> | null;
+  inputs: Named[];
+  outputs: Named[];
+}
+
+export interface LogRecord {
+  seq: number;
+  receivedAt: string;
+  hash: string;
+  event?: Record<string, unknown>;
+  command?: Record<string, unknown>;
+}
+
+export interface Found extends Named {
+  kind: "job" | "dataset" | "column" | "tag";
+  node: string;
+  field?: string;
+  tag?: string;
+}
+
+export interface FlowSample {
+  run: string;
+  time: string;
+  dataset: Named;
+  direction: "input" | "output";
+  recordsPerSecond: number | null;
+  bytesPerSecond?: number | null;
+  lag: number | null;
+  lastRecordAt: string | null;
+}

@@ -1,0 +1,197 @@
+import { useState } from "react";
+import { flowKey, useFlow, useRate } from "../lib/flow";
+import { plural } from "../lib/format";
+import { graphUrl, jobId, jobUrl } from "../lib/names";
+import { useResource } from "../lib/resource";
+import { Link } from "../lib/router";
+import type { Connector, Named } from "../lib/types";
+import { Ago, Copy, Empty, Loading, Panel, Problem } from "../ui/basics";
+import { Trace } from "../ui/code";
+import { Icon } from "../ui/icons";
+import { DatasetLink } from "../ui/lists";
+import { StateBadge } from "../ui/state";
+import { text } from "./run";
+
+const PATH = "/api/v2/connectors";
+const ACTIONS = ["apply", "pause", "resume", "stop", "restart", "delete"] as const;
+
+interface Task {
+  id: number;
+  state: string;
+  worker: string;
+  trace: string;
+}
+
+export function tasks(report: Record<string, unknown>): Task[] {
+  if (!Array.isArray(report.tasks)) return [];
+  return report.tasks.map((one) => {
+    const task = (typeof one === "object" && one !== null ? one : {}) as Record<string, unknown>;
+    return {
+      id: Number(task.id ?? 0),
+      state: text(task.state).toUpperCase(),
+      worker: text(task.worker) || text(task.workerId) || text(task.worker_id),
+      trace: text(task.trace),
+    };
+  });
+}
+
+/** A word for the shell: quoted unless it is plain. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+export function command(action: string, name: string, url: string): string {
+  const what = action === "apply" ? `${quoted(`${name}.json`)}` : quoted(name);
+  return `headwater connect ${action} ${what}${url ? ` --url ${quoted(url)}` : ""}`;
+}
+
+function Rate({
+  run,
+  direction,
+  dataset,
+}: {
+  run: string | null;
+  direction: string;
+  dataset: Named;
+}) {
+  const rate = useRate(run ? flowKey(run, direction, dataset.name) : null);
+  if (!rate) return null;
+  return (
+    <span className="rate">
+      {rate.records.toFixed(rate.records < 10 ? 1 : 0)}/s
+      {rate.lag !== null && rate.lag !== undefined ? `, lag ${rate.lag}` : ""}
+    </span>
+  );
+}
+
+function Side({
+  names,
+  direction,
+  run,
+}: {
+  names: Named[];
+  direction: string;
+  run: string | null;
+}) {
+  return (
+    <ul className="uses">
+      {names.slice(0, 8).map((one) => (
+        <li key={`${one.namespace}${one.name}`}>
+          <DatasetLink dataset={one} full />
+          <Rate run={run} direction={direction} dataset={one} />
+        </li>
+      ))}
+      {names.length > 8 ? <li className="muted">and {names.length - 8} more</li> : null}
+      {names.length === 0 ? <li className="muted">unknown</li> : null}
+    </ul>
+  );
+}
+
+function Actions({ connector }: { connector: Connector }) {
+  const [action, setAction] = useState<string>("restart");
+  const line = command(action, connector.name, text(connector.report.url));
+  return (
+    <div className="command">
+      <select
+        aria-label={`Action on ${connector.name}`}
+        value={action}
+        onChange={(e) => setAction(e.target.value)}
+      >
+        {ACTIONS.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+      <code className="command-line">{line}</code>
+      <Copy text={line} />
+    </div>
+  );
+}
+
+function Card({ connector }: { connector: Connector }) {
+  const list = tasks(connector.report);
+  const failed = list.filter((task) => task.trace);
+  const message = text(connector.failure?.message);
+  return (
+    <article className="connector" aria-label={connector.name}>
+      <header>
+        <Icon name="plug" />
+        <div className="row-main">
+          <h3>
+            <Link to={jobUrl(connector)}>{connector.name}</Link>
+          </h3>
+          <p className="row-sub">
+            <span>{text(connector.report.connectorClass).split(".").pop() || "Connector"}</span>
+            <span className="mono">{connector.namespace}</span>
+            <Link to={graphUrl(jobId(connector))}>Show in the graph</Link>
+          </p>
+        </div>
+        <div className="row-end">
+          <StateBadge state={connector.state} inferred={connector.inferred} />
+          <span className="muted">
+            <Ago time={connector.since} />
+          </span>
+        </div>
+      </header>
+      {list.length > 0 ? (
+        <ul className="tasks" aria-label="Tasks">
+          {list.map((task) => (
+            <li key={task.id} className={`task task-${task.state.toLowerCase()}`}>
+              <b>Task {task.id}</b> {task.state.toLowerCase()}
+              {task.worker ? <span className="muted mono"> {task.worker}</span> : null}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {message ? (
+        <Trace message={message} trace={failed[0]?.trace || text(connector.failure?.stackTrace)} />
+      ) : null}
+      <div className="connector-flow">
+        <Side names={connector.inputs} direction="input" run={connector.run} />
+        <Icon name="chevron" />
+        <Side names={connector.outputs} direction="output" run={connector.run} />
+      </div>
+      <Actions connector={connector} />
+    </article>
+  );
+}
+
+export function ConnectorsPage() {
+  useFlow();
+  const { data, error, reload } = useResource<{ connectors: Connector[]; truncated: boolean }>(
+    PATH,
+    (change) => change.kind !== "flow",
+  );
+  if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
+  const clusters = Map.groupBy(
+    data.connectors,
+    (one) => text(one.report.cluster) || text(one.report.url) || one.namespace,
+  );
+  return (
+    <div className="page">
+      <h1>Connectors</h1>
+      {data.connectors.length === 0 ? (
+        <Empty icon="plug">
+          No connector has been reported.{" "}
+          <code>headwater connect agent --url http://CONNECT:8083</code> watches a cluster.
+        </Empty>
+      ) : null}
+      {[...clusters].map(([cluster, members]) => (
+        <Panel
+          key={cluster}
+          title={`Cluster ${cluster}`}
+          json={PATH}
+          aside={<span className="muted">{plural(members.length, "connector")}</span>}
+        >
+          <div className="connectors">
+            {members.map((one) => (
+              <Card key={one.id} connector={one} />
+            ))}
+          </div>
+        </Panel>
+      ))}
+      {data.truncated ? (
+        <p className="muted">Only the first {data.connectors.length} are shown.</p>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,160 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Canvas } from "../graph/canvas";
+import { useEstate } from "../graph/estate";
+import { save } from "../graph/export";
+import { useLayout } from "../graph/layout";
+import { build } from "../graph/model";
+import type { Actions } from "../graph/nodes";
+import { ColumnSide, EdgeSide, NodeSide } from "../graph/side";
+import { TimeBar } from "../graph/timebar";
+import { Toolbar } from "../graph/toolbar";
+import { useView } from "../graph/view";
+import { useFlow } from "../lib/flow";
+import { plural } from "../lib/format";
+import { useResource } from "../lib/resource";
+import type { MapNode, Overview } from "../lib/types";
+import { Empty, Loading, Problem } from "../ui/basics";
+import { FirstRun } from "./firstrun";
+import "../styles/graph.css";
+
+function Note({ nodes, truncated, total }: { nodes: number; truncated: boolean; total: string }) {
+  return (
+    <p className="graph-note" aria-live="polite">
+      {total || plural(nodes, "node")}
+      {truncated ? ", the rest is left out: centre on a node, or unfold with +" : ""}
+    </p>
+  );
+}
+
+export default function GraphPage() {
+  const view = useView();
+  useFlow();
+  const { map, error, reload, path } = useEstate(view);
+  const head = useResource<Overview>("/api/v2/overview");
+  const model = useMemo(() => (map ? build(map, view.options) : undefined), [map, view.options]);
+  const laid = useLayout(model);
+  const [edge, setEdge] = useState<string | null>(null);
+  const asked = useRef(0);
+  const box = useRef<HTMLDivElement>(null);
+  const nodes = useMemo(
+    () => new Map<string, MapNode>((map?.nodes ?? []).map((n) => [n.id, n])),
+    [map],
+  );
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the clock starts with each new address
+  useEffect(() => {
+    asked.current = performance.now();
+    delete box.current?.dataset.drawn;
+  }, [path]);
+  useEffect(() => {
+    if (!laid || laid.model !== model) return;
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        if (box.current && !box.current.dataset.drawn)
+          box.current.dataset.drawn = String(Math.round(performance.now() - asked.current));
+      }),
+    );
+  }, [laid, model]);
+
+  const { set, toggle } = view;
+  const actions: Actions = useMemo(
+    () => ({
+      unfold: (id, side) => toggle(id, side),
+      column: (id) => set({ column: id, select: null }),
+      group: (namespace) => view.group(namespace),
+    }),
+    [set, toggle, view.group],
+  );
+  const select = useCallback(
+    (id: string | null) => {
+      setEdge(null);
+      set({ select: id, column: null });
+    },
+    [set],
+  );
+  const focus = useCallback(
+    (id: string) => set({ node: id, select: id, namespace: null, x: null, fold: null }, true),
+    [set],
+  );
+
+  if (!map && error) return <Problem error={error} retry={reload} />;
+  if (head.data?.records === 0) return <FirstRun />;
+  const selected = laid?.model.boxes.find((one) => one.id === view.select);
+  const chosen = laid?.model.columns.find((one) => one.id === edge)?.edge;
+  const empty = map && map.nodes.length === 0 && !map.groups;
+  return (
+    <div className="graph-page">
+      <h1 className="sr">Graph</h1>
+      <div className="graph-bar">
+        <Toolbar
+          path={path}
+          focus={view.node ?? view.namespace}
+          focusName={(view.node ? nodes.get(view.node)?.name : view.namespace) ?? "one node"}
+          depth={view.depth}
+          columns={view.options.columns}
+          grouped={view.options.grouped}
+          big={map?.groups !== undefined}
+          set={(part) => set(part, true)}
+          save={(format) => laid && map && void save(format, laid, map)}
+        />
+        <TimeBar
+          times={view.times}
+          first={head.data?.firstEventAt ?? null}
+          set={(times) => set({ ...times })}
+        />
+      </div>
+      <div className="graph-main">
+        <div className="canvas" ref={box}>
+          {empty ? <Empty icon="graph">Nothing was known at this moment.</Empty> : null}
+          {laid && !empty ? (
+            <Canvas
+              laid={laid}
+              view={view.key}
+              still={view.times.at !== null || view.times.from !== null}
+              selected={view.select}
+              column={view.column}
+              chosen={edge}
+              actions={actions}
+              select={select}
+              choose={setEdge}
+              focus={focus}
+            />
+          ) : (
+            <Loading what="Drawing" />
+          )}
+          {map ? (
+            <Note
+              nodes={map.nodes.length}
+              truncated={map.truncated}
+              total={
+                map.total
+                  ? `${plural(map.total.jobs, "job")} and ${plural(map.total.datasets, "dataset")} by namespace`
+                  : ""
+              }
+            />
+          ) : null}
+        </div>
+        {chosen ? (
+          <EdgeSide edge={chosen} close={() => setEdge(null)} />
+        ) : view.column ? (
+          <ColumnSide
+            id={view.column}
+            at={view.times.at}
+            close={() => set({ column: null })}
+            pick={(id) => set({ column: id })}
+          />
+        ) : selected?.node && laid ? (
+          <NodeSide
+            box={selected}
+            wires={laid.model.wires}
+            nodes={nodes}
+            close={() => select(null)}
+            focus={focus}
+            fold={(id, side) => view.fold(id, side)}
+            select={select}
+          />
+        ) : null}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,291 @@
+import { apiPath, segments } from "../lib/api";
+import { clock, duration, plural } from "../lib/format";
+import { jobKind } from "../lib/kinds";
+import { graphUrl, jobId, runUrl } from "../lib/names";
+import { useResource } from "../lib/resource";
+import { Link, navigate, usePlace, withQuery } from "../lib/router";
+import type { JobPage as Job, Named, Run } from "../lib/types";
+import { Ago, Empty, Json, Loading, Panel, Problem, Tag } from "../ui/basics";
+import { RawFacets, Sql } from "../ui/code";
+import { Icon } from "../ui/icons";
+import { DatasetLink, Facts, JobLink, JobRow, Rows } from "../ui/lists";
+import { count, Plot, type Point } from "../ui/plot";
+import { StateBadge, stateWord } from "../ui/state";
+import { Abort, Failure, facet, rows, text, Uses } from "./run";
+
+const RUNS = 60;
+
+export function owners(facets: Record<string, unknown>): string[] {
+  const found = facet(facets, "ownership").owners;
+  if (!Array.isArray(found)) return [];
+  return found.map((one) => String((one as Record<string, unknown>)?.name ?? "")).filter(Boolean);
+}
+
+export function producerTags(facets: Record<string, unknown>): string[] {
+  const found = facet(facets, "tags").tags;
+  if (!Array.isArray(found)) return [];
+  return found
+    .map((one) => one as Record<string, unknown>)
+    .filter((one) => !one.field)
+    .map((one) =>
+      one.value && one.value !== "true" ? `${one.key}=${one.value}` : String(one.key),
+    );
+}
+
+function tone(run: Run): Point["tone"] {
+  if (run.state === "FAILED" || run.state === "ABORTED") return "bad";
+  return run.state === "RUNNING" ? "live" : undefined;
+}
+
+function Plots({ runs, path }: { runs: Run[]; path: string }) {
+  const past = runs.toReversed();
+  const lengths = past
+    .filter((run) => run.startedAt && run.durationMs !== null)
+    .map((run) => ({
+      time: run.startedAt ?? run.createdAt,
+      value: (run.durationMs ?? 0) / 1000,
+      tone: tone(run),
+      label: stateWord(run.state),
+    }));
+  const sizes = past
+    .map((run) => ({ run, value: rows(run.outputDatasetVersions, "outputStatistics") }))
+    .filter((one) => one.value !== null)
+    .map(({ run, value }) => ({ time: run.createdAt, value: value ?? 0, tone: tone(run) }));
+  if (lengths.length < 2 && sizes.length < 2) return null;
+  return (
+    <div className="columns even">
+      {lengths.length > 1 ? (
+        <Panel title="Duration of runs" json={path}>
+          <Plot title="Duration of runs" unit={duration} points={lengths} />
+        </Panel>
+      ) : null}
+      {sizes.length > 1 ? (
+        <Panel title="Rows written" json={path}>
+          <Plot title="Rows written" unit={count} points={sizes} />
+        </Panel>
+      ) : null}
+    </div>
+  );
+}
+
+/** Runs on a line of time: where each begins and ends, and how it ended. */
+function TimeLine({ runs, chosen }: { runs: Run[]; chosen: string | null }) {
+  const now = Date.now();
+  const spans = runs
+    .filter((run) => run.startedAt ?? run.createdAt)
+    .slice(0, 40)
+    .map((run) => ({
+      run,
+      start: Date.parse(run.startedAt ?? run.createdAt),
+      end: run.endedAt ? Date.parse(run.endedAt) : now,
+    }));
+  const low = Math.min(...spans.map((s) => s.start));
+  const high = Math.max(...spans.map((s) => s.end), low + 1);
+  return (
+    <div className="timeline">
+      {spans.toReversed().map(({ run, start, end }) => (
+        <button
+          key={run.id}
+          type="button"
+          className={`span state-${run.state.toLowerCase()}`}
+          aria-pressed={run.id === chosen}
+          ref={(element) => {
+            if (!element) return;
+            element.style.left = `${((start - low) / (high - low)) * 100}%`;
+            element.style.width = `${Math.max(0.8, ((end - start) / (high - low)) * 100)}%`;
+          }}
+          title={`${clock(run.startedAt)}: ${stateWord(run.state)}, ${duration((end - start) / 1000)}`}
+          aria-label={`Run of ${clock(run.startedAt)}, ${stateWord(run.state)}`}
+          onClick={() =>
+            navigate(withQuery({ run: run.id === chosen ? null : run.id }), { replace: true })
+          }
+        />
+      ))}
+      <div className="timeline-axis muted">
+        <Ago time={low} />
+        <span>{runs.some((run) => run.state === "RUNNING") ? "now" : <Ago time={high} />}</span>
+      </div>
+    </div>
+  );
+}
+
+function Sides({ job, run, path }: { job: Job; run: Run | undefined; path: string }) {
+  const all = (names: Named[]) =>
+    names.length > 0 ? (
+      <ul className="uses">
+        {names.map((one) => (
+          <li key={`${one.namespace}${one.name}`}>
+            <DatasetLink dataset={one} full />
+          </li>
+        ))}
+      </ul>
+    ) : (
+      <p className="muted">None known.</p>
+    );
+  const which = run ? (
+    <span className="muted">of run {run.id.slice(0, 8)}</span>
+  ) : (
+    <span className="muted">of all live runs and the last</span>
+  );
+  return (
+    <div className="columns even">
+      <Panel title="Reads" json={path} aside={which}>
+        {run ? (
+          <Uses uses={run.inputDatasetVersions} statistics="inputStatistics" />
+        ) : (
+          all(job.inputs)
+        )}
+      </Panel>
+      <Panel title="Writes" json={path} aside={which}>
+        {run ? (
+          <Uses uses={run.outputDatasetVersions} statistics="outputStatistics" />
+        ) : (
+          all(job.outputs)
+        )}
+      </Panel>
+    </div>
+  );
+}
+
+function RunList({ runs, path }: { runs: Run[]; path: string }) {
+  return (
+    <Panel title="Latest runs" json={path}>
+      {runs.length === 0 ? <Empty icon="clock">No runs yet.</Empty> : null}
+      <div className="table-box">
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Run</th>
+              <th>State</th>
+              <th>Started</th>
+              <th className="right">Duration</th>
+              <th className="right">Rows written</th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.slice(0, 15).map((run) => (
+              <tr key={run.id}>
+                <td className="mono">
+                  <Link to={runUrl(run.id)}>{run.id.slice(0, 8)}</Link>
+                </td>
+                <td>
+                  <StateBadge state={run.state} />
+                </td>
+                <td>
+                  <Ago time={run.startedAt ?? run.createdAt} />
+                </td>
+                <td className="right">
+                  {run.durationMs === null ? "–" : duration(run.durationMs / 1000)}
+                </td>
+                <td className="right">{rowsText(run)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+function rowsText(run: Run): string {
+  const value = rows(run.outputDatasetVersions, "outputStatistics");
+  return value === null ? "–" : count(value);
+}
+
+export function JobPage({ job: named }: { job: Named }) {
+  const path = `/api/v2/jobs/${segments(named.namespace, named.name)}`;
+  const runsPath = apiPath(
+    `/api/v1/namespaces/${segments(named.namespace)}/jobs/${segments(named.name)}/runs`,
+    { limit: RUNS },
+  );
+  const concerns = (change: { data: Record<string, unknown> }) =>
+    change.data.name === named.name && change.data.namespace === named.namespace;
+  const { data: job, error, reload } = useResource<Job>(path, concerns);
+  const runs = useResource<{ runs: Run[] }>(runsPath, concerns);
+  const chosen = usePlace().query.get("run");
+  if (!job) return error ? <Problem error={error} retry={reload} /> : <Loading />;
+  const list = runs.data?.runs ?? [];
+  const run = list.find((one) => one.id === chosen);
+  const latest = list[0];
+  const kind = jobKind(job);
+  const sql = text(facet(job.facets, "sql").query);
+  return (
+    <div className="page">
+      <div className="page-title">
+        <div>
+          <p className="crumb">
+            <Icon name={kind.icon} size={16} /> {kind.label} in{" "}
+            <span className="mono">{job.namespace}</span>
+          </p>
+          <h1 className="wrap">{job.name}</h1>
+          {job.description ? <p className="lead wrap">{job.description}</p> : null}
+        </div>
+        <div className="page-actions">
+          <Link className="button" to={graphUrl(jobId(job))}>
+            Show in the graph
+          </Link>
+          {job.run && job.state === "RUNNING" ? <Abort run={job.run} done={reload} /> : null}
+        </div>
+      </div>
+      <Panel title="Now" json={path}>
+        <Facts
+          items={[
+            ["State", <StateBadge key="s" state={job.state} inferred={job.inferred} />],
+            ["Since", <Ago key="a" time={job.since} />],
+            [
+              "Downstream",
+              `${plural(job.affected.datasets, "dataset")}, ${plural(job.affected.jobs, "job")}`,
+            ],
+            ["Owners", owners(job.facets).join(", ") || "–"],
+            ["Parent", job.parent ? <JobLink key="p" job={job.parent} /> : "–"],
+            ["Source", job.location ? <Source key="l" url={job.location} /> : "–"],
+            [
+              "Tags",
+              [...job.tags, ...producerTags(job.facets)].map((tag) => <Tag key={tag}>{tag}</Tag>),
+            ],
+          ]}
+        />
+        {run || latest ? <Failure facets={(run ?? latest)?.facets ?? {}} /> : null}
+      </Panel>
+      {list.length > 0 ? (
+        <Panel
+          title="Runs over time"
+          json={runsPath}
+          aside={<span className="muted">{plural(list.length, "run")}</span>}
+        >
+          <TimeLine runs={list} chosen={chosen} />
+        </Panel>
+      ) : null}
+      <Sides job={job} run={run} path={run ? runsPath : path} />
+      <Plots runs={list} path={runsPath} />
+      {sql ? (
+        <Panel title="SQL" json={path}>
+          <Sql text={sql} />
+        </Panel>
+      ) : null}
+      {job.children.length > 0 ? (
+        <Panel title="Children" json={path}>
+          <Rows label="Jobs started by this one">
+            {job.children.map((child) => (
+              <JobRow key={child.id} job={child} />
+            ))}
+          </Rows>
+        </Panel>
+      ) : null}
+      <RunList runs={list} path={runsPath} />
+      <Panel title="Raw facets" aside={<Json path={path} />}>
+        <RawFacets facets={job.facets} />
+      </Panel>
+    </div>
+  );
+}
+
+/** Where the code lives; only a web address becomes a link. */
+function Source({ url }: { url: string }) {
+  if (!/^https?:\/\//i.test(url)) return <span className="mono wrap">{url}</span>;
+  return (
+    <a href={url} target="_blank" rel="noreferrer noopener" className="wrap">
+      {url.replace(/^https?:\/\//i, "")}
+    </a>
+  );
+}

@@ -1,0 +1,130 @@
+import { duration, number, plural } from "../lib/format";
+import { graphUrl } from "../lib/names";
+import { useResource } from "../lib/resource";
+import { Link } from "../lib/router";
+import type { JobFacts, Overview, Reach, State } from "../lib/types";
+import { Empty, Loading, Panel, Problem } from "../ui/basics";
+import { JobRow, Rows } from "../ui/lists";
+import { count, Plot } from "../ui/plot";
+import { StateMark, stateWord } from "../ui/state";
+import { FirstRun } from "./firstrun";
+import { Changes, Feed } from "./news";
+
+const PATH = "/api/v2/overview";
+const ORDER: State[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED"];
+
+function Affected({ job, reach }: { job: JobFacts; reach: Reach }) {
+  const more = reach.more ? "at least " : "";
+  return (
+    <p className="row-note">
+      {reach.datasets + reach.jobs > 0 ? (
+        <Link to={graphUrl(job.id)}>
+          {more}
+          {plural(reach.datasets, "dataset")} and {plural(reach.jobs, "job")} downstream
+        </Link>
+      ) : (
+        <span className="muted">nothing downstream</span>
+      )}
+    </p>
+  );
+}
+
+function Counts({ data }: { data: Overview }) {
+  return (
+    <div className="counts">
+      {ORDER.map((state) => (
+        <div
+          key={state}
+          className={`count state-${state.toLowerCase()}`}
+          data-zero={data.jobs[state] === 0}
+        >
+          <span className="count-figure">{number(data.jobs[state])}</span>
+          <span className="count-word">
+            <StateMark state={state} /> {stateWord(state)}
+          </span>
+        </div>
+      ))}
+      <div className="count">
+        <span className="count-figure">{number(data.jobs.total)}</span>
+        <span className="count-word">Jobs</span>
+      </div>
+      <div className="count">
+        <span className="count-figure">{number(data.datasets)}</span>
+        <span className="count-word">Datasets</span>
+      </div>
+    </div>
+  );
+}
+
+function Troubles({ data }: { data: Overview }) {
+  const { jobs, truncated } = data.troubles;
+  const late = data.stale;
+  if (jobs.length + late.length === 0)
+    return (
+      <Empty icon="check">
+        <strong>Nothing fails and nothing is late.</strong>
+        <br />
+        {plural(data.jobs.RUNNING, "job")} running.
+      </Empty>
+    );
+  return (
+    <Rows label="Jobs in trouble">
+      {jobs.map((job) => (
+        <JobRow key={job.id} job={job}>
+          {job.error ? <p className="row-error wrap">{job.error}</p> : null}
+          <Affected job={job} reach={job.affected} />
+        </JobRow>
+      ))}
+      {late.map((job) => (
+        <JobRow key={job.id} job={job}>
+          <p className="row-late">
+            Late: usually runs every {duration(job.usualSeconds)}, last seen{" "}
+            {duration(job.silentSeconds)} ago
+          </p>
+          <Affected job={job} reach={job.affected} />
+        </JobRow>
+      ))}
+      {truncated ? <li className="row muted">More are in trouble; these are the newest.</li> : null}
+    </Rows>
+  );
+}
+
+export function OverviewPage() {
+  const { data, error, reload } = useResource<Overview>(PATH, () => true);
+  if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
+  if (data.records === 0) return <FirstRun />;
+  const minutes = data.perMinute;
+  const hour = minutes.reduce((sum, minute) => sum + minute.events, 0);
+  return (
+    <div className="page">
+      <h1 className="sr">Overview</h1>
+      <Counts data={data} />
+      <div className="columns">
+        <div className="stack">
+          <Panel title="What needs a look" json={PATH}>
+            <Troubles data={data} />
+          </Panel>
+          <Panel title="Newest changes" json={PATH}>
+            <Changes changes={data.changes} />
+          </Panel>
+        </div>
+        <div className="stack">
+          <Panel
+            title="Events a minute"
+            json={PATH}
+            aside={<span className="muted">{plural(hour, "event")} in the last hour</span>}
+          >
+            <Plot
+              title="Events received a minute"
+              unit={count}
+              points={minutes.map((m) => ({ time: m.minute, value: m.events }))}
+            />
+          </Panel>
+          <Panel title="Live" json="/api/v2/live">
+            <Feed />
+          </Panel>
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,144 @@
+import { type ReactNode, useEffect, useState } from "react";
+import { type ApiError, authorization } from "../lib/api";
+import { ago, clock } from "../lib/format";
+import { settings } from "../lib/settings";
+import { Store, useStore } from "../lib/store";
+import { Icon, type IconName } from "./icons";
+
+const second = new Store(Date.now());
+setInterval(() => second.set(Date.now()), 5_000);
+
+/** A moment as the time since, the full time on hover and for screen readers. */
+export function Ago({ time }: { time: string | number | null | undefined }) {
+  const now = useStore(second);
+  if (time === null || time === undefined) return <span className="muted">never</span>;
+  const iso = typeof time === "number" ? new Date(time).toISOString() : time;
+  return (
+    <time dateTime={iso} title={clock(time)}>
+      {ago(time, Math.max(now, Date.now() - 4_000))}
+    </time>
+  );
+}
+
+/** The address of the JSON that a part of the page was drawn from. */
+export function Json({ path }: { path: string | null }) {
+  const { token } = useStore(settings);
+  if (!path) return null;
+  async function open(): Promise<void> {
+    const response = await fetch(path ?? "", { headers: authorization() });
+    const url = URL.createObjectURL(await response.blob());
+    window.open(url, "_blank", "noopener");
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  }
+  return (
+    <a
+      className="json-link"
+      href={path}
+      target="_blank"
+      rel="noreferrer"
+      title={`GET ${path}`}
+      onClick={(event) => {
+        if (!token) return;
+        event.preventDefault();
+        void open();
+      }}
+    >
+      JSON<span className="sr"> of this part, from the API</span>
+    </a>
+  );
+}
+
+interface PanelProps {
+  title: string;
+  json?: string | null;
+  aside?: ReactNode;
+  className?: string;
+  children: ReactNode;
+}
+
+export function Panel({ title, json, aside, className = "", children }: PanelProps) {
+  return (
+    <section className={`panel ${className}`} aria-label={title}>
+      <header className="panel-head">
+        <h2>{title}</h2>
+        <div className="panel-aside">
+          {aside}
+          {json ? <Json path={json} /> : null}
+        </div>
+      </header>
+      <div className="panel-body">{children}</div>
+    </section>
+  );
+}
+
+export function Empty({ icon = "events", children }: { icon?: IconName; children: ReactNode }) {
+  return (
+    <div className="empty">
+      <Icon name={icon} size={22} />
+      <div>{children}</div>
+    </div>
+  );
+}
+
+export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
+  const title =
+    error.status === 404
+      ? "Not found"
+      : error.status === 0
+        ? "The server does not answer"
+        : error.status === 401 || error.status === 403
+          ? "Not allowed"
+          : "The server could not answer";
+  return (
+    <div className="problem" role="alert">
+      <h2>{title}</h2>
+      <p className="wrap">{error.message}</p>
+      {retry && error.status !== 404 ? (
+        <button type="button" className="button" onClick={retry}>
+          Try again
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+export function Loading({ what = "Loading" }: { what?: string }) {
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), 300);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div className="loading" role="status" aria-live="polite">
+      {slow ? `${what}…` : ""}
+    </div>
+  );
+}
+
+export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
+  const [done, setDone] = useState(false);
+  async function copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    setDone(true);
+    setTimeout(() => setDone(false), 1_500);
+  }
+  return (
+    <button type="button" className="button small quiet" onClick={() => void copy()}>
+      <Icon name={done ? "check" : "copy"} size={14} />
+      {done ? "Copied" : label}
+    </button>
+  );
+}
+
+export function Tag({ children }: { children: ReactNode }) {
+  return <span className="tag">{children}</span>;
+}

@@ -1,0 +1,90 @@
+import { compact, shortClock } from "../lib/format";
+
+export interface Point {
+  time: string;
+  value: number;
+  /** Points of another tone stand out: a failed run among good ones. */
+  tone?: "bad" | "live" | undefined;
+  label?: string;
+}
+
+interface PlotProps {
+  title: string;
+  points: Point[];
+  unit: (value: number) => string;
+  height?: number;
+}
+
+const WIDTH = 600;
+const LEFT = 54;
+const BOTTOM = 20;
+
+function ceiling(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 2.5, 5, 10].find((one) => one * power >= value) ?? 10;
+  return step * power;
+}
+
+/** Bars over time, with an axis that can be read and a summary that can be heard. */
+export function Plot({ title, points, unit, height = 150 }: PlotProps) {
+  const top = ceiling(Math.max(...points.map((p) => p.value), 0));
+  const inner = height - BOTTOM - 8;
+  const slot = (WIDTH - LEFT) / Math.max(1, points.length);
+  const width = Math.max(1.5, Math.min(22, slot * 0.72));
+  const first = points[0];
+  const last = points.at(-1);
+  const summary = last
+    ? `${title}: ${points.length} values, the last ${unit(last.value)}, the highest ${unit(Math.max(...points.map((p) => p.value)))}`
+    : `${title}: no values`;
+  return (
+    <figure className="plot">
+      <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={summary}>
+        {[0, 0.5, 1].map((part) => (
+          <g key={part}>
+            <line
+              className="plot-grid"
+              x1={LEFT}
+              x2={WIDTH}
+              y1={8 + inner * (1 - part)}
+              y2={8 + inner * (1 - part)}
+            />
+            <text className="plot-text" x={LEFT - 8} y={12 + inner * (1 - part)} textAnchor="end">
+              {unit(top * part)}
+            </text>
+          </g>
+        ))}
+        {points.map((point, i) => {
+          const tall = point.value > 0 ? Math.max(1.5, (point.value / top) * inner) : 0;
+          return (
+            <rect
+              key={`${point.time}${point.label ?? i}`}
+              className={`plot-bar ${point.tone ?? ""}`}
+              x={LEFT + slot * i + (slot - width) / 2}
+              y={8 + inner - tall}
+              width={width}
+              height={tall}
+              rx={Math.min(2, width / 3)}
+            >
+              <title>{`${shortClock(point.time)}: ${unit(point.value)}${point.label ? `, ${point.label}` : ""}`}</title>
+            </rect>
+          );
+        })}
+        {first && last ? (
+          <>
+            <text className="plot-text" x={LEFT} y={height - 4}>
+              {shortClock(first.time)}
+            </text>
+            <text className="plot-text" x={WIDTH} y={height - 4} textAnchor="end">
+              {shortClock(last.time)}
+            </text>
+          </>
+        ) : null}
+      </svg>
+    </figure>
+  );
+}
+
+export function count(value: number): string {
+  return compact(Math.round(value * 10) / 10);
+}

@@ -1,0 +1,48 @@
+import type { State } from "../lib/types";
+
+/** A run's state by colour, shape and word, so that no one of them has to be seen. */
+
+const WORDS: Record<State, string> = {
+  NEW: "New",
+  RUNNING: "Running",
+  COMPLETED: "Completed",
+  FAILED: "Failed",
+  ABORTED: "Aborted",
+};
+
+export const SHAPES: Record<State, string> = {
+  NEW: "M6 1.500a4.500 4.500 0 1 1 0 9 4.500 4.500 0 0 1 0-9zM6 3.300a2.700 2.700 0 1 0 0 5.400 2.700 2.700 0 0 0 0-5.400z",
+  RUNNING: "M3 1.200 10.500 6 3 10.800z",
+  COMPLETED:
+    "M6 .8a5.200 5.200 0 1 1 0 10.400A5.200 5.200 0 0 1 6 .8zM8.900 3.900 5.300 7.500 3.300 5.600l-.9.9 2.900 2.800 4.500-4.500z",
+  FAILED:
+    "M6 .5 11.500 6 6 11.500.5 6zM5.300 3.200v3.400h1.400V3.200zM5.300 7.500v1.300h1.400V7.500z",
+  ABORTED: "M1.500 1.500h9v9h-9z",
+};
+
+export function stateWord(state: State, inferred = false): string {
+  return inferred ? "Gone silent" : (WORDS[state] ?? state);
+}
+
+export function StateMark({ state, size = 12 }: { state: State; size?: number }) {
+  return (
+    <svg
+      className={`mark state-${state.toLowerCase()}`}
+      width={size}
+      height={size}
+      viewBox="0 0 12 12"
+      aria-hidden="true"
+    >
+      <path d={SHAPES[state] ?? SHAPES.NEW} fill="currentColor" fillRule="evenodd" />
+    </svg>
+  );
+}
+
+export function StateBadge({ state, inferred = false }: { state: State; inferred?: boolean }) {
+  return (
+    <span className={`badge state-${state.toLowerCase()}`}>
+      <StateMark state={state} />
+      {stateWord(state, inferred)}
+    </span>
+  );
+}
