@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage import facets as known
-from headwater.lineage import naming
+from headwater.lineage import naming, secrets
 from headwater.lineage.events import (
     FACET_MEMBERS,
     EventError,
@@ -71,6 +71,7 @@ class Part(msgspec.Struct, eq=False):
     key: Any
     facets: list[tuple[str, Facet]]
     io: list[tuple[str, Facet]]
+    tainted: bool = False
     numbers: list[tuple[str, int]] | None = None
     io_numbers: list[tuple[str, int]] = []
     columns: int | None = None
@@ -93,6 +94,8 @@ class Prepared(msgspec.Struct, eq=False):
     run: Part | None
     job: Part | None
     datasets: list[tuple[int, Part]]
+    tainted: bool = False
+    """Whether a credential may be in it."""
 
 
 class Parts:
@@ -115,15 +118,28 @@ class Parts:
     def prepare(self, raw: bytes, *, now: datetime | None = None) -> Prepared:
         """Read one event; raises EventError, with every problem found, when it must be refused."""
         try:
-            return self._event(raw, now, compact=True)
+            found = self._event(raw, now, compact=True)
         except _REASONS:
             pass
+        else:
+            return found if not found.tainted else self._cleaned(found, now)
         # What is wrong is said by the lenient reader; what is merely spaced out is taken as it is.
         event = read(raw, limits=self.limits, now=now)
         try:
+            found = self._event(raw, now, compact=False)
+        except _REASONS:
+            found = self._whole(event)
+        return found if not found.tainted else self._cleaned(found, now)
+
+    def _cleaned(self, found: Prepared, now: datetime | None) -> Prepared:
+        """The event again, without the credentials that were found in it."""
+        raw = secrets.clean(found.raw)
+        if raw == found.raw:
+            return found
+        try:
             return self._event(raw, now, compact=False)
         except _REASONS:
-            return self._whole(event)
+            return self._whole(read(raw, limits=self.limits, now=now))
 
     def _event(self, raw: bytes, now: datetime | None, *, compact: bool) -> Prepared:
         members = _members.decode(raw)
@@ -135,6 +151,7 @@ class Parts:
         whole: dict[str, Any] = {}
         datasets: list[tuple[int, Part]] = []
         run = job = None
+        odd = False
         for key, value in members.items():
             if value == _NULL:
                 continue
@@ -156,6 +173,7 @@ class Parts:
                 whole[key] = value
             else:
                 whole[key] = self._other(key, value)
+                odd = odd or secrets.suspicious(bytes(value))
         if job is None and (run is not None or [d for d, _ in datasets] != [NEITHER]):
             raise _OddError
         if job is not None:
@@ -163,7 +181,9 @@ class Parts:
         kind = Kind.DATASET if job is None else Kind.RUN if run else Kind.JOB
         event_type = _type.decode(whole.get("eventType", b'"OTHER"'))
         digest = hashlib.sha256(_encode(whole)).digest()
-        return Prepared(kind, event_type, micros(time), raw, digest, run, job, datasets)
+        tainted = odd or any(part.tainted for _, part in datasets)
+        tainted = tainted or bool(run and run.tainted) or bool(job and job.tainted)
+        return Prepared(kind, event_type, micros(time), raw, digest, run, job, datasets, tainted)
 
     def _list(
         self, raw: msgspec.Raw, path: str, direction: int, compact: bool
@@ -210,7 +230,8 @@ class Parts:
                 raise _OddError
             name = safe(*name)
         side = found.get("inputFacets" if path == "inputs" else "outputFacets", [])
-        return Part(part_hash(_encode(whole)), name, found.get("facets", []), side)
+        tainted = secrets.suspicious(bytes(raw))
+        return Part(part_hash(_encode(whole)), name, found.get("facets", []), side, tainted=tainted)
 
     def _facet(self, name: str, raw: msgspec.Raw) -> Facet:
         digest = hashlib.sha256(raw).digest()
@@ -266,6 +287,7 @@ class Parts:
             Part("", run.runId.bytes, self._given(run.facets, "run.facets"), []) if run else None,
             Part("", (job.namespace, job.name), self._given(job.facets, "job.facets"), []) if job else None,
             datasets,
+            secrets.suspicious(event.raw),
         )  # fmt: skip
 
     def _given(self, facets: Facets | None, path: str) -> list[tuple[str, Facet]]:

@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage.events import EventError, EventType, Kind, Limits, canonical
+from headwater.lineage.secrets import clean_value
 from headwater.server.store import commands
 from headwater.server.store.database import (
     Connection,
@@ -154,7 +155,7 @@ class Store:
         try:
             self.begin()
             now = time.time_ns() // 1000
-            record = {**command, "at": now, "id": secrets.token_hex(8)}
+            record = {**clean_value(command), "at": now, "id": secrets.token_hex(8)}
             projection = Projection(self.session)
             job, run = commands.apply(self, projection, record)
             self._seq += 1

@@ -1,0 +1,66 @@
+"""Credentials that a producer lets slip go no further than the door."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.lineage.secrets import clean, suspicious
+from headwater.server.store.rebuild import export, rebuild, verify
+
+from .making import dataset, event, facet
+
+if TYPE_CHECKING:
+    from headwater.server.store import Store
+
+SLIPS: dict[str, dict[str, Any]] = {
+    "namespace": event("START", 0, inputs=[dataset("t", "postgres://me:hunter2@db:5432")]),
+    "name": event("START", 0, inputs=[dataset("https://me:hunter2@host/x")]),
+    "uri": event("START", 0, inputs=[
+        dataset("t", dataSource=facet(name="db", uri="jdbc:mysql://db/x?user=me&password=hunter2"))]),
+    "column": event("START", 0, outputs=[dataset("t", columnLineage=facet(fields={"id": {"inputFields": [
+        {"namespace": "mongodb://me:hunter2@db:27017", "name": "a", "field": "id"}]}}))]),
+    "property": event("START", 0, run_facets={"spark_properties": facet(
+        properties={"spark.hadoop.fs.s3a.secret.key": "hunter2", "spark.app.name": "kept"})}),
+    "producer": {**event("START", 0), "producer": "https://me:hunter2@example.com/x"},
+    "job": event("START", 0, job="load postgres://me:hunter2@db/x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SLIPS)
+@pytest.mark.parametrize("form", ["compact", "spaced", "escaped"])
+def test_what_slips_in_is_masked_before_it_is_kept(store: Store, case: str, form: str) -> None:
+    text = json.dumps(SLIPS[case], separators=(",", ":") if form != "spaced" else None)
+    body = (text.replace("/", "\\/") if form == "escaped" else text).encode()
+    first, second = store.append([body, body])
+    assert (first.error, first.seq, second.duplicate) == (None, 1, True)
+    assert store.append([body])[0].duplicate
+    assert b"hunter2" not in b"".join(export(store))
+    for table in ("namespace", "dataset", "job", "source"):
+        rows = store.connection.all(f"SELECT name FROM {table}")  # noqa: S608
+        assert "hunter2" not in repr(rows)
+    for dictionary, packed in store.connection.all("SELECT dictionary, body FROM facet"):
+        assert b"hunter2" not in store.packer.unpack(dictionary, bytes(packed))
+    assert verify(store) == 1
+    assert rebuild(store) == 1
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        event("START", 0, inputs=[dataset("p", "abfss://container@account.dfs.core.windows.net")]),
+        event("START", 0, outputs=[dataset("t", schema=facet(fields=[{"name": "password", "type": "s"}]))]),
+        event("START", 0, job_facets={"ownership": facet(owners=[{"name": "ada@example.com"}])}),
+        event("START", 0, job_facets={"sql": facet(query="SELECT token = t.token FROM t")}),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_credential_stays_as_it_was_sent(harmless: dict[str, Any]) -> None:
+    body = json.dumps(harmless).encode()
+    assert clean(body) is body
+
+
+def test_most_events_raise_no_suspicion() -> None:
+    body = json.dumps(event("START", 0, inputs=["a"], outputs=["b"])).encode()
+    assert not suspicious(body)
