@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headwater.connect.access import ConnectError
+from headwater.connect.lineage import keep
 from headwater.connect.model import Connector
 from headwater.connect.pace import SECOND, Times
 from headwater.connect.redact import scrub, secrets
@@ -100,10 +101,10 @@ class Reader:
             return replace(tracked, derived=tracked.derived or self._nothing(name))
         watched.lineage = lineage
         self._troubles.clear(name, "lineage")
-        same = watched.tracked.config == tracked.config and tracked.derived is not None
-        if lineage.unsure and same:
-            return replace(tracked, topics=topics)
-        after = replace(tracked, topics=topics, derived=lineage.derived)
+        derived = lineage.derived
+        if lineage.unsure and tracked.derived and watched.tracked.config == tracked.config:
+            derived = keep(tracked.derived, derived)
+        after = replace(tracked, topics=topics, derived=derived)
         taken = self._claim(after)
         if taken:
             self._troubles.add(name, taken, "name")

@@ -151,8 +151,8 @@ class Watch:
 
     def run(self) -> None:
         """Watch until told to stop; wait in the wings while another process watches."""
-        targets = destinations(self.estate.transport)
         while not self.stop.is_set():
+            targets = destinations(self.estate.transport)
             if not self.outbox.lead():
                 log.warning("another agent writes to %s: standing by", self.outbox.shown)
                 if not self.outbox.wait_to_lead(self.stop):

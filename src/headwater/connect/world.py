@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+from headwater.connect.kafka import KafkaError
 from headwater.connect.model import Connector, TopicSchema
 from headwater.connect.registry import Registered, Registry, RegistryError
 from headwater.connect.subjects import candidates, registry_of
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
     from headwater.connect.access import Access
     from headwater.connect.catalog import Catalogs
-    from headwater.connect.kafka import Kafka
+    from headwater.connect.kafka import Cluster, Kafka
 
-JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+SAMPLE_FRESH = 300.0
 
 
 class LiveWorld:
@@ -42,7 +44,7 @@ class LiveWorld:
         self.connect_cluster_id: str | None = None
         self._bootstrap = bootstrap
         self._registries: dict[Access, Registry] = {}
-        self._sampled: dict[str, tuple[Schema | None, Schema | None]] = {}
+        self._sampled: dict[str, tuple[Schema | None, Schema | None, float]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -55,21 +57,26 @@ class LiveWorld:
         """The id of that Kafka cluster, by Connect's word or the broker's."""
         if self.connect_cluster_id:
             return self.connect_cluster_id
-        cluster = self.kafka.cluster if self.kafka else None
-        return cluster.id if cluster else None
+        return self._cluster().id if self.kafka else None
 
     @property
     def bootstraps(self) -> tuple[str, ...]:
-        """Every address that cluster is known by."""
+        """Every address that cluster is known by; raises KafkaError when it should tell and does not."""
         if self.kafka:
-            _ = self.kafka.cluster
+            self._cluster()
             return self.kafka.bootstraps
         return tuple(self._bootstrap.split(",")) if self._bootstrap else ()
 
     def topics(self) -> Collection[str] | None:
         """The names of the cluster's topics."""
-        cluster = self.kafka.cluster if self.kafka else None
-        return cluster.topics if cluster else None
+        return self._cluster().topics if self.kafka else None
+
+    def _cluster(self) -> Cluster:
+        assert self.kafka is not None
+        found = self.kafka.cluster
+        if found is None:
+            raise KafkaError(self.kafka.problem or "Kafka was not asked yet")
+        return found
 
     def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
         """The schemas of a topic by the registry, else by a record if that was allowed.
@@ -142,14 +149,14 @@ class LiveWorld:
         return [one for one in found if one is not None]
 
     def _from_record(self, topic: str, connector: Connector) -> TopicSchema | None:
-        if topic not in self._sampled:
+        value_schema, key_schema, at = self._sampled.get(topic, (None, None, float("-inf")))
+        if time.monotonic() - at > SAMPLE_FRESH:
             assert self.kafka is not None
             record = self.kafka.newest_record(topic)
             if record is None:
                 return None
-            key, value = record
-            self._sampled[topic] = (_read_json(value), _read_json(key))
-        value_schema, key_schema = self._sampled[topic]
+            value_schema, key_schema = _read_json(record[1]), _read_json(record[0])
+            self._sampled[topic] = (value_schema, key_schema, time.monotonic())
         if value_schema is None and key_schema is None:
             return None
         return TopicSchema(value=value_schema, key=key_schema, sampled=True)
@@ -164,12 +171,12 @@ class Recorder:
         self.unsure = False
         """Whether somebody who should know could not be asked."""
 
-    def _record(self, ask: Callable[[], Any]) -> Any:
+    def _record(self, ask: Callable[[], Any], otherwise: Any = None) -> Any:
         try:
             answer = ask()
-        except RegistryError:
+        except (RegistryError, KafkaError):
             self.unsure = True
-            answer = None
+            answer = otherwise
         self._asked.append((ask, answer))
         return answer
 
@@ -185,7 +192,7 @@ class Recorder:
 
     @property
     def bootstraps(self) -> tuple[str, ...]:
-        found: tuple[str, ...] = self._record(lambda: self._world.bootstraps)
+        found: tuple[str, ...] = self._record(lambda: self._world.bootstraps, ())
         return found
 
     def topics(self) -> Collection[str] | None:
@@ -211,7 +218,7 @@ class Recorder:
             try:
                 if ask() != before:
                     return True
-            except RegistryError:
+            except (RegistryError, KafkaError):
                 continue
         return False
 

@@ -383,10 +383,14 @@ def test_what_the_registry_said_holds_while_it_is_down(bench: Bench) -> None:
     assert bench.types(61) == []
     bench.agent = bench.make()
     assert bench.types() == []
+    bench.connect.active["sink"] = ("orders", "returns")
+    (told,) = bench.tick(61)
+    assert (told["inputs"], told["columns"]) == (["orders", "returns"], ["id"])
     bench.connect.put("young")
     assert [e["columns"] for e in bench.tick()] == [[]]
     bench.world.down = False
-    assert [(e["job"], e["columns"]) for e in bench.tick()] == [("young", ["id"])]
+    found = {e["job"]: e["columns"] for e in [*bench.tick(), *bench.tick(61)]}
+    assert found == {"young": ["id"], "sink": ["id", "id"]}
 
 
 def test_one_broken_connector_never_hides_the_others(
