@@ -94,7 +94,7 @@ def flat(path: Path, data_type: Any, value: Value) -> Iterator[tuple[Path, Bits]
     """The columns inside a column, by the names a schema gives them."""
     if has_fields(data_type):
         for place, (name, inner, step) in enumerate(steps(data_type)):
-            part = value.part(name, place) if value.kind else value
+            part = value.part(name, place) if value.kind or value.is_open else value
             yield from flat(path + step, inner, part)
     elif data_type is None and value.kind == "struct" and value.parts:
         for name in value.parts:

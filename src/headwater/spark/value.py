@@ -79,11 +79,16 @@ class Value:
         return cls({UNKNOWN: TRANSFORMATION})
 
     @property
+    def is_open(self) -> bool:
+        """Whether fields may be there that nobody told of: a record read without its schema."""
+        return self._leaf is not None and self.kind in ("", STRUCT)
+
+    @property
     def parts(self) -> dict[str, Value]:
         """The fields of a struct, the `element` of an array, `key` and `value` of a map."""
         if self._parts is None:
             self._parts = {}
-            if self._leaf is not None:
+            if self._leaf is not None and self._type is not None:
                 source, path = self._leaf
                 assert source is not None
                 for name, inner, step in steps(self._type):
@@ -95,12 +100,14 @@ class Value:
         found = self.parts.get(name)
         if found is None and 0 <= ordinal < len(self.parts):
             found = list(self.parts.values())[ordinal]
-        if found is None and self._leaf is not None and self.kind == STRUCT:
+        if found is None and self.is_open:
+            assert self._leaf is not None
             source, path = self._leaf
             found = Value({(source, (*path, name)): IDENTITY})
+            found._leaf = (source, (*path, name))
         if found is None:
             return Value(apply(self.all(), TRANSFORM))
-        if self.bits:
+        if self.bits and self.kind:
             return merge([found, Value(self.bits)])
         return found
 

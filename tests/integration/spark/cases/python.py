@@ -41,7 +41,8 @@ def python_table_function(s: Stage) -> None:
         def eval(self, a: int, b: str) -> Iterator[tuple[int]]:
             yield (a + len(b),)
 
-    s.spark.udtf.register("letters", F.udtf(Letters, returnType="n: int"))
+    letters: Any = F.udtf(Letters, returnType="n: int")
+    s.spark.udtf.register("letters", letters)
     s.sql("""create table {out} using iceberg as select l.n, o.id from {orders} o,
       lateral letters(o.customer, o.city) l""")
 
