@@ -25,12 +25,14 @@ _PAIR = re.compile(rf"(?i){_WORD}[\w.\-]{{0,40}}\"?\s{{0,8}}[:=]".encode())
 _KEY = re.compile(rf"(?i)(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_WORD}$")
 
 
-def suspicious(data: bytes) -> bool:
-    """Whether a piece of JSON may hold a credential."""
+def suspicious(data: bytes, *, keys: bool = True) -> bool:
+    """Whether a piece of JSON may hold a credential; `keys`: also under a key that tells."""
     if b"@" in data and b"://" in data and _LOGIN.search(data):
         return True
-    if b"\\/" in data or b"\\u" in data:
+    if b"\\" in data and (b"\\/" in data or b"\\u" in data):
         return True
+    if not keys:
+        return False
     low = data.lower()
     return any(word in low for word in _WORDS) and _PAIR.search(data) is not None
 

@@ -46,6 +46,8 @@ _uuid = msgspec.json.Decoder(UUID)
 _plain = msgspec.json.Decoder()
 _encode = msgspec.json.Encoder(order="sorted").encode
 _NULL = b"null"
+_PLAIN = ("schema", "columnLineage", "lineage")
+"""Facets whose keys are names of columns or fixed: no value of theirs is a secret for its key."""
 
 
 class _OddError(Exception):
@@ -59,6 +61,7 @@ class Facet(msgspec.Struct, eq=False):
     hex: str
     body: bytes
     deleted: bool
+    tainted: bool
     number: int = -1
     sources: set[tuple[str, str]] | None = None
     """The datasets that a `columnLineage` facet names."""
@@ -173,7 +176,7 @@ class Parts:
                 whole[key] = value
             else:
                 whole[key] = self._other(key, value)
-                odd = odd or secrets.suspicious(bytes(value))
+                odd = odd or secrets.suspicious(bytes(value), keys=False)
         if job is None and (run is not None or [d for d, _ in datasets] != [NEITHER]):
             raise _OddError
         if job is not None:
@@ -209,6 +212,7 @@ class Parts:
             _once(members, len(raw))
         whole: dict[str, Any] = {}
         found: dict[str, list[tuple[str, Facet]]] = {}
+        tainted = False
         for key, value in members.items():
             if value == _NULL:
                 continue
@@ -219,8 +223,10 @@ class Parts:
                 pairs = [(name, self._facet(name, facet)) for name, facet in facets.items()]
                 whole[key] = {name: facet.hex for name, facet in pairs}
                 found[key] = [pair for pair in pairs if pair[1].body != _NULL]
+                tainted = tainted or any(facet.tainted for _, facet in pairs)
             else:
                 whole[key] = self._other(key, value)
+                tainted = tainted or secrets.suspicious(bytes(value))
         name: Any
         if path == "run":
             name = _uuid.decode(members["runId"]).bytes
@@ -230,7 +236,6 @@ class Parts:
                 raise _OddError
             name = safe(*name)
         side = found.get("inputFacets" if path == "inputs" else "outputFacets", [])
-        tainted = secrets.suspicious(bytes(raw))
         return Part(part_hash(_encode(whole)), name, found.get("facets", []), side, tainted=tainted)
 
     def _facet(self, name: str, raw: msgspec.Raw) -> Facet:
@@ -252,7 +257,8 @@ class Parts:
                 check_text(text, value)
             found = hashlib.sha256(body)
             deleted = value is not None and value.get("_deleted") is True
-            facet = Facet(found.digest(), found.hexdigest(), body, deleted, sources=sources)
+            odd = secrets.suspicious(text, keys=name not in _PLAIN)
+            facet = Facet(found.digest(), found.hexdigest(), body, deleted, odd, sources=sources)
             self._facets[digest] = facet
         return facet
 
