@@ -173,10 +173,9 @@ def previewed(
 
 def troubles(state: str | None) -> list[dict[str, Any]]:
     """What the agent that keeps its state there finds wrong now."""
-    url = state or default_state()
-    if "://" not in url and not Path(url).expanduser().exists():
+    outbox = _existing(state)
+    if outbox is None:
         return []
-    outbox = Outbox(url)
     try:
         return [
             {"cluster": key.removeprefix(STATUS), **one}
@@ -189,11 +188,17 @@ def troubles(state: str | None) -> list[dict[str, Any]]:
 
 def note_restart(state: str | None, url: str, name: str) -> None:
     """Tell the agent that a restart was ordered, which its polls may be too slow to see."""
-    url = state or default_state()
-    if "://" not in url and not Path(url).expanduser().exists():
+    outbox = _existing(state)
+    if outbox is None:
         return
-    outbox = Outbox(url)
     try:
         outbox.note(restart_topic(url), name.encode())
     finally:
         outbox.forget_connection()
+
+
+def _existing(state: str | None) -> Outbox | None:
+    place = state or default_state()
+    if "://" not in place and not Path(place).expanduser().exists():
+        return None
+    return Outbox(place)

@@ -206,7 +206,8 @@ class Outbox:
         db = self._connection()
         with db.atomic():
             rows = db.query("SELECT id, body FROM emit_note WHERE topic = ? ORDER BY id", [topic])
-            db.query("DELETE FROM emit_note WHERE topic = ? AND id <= ?", [topic, int(rows[-1][0])])
+            for number, _ in rows:
+                db.query("DELETE FROM emit_note WHERE id = ?", [number])
         return [bytes(body) for _, body in rows]
 
     def drained(self, seconds: float) -> bool:
