@@ -256,7 +256,7 @@ def test_lists_search_and_counts(client: Client) -> None:
         ("/api/v1/lineage?nodeId=dataset:nope:nope", "Dataset 'nope' not found."),
         ("/api/v1/lineage?nodeId=zzz", "HTTP 404 Not Found"),
         ("/api/v1/column-lineage?nodeId=dataset:nope:nope", "Could not find node"),
-        ("/nowhere", "HTTP 404 Not Found"),
+        ("/api/v1/nowhere", "HTTP 404 Not Found"),
     ],
 )
 def test_what_is_not_there_is_said_as_marquez_says_it(

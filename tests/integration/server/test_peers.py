@@ -124,3 +124,23 @@ def test_a_run_of_any_month_is_kept(client: Client) -> None:
     for n, year in enumerate((1999, 2024, 2026), 1):
         client.post({**event("START", 0, run=n), "eventTime": f"{year}-07-31T00:00:00+02:00"})
     assert client.get(job_url("load", "runs"))["totalCount"] == 3
+
+
+def test_tags_and_owners_that_producers_send_are_shown(client: Client) -> None:
+    marks = facet(
+        tags=[
+            {"key": "pii", "value": "true", "source": "USER"},
+            {"key": "team", "value": "orders"},
+            {"key": "secret", "value": "", "field": "id"},
+        ]
+    )
+    owners = facet(owners=[{"name": "team:orders", "type": "MAINTAINER"}])
+    fields = facet(fields=[{"name": "id", "type": "int"}])
+    made = dataset("b", tags=marks, ownership=owners, schema=fields)
+    client.post(event("START", 0, outputs=[made], job_facets={"tags": marks, "ownership": owners}))
+    client.call("POST", dataset_url("b", "tags", "pii"))
+    found = client.get(dataset_url("b"))
+    assert found["tags"] == ["pii", "team=orders"]
+    assert found["fields"][0]["tags"] == ["secret"]
+    assert found["facets"]["ownership"]["owners"] == owners["owners"]
+    assert client.get(job_url("load"))["tags"] == ["pii", "secret", "team=orders"]

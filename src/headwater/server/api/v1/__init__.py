@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.server.api.v1 import beta, lineage, lists, search, writes
+from headwater.server.api.v1 import beta, lineage, lists, runs, search, versions, writes
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _JOB = "/api/v1/namespaces/{namespace}/jobs/{job}"
 READS: dict[str, Callable[[View, Request], Any]] = {
     "/api/v1/lineage": lineage.lineage,
     "/api/v1/column-lineage": lineage.column_lineage,
-    "/api/v1/runlineage/upstream": lists.upstream_runs,
+    "/api/v1/runlineage/upstream": runs.upstream_runs,
     "/api/v1/events/lineage": search.events,
     "/api/v1/events": search.events,
     "/api/v1/search": search.search,
@@ -31,16 +31,16 @@ READS: dict[str, Callable[[View, Request], Any]] = {
     "/api/v1/sources/{source}": lists.source,
     "/api/v1/namespaces/{namespace}/datasets": lists.datasets,
     _DATASET: lists.dataset,
-    _DATASET + "/versions": lists.dataset_versions,
-    _DATASET + "/versions/{version}": lists.dataset_version,
+    _DATASET + "/versions": versions.dataset_versions,
+    _DATASET + "/versions/{version}": versions.dataset_version,
     "/api/v1/jobs": lists.jobs,
     "/api/v1/namespaces/{namespace}/jobs": lists.jobs,
     _JOB: lists.job,
-    _JOB + "/versions": lists.job_versions,
-    _JOB + "/versions/{version}": lists.job_version,
+    _JOB + "/versions": versions.job_versions,
+    _JOB + "/versions/{version}": versions.job_version,
     _JOB + "/runs": lists.job_runs,
-    "/api/v1/jobs/runs/{id}": lists.run,
-    "/api/v1/jobs/runs/{id}/facets": lists.run_facets,
+    "/api/v1/jobs/runs/{id}": runs.run,
+    "/api/v1/jobs/runs/{id}/facets": runs.run_facets,
     "/api/v1/tags": lists.tags,
     "/api/v1/stats/lineage-events": search.counted_events,
     "/api/v1/stats/jobs": search.counter("jobs"),

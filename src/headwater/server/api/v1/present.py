@@ -23,6 +23,7 @@ __all__ = ["DATASET", "JOB", "Presenter", "identifier", "when"]
 
 DATASET, JOB = 0, 1
 MILLISECOND = 1_000
+PLAIN = (None, "", "true")
 
 
 def when(value: int | None) -> str | None:
@@ -154,9 +155,21 @@ class Presenter:
                 answer["facets"] = self.held(job.state.facets, bodies)
                 answer["currentVersion"] = versions.get(job.version or 0)
                 answer["labels"] = self._labels(job, bodies)
-                answer["tags"] = sorted(tag for _, tag in tags.get(job.id, []))
+                said = self.said(job.state.facets, bodies)
+                answer["tags"] = sorted({tag for _, tag in [*tags.get(job.id, []), *said]})
             answers.append(answer)
         return answers
+
+    def said(self, held: dict[str, Held], bodies: dict[int, msgspec.Raw]) -> list[tuple[str, str]]:
+        """The tags that a producer sent: the column (empty for the whole) and the tag."""
+        own = held.get("tags")
+        if not own or own[0] not in bodies:
+            return []
+        read = known.read("tags", bytes(bodies[own[0]]), known.Tags)
+        return [
+            (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
+            for tag in (read.tags if read else None) or ()
+        ]
 
     def _labels(self, job: Job, bodies: dict[int, msgspec.Raw]) -> list[str]:
         held = job.state.facets.get("jobType")
@@ -168,7 +181,7 @@ class Presenter:
     def datasets(self, datasets: list[Dataset], *, node: bool = False) -> list[dict[str, Any]]:
         """Datasets with their fields, facets and column lineage."""
         by_id = {d.id: d for d in datasets}
-        wanted = ("schema",) if node else None
+        wanted = ("schema", "tags") if node else None
         numbers = {
             h[0]
             for d in datasets
@@ -182,6 +195,7 @@ class Presenter:
         sources = self._sources({d.source for d in datasets if d.source is not None})
         answers = []
         for d in datasets:
+            marks = [*tags.get(d.id, []), *self.said(d.state.facets, raws)]
             answer: dict[str, Any] = {
                 "id": identifier(d.space, d.name),
                 "type": d.kind,
@@ -191,8 +205,8 @@ class Presenter:
                 "updatedAt": when(d.updated),
                 "namespace": d.space,
                 "sourceName": sources.get(d.source or 0, d.space),
-                "fields": self.fields(d.state.facets.get("schema"), bodies, tags.get(d.id)),
-                "tags": sorted(tag for field, tag in tags.get(d.id, []) if not field),
+                "fields": self.fields(d.state.facets.get("schema"), bodies, marks),
+                "tags": sorted({tag for field, tag in marks if not field}),
                 "lastModifiedAt": when(d.state.modified),
                 "lastLifecycleState": d.state.lifecycle,
                 "description": d.state.description,
@@ -233,7 +247,7 @@ class Presenter:
         if not marked:
             return fields
         return [
-            {**f, "tags": sorted(tag for field, tag in marked if field == f["name"])}
+            {**f, "tags": sorted({tag for field, tag in marked if field == f["name"]})}
             for f in fields
         ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from headwater.lineage.events import Problem, iso
-from headwater.server.api.v1 import lists
+from headwater.server.api.v1 import lists, runs
 from headwater.server.api.v1.search import moment, parse_moment
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.store.commands import NoSuchError
@@ -53,9 +53,9 @@ def routes(app: App) -> None:
     add("DELETE", DATASET, _hide("dataset"), lists.any_dataset, role="admin")
     add("PUT", JOB, _job, lists.job)
     add("DELETE", JOB, _hide("job"), lists.any_job, role="admin")
-    add("POST", JOB + "/runs", _new_run, lists.run, 201)
+    add("POST", JOB + "/runs", _new_run, runs.run, 201)
     for verb, state in STATES.items():
-        add("POST", "/api/v1/jobs/runs/{id}/" + verb, _run(state), lists.run)
+        add("POST", "/api/v1/jobs/runs/{id}/" + verb, _run(state), runs.run)
     add("PUT", "/api/v1/tags/{name}", _tag, lists.tag)
     for on, method, status in ((True, "POST", 201), (False, "DELETE", 200)):
         add(method, DATASET + "/tags/{tag}", _tagged("dataset", on), lists.dataset, status)
@@ -223,7 +223,7 @@ def _moment(body: dict[str, Any], name: str) -> int | None:
 
 def _run(state: str) -> Any:
     def make(request: Request) -> dict[str, Any]:
-        run = str(lists.to_uuid(request.path["id"]))
+        run = str(runs.to_uuid(request.path["id"]))
         when = moment(request, "at", time.time_ns() // 1000)
         return {"command": "run", "run": run, "state": state, "time": when}
 

@@ -8,8 +8,8 @@ import msgspec
 
 from headwater.lineage.events import EventType, iso
 from headwater.server.api.v1 import reader
-from headwater.server.api.v1.lists import the_run
 from headwater.server.api.v1.nodes import job_node, kind_of
+from headwater.server.api.v1.runs import the_run
 from headwater.server.api.v1.search import moment
 from headwater.server.api.v2.paging import bad
 from headwater.server.store.store import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES

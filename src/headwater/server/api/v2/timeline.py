@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from headwater.server.api.v1.lists import the_dataset, the_job, the_run
+from headwater.server.api.v1.lists import the_dataset, the_job
 from headwater.server.api.v1.present import MILLISECOND, Presenter, when
+from headwater.server.api.v1.runs import the_run
 from headwater.server.api.v2.page import describe
 from headwater.server.api.v2.paging import bad, read_cursor, written
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
