@@ -48,7 +48,7 @@ def rejected(records: DataFrame) -> DataFrame:
 
 def main(settings: argparse.Namespace) -> None:
     name = settings.job_name or JOB
-    spark = orders.attach(orders.session(name, settings), name)
+    spark = orders.attach(orders.session(f"{name}-stream", settings), f"{name}-stream")
     table = f"{settings.catalog}.{settings.table}"
     orders.create_table(spark, table, orders.ORDERS_TABLE, "days(bid_time)")
     writer = (

@@ -47,7 +47,7 @@ def to_records(stats: DataFrame) -> DataFrame:
 
 def main(settings: argparse.Namespace) -> None:
     name = settings.job_name or JOB
-    spark = orders.attach(orders.session(name, settings), name)
+    spark = orders.attach(orders.session(f"{name}-stream", settings), f"{name}-stream")
     stream = orders.good(orders.read_orders(spark, settings))
     writer = (
         to_records(totals(stream, settings.window, settings.lateness))

@@ -16,7 +16,14 @@ from headwater.lab.artifacts import lock
 from headwater.lab.cache import Cache
 from headwater.lab.home import Home
 from headwater.lab.launch import Launch, is_ready
-from headwater.lab.services import SERVICES, in_order, select, with_dependants, with_needs
+from headwater.lab.services import (
+    SERVICES,
+    bundles,
+    in_order,
+    select,
+    with_dependants,
+    with_needs,
+)
 from headwater.lab.services.base import Context
 
 if TYPE_CHECKING:
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 
 # A service that answers its probe no more is given this long before it is called unhealthy.
 STARTING_SECONDS = 60.0
-STOP_SECONDS = 6.0
 
 
 class Status(msgspec.Struct, kw_only=True):
@@ -73,7 +79,7 @@ class Lab:
         with self.home.created(self._waiting):
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is said before hundreds of megabytes come down
-            fetch.ensure(self.context.cache, lock().select(wanted), progress)
+            fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
             process.end(self._remains())
             self.home.settings.wanted = in_order({*self.home.settings.wanted, *wanted})
             self._choose_ports(wanted)
@@ -141,7 +147,7 @@ class Lab:
         row = Status(
             service=name,
             state="stopped",
-            port=self.home.settings.ports.get(service.port_names()[0]),
+            port=next(map(self.home.settings.ports.get, service.port_names()), None),
             version=service.version(),
             log=str(self.home.log(name)),
         )
@@ -164,9 +170,15 @@ class Lab:
     def _stop(self, chosen: AbstractSet[str]) -> list[str]:
         running = process.find(self.home.root)
         stopping = [name for name in reversed(in_order(running)) if name in chosen]
-        front = {name for name in stopping if SERVICES[name].needs}
-        for part in (front, set(stopping) - front):
-            process.stop({running[n]: SERVICES[n].stop_signal for n in part}, STOP_SECONDS)
+        left = list(stopping)
+        while left:
+            needed = {need for name in left for need in SERVICES[name].needs}
+            part = [SERVICES[name] for name in left if name not in needed]
+            process.stop(
+                {running[service.name]: service.stop_signal for service in part},
+                max(service.stop_seconds for service in part),
+            )
+            left = [name for name in left if name in needed]
         process.end(self._remains())
         return stopping
 

@@ -80,7 +80,10 @@ def environment(home: Path, service: str, extra: Mapping[str, str]) -> dict[str,
 
 def find(home: Path) -> dict[str, psutil.Process]:
     """The leading process of each service of a lab: the one that was started, not its children."""
-    return {mark.service: mark.process for mark in _marked(home) if mark.leads}
+    leaders = [mark for mark in _marked(home) if mark.leads]
+    # A service's child may lead a session of its own, and is younger.
+    leaders.sort(key=lambda mark: mark.process.create_time(), reverse=True)
+    return {mark.service: mark.process for mark in leaders}
 
 
 def strays(home: Path) -> list[psutil.Process]:

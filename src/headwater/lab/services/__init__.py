@@ -9,10 +9,12 @@ from headwater.lab.services.catalog import Catalog
 from headwater.lab.services.connect import Connect
 from headwater.lab.services.hive import Hive
 from headwater.lab.services.kafka import Kafka
+from headwater.lab.services.lineage import Agent, Server
 from headwater.lab.services.postgres import Postgres
 from headwater.lab.services.registry import Registry
 from headwater.lab.services.s3 import S3
 from headwater.lab.services.spark import SparkHistory, SparkMaster, SparkWorker1, SparkWorker2
+from headwater.lab.services.streams import IcebergIngestion, SupplierStats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +35,10 @@ SERVICES: dict[str, Service] = {
         SparkWorker1(),
         SparkWorker2(),
         SparkHistory(),
+        Server(),
+        Agent(),
+        SupplierStats(),
+        IcebergIngestion(),
     )
 }
 DEFAULT = tuple(name for name, service in SERVICES.items() if not service.optional)
@@ -50,6 +56,11 @@ def select(names: Iterable[str]) -> list[str]:
                 f"there is no service {name!r}", hint=f"services: {', '.join(SERVICES)}"
             )
     return in_order({c for name in asked for c in (name, *COMPANIONS.get(name, ()))})
+
+
+def bundles(names: Iterable[str]) -> list[str]:
+    """What the services need from the lock."""
+    return [bundle for name in names for bundle in (name, *SERVICES[name].bundles)]
 
 
 def with_needs(names: Iterable[str]) -> list[str]:

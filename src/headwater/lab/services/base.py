@@ -140,6 +140,9 @@ class Service(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[bool] = False
     stop_signal: ClassVar[int] = signal.SIGTERM
+    stop_seconds: ClassVar[float] = 6.0
+    bundles: ClassVar[tuple[str, ...]] = ()
+    """Names of what it needs from the lock besides its own."""
     ports: ClassVar[tuple[str, ...]] = ()
     """Names of the ports it binds, the one clients use first; by default its own name."""
 

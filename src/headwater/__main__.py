@@ -1,0 +1,5 @@
+"""`python -m headwater`."""
+
+from headwater.cli.main import main
+
+main()

@@ -1,0 +1,126 @@
+"""The orders pipeline's two PySpark streams, as services of the lab."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from headwater.lab.ivy import pyspark_jars
+from headwater.lab.ports import LOOPBACK
+from headwater.lab.process import Command
+from headwater.lab.services.base import Service, answers
+from headwater.lab.services.catalog import CATALOG
+from headwater.lab.services.lineage import HEARTBEAT_SECONDS, NAMESPACE
+from headwater.lab.services.registry import CONFLUENT_API
+from headwater.lab.services.s3 import REGION, WAREHOUSE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.lab.services.base import Context
+
+BUNDLE = "pipeline"
+DRIVER_MEMORY = "512m"
+
+
+def programs() -> Path:
+    """The folder of the pipeline's programs: in the wheel, or in a checkout."""
+    shipped = Path(__file__).parents[1] / "pipelines"
+    return shipped if shipped.is_dir() else Path(__file__).parents[4] / "pipelines"
+
+
+def spark_job(
+    lab: Context,
+    program: str,
+    *arguments: str,
+    scratch: Path,
+    master: str = "local[2]",
+    conf: Sequence[tuple[str, object]] = (),
+) -> Command:
+    """How a program of the pipeline is run against this lab."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": scratch / "warehouse",
+        "spark.local.dir": scratch / "tmp",
+        # A quick start matters more than peak speed, as for the lab's other JVMs.
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss1m",
+        **dict(conf),
+    }
+    submit = ["--master", master, "--driver-memory", DRIVER_MEMORY]
+    submit += ["--jars", ",".join(map(str, lab.jars(BUNDLE)))]
+    for key, value in settings.items():
+        submit += ["--conf", f"{key}={value}"]
+    keys = lab.home.settings
+    env = {
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(pyspark_jars().parent),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "JAVA_HOME": str(Path(os.path.realpath(lab.java.executable)).parents[1]),
+        "BOOTSTRAP": f"{LOOPBACK}:{lab.port('kafka')}",
+        "REGISTRY_URL": lab.url("registry", CONFLUENT_API),
+        "ICEBERG_CATALOG_NAME": CATALOG,
+        "ICEBERG_CATALOG_URI": lab.url("catalog"),
+        "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
+        "S3_ENDPOINT": lab.url("s3"),
+        "AWS_ACCESS_KEY_ID": keys.s3_access_key,
+        "AWS_SECRET_ACCESS_KEY": keys.s3_secret_key,
+        "AWS_REGION": REGION,
+        "OPENLINEAGE_URL": lab.url("server"),
+        "OPENLINEAGE_NAMESPACE": NAMESPACE,
+        "HEADWATER_HEARTBEAT_SECONDS": str(HEARTBEAT_SECONDS),
+        "HEADWATER_STATE_DIR": str(lab.home.root / "data" / "spark-state"),
+    }
+    return Command([sys.executable, str(programs() / program), *arguments], env)
+
+
+class Stream(Service):
+    optional = True
+    needs = ("kafka", "registry", "catalog", "server")
+    bundles = (BUNDLE,)
+    program: ClassVar[str]
+    # Spark ends its query and the last lineage is sent.
+    stop_seconds = 12.0
+
+    def version(self) -> str:
+        (jar,) = pyspark_jars().glob("spark-core_*.jar")
+        return jar.stem.split("-")[-1]
+
+    def port_names(self) -> tuple[str, ...]:
+        return ()
+
+    def prepare(self, lab: Context) -> None:
+        (lab.home.root / "data" / "spark-state").mkdir(parents=True, exist_ok=True)
+
+    def command(self, lab: Context) -> Command:
+        data = lab.home.data(self.name)
+        checkpoint = f"file://{data / 'checkpoint'}"
+        return spark_job(lab, self.program, "--checkpoint", checkpoint, scratch=data)
+
+    def ready(self, lab: Context) -> bool:
+        """Its run is seen in the lineage server."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/jobs/{self.name}"
+        latest = answers(lab.url("server", path)).json().get("latestRun") or {}
+        return bool(latest.get("state") == "RUNNING")
+
+    def env(self, lab: Context) -> dict[str, str]:
+        return {}
+
+
+class SupplierStats(Stream):
+    name = "supplier-stats"
+    title = "PySpark stream: window totals"
+    program = "supplier_stats_stream.py"
+
+
+class IcebergIngestion(Stream):
+    name = "iceberg-ingestion"
+    title = "PySpark stream: orders into Iceberg"
+    program = "iceberg_ingestion.py"

@@ -1,0 +1,166 @@
+"""The shop's connectors: database to Kafka, Kafka to S3 and Iceberg."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+from psycopg.conninfo import conninfo_to_dict
+
+from headwater.errors import HeadwaterError
+from headwater.lab.services.catalog import CATALOG
+from headwater.lab.services.connect import secrets_file
+from headwater.lab.services.registry import NATIVE_API, avro_converter
+from headwater.lab.services.s3 import REGION
+from headwater.lab.waiting import wait_until
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+RUNNING_SECONDS = 90.0
+CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink")
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
+class Shop:
+    """What the demo deploys on a lab's Connect."""
+
+    def __init__(self, lab: Context, database_url: str) -> None:
+        self.lab = lab
+        self.database_url = database_url
+        self.http = httpx.Client(base_url=lab.url("connect"), timeout=60, trust_env=False)
+
+    def create_tables(self) -> None:
+        """Make the tables of the Iceberg sink, which would make decimal(38,2) of a price."""
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.partitioning import PartitionField, PartitionSpec
+        from pyiceberg.schema import Schema
+        from pyiceberg.transforms import DayTransform
+        from pyiceberg.types import DecimalType, NestedField, StringType, TimestamptzType
+
+        catalog = load_catalog(CATALOG, type="rest", uri=self.lab.url("catalog"))
+        catalog.create_namespace_if_not_exists("default")
+        by_day = PartitionSpec(PartitionField(9, 1000, DayTransform(), "bid_time_day"))
+        order, item = NestedField(1, "order_id", StringType()), NestedField(2, "item", StringType())
+        rest = (
+            NestedField(3, "price", DecimalType(10, 2)),
+            NestedField(4, "supplier", StringType()),
+            NestedField(9, "bid_time", TimestamptzType()),
+        )
+        for table, fields in (("orders_landing", (order, item, *rest)), ("bids", (order, *rest))):
+            catalog.create_table_if_not_exists(
+                f"default.{table}", Schema(*fields), partition_spec=by_day
+            )
+
+    def deploy(self) -> None:
+        """Make the connectors and wait until they and their tasks run."""
+        for name, config in self.configs().items():
+            answer = self.http.put(f"/connectors/{name}/config", json=config)
+            if answer.status_code >= 400:
+                raise HeadwaterError(f"Connect refused {name}: {answer.text}")
+        for name in CONNECTORS:
+            wait_until(
+                lambda name=name: self._running(name),  # type: ignore[misc]
+                seconds=RUNNING_SECONDS,
+                what=f"{name} to run",
+                interval=0.3,
+            )
+
+    def stop(self) -> None:
+        """Stop the connectors; their configurations stay."""
+        for name in CONNECTORS:
+            self.http.put(f"/connectors/{name}/stop")
+
+    def configs(self) -> dict[str, dict[str, str]]:
+        """Every connector's configuration."""
+        return {
+            "orders-source": self._source(),
+            "orders-s3-sink": self._archive(),
+            "orders-iceberg-sink": self._landing(),
+        }
+
+    def _running(self, name: str) -> bool:
+        status = self.http.get(f"/connectors/{name}/status").json()
+        parts = [status.get("connector", {}), *status.get("tasks", [])]
+        for part in parts:
+            if part.get("state") == "FAILED":
+                said = (part.get("trace") or "no trace").splitlines()[0]
+                raise HeadwaterError(f"{name} failed: {said}", hint="headwater lab logs connect")
+        return len(parts) > 1 and all(part.get("state") == "RUNNING" for part in parts)
+
+    def _secret(self, key: str) -> str:
+        return f"${{file:{secrets_file(self.lab)}:{key}}}"
+
+    def _avro(self) -> dict[str, str]:
+        return {
+            "key.converter": STRINGS,
+            **avro_converter(self.lab.url("registry", NATIVE_API)),
+        }
+
+    def _source(self) -> dict[str, str]:
+        at = conninfo_to_dict(self.database_url)
+        transforms = "org.apache.kafka.connect.transforms"
+        return {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database.hostname": str(at["host"]),
+            "database.port": str(at["port"]),
+            "database.user": str(at["user"]),
+            "database.password": self._secret("postgres.password"),
+            "database.dbname": str(at["dbname"]),
+            "table.include.list": "public.orders,public.bids",
+            "topic.prefix": "shop",
+            "plugin.name": "pgoutput",
+            "publication.autocreate.mode": "filtered",
+            "transforms": "unwrap,key,time,route",
+            "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+            "transforms.key.type": f"{transforms}.ValueToKey",
+            "transforms.key.fields": "order_id",
+            "transforms.time.type": f"{transforms}.TimestampConverter$Value",
+            "transforms.time.field": "bid_time",
+            "transforms.time.target.type": "Timestamp",
+            "transforms.time.unix.precision": "microseconds",
+            "transforms.route.type": f"{transforms}.RegexRouter",
+            "transforms.route.regex": "shop\\.public\\.(.*)",
+            "transforms.route.replacement": "$1",
+            **self._avro(),
+            **avro_converter(self.lab.url("registry", NATIVE_API), "key"),
+        }
+
+    def _archive(self) -> dict[str, str]:
+        key, secret = self._secret("s3.access.key"), self._secret("s3.secret.key")
+        return {
+            "connector.class": "org.apache.camel.kafkaconnector.CamelSinkConnector",
+            "topics": "orders,bids",
+            "camel.sink.url": f"aws2-s3://raw?accessKey=RAW({key})&secretKey=RAW({secret})"
+            f"&region={REGION}&overrideEndpoint=true&uriEndpointOverride={self.lab.url('s3')}"
+            "&keyName=archive/${date:now:yyyyMMdd}/${exchangeId}.avro",
+            "key.converter": BYTES,
+            "value.converter": BYTES,
+        }
+
+    def _landing(self) -> dict[str, str]:
+        return {
+            "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+            "tasks.max": "2",
+            "topics": "orders,bids",
+            "transforms": "origin",
+            "transforms.origin.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+            "transforms.origin.topic.field": "source_topic",
+            "iceberg.tables": "default.orders_landing,default.bids",
+            "iceberg.tables.route-field": "source_topic",
+            "iceberg.table.default.orders_landing.route-regex": "orders",
+            "iceberg.table.default.bids.route-regex": "bids",
+            "iceberg.catalog.type": "rest",
+            "iceberg.catalog.uri": self.lab.url("catalog"),
+            "iceberg.catalog.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "iceberg.catalog.s3.endpoint": self.lab.url("s3"),
+            "iceberg.catalog.s3.path-style-access": "true",
+            "iceberg.catalog.s3.access-key-id": self._secret("s3.access.key"),
+            "iceberg.catalog.s3.secret-access-key": self._secret("s3.secret.key"),
+            "iceberg.catalog.client.region": REGION,
+            "iceberg.control.commit.interval-ms": "5000",
+            "iceberg.control.commit.timeout-ms": "5000",
+            **self._avro(),
+            **avro_converter(self.lab.url("registry", NATIVE_API), "key"),
+        }
