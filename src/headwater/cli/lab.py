@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, size, state
+from headwater.cli.output import (
+    AsJson,
+    FetchBar,
+    duration,
+    err,
+    is_interactive,
+    out,
+    print_json,
+    size,
+    state,
+)
 from headwater.cli.table import explain, print_table
 from headwater.errors import UsageError
 
@@ -229,7 +239,7 @@ def traffic(
     home: Home = None,
     rate: Annotated[float, typer.Option("--rate", min=0.01, help="Orders a second.")] = 5.0,
     count: Annotated[
-        Optional[int], typer.Option("--count", min=1, help="End after so many orders.")
+        int | None, typer.Option("--count", min=1, help="End after so many orders.")
     ] = None,
     late: Annotated[str, typer.Option("--late", help="Share of late orders.")] = "5%",
     bad: Annotated[str, typer.Option("--bad", help="Share of orders that are none.")] = "0.1%",
