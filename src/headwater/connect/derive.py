@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from . import families, mapping
 from .build import Builder
 from .columns import into_sink, into_topic, known_schema
@@ -11,7 +13,7 @@ from .families.base import Origin, Place, Plugin
 from .model import Derived, Evidence
 from .overrides import Overrides
 from .plan import Plan
-from .redact import scrub, secrets
+from .redact import scrub, scrub_all
 from .topics import sink_topics, source_topics
 
 if TYPE_CHECKING:
@@ -117,8 +119,6 @@ def generic(plan: Plan) -> families.Reading:
 def _topic(
     plan: Plan, name: str, how: Evidence, schema: TopicSchema | None, servers: str | None = None
 ) -> Dataset:
-    import msgspec
-
     evidence = [how]
     if schema is not None and (schema.value or schema.key):
         subject = ", ".join(filter(None, (schema.value_subject, schema.key_subject)))
@@ -156,24 +156,21 @@ def _renamed(plan: Plan, topic: str) -> tuple[Evidence, ...]:
 def _finish(plan: Plan, plugin: Plugin | None, builder: Builder) -> Derived:
     given = Overrides(plan.config)
     builder.declare(given)
-    hidden = secrets(plan.connector.config)
-
-    def clean(text: str) -> str:
-        return scrub(text, hidden)
-
-    return Derived(
+    derived = Derived(
         family=plugin.family.removeprefix(mapping.FAMILY) if plugin else UNKNOWN_FAMILY,
-        namespace=clean(given.namespace) or plan.settings.namespace,
-        job_name=clean(given.job_name) or plan.connector.name,
+        namespace=given.namespace or plan.settings.namespace,
+        job_name=given.job_name or plan.connector.name,
         role=plan.role,
         inputs=builder.inputs,
         outputs=builder.outputs,
         edges=builder.edges,
-        documentation=clean(given.documentation),
-        owners=tuple((clean(name), clean(kind)) for name, kind in given.owners),
-        tags=tuple((clean(key), clean(value)) for key, value in given.tags),
-        sql=clean(builder.sql),
-        problems=tuple(clean(text) for text in plan.problems),
+        documentation=given.documentation,
+        owners=given.owners,
+        tags=given.tags,
+        sql=builder.sql,
+        problems=tuple(plan.problems),
         internal=bool(plugin and plugin.internal),
         joined=given.joined,
     )
+    # Names are made without credentials; this is the wall behind that.
+    return msgspec.convert(scrub_all(msgspec.to_builtins(derived), plan.hidden), Derived)

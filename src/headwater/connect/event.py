@@ -65,8 +65,8 @@ def event(
     extra: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The event as plain values."""
-    config = {key: scrub(value) for key, value in connector.config.items() if _shown(key)}
     hidden = secrets(connector.config)
+    config = {key: scrub(value, hidden) for key, value in connector.config.items() if _shown(key)}
     if error is not None:
         error = Failure(
             scrub(error.message, hidden)[:_LONGEST_LINE],

@@ -16,6 +16,7 @@ _IGNORE = re.compile(
     r"|WITH\w*|TTL|TIMESTAMP|TAG|LIMIT|PROPERTIES|DISTRIBUTEBY|CLUSTERBY)\b|\s*$)",
     re.IGNORECASE,
 )
+_TYPE = re.compile(r"\bWITHTYPE\s+(\w+)", re.IGNORECASE)
 _AS = re.compile(r"\s+AS\s+", re.IGNORECASE)
 
 
@@ -26,6 +27,7 @@ class Statement(NamedTuple):
     source: str
     fields: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
+    kind: str = ""
 
 
 def parse(text: str) -> list[Statement]:
@@ -38,7 +40,9 @@ def parse(text: str) -> list[Statement]:
         ignored = _IGNORE.search(match["rest"])
         names = _names(ignored[1]) if ignored else ()
         fields = _fields(match["fields"])
-        found.append(Statement(_bare(match["target"]), _bare(match["source"]), fields, names))
+        kind = _TYPE.search(match["rest"])
+        ends = _bare(match["target"]), _bare(match["source"])
+        found.append(Statement(*ends, fields, names, kind[1].lower() if kind else ""))
     return found
 
 

@@ -55,10 +55,9 @@ def _survey(tree: Any, inside: bool) -> tuple[int, bool, bool]:
         if op in _ZERO or op not in _KNOWN:
             special = True
         if op in _REPEATS:
-            endless = value[1] is sre.MAXREPEAT or value[1] > 64
-            count += endless
+            count += value[1] is sre.MAXREPEAT or value[1] > 8
             nested |= inside
-            here = inside or endless
+            here = inside or value[1] is sre.MAXREPEAT or value[1] > 1
         nested |= inside and op is sre.BRANCH
         for part in _parts(op, value):
             more, deeper, odd = _survey(part, here)

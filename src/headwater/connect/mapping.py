@@ -98,14 +98,12 @@ def _source(rule: Rule) -> Any:
     def source(plan: Plan) -> Reading:
         topics = (_fill(plan, rule.topics, "") or "").split(",") if rule.topics else []
         topics = topics or plan.names("topic", "kafka.topic")
-        origins = [
-            Origin(topic.strip(), place)
-            for topic in topics
-            if topic.strip()
-            for place in _places(plan, rule.inputs, topic.strip()) or [None]
-        ]
-        places = _places(plan, rule.inputs, "") if not origins else []
-        return Reading(tuple(origins), place=places[0] if len(places) == 1 else None)
+        origins: list[Origin] = []
+        for topic in filter(None, map(str.strip, topics)):
+            places = _places(plan, rule.inputs, topic)
+            origins += [Origin(topic, place) for place in places] or [Origin(topic)]
+        alone = _places(plan, rule.inputs, "") if not origins else []
+        return Reading(tuple(origins), place=alone[0] if len(alone) == 1 else None)
 
     return source
 

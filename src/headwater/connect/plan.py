@@ -10,6 +10,7 @@ from headwater.lineage import naming
 from .families.base import Place
 from .model import Connector, Dataset, Evidence
 from .patterns import PatternError, pattern
+from .redact import scrub, secrets
 from .transforms import Chain
 from .values import PLACEHOLDER, mark, placeheld, split
 
@@ -42,6 +43,7 @@ class Plan:
         self.chain = Chain(self.config)
         self.problems: list[str] = list(self.chain.problems)
         self.read: dict[str, None] = {}
+        self.hidden = secrets(connector.config)
 
     # keys
 
@@ -93,10 +95,20 @@ class Plan:
         if PLACEHOLDER in found.namespace or PLACEHOLDER in found.name:
             self.problem(self._unresolved() or "a name depends on a value only the worker knows")
             return None
+        if scrub(found.namespace, self.hidden) != found.namespace or (
+            scrub(found.name, self.hidden) != found.name
+        ):
+            self.problem("a name would hold a credential, so no dataset is named")
+            return None
         return found
 
     def place(self, store: str, kind: str = "TABLE", **parts: str | int | None) -> Place | None:
-        """A dataset of a store from its parts."""
+        """A dataset of a store from its parts; a store's own part `kind` is given as `kind_`."""
+        parts = {key.rstrip("_"): value for key, value in parts.items()}
+        port = str(parts.get("port") or "")
+        if port and not port.isdigit():
+            self.problem(self._unresolved() or "a port is not a number, so no dataset is named")
+            return None
         found = self.name(lambda: naming.build(store, **parts))
         return Place(found, kind) if found else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import naming
 
@@ -14,7 +14,7 @@ MASK = "***"
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|private[._-]?key|api[._-]?key|access[._-]?key"
     r"|account[._-]?key|shared[._-]?key|sas[._-]?key|master[._-]?key|jaas|user[._-]?info"
-    r"|connection[._-]?string|authorization|keyfile$|\.key$|(?<![a-z])(?:pass|sig|jwt|auth|sas)$",
+    r"|connection[._-]?string|webhook|authorization|keyfile$|\.key$|(?<![a-z])(?:pass|sig|jwt|auth|sas)$",
     re.IGNORECASE,
 )
 # They look alike, and are names of things or switches.
@@ -23,7 +23,16 @@ _PLAIN = re.compile(
     r"|tokenizer|token\.endpoint|primary\.key\.|(?:transforms|predicates)\..*\.key$",
     re.IGNORECASE,
 )
+# An address with a login in it is not itself a secret, only the parts below are.
+_ADDRESS = re.compile(r"connection[._-]?string", re.IGNORECASE)
+_PARTS = re.compile(
+    r"://[^\s/@:]{0,200}:([^\s/@]{1,400})@"
+    r"|(?:password|passwd|pwd|secret\w{0,20}|key|token|sig|signature)=\"?([^&;\s\",]{1,4000})",
+    re.IGNORECASE,
+)
+_QUERY = re.compile(r"(\w://[^\s?\"']{0,2000})\?[^\s\"']+")
 _PLACEHOLDER = re.compile(r"\$\{[A-Za-z][\w.\-]*:[^{}]*\}")
+_HARMLESS = re.compile(r"[\w.\-/]{0,200}")
 _SHORTEST = 4
 
 
@@ -39,9 +48,14 @@ def secrets(config: Mapping[str, str], declared: Collection[str] = ()) -> tuple[
     found = {
         value.strip()
         for key, value in config.items()
-        if is_secret(key, declared) and len(value.strip()) >= _SHORTEST
+        if is_secret(key, declared)
+        and not (_ADDRESS.search(key) and "://" in value)
+        and len(value.strip()) >= _SHORTEST
     }
-    found |= {match for value in config.values() for match in _PLACEHOLDER.findall(value)}
+    for value in config.values():
+        found.update(_PLACEHOLDER.findall(value))
+        parts = (part for match in _PARTS.findall(value) for part in match)
+        found.update(part for part in parts if len(part) >= _SHORTEST)
     plain = {"true", "false", "none", "null"}
     return tuple(sorted((v for v in found if v.lower() not in plain), key=len, reverse=True))
 
@@ -51,7 +65,22 @@ def scrub(text: str, hidden: Collection[str] = ()) -> str:
     for value in hidden:
         if value in text:
             text = text.replace(value, MASK)
-    return naming.redact(_PLACEHOLDER.sub(MASK, text))
+    return naming.redact(_QUERY.sub(rf"\1?{MASK}", _PLACEHOLDER.sub(MASK, text)))
+
+
+def scrub_all(value: Any, hidden: Collection[str] = (), seen: dict[str, str] | None = None) -> Any:
+    """Plain values with every text in them scrubbed, so that equal texts stay equal."""
+    seen = {} if seen is None else seen
+    if isinstance(value, str):
+        if value not in seen:
+            plain = _HARMLESS.fullmatch(value) and not any(item in value for item in hidden)
+            seen[value] = value if plain else scrub(value, hidden)
+        return seen[value]
+    if isinstance(value, dict):
+        return {scrub_all(k, hidden, seen): scrub_all(v, hidden, seen) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrub_all(item, hidden, seen) for item in value]
+    return value
 
 
 def safe_config(config: Mapping[str, str], declared: Collection[str] = ()) -> dict[str, str]:

@@ -43,7 +43,7 @@ def parse(text: str, store: str = "") -> Query | None:
         tree = sqlglot.parse_one(text.strip().rstrip(";"), dialect=_DIALECTS.get(store) or None)
     except (errors.SqlglotError, RecursionError, ValueError):
         return None
-    if not isinstance(tree, exp.Query | exp.Subquery):
+    if not isinstance(tree, exp.Query):
         return None
     defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     names: dict[str, None] = {}
@@ -51,7 +51,7 @@ def parse(text: str, store: str = "") -> Query | None:
         name = _qualified(table)
         if name and not (name.lower() in defined and not table.db):
             names[name] = None
-    return Query(list(names), _columns(tree, names) if isinstance(tree, exp.Query) else None)
+    return Query(list(names), _columns(tree, names))
 
 
 def _columns(tree: Any, tables: dict[str, None]) -> dict[str, Output] | None:

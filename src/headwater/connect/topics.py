@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .families.base import Origin
 from .model import Evidence
-from .values import PLACEHOLDER, split
+from .values import split
 
 if TYPE_CHECKING:
     from .families.base import Reading
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 SEEN = Evidence("runtime topics", "/connectors/{name}/topics", observed=True)
 _BOOKKEEPING = ("__consumer_offsets", "__transaction_state", "__debezium-heartbeat.")
+_LEGAL = re.compile(r"[A-Za-z0-9._\-]{1,249}")
 _DEAD = "errors.deadletterqueue.topic.name"
 
 
@@ -22,7 +24,7 @@ def sink_topics(plan: Plan) -> list[tuple[str, Evidence]]:
     """The topics a sink reads: of those it was seen to read the ones its configuration still says."""
     config = plan.config
     seen = [topic for topic in _active(plan) if topic != config.get(_DEAD)]
-    listed = [t for t in split(config.get("topics", "")) if PLACEHOLDER not in t]
+    listed = [topic for topic in split(config.get("topics", "")) if legal(topic)]
     if not listed and (expression := plan.expression("topics.regex")):
         kept = [topic for topic in seen if expression.matches(topic)]
         if kept:
@@ -67,6 +69,11 @@ def source_topics(plan: Plan, reading: Reading) -> list[tuple[str, Origin | None
     return found
 
 
+def legal(topic: str) -> bool:
+    """Whether Kafka would take the name; anything else in a key names no topic."""
+    return _LEGAL.fullmatch(topic) is not None
+
+
 def _active(plan: Plan) -> list[str]:
     topics = dict.fromkeys(plan.connector.active_topics)
     return [topic for topic in topics if not topic.startswith(_BOOKKEEPING)]
@@ -74,7 +81,7 @@ def _active(plan: Plan) -> list[str]:
 
 def _named(plan: Plan, name: Name, seen: list[str]) -> list[tuple[str, Evidence]]:
     if name.exact:
-        if not name.text or PLACEHOLDER in name.text:
+        if not legal(name.text):
             return []
         if name.text in seen:
             return [(name.text, SEEN)]
@@ -87,7 +94,7 @@ def _named(plan: Plan, name: Name, seen: list[str]) -> list[tuple[str, Evidence]
         plan.problem("the rows decide which topics are written; none was seen yet")
         return []
     plan.problem("the time is part of the topics' names; they are shown as one")
-    return [(name.text, Evidence("rule", "one topic for all times"))] if name.text else []
+    return [(name.text, Evidence("rule", "one topic for all times"))] if legal(name.text) else []
 
 
 def _reversed(
@@ -122,4 +129,5 @@ def _declared(plan: Plan) -> list[tuple[str, Evidence]]:
     from .overrides import Overrides
 
     given = Overrides(plan.config)
-    return [(topic, Evidence("user mapping", given.where("topics"))) for topic in given.topics]
+    why = Evidence("user mapping", given.where("topics"))
+    return [(topic, why) for topic in given.topics if legal(topic)]

@@ -86,7 +86,7 @@ def redis_place(plan: Plan, key: str) -> Place | None:
     if match := re.search(r"^\w+://[^/?]*/(\d+)", uri):
         number = match[1]
     place = plan.place("redis", host=uri, port=plan.get("redis.port"), key=key, kind="")
-    if place and number not in ("", "0"):
+    if place and number.isdigit() and number != "0":
         from dataclasses import replace
 
         return replace(place, id=place.id._replace(namespace=f"{place.id.namespace}/{number}"))

@@ -24,13 +24,12 @@ def sink(
 ) -> list[Place]:
     """The targets of the statements that select from the topic."""
     found = []
-    for statement in kcql.parse(plan.get(key)):
-        if statement.source not in (topic, "*"):
-            continue
+    chosen = [s for s in kcql.parse(plan.get(key)) if s.source in (topic, "*")]
+    for statement in chosen:
         target = topic if statement.target == "*" else statement.target
         if dataset := place(plan, target):
             found.append(dataset.with_columns(_columns(statement, dataset.columns)))
-    if not found:
+    if not chosen:
         plan.problem(f"{key}: no statement selects from the topic {topic}")
     return found
 
@@ -118,6 +117,22 @@ def _pubsub(plan: Plan, name: str) -> Place | None:
     return place.with_columns(UNKNOWN) if place else None
 
 
+def _jms(plan: Plan, name: str) -> Place | None:
+    kind = next((s.kind for s in kcql.parse(plan.get("connect.jms.kcql"))
+                 if name in (s.source, s.target) and s.kind), "")  # fmt: skip
+    if not kind:
+        plan.problem("connect.jms.kcql: WITHTYPE does not say whether it is a queue or a topic")
+        return None
+    place = plan.place("jms", "STREAM", host=plan.get("connect.jms.url"), kind_=kind,
+                       destination=name)  # fmt: skip
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def _eventhubs(plan: Plan, name: str) -> Place | None:
+    servers = plan.get("connect.eventhubs.connection.settings.bootstrap.servers")
+    return plan.place("eventhubs", "TOPIC", host=servers, hub=name)
+
+
 def _unnamed(plan: Plan, _name: str) -> Place | None:
     plan.problem("the keys of this connector do not say where its server is")
     return None
@@ -150,10 +165,11 @@ _TABLE = (
      "connect.mqtt.kcql", ("connect.mqtt.hosts",), _mqtt),
     ("pubsub", "", "gcp.pubsub.source.GCPPubSubSourceConnector", "connect.pubsub.kcql",
      ("connect.pubsub.gcp.project.id", "connect.pubsub.project.id"), _pubsub),
-    ("jms", "jms.sink.JMSSinkConnector", "jms.source.JMSSourceConnector", "connect.jms.kcql", (),
-     _unnamed),
+    ("jms", "jms.sink.JMSSinkConnector", "jms.source.JMSSourceConnector", "connect.jms.kcql",
+     ("connect.jms.url",), _jms),
     ("eventhubs", "", "azure.eventhubs.source.AzureEventHubsSourceConnector",
-     "connect.eventhubs.kcql", (), _unnamed),
+     "connect.eventhubs.kcql",
+     ("connect.eventhubs.connection.settings.bootstrap.servers",), _eventhubs),
     ("servicebus", "azure.servicebus.sink.AzureServiceBusSinkConnector",
      "azure.servicebus.source.AzureServiceBusSourceConnector", "connect.servicebus.kcql", (),
      _unnamed),

@@ -62,17 +62,21 @@ def _field(field: Any) -> dict[str, Any]:
         name, _, kind = field.partition(":")
         return {"name": name, "type": kind or "string"}
     ((name, inner),) = field.items()
-    record = {"type": "record", "name": f"R_{name}_{id(inner)}", "fields": [_field(f) for f in inner]}
+    record = {
+        "type": "record",
+        "name": f"R_{name}_{id(inner)}",
+        "fields": [_field(f) for f in inner],
+    }
     return {"name": name, "type": record}
 
 
 def cases() -> list[dict[str, Any]]:
     """Every case of every file, in order."""
-    found = []
-    for path in sorted(FIXTURES.glob("*.json")):
-        for case in json.loads(path.read_text(encoding="utf-8")):
-            found.append({**case, "file": path.stem})
-    return found
+    return [
+        {**case, "file": path.stem}
+        for path in sorted(FIXTURES.glob("*.json"))
+        for case in json.loads(path.read_text(encoding="utf-8"))
+    ]
 
 
 def connector(case: Mapping[str, Any]) -> Connector:
@@ -103,9 +107,7 @@ def summary(derived: Derived) -> dict[str, Any]:
                 "why": [_why(e) for e in edge.evidence],
                 "columns": None
                 if edge.columns is None
-                else [
-                    f"{c.input} -> {c.output}{_how(c.transformation)}" for c in edge.columns
-                ],
+                else [f"{c.input} -> {c.output}{_how(c.transformation)}" for c in edge.columns],
             }
             for edge in derived.edges
         ],

@@ -1,0 +1,163 @@
+"""A connector's lineage, from golden cases in tests/fixtures/connect."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+import pytest
+
+from headwater.connect import families
+from headwater.connect.derive import derive
+from headwater.connect.families import BUILT_IN, services
+from headwater.connect.model import Connector, Derived, Settings, Unknown
+from headwater.connect.plan import Plan
+
+from .cases import CaseWorld, cases, connector, settings, summary
+
+CASES = cases()
+
+
+def label(case: dict[str, Any]) -> str:
+    return f"{case['file']}: {case['case']}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_golden(case: dict[str, Any]) -> None:
+    derived = derive(connector(case), CaseWorld(case), settings(case))
+    assert summary(derived) == case["expected"]
+    assert msgspec.json.decode(msgspec.json.encode(derived), type=Derived) == derived
+
+
+def test_there_are_enough_golden_connectors() -> None:
+    assert len(CASES) >= 120
+    assert len({label(case) for case in CASES}) == len(CASES)
+
+
+def test_every_plugin_has_a_golden_case() -> None:
+    seen = {families.find(connector(case).connector_class) for case in CASES}
+    missing = [p.classes for p in BUILT_IN if p not in seen and p not in services.PLUGINS]
+    assert missing == []
+
+
+def test_every_class_is_found_once() -> None:
+    names = [name for plugin in BUILT_IN for name in plugin.classes]
+    assert len(names) == len(set(names))
+    assert len(names) > 150
+
+
+def test_every_key_that_is_read_is_published() -> None:
+    for case in CASES:
+        item = connector(case)
+        plugin = families.find(item.connector_class)
+        if plugin is None or case.get("mappings") or plugin.role != item.type:
+            continue
+        plan = Plan(item, CaseWorld(case), settings(case))
+        plan.assumed_role = plugin.role
+        if plugin.source:
+            reading = plugin.source(plan)
+            for topic in item.active_topics:
+                if reading.reverse:
+                    reading.reverse(topic)
+        elif plugin.sink:
+            for topic in str(item.config.get("topics", "")).split(","):
+                plugin.sink(plan, topic)
+        published = (*plugin.keys, "topic.regex", "topic.replacement")
+        odd = [k for k in plan.read if not any(fnmatchcase(k, glob) for glob in published)]
+        assert odd == [], label(case)
+
+
+def test_edges_name_only_datasets_that_are_there() -> None:
+    for case in CASES:
+        derived = derive(connector(case), CaseWorld(case), settings(case))
+        inputs, outputs = {d.id for d in derived.inputs}, {d.id for d in derived.outputs}
+        assert all(e.input in inputs and e.output in outputs for e in derived.edges), label(case)
+        assert all(e.evidence for e in derived.edges)
+        assert all(d.evidence for d in (*derived.inputs, *derived.outputs))
+
+
+def test_nothing_that_can_be_configured_raises() -> None:
+    odd = (
+        "",
+        ",",
+        "((",
+        "${file:x:y}",
+        "a.b.c.d.e.f",
+        "\u0000",
+        "x" * 5_000,
+        "-1",
+        "{",
+        "[1]",
+        "::",
+    )
+    for plugin in BUILT_IN:
+        for value in odd:
+            config = {"connector.class": plugin.classes[0].replace("*", "X")}
+            config |= {key.replace("*", "t"): value for key in plugin.keys}
+            config |= {"topics": value, "transforms": "r"} | {
+                "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.r.regex": value,
+                "transforms.r.replacement": "$9",
+            }
+            derived = derive(
+                Connector("c", plugin.role, config, ("t", value)), Unknown(), Settings()
+            )
+            assert not [p for p in derived.problems if "could not be read:" in p], (plugin, value)
+
+
+def test_an_empty_configuration_is_said_to_be_unknown() -> None:
+    derived = derive(Connector("c", None, {}), Unknown(), Settings())
+    assert (derived.family, derived.inputs, derived.outputs) == ("unknown", (), ())
+    assert derived.problems
+
+
+def test_the_job_is_named_by_whom_the_user_says() -> None:
+    by_name = {label(case): case for case in CASES}
+    case = by_name["generic: names of one's own"]
+    derived = derive(connector(case), CaseWorld(case), settings(case))
+    assert (derived.namespace, derived.job_name) == ("prod", "a-and-b")
+    assert derived.documentation == "copies a and b"
+    assert derived.owners == (("team:data", "OWNER"),)
+    assert derived.tags == (("pii", "true"), ("tier", "1"))
+
+    case = by_name["debezium: its own lineage is on"]
+    derived = derive(connector(case), CaseWorld(case), settings(case))
+    assert (derived.namespace, derived.job_name, derived.joined) == ("cdc", "srv.0", "debezium")
+    assert derived.tags == (("env", "prod"), ("pii", "true"))
+
+    case = by_name["lab: orders-s3-sink"]
+    derived = derive(connector(case), CaseWorld(case), settings(case))
+    assert (derived.namespace, derived.job_name) == ("default", "orders-s3-sink")
+
+
+def test_a_new_schema_version_is_a_new_version() -> None:
+    case = next(c for c in CASES if label(c) == "jdbc: a table for each topic")
+    first = derive(connector(case), CaseWorld(case), settings(case))
+    more = {**case, "schemas": {"orders": ["id:long", "name", "price:double", "note"]}}
+    second = derive(connector(case), CaseWorld(more), settings(case))
+    assert first.version != second.version
+    table = next(d for d in second.outputs if d.name == "shop.public.orders")
+    assert table.schema is not None
+    assert [f.name for f in table.schema.fields] == ["id", "name", "price", "note"]
+
+
+def test_each_output_gets_its_own_topics_schema() -> None:
+    case = next(c for c in CASES if label(c) == "jdbc: a table for each topic")
+    derived = derive(connector(case), CaseWorld(case), settings(case))
+    fields = {d.name: [f.name for f in d.schema.fields] for d in derived.outputs if d.schema}
+    assert fields == {
+        "shop.public.orders": ["id", "name", "price"],
+        "shop.public.items": ["sku"],
+    }
+
+
+def test_the_tables_columns_are_seen_through_the_topic() -> None:
+    case = next(c for c in CASES if label(c) == "debezium: PostgreSQL as the lab runs it")
+    derived = derive(connector(case), CaseWorld(case), settings(case))
+    (table,) = derived.inputs
+    assert table.schema is not None
+    assert [(f.name, f.type) for f in table.schema.fields] == [
+        ("order_id", "long"),
+        ("item", "string"),
+    ]

@@ -1,0 +1,89 @@
+"""A connector that is not deployed: the event it would send, and why."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headwater.connect.model import TopicSchema
+from headwater.connect.preview import consider, explain, preview, read_connector, read_schema
+from headwater.errors import UsageError
+from headwater.lineage.schema import SchemaError
+
+AVRO = '{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}'
+DOCUMENT = {
+    "name": "orders-s3",
+    "config": {
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "topics": "orders",
+        "s3.bucket.name": "lake",
+        "key.converter.schemas.enable": False,
+    },
+}
+
+
+def test_the_start_event_of_a_file() -> None:
+    found = preview(
+        json.dumps(DOCUMENT), topics=("orders",), bootstrap="k1:9092",
+        schemas={"orders": read_schema(AVRO)},
+    )  # fmt: skip
+    assert found["eventType"] == "START"
+    assert (found["job"]["namespace"], found["job"]["name"]) == ("default", "orders-s3")
+    assert [(d["namespace"], d["name"]) for d in found["inputs"]] == [("kafka://k1:9092", "orders")]
+    assert [(d["namespace"], d["name"]) for d in found["outputs"]] == [
+        ("s3://lake", "topics/orders")
+    ]
+    assert found["outputs"][0]["facets"]["schema"]["fields"] == [{"name": "id", "type": "long"}]
+    assert found["run"]["runId"][14] == "7"
+
+
+def test_a_configuration_alone_is_enough() -> None:
+    found = read_connector({**DOCUMENT["config"], "name": "x"}, "sink")  # type: ignore[dict-item]
+    assert (found.name, found.type) == ("x", "sink")
+    assert found.config["key.converter.schemas.enable"] == "false"
+
+
+def test_an_array_of_pairs_is_a_configuration() -> None:
+    pairs = [{"config": "connector.class", "value": "S3_SINK"}, {"config": "topics", "value": "a"}]
+    assert read_connector({"name": "x", "config": pairs}).config == {
+        "connector.class": "S3_SINK",
+        "topics": "a",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", "{}", '{"name": "x", "config": {}}'])
+def test_what_is_no_connector_is_said(text: str) -> None:
+    with pytest.raises(UsageError):
+        preview(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (AVRO, ["id"]),
+        (json.dumps({"schema": AVRO}), ["id"]),
+        ('{"type": "object", "properties": {"a": {"type": "string"}}}', ["a"]),
+        ('{"type": "struct", "fields": [{"field": "f", "type": "int32"}]}', ["f"]),
+        ('syntax = "proto3"; message M { string p = 1; }', ["p"]),
+    ],
+)
+def test_schemas_of_every_format(text: str, names: list[str]) -> None:
+    assert [field.name for field in read_schema(text).fields] == names
+
+
+def test_a_schema_that_is_none() -> None:
+    with pytest.raises(SchemaError):
+        read_schema("{")
+
+
+def test_every_row_says_why() -> None:
+    connector = read_connector(DOCUMENT, topics=("orders",))
+    schemas = {"orders": TopicSchema(read_schema(AVRO), value_subject="orders-value")}
+    rows = explain(consider(connector, bootstrap="k1:9092", schemas=schemas))
+    assert {"what": "edge", "name": "orders -> topics/orders (1 columns)",
+            "source": "config key", "detail": "s3.bucket.name", "seen": "derived"} in rows  # fmt: skip
+    assert {"what": "input", "name": "kafka://k1:9092 orders", "source": "schema registry",
+            "detail": "orders-value", "seen": "observed"} in rows  # fmt: skip
+    unknown = explain(consider(read_connector({"connector.class": "x.Y"})))
+    assert [row["what"] for row in unknown] == ["unknown", "unknown"]

@@ -1,0 +1,113 @@
+"""No secret of any configuration survives: not in events, state, explanations or logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.connect.derive import derive
+from headwater.connect.event import event, failure
+from headwater.connect.families import BUILT_IN
+from headwater.connect.model import Connector, Settings, Status, Task
+from headwater.connect.preview import explain
+from headwater.connect.redact import MASK, is_secret, safe_config, scrub, secrets
+
+from . import cases as golden
+
+NOW = datetime(2026, 8, 1, tzinfo=timezone.utc)
+PLANTED = re.compile(
+    r"[\w\-=]*(?:s3cr3t|-secret|secret-|-pass\b|-pass-|pw-in|-token|api-key|-key-|cosmos-master)[\w\-=]*"
+)
+
+
+def everything(connector: Connector, world: Any, given: Settings) -> str:
+    """All that leaves: the event of a failure, the state, the explanation, the shown config."""
+    derived = derive(connector, world, given)
+    config = connector.config
+    trace = "java.lang.X: " + "; ".join(f"{k}={v}" for k, v in config.items() if is_secret(k))
+    error = failure(Status("FAILED", tasks=(Task(0, "FAILED", trace=trace),)), connector)
+    body = event(derived, connector, run_id="0" * 8 + "-0000-7000-8000-" + "0" * 12, state="FAIL",
+                 time=NOW, error=error)  # fmt: skip
+    state = msgspec.json.encode(derived).decode()
+    return "\n".join((json.dumps(body), state, json.dumps(explain(derived)),
+                      json.dumps(safe_config(config))))  # fmt: skip
+
+
+@pytest.mark.parametrize("case", golden.cases(), ids=lambda c: f"{c['file']}: {c['case']}")
+def test_nothing_planted_survives(case: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    connector = golden.connector(case)
+    text = everything(connector, golden.CaseWorld(case), golden.settings(case)) + caplog.text
+    planted = {m for value in connector.config.values() for m in PLANTED.findall(value)}
+    planted |= set(secrets(connector.config))
+    assert [value for value in planted if value in text] == []
+    assert "${file:" not in text
+    assert "${env:" not in text
+
+
+def test_the_golden_cases_plant_many() -> None:
+    values = [v for c in golden.cases() for v in golden.connector(c).config.values()]
+    assert len({m for value in values for m in PLANTED.findall(value)}) > 60
+
+
+SECRET_KEYS = st.sampled_from([
+    "connection.password", "database.password", "aws.secret.access.key", "sasl.jaas.config",
+    "basic.auth.user.info", "azblob.account.key", "api.token", "snowflake.private.key",
+    "snowflake.private.key.passphrase", "kafka.api.secret", "connect.cosmos.master.key",
+    "oauth.client.secret", "ssl.keystore.password", "http.headers.authorization",
+    "value.converter.basic.auth.user.info", "gcp.credentials.json", "keyfile",
+    "azure.storage.connection.string", "camel.kamelet.x-sink.secretKey", "redis.auth.pass",
+])  # fmt: skip
+SECRETS = st.text("abcdefghijkmnpqrstuvwxyz23456789", min_size=12, max_size=20)
+URLS = st.sampled_from([
+    "https://user:{}@api.example.com/x", "mongodb://app:{}@m1:27017,m2/?w=1",
+    "jdbc:postgresql://db/shop?user=a&password={}", "jdbc:postgresql://u:{}@db/shop",
+    "jdbc:sqlserver://sql;databaseName=x;password={}", "redis://:{}@r:6379/1",
+    "jdbc:oracle:thin:scott/{}@//ora:1521/X", "SASL_SSL://k:{}@b:9093",
+    "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKey={}", "https://h/x?sig={}",
+    "aws2-s3://lab?accessKey=a&secretKey={}&region=eu",
+    'PlainLoginModule required username="u" password="{}";',
+])  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    plugin=st.sampled_from(BUILT_IN),
+    secret=SECRETS,
+    key=SECRET_KEYS,
+    url=URLS,
+    numbers=st.lists(st.integers(0, 30), max_size=3),
+)
+def test_made_up_configurations(
+    plugin: Any, secret: str, key: str, url: str, numbers: list[int]
+) -> None:
+    keys = [name.replace("*", "orders") for name in plugin.keys]
+    config = dict.fromkeys(keys, "orders")
+    config |= {"connector.class": plugin.classes[0].replace("*", "X"), "topics": "orders"}
+    config[key] = secret
+    for number in numbers:
+        if keys:
+            config[keys[number % len(keys)]] = url.format(secret)
+    connector = Connector("c", plugin.role, config, ("orders",))
+    assert secret not in everything(connector, golden.CaseWorld({}), Settings())
+
+
+def test_what_counts_as_a_secret() -> None:
+    assert is_secret("connection.password")
+    assert is_secret("aws.secret.access.key")
+    assert is_secret("anything.at.all", declared={"anything.at.all"})
+    assert not is_secret("value.converter.basic.auth.credentials.source")
+    assert not is_secret("topics")
+    assert not is_secret("pk.fields")
+    assert not is_secret("key.converter")
+    shown = safe_config({"database.password": "x", "topics": "a", "url": "http://u:p@h/"})
+    assert shown == {"database.password": MASK, "topics": "a", "url": f"http://{MASK}@h/"}
+    assert scrub("user ${file:/x:pw} of hunter22", ["hunter22"]) == f"user {MASK} of {MASK}"

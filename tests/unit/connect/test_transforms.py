@@ -1,0 +1,231 @@
+"""The chain of transforms: names, fields forward, columns back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.connect.model import TopicSchema
+from headwater.connect.record import Column, Record, from_schema
+from headwater.connect.transforms import Chain, Name, UnknownColumnsError
+
+from .cases import avro
+
+KAFKA = "org.apache.kafka.connect.transforms."
+DEBEZIUM = "io.debezium.transforms."
+
+
+def chain(*steps: tuple[str, dict[str, str]], **more: str) -> Chain:
+    config = {"transforms": ",".join(f"t{i}" for i in range(len(steps)))}
+    for i, (kind, options) in enumerate(steps):
+        config[f"transforms.t{i}.type"] = kind
+        config |= {f"transforms.t{i}.{key}": value for key, value in options.items()}
+    return Chain({**config, **{key.replace("__", "."): value for key, value in more.items()}})
+
+
+def flow(record: Record) -> dict[str, list[str]]:
+    """Every leaf of value and key with where it came from."""
+    found: dict[str, list[str]] = {}
+    for half in ("value", "key"):
+        node = record.value if half == "value" else record.key
+        if node is None:
+            found[half] = ["unknown"]
+            continue
+        leaves = list(node.leaves()) or [((), node)]
+        for path, leaf in leaves:
+            name = ".".join((half, *path))
+            found[name] = [
+                o.column + ("*" if o.how.masking else "~" if o.how.subtype != "IDENTITY" else "")
+                for o in leaf.origins
+            ]
+    return found
+
+
+def record(value: Any, key: Any = None) -> Record:
+    return from_schema(TopicSchema(avro(value), avro(key)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "value", "expected"),
+    [
+        ([(f"{KAFKA}ReplaceField$Value", {"exclude": "b"})], ["a", "b"], {"value.a": ["a"]}),
+        ([(f"{KAFKA}ReplaceField$Value", {"whitelist": "b"})], ["a", "b"], {"value.b": ["b"]}),
+        (
+            [(f"{KAFKA}ReplaceField$Value", {"renames": "a:x"})],
+            ["a", "b"],
+            {"value.x": ["a"], "value.b": ["b"]},
+        ),
+        ([(f"{KAFKA}ExtractField$Value", {"field": "a"})], ["a", "b"], {"value": ["a"]}),
+        (
+            [(f"{KAFKA}ExtractField$Value", {"field": "a.c", "field.syntax.version": "V2"})],
+            [{"a": ["c", "d"]}],
+            {"value": ["a.c"]},
+        ),
+        ([(f"{KAFKA}HoistField$Value", {"field": "line"})], "string", {"value.line": ["value"]}),
+        (
+            [(f"{KAFKA}Flatten$Value", {"delimiter": "_"})],
+            [{"a": ["c", {"d": ["e"]}]}, "b"],
+            {"value.a_c": ["a.c"], "value.a_d_e": ["a.d.e"], "value.b": ["b"]},
+        ),
+        (
+            [(f"{KAFKA}MaskField$Value", {"fields": "a"})],
+            ["a", "b"],
+            {"value.a": ["a*"], "value.b": ["b"]},
+        ),
+        ([(f"{KAFKA}Cast$Value", {"spec": "a:int32"})], ["a"], {"value.a": ["a~"]}),
+        ([(f"{KAFKA}Cast$Value", {"spec": "int32"})], "string", {"value": ["value~"]}),
+        (
+            [(f"{KAFKA}TimestampConverter$Value", {"field": "a", "target.type": "Date"})],
+            ["a"],
+            {"value.a": ["a~"]},
+        ),
+        (
+            [(f"{KAFKA}InsertField$Value", {"offset.field": "off!", "topic.field": "t?"})],
+            ["a"],
+            {"value.a": ["a"], "value.off": [], "value.t": []},
+        ),
+        (
+            [(f"{KAFKA}HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "move"})],
+            ["a", "b"],
+            {"value.b": ["b"]},
+        ),
+        (
+            [(f"{KAFKA}HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"})],
+            ["a"],
+            {"value.a": ["a"]},
+        ),
+        ([(f"{KAFKA}SetSchemaMetadata$Value", {"schema.name": "x"})], ["a"], {"value.a": ["a"]}),
+        (
+            [(f"{DEBEZIUM}ExtractNewRecordState", {"add.fields": "op,source.ts"})],
+            [{"before": ["id"]}, {"after": ["id"]}, {"source": ["ts"]}, "op"],
+            {"value.id": ["after.id"], "value.__op": ["op"], "value.__source_ts": ["source.ts"]},
+        ),
+        ([(f"{DEBEZIUM}ExtractNewRecordState", {})], ["id"], {"value.id": ["id"]}),
+        (
+            [(f"{DEBEZIUM}HeaderToValue", {"headers": "h", "fields": "x", "operation": "copy"})],
+            ["a"],
+            {"value.a": ["a"], "value.x": []},
+        ),
+        ([("io.factorhouse.smt.OpenLineageLifecycleSmt", {})], ["a"], {"value.a": ["a"]}),
+        ([(f"{DEBEZIUM}ExtractChangedRecordState", {})], ["a"], {"value.a": ["a"]}),
+        (
+            [
+                (f"{KAFKA}MaskField$Value", {"fields": "a"}),
+                (f"{KAFKA}Cast$Value", {"spec": "a:string"}),
+            ],
+            ["a"],
+            {"value.a": ["a*"]},
+        ),
+        ([("com.acme.Scramble$Value", {})], ["a"], {"value": ["unknown"]}),
+    ],
+)
+def test_fields_forward(
+    steps: list[tuple[str, dict[str, str]]], value: Any, expected: dict[str, list[str]]
+) -> None:
+    got = flow(chain(*steps).forward("t", record(value)))
+    got.pop("key")
+    assert got == expected
+
+
+def test_a_key_from_the_value() -> None:
+    steps = chain(
+        (f"{KAFKA}ValueToKey", {"fields": "id"}), (f"{KAFKA}ExtractField$Key", {"field": "id"})
+    )
+    assert flow(steps.forward("t", record(["id", "x"], "string")))["key"] == ["id"]
+    found = steps.back("t", Column("key", ()))
+    assert found is not None
+    assert found[0] == Column("value", ("id",))
+
+
+def test_columns_back() -> None:
+    steps = chain(
+        (f"{DEBEZIUM}ExtractNewRecordState", {"add.fields": "op"}),
+        (f"{KAFKA}ReplaceField$Value", {"renames": "a:x"}),
+        (f"{KAFKA}MaskField$Value", {"fields": "x"}),
+        (f"{KAFKA}InsertField$Value", {"static.field": "s", "static.value": "1"}),
+        (f"{KAFKA}HoistField$Value", {"field": "doc"}),
+    )
+    found = steps.back("t", Column("value", ("doc", "x")))
+    assert found is not None
+    assert found[0] == Column("value", ("after", "a"))
+    assert found[1].masking
+    assert steps.back("t", Column("value", ("doc", "s"))) is None
+    added = steps.back("t", Column("value", ("doc", "__op")))
+    assert added is not None
+    assert added[0] == Column("value", ("op",))
+    with pytest.raises(UnknownColumnsError):
+        chain(("com.acme.Scramble", {})).back("t", Column("value", ("a",)))
+
+
+@pytest.mark.parametrize(
+    ("negate", "topic", "name"),
+    [("false", "a", "A"), ("false", "b", "b"), ("true", "a", "a"), ("true", "b", "A")],
+)
+def test_a_predicate_on_the_name(negate: str, topic: str, name: str) -> None:
+    steps = chain(
+        (
+            f"{KAFKA}RegexRouter",
+            {"regex": ".*", "replacement": "A", "predicate": "p", "negate": negate},
+        ),
+        predicates="p",
+        predicates__p__type=f"{KAFKA}predicates.TopicNameMatches",
+        predicates__p__pattern="a",
+    )
+    assert steps.names(topic) == [Name(name)]
+
+
+def test_predicates_on_records_leave_both_names() -> None:
+    steps = chain(
+        (f"{KAFKA}RegexRouter", {"regex": ".*", "replacement": "A", "predicate": "p"}),
+        predicates="p",
+        predicates__p__type=f"{KAFKA}predicates.HasHeaderKey",
+    )
+    assert steps.names("a") == [Name("A"), Name("a")]
+
+
+def test_the_chain_is_followed_in_order() -> None:
+    steps = chain(
+        (f"{KAFKA}RegexRouter", {"regex": "a", "replacement": "b"}),
+        (f"{KAFKA}RegexRouter", {"regex": "b", "replacement": "c"}),
+        (f"{KAFKA}RegexRouter", {"regex": "a", "replacement": "never"}),
+    )
+    assert steps.names("a") == [Name("c")]
+
+
+def test_times_in_names() -> None:
+    (name,) = chain((f"{KAFKA}TimestampRouter", {"timestamp.format": "yyyy.MM.dd"})).names("logs")
+    assert name.text == "logs"
+    assert name.fits("logs-2026.08.01")
+    assert not name.fits("logs-today")
+    assert not name.fits("other-2026.08.01")
+
+
+def test_a_router_by_rows_fits_what_its_pattern_says() -> None:
+    (name,) = chain((f"{DEBEZIUM}outbox.EventRouter", {})).names("srv.public.outbox")
+    assert name.open
+    assert name.fits("outbox.event.order")
+    assert not name.fits("srv.public.outbox")
+    options = {"route.topic.replacement": "events"}
+    assert chain((f"{DEBEZIUM}outbox.EventRouter", options)).names("x") == [Name("events")]
+
+
+def test_dropped_topics_have_no_name() -> None:
+    assert chain((f"{KAFKA}Filter", {})).names("a") == []
+
+
+def test_a_bad_expression_is_said_and_changes_nothing() -> None:
+    steps = chain((f"{KAFKA}RegexRouter", {"regex": "((", "replacement": "x"}))
+    assert steps.names("a") == [Name("a")]
+    assert steps.problems
+
+
+def test_columns_of_other_tasks_are_unknown_under_a_condition() -> None:
+    steps = chain(
+        (f"{KAFKA}MaskField$Value", {"fields": "a", "predicate": "p"}),
+        predicates="p",
+        predicates__p__type=f"{KAFKA}predicates.HasHeaderKey",
+    )
+    assert steps.forward("t", record(["a"])).value is None
+    with pytest.raises(UnknownColumnsError):
+        steps.back("t", Column("value", ("a",)))
