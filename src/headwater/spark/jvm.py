@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,15 @@ class World:
             except Exception:  # noqa: BLE001
                 self._settings[key] = ""
         return self._settings[key]
+
+    def json(self, plan: Any) -> str:
+        """A plan's `toJSON`; the kernel is told not to wait with its answers to so much data."""
+        with suppress(Exception):
+            client = self.spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
+            wire = client.get_thread_connection().socket
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        text: str = plan.toJSON()
+        return text
 
     def mapping(self, given: Any) -> dict[str, str]:
         """A Java or Scala map of strings, in one or two calls."""

@@ -59,7 +59,7 @@ class Composer:
         if not self._fits(plan, len(names)):
             return self._leaves_only(plan, "too large to be read")
         try:
-            tree = parse(plan.toJSON())
+            tree = parse(self.world.json(plan))
             complete(self.world, plan, tree)
             found = read_leaves(self.world, plan, self.known, tree)
             plans = Plans(found, self.known, self.deadline)

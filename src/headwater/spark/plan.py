@@ -375,9 +375,9 @@ def _python(self: Plans, node: Node, children: list[Relation], outer: Scope | No
     groups: list[Value] = []
     for field in ("groupingAttributes", "groupingExprs"):
         groups += self.values(node.nodes(field), env, outer)
-    for field, child in (("leftGroupingLen", 0), ("rightGroupingLen", 1)):
+    for side, field in zip(children, ("leftGroupingLen", "rightGroupingLen"), strict=False):
         count = node.get(field)
-        groups += list(children[child].env.values())[: count if isinstance(count, int) else 0]
+        groups += list(side.env.values())[: count if isinstance(count, int) else 0]
     return made.with_rows(GROUP_BY, groups) if groups else made
 
 

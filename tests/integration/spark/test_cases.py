@@ -80,3 +80,91 @@ def test_lineage_is_exact(stage: Stage, case: Case) -> None:
 
 def test_there_are_enough_cases() -> None:
     assert len(CASES) >= 60
+
+
+def written(stage: Stage, name: str) -> PlanLineage:
+    """The lineage of the last thing that wrote."""
+    stage.case = name
+    found = [read_batch(stage.spark, execution) for _, execution in stage.drain()]
+    return [one for one in found if one.outputs][-1]
+
+
+def test_a_table_says_its_catalog_its_name_in_it_and_its_columns(stage: Stage) -> None:
+    stage.case = "catalogued"
+    stage.sql("create table {out} (id bigint, address struct<zip: string>) using iceberg")
+    stage.sql("insert into {out} select id, struct(address.zip as zip) from {orders}")
+    (made,) = written(stage, "catalogued").outputs
+    address = stage.spark.conf.get("spark.sql.catalog.lab.uri")
+    assert made.catalog is not None
+    assert (made.catalog.framework, made.catalog.type, made.catalog.name) == (
+        "iceberg",
+        "rest",
+        "lab",
+    )
+    (link,) = made.symlinks
+    assert (link.namespace, link.name) == (address, f"{stage.namespace}.out_catalogued")
+    assert made.schema is not None
+    assert [field.name for field in made.schema.columns()] == ["id", "address.zip"]
+
+
+def test_a_topic_says_its_cluster_and_the_columns_it_was_read_as(stage: Stage) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    stage.case = "clustered"
+    topic = stage.topic("sales")
+    value = F.from_json(F.col("value").cast("string"), "id bigint, key string").alias("v")
+    read = stage.from_topic(topic).select(value).select("v.id", "v.key")
+    read.writeTo(stage.out).using("iceberg").create()
+    (sales,) = written(stage, "clustered").inputs
+    assert sales.type == "TOPIC"
+    assert sales.bootstrap == (stage.kafka.bootstrap,)
+    assert sales.cluster_id
+    assert sales.schema is not None
+    assert [(f.name, f.type) for f in sales.schema.columns()] == [
+        ("id", "long"),
+        ("value.key", "string"),
+    ]
+
+
+def test_a_database_never_shows_its_password(stage: Stage) -> None:
+    stage.case = "secret"
+    stage.customers.write.format("jdbc").options(**stage.pg("people")).save()
+    assert stage.pg_options()["password"] not in str(written(stage, "secret"))
+
+
+def test_sql_is_told(stage: Stage) -> None:
+    stage.case = "told"
+    stage.sql("create table {out} using iceberg as select 1 one")
+    assert written(stage, "told").sql.startswith("create table")
+
+
+def test_a_plan_that_is_too_large_keeps_its_datasets(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.spark.lineage.MOST_NODES", 2)
+    stage.case = "large"
+    stage.sql("create table {out} using iceberg as select id from {orders} where id > 1")
+    found = written(stage, "large")
+    assert [stage.names[dataset.id] for dataset in found.inputs] == ["orders"]
+    assert [stage.names[dataset.id] for dataset in found.outputs] == ["out"]
+    assert not found.columns
+    assert any("too large" in problem for problem in found.problems)
+
+
+def test_nothing_is_raised_whatever_is_read(stage: Stage) -> None:
+    found = read_batch(stage.spark, object())
+    assert found.problems
+    assert not found.inputs
+
+
+@pytest.mark.full
+def test_two_hundred_nodes_are_read_in_time(stage: Stage) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    frame = stage.orders.select("id", "customer", "price", "city")
+    for number in range(97):
+        frame = frame.withColumn("price", F.col("price") + number).where(F.col("id") > number)
+    execution = frame._jdf.queryExecution()
+    found = [read_batch(stage.spark, execution) for _ in range(20)]
+    assert found[0].nodes >= 190
+    assert min(one.seconds for one in found) < 0.24

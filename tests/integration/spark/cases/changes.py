@@ -55,6 +55,18 @@ def alter(s: Stage) -> None:
 @case("""
     -> out
     unknown: everything
+    operation: rename_table
+    change: RENAME
+""")
+def rename(s: Stage) -> None:
+    s.sql("create table {out} (id bigint) using iceberg")
+    s.drain()
+    s.sql("alter table {out} rename to {ns}.renamed")
+
+
+@case("""
+    -> out
+    unknown: everything
     operation: drop_table
     change: DROP
 """)
