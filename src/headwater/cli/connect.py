@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwater.cli import connectors
-from headwater.cli.connectors import (
+from headwater.cli.cluster import (
     Bootstrap,
     PasswordFile,
     RegistryUrl,

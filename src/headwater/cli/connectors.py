@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
+from headwater.cli import lineage_tables as tables
+from headwater.cli.cluster import (
+    Bootstrap,
+    PasswordFile,
+    RegistryUrl,
+    State,
+    TokenFile,
+    Urls,
+    User,
+    cluster_config,
+)
 from headwater.cli.output import AsJson, err, out, print_json
 from headwater.errors import HeadwaterError, UsageError
 
@@ -18,43 +27,8 @@ if TYPE_CHECKING:
     from headwater.connect.answers import Entry
     from headwater.connect.client import Connect
     from headwater.connect.config import ClusterConfig
-    from headwater.connect.model import Derived
 
-Urls = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--url", metavar="CONNECT", help="Connect's REST address; repeat it for more workers.",
-        envvar="CONNECT_URL",
-    ),
-]  # fmt: skip
-Bootstrap = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-bootstrap", metavar="H:P", help="Kafka's address.", envvar="KAFKA_BOOTSTRAP"
-    ),
-]
-RegistryUrl = Annotated[
-    str | None,
-    typer.Option("--registry-url", metavar="U", help="The schema registry (Confluent API)."),
-]
-State = Annotated[
-    str | None,
-    typer.Option(
-        "--state", metavar="URL", help="A file, or postgresql://…  [default: a file of the user's]"
-    ),
-]
-User = Annotated[str | None, typer.Option("--user", help="For basic auth.")]
-PasswordFile = Annotated[
-    Path | None,
-    typer.Option("--password-file", help="Its password; else in $CONNECT_PASSWORD."),
-]
-TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", help="A bearer token; else in $CONNECT_TOKEN.")
-]
 Name = Annotated[str, typer.Argument(help="The connector.")]
-STYLES = {"RUNNING": "green", "FAILED": "bold red", "PAUSED": "yellow", "STOPPED": "dim"}
-PIPE_WIDTH = 200
-LEAST_WIDTH = 40
 
 
 def register(app: typer.Typer) -> None:
@@ -72,77 +46,6 @@ def register(app: typer.Typer) -> None:
         "delete": "Delete a connector; its run completes.",
     }.items():
         app.command(word, help=help_text)(_action(word))
-
-
-def cluster_config(
-    urls: list[str] | None,
-    *,
-    kafka_bootstrap: str | None = None,
-    registry_url: str | None = None,
-    user: str | None = None,
-    password_file: Path | None = None,
-    token_file: Path | None = None,
-    namespace: str | None = None,
-    name: str | None = None,
-    worker_properties: Path | None = None,
-    mappings: list[Path] | None = None,
-    sample: bool = False,
-    times: dict[str, float] | None = None,
-) -> ClusterConfig:
-    """One cluster as options and environment describe it."""
-    try:
-        from headwater.connect.clusters import access_of
-        from headwater.connect.config import (
-            ClusterConfig,
-            Worker,
-            read_openlineage,
-            read_worker,
-        )
-        from headwater.connect.pace import Times
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"this needs {error.name}, which is not installed",
-            hint="pip install 'headwater[connect]'",
-        ) from error
-    if not urls:
-        raise UsageError("where is Connect?", hint="--url http://HOST:8083, or $CONNECT_URL")
-    worker = read_worker(worker_properties) if worker_properties else Worker()
-    asked = read_openlineage(worker.openlineage)
-    auth: dict[str, Any] = {}
-    if user:
-        auth["username"] = user
-        auth["password"] = (
-            {"file": str(password_file)} if password_file else {"env": "CONNECT_PASSWORD"}
-        )
-    if token_file:
-        auth["token"] = {"file": str(token_file)}
-    elif os.environ.get("CONNECT_TOKEN"):
-        auth["token"] = {"env": "CONNECT_TOKEN"}
-    access = access_of([part for one in urls for part in one.split(",")], auth, {}, "--url")
-    bootstrap = kafka_bootstrap or worker.bootstrap
-    given = {"poll": asked.poll, "heartbeat": asked.heartbeat, **(times or {})}
-    registry = None
-    if registry_url:
-        info = os.environ.get("SCHEMA_REGISTRY_USER_INFO", "").partition(":")
-        login = {"username": info[0], "password": info[2]} if info[0] else {}
-        registry = access_of([registry_url], login, {}, "--registry-url")
-    for key, value in given.items():
-        if value is not None and value <= 0:
-            raise UsageError(f"--{key} {value:g}: not a number of seconds above zero")
-    return ClusterConfig(
-        name=name or urlsplit(access.urls[0]).netloc,
-        access=access,
-        namespace=namespace
-        or os.environ.get("OPENLINEAGE_NAMESPACE")
-        or asked.namespace
-        or "default",
-        kafka={"bootstrap.servers": bootstrap, **worker.kafka} if bootstrap else {},
-        registry=registry,
-        defaults=worker.defaults,
-        times=Times(**{key: value for key, value in given.items() if value is not None}),
-        sample=sample,
-        mappings=tuple(str(path) for path in mappings or ()),
-    )
 
 
 def list_connectors(
@@ -165,18 +68,18 @@ def list_connectors(
     if as_json:
         print_json(rows)
         return
-    table = _table("connector", "type", "state", "tasks", "lag", "lineage")
+    table = tables.table_of("connector", "type", "state", "tasks", "lag", "lineage")
     for row in rows:
         running = sum(task["state"] == "RUNNING" for task in row["tasks"])
         table.add_row(
             escape(row["name"]),
             row["type"],
-            _state(row["state"]),
+            tables.state(row["state"]),
             f"{running}/{len(row['tasks'])} running" if row["tasks"] else "none",
             "" if row["lag"] is None else f"{row['lag']:,}",
             escape(row["lineage"] or row["problem"]),
         )
-    _print(table)
+    tables.print_wide(table)
     if not rows:
         out.print("no connectors")
 
@@ -205,7 +108,7 @@ def status(
             }
         )
     else:
-        _print_status(entries, connect)
+        tables.print_status([(e.info.name, _plain(e, connect)) for e in entries])
         for one in said:
             where = f"{one['cluster']} {one['connector']}".strip()
             err.print(f"[yellow]{escape(where)}:[/] {escape(str(one['problem']))}", soft_wrap=True)
@@ -234,7 +137,7 @@ def explain(
     if as_json:
         print_json(derived)
         return
-    _print_derived(derived)
+    tables.print_derived(derived)
     for problem in [*derived.problems, *problems]:
         err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
 
@@ -277,7 +180,7 @@ def preview(
     if as_json:
         print_json(event)
         return
-    _print_derived(derived)
+    tables.print_derived(derived)
     for problem in derived.problems:
         err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
 
@@ -390,10 +293,6 @@ def _entries(connect: Connect) -> list[Entry]:
     return found
 
 
-def _states(entry: Entry) -> set[str]:
-    return {entry.status.state, *(task.state for task in entry.status.tasks)}
-
-
 def _plain(entry: Entry, connect: Connect) -> dict[str, Any]:
     import msgspec
 
@@ -406,72 +305,5 @@ def _plain(entry: Entry, connect: Connect) -> dict[str, Any]:
     return {"type": entry.info.type, **found}
 
 
-def _print_status(entries: list[Entry], connect: Connect) -> None:
-    table = _table("connector", "part", "state", "worker", "version")
-    traces = []
-    for entry in entries:
-        found = _plain(entry, connect)
-        parts = [("connector", found), *((f"task {t['id']}", t) for t in found["tasks"])]
-        for at, (part, values) in enumerate(parts):
-            name = escape(entry.info.name) if at == 0 else ""
-            table.add_row(
-                name, part, _state(values["state"]), values["worker_id"], values["version"]
-            )
-            if values["trace"]:
-                traces.append((f"{entry.info.name} {part}", values["trace"]))
-    _print(table)
-    for where, trace in traces:
-        out.print(f"\n[bold red]{escape(where)}[/]")
-        out.print(escape(trace.strip()), soft_wrap=True)
-
-
-def _print_derived(derived: Derived) -> None:
-    out.print(
-        f"[bold]{escape(derived.job_name)}[/] in {escape(derived.namespace)}: {derived.family}"
-        f"{f', {derived.role}' if derived.role else ''}"
-    )
-    table = _table("", "dataset", "columns", "evidence")
-    for side, datasets in (("reads", derived.inputs), ("writes", derived.outputs)):
-        for dataset in datasets:
-            count = len(dataset.schema.columns()) if dataset.schema else 0
-            table.add_row(
-                side,
-                escape(f"{dataset.namespace} {dataset.name}"),
-                str(count or "unknown"),
-                escape(_evidence(dataset.evidence)),
-            )
-    _print(table)
-    if derived.edges:
-        edges = _table("from", "to", "columns", "evidence")
-        for edge in derived.edges:
-            known = "unknown" if edge.columns is None else f"{len(edge.columns)} edges"
-            edges.add_row(
-                escape(edge.input.name), escape(edge.output.name), known,
-                escape(_evidence(edge.evidence)),
-            )  # fmt: skip
-        out.print()
-        _print(edges)
-
-
-def _evidence(found: Any) -> str:
-    return "; ".join(
-        f"{one.source}: {one.detail} ({'observed' if one.observed else 'derived'})" for one in found
-    )
-
-
-def _state(name: str) -> str:
-    return f"[{STYLES.get(name, 'yellow')}]{name.lower()}[/]"
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in columns:
-        table.add_column(
-            name, overflow="fold", min_width=LEAST_WIDTH if name == "evidence" else None
-        )
-    return table
-
-
-def _print(table: Table) -> None:
-    if table.row_count:
-        out.print(table, width=None if out.is_terminal else PIPE_WIDTH)
+def _states(entry: Entry) -> set[str]:
+    return {entry.status.state, *(task.state for task in entry.status.tasks)}

@@ -200,6 +200,12 @@ def test_one_graph_in_the_server(shop: Shop, kafka: UsedKafka, server: str, tmp_
             what=f"the graph in the server:\n{agent.log[-2000:]}",
             interval=0.5,
         )
+
+        def flowing() -> bool:
+            answer = httpx.get(f"{server}/api/v2/flow", trust_env=False)
+            return shop.orders in answer.text
+
+        wait_until(flowing, seconds=40, what="flow in the server", interval=0.5)
     finally:
         agent.kill()
     assert "events go to http" in agent.log

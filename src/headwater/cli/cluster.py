@@ -1,0 +1,118 @@
+"""A Connect cluster as options and environment describe it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwater.connect.config import ClusterConfig
+
+Urls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url", metavar="CONNECT", help="Connect's REST address; repeat it for more workers.",
+        envvar="CONNECT_URL",
+    ),
+]  # fmt: skip
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-bootstrap", metavar="H:P", help="Kafka's address.", envvar="KAFKA_BOOTSTRAP"
+    ),
+]
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option("--registry-url", metavar="U", help="The schema registry (Confluent API)."),
+]
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state", metavar="URL", help="A file, or postgresql://…  [default: a file of the user's]"
+    ),
+]
+User = Annotated[str | None, typer.Option("--user", help="For basic auth.")]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option("--password-file", help="Its password; else in $CONNECT_PASSWORD."),
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", help="A bearer token; else in $CONNECT_TOKEN.")
+]
+
+
+def cluster_config(
+    urls: list[str] | None,
+    *,
+    kafka_bootstrap: str | None = None,
+    registry_url: str | None = None,
+    user: str | None = None,
+    password_file: Path | None = None,
+    token_file: Path | None = None,
+    namespace: str | None = None,
+    name: str | None = None,
+    worker_properties: Path | None = None,
+    mappings: list[Path] | None = None,
+    sample: bool = False,
+    times: dict[str, float] | None = None,
+) -> ClusterConfig:
+    """One cluster as options and environment describe it."""
+    try:
+        from headwater.connect.clusters import access_of
+        from headwater.connect.config import (
+            ClusterConfig,
+            Worker,
+            read_openlineage,
+            read_worker,
+        )
+        from headwater.connect.pace import Times
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"this needs {error.name}, which is not installed",
+            hint="pip install 'headwater[connect]'",
+        ) from error
+    if not urls:
+        raise UsageError("where is Connect?", hint="--url http://HOST:8083, or $CONNECT_URL")
+    worker = read_worker(worker_properties) if worker_properties else Worker()
+    asked = read_openlineage(worker.openlineage)
+    auth: dict[str, Any] = {}
+    if user:
+        auth["username"] = user
+        auth["password"] = (
+            {"file": str(password_file)} if password_file else {"env": "CONNECT_PASSWORD"}
+        )
+    if token_file:
+        auth["token"] = {"file": str(token_file)}
+    elif os.environ.get("CONNECT_TOKEN"):
+        auth["token"] = {"env": "CONNECT_TOKEN"}
+    access = access_of([part for one in urls for part in one.split(",")], auth, {}, "--url")
+    bootstrap = kafka_bootstrap or worker.bootstrap
+    given = {"poll": asked.poll, "heartbeat": asked.heartbeat, **(times or {})}
+    registry = None
+    if registry_url:
+        info = os.environ.get("SCHEMA_REGISTRY_USER_INFO", "").partition(":")
+        login = {"username": info[0], "password": info[2]} if info[0] else {}
+        registry = access_of([registry_url], login, {}, "--registry-url")
+    for key, value in given.items():
+        if value is not None and value <= 0:
+            raise UsageError(f"--{key} {value:g}: not a number of seconds above zero")
+    return ClusterConfig(
+        name=name or urlsplit(access.urls[0]).netloc,
+        access=access,
+        namespace=namespace
+        or os.environ.get("OPENLINEAGE_NAMESPACE")
+        or asked.namespace
+        or "default",
+        kafka={"bootstrap.servers": bootstrap, **worker.kafka} if bootstrap else {},
+        registry=registry,
+        defaults=worker.defaults,
+        times=Times(**{key: value for key, value in given.items() if value is not None}),
+        sample=sample,
+        mappings=tuple(str(path) for path in mappings or ()),
+    )

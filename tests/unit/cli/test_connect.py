@@ -1,0 +1,85 @@
+"""`headwater connect` as typed, where no cluster is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.cli.main import _run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = {
+    "name": "archive",
+    "config": {
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "topics": "orders",
+        "s3.bucket.name": "lake",
+        "topics.dir": "raw",
+        "aws.secret.access.key": "hunter2",
+    },
+}
+AVRO = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "archive.json"
+    path.write_text(json.dumps(CONFIG))
+    return path
+
+
+def test_preview_prints_the_start_event(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = tmp_path / "orders.avsc"
+    schema.write_text(json.dumps(AVRO))
+    words = ["connect", "preview", "--config", str(file), "--type", "sink", "--topics", "orders"]
+    words += ["--kafka-bootstrap", "k:9092", "--schema", f"orders={schema}", "--namespace", "shop"]
+    assert _run([*words, "--json"], debug=False) == 0
+    event = json.loads(capsys.readouterr().out)
+    assert event["eventType"] == "START"
+    assert (event["job"]["namespace"], event["job"]["name"]) == ("shop", "archive")
+    assert [(d["namespace"], d["name"]) for d in event["inputs"]] == [("kafka://k:9092", "orders")]
+    assert [(d["namespace"], d["name"]) for d in event["outputs"]] == [("s3://lake", "raw/orders")]
+    assert [f["name"] for f in event["inputs"][0]["facets"]["schema"]["fields"]] == ["id"]
+    assert "hunter2" not in json.dumps(event)
+    assert _run(words, debug=False) == 0
+    assert "config key: topics" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["preview", "--config", "none.json"], "none.json"),
+        (["preview", "--config", "FILE", "--type", "drain"], "neither source nor sink"),
+        (["preview", "--config", "FILE", "--schema", "orders"], "not topic=FILE"),
+        (["list"], "where is Connect?"),
+        (["watch"], "where is Connect?"),
+        (["watch", "--url", "http://c:8083", "--clusters", "x.yml"], "exclude"),
+        (["watch", "--clusters", "none.yml"], "none.yml"),
+        (["watch", "--url", "http://c:8083", "--poll", "0"], "above zero"),
+        (["watch", "--url", "ftp://c"], "not an http address"),
+        (["status", "--url", "http://c", "--user", "u"], "CONNECT_PASSWORD is not set"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    words: list[str],
+    said: str,
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("CONNECT_URL", "CONNECT_PASSWORD", "KAFKA_BOOTSTRAP"):
+        monkeypatch.delenv(name, raising=False)
+    given = [str(file) if word == "FILE" else word for word in words]
+    assert _run(["connect", *given], debug=False) == 2
+    assert said in capsys.readouterr().err.replace("\n", "")
+
+
+def test_a_connect_that_is_away_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["connect", "list", "--url", "http://127.0.0.1:9"], debug=False) == 1
+    assert "cannot be reached" in capsys.readouterr().err
