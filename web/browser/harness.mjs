@@ -64,7 +64,15 @@ export class Server {
     const { HEADWATER_TOKEN: _, ...rest } = process.env;
     const child = spawn(
       PYTHON,
-      ["-c", PROGRAM, "server", "--port", String(this.port), "--store", `sqlite:///${this.home}/page.db`],
+      [
+        "-c",
+        PROGRAM,
+        "server",
+        "--port",
+        String(this.port),
+        "--store",
+        `sqlite:///${this.home}/page.db`,
+      ],
       { cwd: ROOT, env: { ...rest, ...this.environment }, stdio: ["ignore", "pipe", "pipe"] },
     );
     this.process = child;
@@ -183,7 +191,12 @@ export function denseEvents(jobs, fan) {
 }
 
 function systemChromium() {
-  const known = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  const known = [
+    process.env.CHROMIUM,
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome",
+  ];
   return known.find((path) => path && existsSync(path));
 }
 

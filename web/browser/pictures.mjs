@@ -58,7 +58,10 @@ try {
       if (name === "overview") await server.post("/api/v1/lineage", beat());
       if (name === "overview") await page.waitForTimeout(1_800);
       const full = !path.startsWith("/graph") && name !== "events";
-      await page.screenshot({ path: join(target, `${name}-${theme}${suffix}.png`), fullPage: full });
+      await page.screenshot({
+        path: join(target, `${name}-${theme}${suffix}.png`),
+        fullPage: full,
+      });
     }
     await page.goto(`${server.url}/graph`);
     await page.locator(".canvas[data-drawn]").waitFor();

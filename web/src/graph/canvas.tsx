@@ -109,7 +109,7 @@ function Inner(props: CanvasProps) {
     const key = `${view}\n${model.boxes.length > 0}`;
     if (fitted.current === key || model.boxes.length === 0) return;
     fitted.current = key;
-    requestAnimationFrame(() => void flow.fitView({ padding: 0.08, maxZoom: 1.1, duration: 0 }));
+    requestAnimationFrame(() => void flow.fitView({ padding: 0.04, maxZoom: 1.15, duration: 0 }));
   }, [view, model, flow]);
 
   function key(event: KeyboardEvent): void {
@@ -177,7 +177,7 @@ function Inner(props: CanvasProps) {
         nodeStrokeWidth={0}
         ariaLabel="Map of the graph"
       />
-      <Controls showInteractive={false} fitViewOptions={{ padding: 0.08, maxZoom: 1.1 }} />
+      <Controls showInteractive={false} fitViewOptions={{ padding: 0.04, maxZoom: 1.15 }} />
     </ReactFlow>
   );
 }

@@ -15,9 +15,8 @@ import type { ColumnWire, Wire } from "./model";
 export type WireEdge = Edge<{ wire: Wire; still: boolean }, "wire">;
 export type ColumnWireEdge = Edge<{ wire: ColumnWire; chosen: boolean }, "column">;
 
-function label(rate: Rate): string {
-  const speed = `${compact(rate.records < 10 ? rate.records : Math.round(rate.records))}/s`;
-  return rate.lag ? `${speed} · lag ${compact(rate.lag)}` : speed;
+function speed(rate: Rate): string {
+  return `${compact(rate.records < 10 ? rate.records : Math.round(rate.records))}/s`;
 }
 
 function WireView(props: EdgeProps<WireEdge>) {
@@ -43,11 +42,12 @@ function WireView(props: EdgeProps<WireEdge>) {
                 element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
             }}
           >
-            {label(rate)}
+            <b>{speed(rate)}</b>
+            {rate.lag ? <span>lag {compact(rate.lag)}</span> : null}
           </div>
         </EdgeLabelRenderer>
       ) : null}
-      {wire && wire.count > 1 && !rate ? (
+      {wire && wire.count + wire.back > 1 && !rate ? (
         <EdgeLabelRenderer>
           <div
             className={`wire-label count ${level}`}
@@ -57,6 +57,7 @@ function WireView(props: EdgeProps<WireEdge>) {
             }}
           >
             {compact(wire.count)}
+            {wire.back > 0 ? ` →, ← ${compact(wire.back)}` : ""}
           </div>
         </EdgeLabelRenderer>
       ) : null}

@@ -4,14 +4,14 @@ import type { EstateMap } from "../lib/types";
 import { ICONS } from "../ui/icons";
 import { SHAPES, stateWord } from "../ui/state";
 import type { Laid } from "./layout";
-import { type Box, ROW } from "./model";
+import { type Box, HEAD, ROW } from "./model";
 
 /** The graph as a picture that stands alone: attributes only, no style sheet, no script. */
 
 const MARGIN = 32;
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Open Sans', sans-serif";
 
-function escape(text: string): string {
+function plain(text: string): string {
   return (
     text
       .replaceAll("&", "&amp;")
@@ -21,6 +21,14 @@ function escape(text: string): string {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they have no place in XML
       .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "")
   );
+}
+
+/** A name in two lines at most, broken after a separator where that is possible. */
+export function broken(name: string, most: number): string[] {
+  if (name.length <= most) return [name];
+  const head = name.slice(0, most);
+  const cut = Math.max(...["_", "/", ".", "-"].map((sign) => head.lastIndexOf(sign))) + 1 || most;
+  return [name.slice(0, cut), name.slice(cut)];
 }
 
 function colours(): (name: string) => string {
@@ -35,25 +43,27 @@ function drawBox(box: Box, x: number, y: number, tone: (name: string) => string)
   const radius = box.kind === "job" ? 14 : 6;
   const state = node?.kind === "job" ? node.state : null;
   const edge = state ? tone(state.toLowerCase()) : tone("line");
+  const about = box.group ? `${box.group.jobs} jobs, ${box.group.datasets} datasets` : kind.label;
+  const lines = broken(shortName(name, 34), 18);
   const parts = [
     `<rect x="${x}" y="${y}" width="${box.width}" height="${box.height}" rx="${radius}" fill="${tone("surface")}" stroke="${edge}" stroke-width="1.5"/>`,
-    `<path transform="translate(${x + 12} ${y + 16})" d="${ICONS[kind.icon]}" fill="none" stroke="${tone("accent")}" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round"/>`,
-    `<text x="${x + 44}" y="${y + 25}" font-size="13" font-weight="600" fill="${tone("text")}">${escape(shortName(name, 27))}</text>`,
-    `<text x="${x + 44}" y="${y + 43}" font-size="11" fill="${tone("muted")}">${escape(box.group ? `${box.group.jobs} jobs, ${box.group.datasets} datasets` : kind.label)}</text>`,
+    `<path transform="translate(${x + 11} ${y + 9}) scale(.8)" d="${ICONS[kind.icon]}" fill="none" stroke="${tone("accent")}" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"/>`,
+    `<text x="${x + 33}" y="${y + 21}" font-size="11" fill="${tone("muted")}">${plain(about)}</text>`,
+    ...lines.map(
+      (line, i) =>
+        `<text x="${x + 12}" y="${y + 44 + 18 * i}" font-size="14" font-weight="600" fill="${tone("text")}">${plain(line)}</text>`,
+    ),
   ];
-  if (state && node?.kind === "job") {
-    const word = stateWord(state, node.inferred);
-    const at = x + box.width - 14 - word.length * 6.2;
+  if (state && node?.kind === "job")
     parts.push(
-      `<path transform="translate(${at - 14} ${y + 34}) scale(.8)" d="${SHAPES[state]}" fill="${edge}" fill-rule="evenodd"/>`,
-      `<text x="${at}" y="${y + 43}" font-size="11" font-weight="600" fill="${edge}">${word}</text>`,
+      `<path transform="translate(${x + 12} ${y + 75})" d="${SHAPES[state]}" fill="${edge}" fill-rule="evenodd"/>`,
+      `<text x="${x + 30}" y="${y + 85}" font-size="12" font-weight="600" fill="${edge}">${stateWord(state, node.inferred)}</text>`,
     );
-  }
   box.rows.forEach((field, i) => {
-    const line = y + 54 + ROW * i + 15;
+    const line = y + HEAD + 4 + ROW * i + 15;
     parts.push(
-      `<text x="${x + 14}" y="${line}" font-size="11" fill="${tone("text")}">${escape(field.name.slice(0, 24))}</text>`,
-      `<text x="${x + box.width - 12}" y="${line}" font-size="10" text-anchor="end" fill="${tone("muted")}">${escape((field.type ?? "").slice(0, 16))}</text>`,
+      `<text x="${x + 14}" y="${line}" font-size="11" fill="${tone("text")}">${plain(field.name.slice(0, 24))}</text>`,
+      `<text x="${x + box.width - 12}" y="${line}" font-size="10" text-anchor="end" fill="${tone("muted")}">${plain((field.type ?? "").slice(0, 16))}</text>`,
     );
   });
   return parts.join("");
@@ -95,7 +105,7 @@ export function toSvg({ model, places }: Laid): { text: string; width: number; h
     );
   };
   const row = (box: Box | undefined, field: string) =>
-    54 + ROW * Math.max(0, box?.rows.findIndex((one) => one.name === field) ?? 0) + ROW / 2;
+    HEAD + 4 + ROW * Math.max(0, box?.rows.findIndex((one) => one.name === field) ?? 0) + ROW / 2;
   const paths = model.wires.map(
     (wire) =>
       `<path d="${line(wire.source, wire.target)}" fill="none" stroke="${tone(wire.change === "added" ? "running" : wire.change === "removed" ? "failed" : "wire")}" stroke-width="1.5"${wire.change === "removed" ? ' stroke-dasharray="5 4"' : ""}/>`,

@@ -7,7 +7,7 @@ export interface Shape {
 
 export type Places = Record<string, { x: number; y: number }>;
 
-export const GAP = { layer: 92, row: 26 } as const;
+export const GAP = { layer: 54, row: 24 } as const;
 
 export function layered({ nodes, edges }: Shape): Places {
   const out = new Map<string, string[]>();

@@ -12,9 +12,11 @@ import type {
 
 /** What is drawn: boxes of a known size and the wires between them. */
 
-export const WIDTH = 236;
 export const ROW = 22;
-const HEIGHT = { job: 64, dataset: 54, group: 76 } as const;
+/** Where the columns of a dataset begin, below its name. */
+export const HEAD = 76;
+const WIDTH = { plain: 160, columns: 216, group: 200 } as const;
+const HEIGHT = { job: 98, dataset: HEAD, group: 74 } as const;
 const ROWS = 14;
 
 export interface Box {
@@ -38,6 +40,8 @@ export interface Wire {
   target: string;
   change: Change;
   count: number;
+  /** Edges the other way, drawn by the same wire. */
+  back: number;
   /** The run and dataset whose flow the wire shows. */
   flow: { run: string; direction: "input" | "output"; name: string } | null;
   streaming: boolean;
@@ -165,7 +169,7 @@ function datasetBox(node: DatasetNode, edges: ColumnEdge[], columns: boolean): B
   return {
     id: node.id,
     kind: "dataset",
-    width: WIDTH,
+    width: rows.length > 0 ? WIDTH.columns : WIDTH.plain,
     height: HEIGHT.dataset + tail,
     node,
     rows,
@@ -179,7 +183,7 @@ function jobBox(node: JobNode): Box {
   return {
     id: node.id,
     kind: "job",
-    width: WIDTH,
+    width: WIDTH.plain,
     height: HEIGHT.job,
     node,
     rows: [],
@@ -193,7 +197,7 @@ function groupBox(group: Group): Box {
   return {
     id: group.id,
     kind: "group",
-    width: WIDTH,
+    width: WIDTH.group,
     height: HEIGHT.group,
     group,
     rows: [],
@@ -216,6 +220,7 @@ function plainWire(edge: MapEdge, nodes: Map<string, MapNode>): Wire {
     target: edge.destination,
     change: edge.change ?? "",
     count: edge.count ?? 1,
+    back: 0,
     flow: job?.run && dataset ? { run: job.run, direction, name: dataset.name } : null,
     streaming: job?.processing === "streaming",
   };
@@ -226,7 +231,7 @@ export function build(map: EstateMap, options: Options): Model {
   if (map.groups)
     return {
       boxes: map.groups.map(groupBox),
-      wires: map.edges.map((edge) => plainWire(edge, new Map())),
+      wires: twoWay(map.edges.map((edge) => plainWire(edge, new Map()))),
       columns: [],
     };
   const gone = folded(map.nodes, map.edges, options.folds);
@@ -259,6 +264,17 @@ export function build(map: EstateMap, options: Options): Model {
       ? columns.map((edge) => ({ id: `${edge.origin}\n${edge.destination}`, edge }))
       : [],
   };
+}
+
+/** Two wires between the same ends, one each way, as one: a layout has only one direction. */
+export function twoWay(wires: Wire[]): Wire[] {
+  const kept = new Map<string, Wire>();
+  for (const wire of wires) {
+    const other = kept.get(`${wire.target}\n${wire.source}`);
+    if (other) other.back += wire.count;
+    else kept.set(`${wire.source}\n${wire.target}`, wire);
+  }
+  return [...kept.values()];
 }
 
 function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
@@ -301,12 +317,13 @@ function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
         id: key,
         source: origin,
         target: destination,
+        flow: null,
         count: 1,
       });
   }
   return {
     boxes: [...boxes, ...[...groups.values()].map(groupBox)],
-    wires: [...wires.values()],
+    wires: twoWay([...wires.values()]),
     columns: [],
   };
 }

@@ -1,5 +1,5 @@
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
-import { memo } from "react";
+import { memo, type ReactNode } from "react";
 import { ago, plural } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { shortName } from "../lib/names";
@@ -52,6 +52,13 @@ function Row({ box, field, pick }: { box: Box; field: Field; pick: Actions["colu
   );
 }
 
+/** A name that may be broken after its separators. */
+function pieces(name: string): ReactNode[] {
+  return name
+    .split(/(?<=[._/-])/)
+    .flatMap((part, i) => (i === 0 ? [part] : [<wbr key={part + String(i)} />, part]));
+}
+
 function More({
   count,
   side,
@@ -88,26 +95,20 @@ function Content({ box, actions }: { box: Box; actions: Actions }) {
   return (
     <>
       <div className="box-head">
-        <span className="box-icon">
-          <Icon name={kind.icon} size={20} />
+        <span className="box-kind">
+          <Icon name={kind.icon} size={16} />
+          <span>{kind.label}</span>
+          {node.change ? <span className={`box-change ${node.change}`}>{node.change}</span> : null}
         </span>
-        <span className="box-text">
-          <span className="box-name" title={node.name}>
-            {shortName(node.name, 27)}
-          </span>
-          <span className="box-sub">
-            <span>{kind.label}</span>
-            {node.kind === "job" ? (
-              <span className={`box-state state-${node.state.toLowerCase()}`}>
-                <StateMark state={node.state} size={10} />
-                {stateWord(node.state, node.inferred)}
-              </span>
-            ) : null}
-            {node.change ? (
-              <span className={`box-change ${node.change}`}>{node.change}</span>
-            ) : null}
-          </span>
+        <span className="box-name" title={node.name}>
+          {pieces(shortName(node.name, 34))}
         </span>
+        {node.kind === "job" ? (
+          <span className={`box-state state-${node.state.toLowerCase()}`}>
+            <StateMark state={node.state} size={11} />
+            {stateWord(node.state, node.inferred)}
+          </span>
+        ) : null}
       </div>
       {box.rows.length > 0 ? (
         <div className="cols">
@@ -131,14 +132,9 @@ function GroupContent({ box, actions }: { box: Box; actions: Actions }) {
   return (
     <button type="button" className="group-open" onClick={() => actions.group(group.namespace)}>
       <span className="box-head">
-        <span className="box-icon">
-          <Icon name="group" size={20} />
-        </span>
-        <span className="box-text">
-          <span className="box-name" title={group.namespace}>
-            {shortName(group.namespace, 27)}
-          </span>
-          <span className="box-sub">
+        <span className="box-kind">
+          <Icon name="group" size={16} />
+          <span>
             {[
               group.jobs ? plural(group.jobs, "job") : "",
               group.datasets ? plural(group.datasets, "dataset") : "",
@@ -147,12 +143,19 @@ function GroupContent({ box, actions }: { box: Box; actions: Actions }) {
               .join(", ")}
           </span>
         </span>
+        <span className="box-name one-line" title={group.namespace}>
+          {group.namespace}
+        </span>
       </span>
       <span className="group-states">
         {WORST.filter((state) => group.states[state]).map((state) => (
-          <span key={state} className={`state-${state.toLowerCase()}`}>
-            <StateMark state={state} size={10} /> {group.states[state]}{" "}
-            {stateWord(state).toLowerCase()}
+          <span
+            key={state}
+            className={`state-${state.toLowerCase()}`}
+            title={`${group.states[state]} ${stateWord(state).toLowerCase()}`}
+          >
+            <StateMark state={state} size={10} /> {group.states[state]}
+            <span className="sr"> {stateWord(state).toLowerCase()}</span>
           </span>
         ))}
       </span>

@@ -25,6 +25,7 @@ export function ago(time: string | number | null | undefined, now = Date.now()):
   const seconds = (now - new Date(time).getTime()) / 1000;
   if (Number.isNaN(seconds)) return "–";
   if (Math.abs(seconds) < 3) return "now";
+  if (seconds > 0 && seconds < 60) return `${Math.round(seconds)} s ago`;
   return seconds < 0
     ? `in ${duration(-seconds)}`
     : `${duration(Math.max(1, Math.round(seconds)))} ago`;

@@ -27,7 +27,7 @@ type Listener = (changes: Change[]) => void;
 const listeners = new Set<Listener>();
 let last = "";
 let waiting: Change[] = [];
-let timer: ReturnType<typeof setTimeout> | undefined;
+let planned = false;
 
 export function onChanges(listener: Listener): () => void {
   listeners.add(listener);
@@ -35,7 +35,7 @@ export function onChanges(listener: Listener): () => void {
 }
 
 function flush(): void {
-  timer = undefined;
+  planned = false;
   const changes = waiting;
   waiting = [];
   const shown = changes.filter((change) => change.kind !== "flow");
@@ -55,7 +55,9 @@ export function take(message: Message): void {
   } catch {
     return;
   }
-  timer ??= setTimeout(flush, FLUSH);
+  if (planned) return;
+  planned = true;
+  setTimeout(flush, FLUSH);
 }
 
 async function once(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,5 @@
 import { apiPath, segments } from "../lib/api";
-import { clock, duration, plural } from "../lib/format";
+import { clock, duration, number, plural } from "../lib/format";
 import { jobKind } from "../lib/kinds";
 import { graphUrl, jobId, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
@@ -51,12 +51,18 @@ function Plots({ runs, path }: { runs: Run[]; path: string }) {
     .map((run) => ({ run, value: rows(run.outputDatasetVersions, "outputStatistics") }))
     .filter((one) => one.value !== null)
     .map(({ run, value }) => ({ time: run.createdAt, value: value ?? 0, tone: tone(run) }));
+  const longest = Math.max(...lengths.map((one) => one.value), 0);
+  const [size, unit] = longest > 7_200 ? [3_600, "h"] : longest > 120 ? [60, "min"] : [1, "s"];
   if (lengths.length < 2 && sizes.length < 2) return null;
   return (
     <div className="columns even">
       {lengths.length > 1 ? (
         <Panel title="Duration of runs" json={path}>
-          <Plot title="Duration of runs" unit={duration} points={lengths} />
+          <Plot
+            title="Duration of runs"
+            unit={(value) => `${number(value)} ${unit}`}
+            points={lengths.map((one) => ({ ...one, value: one.value / Number(size) }))}
+          />
         </Panel>
       ) : null}
       {sizes.length > 1 ? (

@@ -136,7 +136,7 @@ export function Changes({ changes }: { changes: (EdgeChange | SchemaChange)[] })
   if (changes.length === 0) return <Empty icon="diff">Nothing has changed yet.</Empty>;
   return (
     <ul className="changes">
-      {changes.slice(0, 10).map((change) => (
+      {changes.slice(0, 8).map((change) => (
         <li
           key={
             change.change === "edges"

@@ -20,7 +20,13 @@ function Affected({ job, reach }: { job: JobFacts; reach: Reach }) {
       {reach.datasets + reach.jobs > 0 ? (
         <Link to={graphUrl(job.id)}>
           {more}
-          {plural(reach.datasets, "dataset")} and {plural(reach.jobs, "job")} downstream
+          {[
+            reach.datasets > 0 ? plural(reach.datasets, "dataset") : "",
+            reach.jobs > 0 ? plural(reach.jobs, "job") : "",
+          ]
+            .filter(Boolean)
+            .join(" and ")}{" "}
+          downstream
         </Link>
       ) : (
         <span className="muted">nothing downstream</span>
@@ -104,8 +110,8 @@ export function OverviewPage() {
           <Panel title="What needs a look" json={PATH}>
             <Troubles data={data} />
           </Panel>
-          <Panel title="Newest changes" json={PATH}>
-            <Changes changes={data.changes} />
+          <Panel title="Live" json="/api/v2/live">
+            <Feed />
           </Panel>
         </div>
         <div className="stack">
@@ -120,8 +126,8 @@ export function OverviewPage() {
               points={minutes.map((m) => ({ time: m.minute, value: m.events }))}
             />
           </Panel>
-          <Panel title="Live" json="/api/v2/live">
-            <Feed />
+          <Panel title="Newest changes" json={PATH}>
+            <Changes changes={data.changes} />
           </Panel>
         </div>
       </div>

@@ -173,7 +173,9 @@ export function RunPage({ id }: { id: string }) {
             [
               "Parent run",
               upRun ? (
-                <Link to={`/runs/${segments(upRun)}`}>{text(upJob.name) || upRun.slice(0, 8)}</Link>
+                <Link key="up" to={`/runs/${segments(upRun)}`}>
+                  {text(upJob.name) || upRun.slice(0, 8)}
+                </Link>
               ) : (
                 "–"
               ),

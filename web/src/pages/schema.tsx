@@ -39,6 +39,7 @@ function Origins({ edges, me, field }: { edges: ColumnEdge[]; me: string; field:
 export function Columns({ dataset, edges }: { dataset: DatasetPage; edges: ColumnEdge[] }) {
   const marked = usePlace().query.get("column");
   const me = datasetId(dataset);
+  const about = dataset.columns.some((field) => field.description || field.tags?.length);
   return (
     <div className="table-box">
       <table className="table">
@@ -47,7 +48,7 @@ export function Columns({ dataset, edges }: { dataset: DatasetPage; edges: Colum
             <th>Column</th>
             <th>Type</th>
             <th>Comes from</th>
-            <th>About</th>
+            {about ? <th>About</th> : null}
           </tr>
         </thead>
         <tbody>
@@ -65,12 +66,14 @@ export function Columns({ dataset, edges }: { dataset: DatasetPage; edges: Colum
               <td>
                 <Origins edges={edges} me={me} field={field.name} />
               </td>
-              <td>
-                {field.description ? <span className="wrap">{field.description} </span> : null}
-                {(field.tags ?? []).map((tag) => (
-                  <Tag key={tag}>{tag}</Tag>
-                ))}
-              </td>
+              {about ? (
+                <td>
+                  {field.description ? <span className="wrap">{field.description} </span> : null}
+                  {(field.tags ?? []).map((tag) => (
+                    <Tag key={tag}>{tag}</Tag>
+                  ))}
+                </td>
+              ) : null}
             </tr>
           ))}
         </tbody>

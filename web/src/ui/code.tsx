@@ -56,15 +56,16 @@ export function Sql({ text }: { text: string }) {
   );
 }
 
-export function Code({ text, label }: { text: string; label?: string }) {
+/** Plain text that scrolls in a region of its own. */
+export function Code({ text, label = "Text" }: { text: string; label?: string }) {
   return (
-    <div className="code">
+    <section className="code" aria-label={label}>
       <Copy text={text} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable */}
-      <pre tabIndex={0} aria-label={label}>
+      <pre tabIndex={0}>
         <code>{text}</code>
       </pre>
-    </div>
+    </section>
   );
 }
 

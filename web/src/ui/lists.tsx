@@ -23,7 +23,6 @@ export function arrows(event: KeyboardEvent<HTMLElement>): void {
 
 export function Rows({ label, children }: { label: string; children: ReactNode }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the keys only move between links
     <ul className="rows" aria-label={label} onKeyDown={arrows}>
       {children}
     </ul>

@@ -80,7 +80,6 @@ export function Palette({ close }: { close: () => void }) {
       <div className="palette-input">
         <Icon name="search" />
         <input
-          // biome-ignore lint/a11y/noAutofocus: the field is what the dialog was opened for
           autoFocus
           type="search"
           role="combobox"
