@@ -188,6 +188,11 @@ def _alias(store: Store, _: Projection, command: Command) -> Ids:
     return None, None
 
 
+def _let_go(_: Store, __: Projection, ___: Command) -> Ids:
+    """What was let go is no longer in the log; the checkpoint made with it has the rest."""
+    return None, None
+
+
 _COMMANDS: dict[str, Callable[[Store, Projection, Command], Ids]] = {
     "event": _event,
     "run": _run,
@@ -198,4 +203,6 @@ _COMMANDS: dict[str, Callable[[Store, Projection, Command], Ids]] = {
     "tag": _tag,
     "tagged": _tagged,
     "alias": _alias,
+    "retain": _let_go,
+    "purge": _let_go,
 }

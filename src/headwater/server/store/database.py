@@ -5,18 +5,15 @@ SQL is written once, with `?` for values. What differs between SQLite and Postgr
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from headwater.errors import HeadwaterError
-from headwater.server.store.schema import BASE, LATEST, MIGRATIONS, TABLES, Table
+from headwater.server.store.schema import LATEST, MIGRATIONS, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
 
 __all__ = ["Connection", "Database", "StoreError", "StoreUnavailableError", "open_database"]
 
@@ -121,7 +118,8 @@ class Database(Protocol):
         ...
 
 
-def _upsert_sql(table: Table, source: str) -> str:
+def upsert_sql(table: Table, source: str) -> str:
+    """The statement that writes rows of a table by their key."""
     columns = ", ".join(table.columns)
     action = "NOTHING"
     if table.moving:
@@ -132,124 +130,13 @@ def _upsert_sql(table: Table, source: str) -> str:
     )
 
 
-class SqliteConnection:
-    """A connection to an SQLite file."""
-
-    like = "LIKE"
-    _upserts: dict[str, str] = {
-        t.name: _upsert_sql(t, f"VALUES ({', '.join('?' * len(t.columns))})")
-        for t in TABLES.values()
-        if t.name not in BASE
-    } | {
-        name: f"UPDATE {base} SET ({', '.join(TABLES[name].moving)})"  # noqa: S608
-        f" = ({', '.join(f'?{i}' for i in range(2, 2 + len(TABLES[name].moving)))}) WHERE id = ?1"
-        for name, base in BASE.items()
-    }
-
-    def __init__(self, path: str, *, readonly: bool = False) -> None:
-        try:
-            self.raw = sqlite3.connect(
-                path,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=512,
-                timeout=30,
-            )
-            self.raw.execute("PRAGMA journal_mode = WAL")
-            self.raw.execute("PRAGMA synchronous = FULL")
-            self.raw.execute(f"PRAGMA cache_size = {-8_000 if readonly else -24_000}")
-            self.raw.execute("PRAGMA temp_store = MEMORY")
-            self.raw.execute("PRAGMA wal_autocheckpoint = 4000")
-            if readonly:
-                self.raw.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot open the SQLite store {path}: {error}") from error
-
-    def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        try:
-            return self.raw.execute(sql, params).fetchall()
-        except sqlite3.OperationalError as error:
-            raise _unavailable(error) from error
-
-    def run(self, sql: str, params: Sequence[Any] = ()) -> int:
-        try:
-            return self.raw.execute(sql, params).rowcount
-        except sqlite3.OperationalError as error:
-            raise _unavailable(error) from error
-
-    def upsert(self, table: Table, rows: Sequence[Row]) -> None:
-        try:
-            self.raw.executemany(self._upserts[table.name], rows)
-        except sqlite3.OperationalError as error:
-            raise _unavailable(error) from error
-
-    def begin(self) -> None:
-        self.run("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        self.run("COMMIT")
-
-    def rollback(self) -> None:
-        if self.raw.in_transaction:
-            self.run("ROLLBACK")
-
-    def script(self, sql: str) -> None:
-        filled = sql.format(
-            int="INTEGER", blob="BLOB", compact="WITHOUT ROWID", zero="zeroblob(32)"
-        )
-        for statement in filled.split(";\n"):
-            if statement.strip():
-                self.run(statement)
-
-    def together(self) -> AbstractContextManager[Any]:
-        return nullcontext()
-
-
-def _unavailable(error: sqlite3.Error) -> StoreUnavailableError:
-    return StoreUnavailableError(f"the SQLite store does not answer: {error}")
-
-
-class SqliteDatabase:
-    """SQLite in WAL mode with synchronous=FULL: what is committed is on the disk."""
-
-    dialect = "sqlite"
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        path = Path(unquote(url.removeprefix("sqlite:///"))).expanduser()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = str(path)
-        self._idle: list[SqliteConnection] = []
-        self._lock = threading.Lock()
-
-    def writer(self) -> Connection:
-        return SqliteConnection(self.path)
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        connection = connection or SqliteConnection(self.path, readonly=True)
-        try:
-            connection.run("BEGIN")
-            yield connection
-        finally:
-            connection.rollback()
-            with self._lock:
-                self._idle.append(connection)
-
-    def close(self) -> None:
-        with self._lock:
-            for connection in self._idle:
-                connection.raw.close()
-            self._idle.clear()
-
-
 def open_database(url: str) -> Database:
     """The database behind `sqlite:///FILE` or `postgresql://…`, brought to the newest schema."""
     scheme = urlsplit(url).scheme
     database: Database
     if scheme == "sqlite":
+        from headwater.server.store.sqlite import SqliteDatabase
+
         database = SqliteDatabase(url)
     elif scheme in ("postgresql", "postgres"):
         from headwater.server.store.postgres import PostgresDatabase

@@ -15,7 +15,7 @@ from headwater.server.store.database import (
     Row,
     StoreError,
     StoreUnavailableError,
-    _upsert_sql,
+    upsert_sql,
 )
 from headwater.server.store.schema import BASE, TABLES, Table
 
@@ -34,7 +34,7 @@ def _text(sql: str) -> str:
 
 def _unnest(table: Table) -> str:
     arrays = ", ".join(f"%s::{kind}[]" for kind in table.columns.values())
-    return _upsert_sql(table, f"SELECT * FROM unnest({arrays})")  # noqa: S608
+    return upsert_sql(table, f"SELECT * FROM unnest({arrays})")  # noqa: S608
 
 
 def _update(name: str, base: str) -> str:

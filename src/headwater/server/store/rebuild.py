@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.server.store import commands
+from headwater.lineage.events import identity
+from headwater.server.store import checkpoint, commands
 from headwater.server.store.database import StoreError
 from headwater.server.store.projection import Projection
 
@@ -19,14 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["export", "rebuild", "verify"]
 
-PROJECTED = (
-    "namespace", "source", "dataset", "job", "run", "facet", "facet_change", "edge", "column_map",
-    "column_link", "dataset_version", "job_version", "alias", "cluster", "event_count", "tag",
-    "tag_use",
-)  # fmt: skip
 STEP = 512
 HOUR = 3_600_000_000
 Record = tuple[int, int, int, int, int, bytes, bytes, bytes]
+Link = tuple[int, int, int, bytes, bytes, "bytes | None"]
 
 
 def records(store: Store, after: int = 0) -> Iterator[list[Record]]:
@@ -46,30 +43,65 @@ def records(store: Store, after: int = 0) -> Iterator[list[Record]]:
 
 def verify(store: Store) -> int:
     """Check that no record of the log was changed, left out or moved; answers how many there are."""
-    checkpoint = store.connection.all("SELECT seq, chain FROM checkpoint ORDER BY seq DESC LIMIT 1")
-    after, chain = (checkpoint[0][0], bytes(checkpoint[0][1])) if checkpoint else (0, bytes(32))
-    count = 0
-    for group in records(store, after):
-        for seq, kind, at, _, _, digest, link, _ in group:
-            chain = hashlib.sha256(chain + digest + struct.pack(">qqb", seq, at, kind)).digest()
-            if chain != link:
-                raise StoreError(
-                    f"the log was changed: record {seq} does not follow from the one before"
-                )
-            count += 1
+    found = checkpoint.latest(store.connection)
+    after, chain = (found.base, found.base_chain) if found else (0, bytes(32))
+    count, expected = 0, after
+    for seq, kind, at, digest, link, body in _links(store, after):
+        chain = hashlib.sha256(chain + digest + struct.pack(">qqb", seq, at, kind)).digest()
+        expected += 1
+        if chain != link or seq != expected:
+            raise StoreError(
+                f"the log was changed: record {seq} does not follow from the one before"
+            )
+        if body is not None and not _is(digest, kind, body):
+            raise StoreError(f"the log was changed: the body of record {seq} is not its own")
+        if found and seq == found.seq and chain != found.chain:
+            raise StoreError(f"the checkpoint at record {seq} does not fit the log")
+        count += body is not None
+    ((seq, head),) = store.connection.all("SELECT seq, chain FROM head WHERE id = 1")
+    if (seq, bytes(head)) != (expected, chain):
+        raise StoreError(f"the log was changed: it ends at record {expected}, not {seq}")
     return count
 
 
+def _links(store: Store, after: int) -> Iterator[Link]:
+    """Every link of the chain in order, those whose record was deleted too."""
+    sql = "SELECT seq, kind, at, hash, chain FROM tombstone WHERE seq > ? ORDER BY seq"
+    graves = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in store.connection.all(sql, (after,))])  # fmt: skip
+    grave = next(graves, None)
+    for group in records(store, after):
+        for seq, kind, at, _, _, digest, chain, body in group:
+            while grave is not None and grave[0] < seq:
+                yield grave
+                grave = next(graves, None)
+            yield seq, kind, at, digest, chain, body
+    while grave is not None:
+        yield grave
+        grave = next(graves, None)
+
+
+def _is(digest: bytes, kind: int, body: bytes) -> bool:
+    if kind:
+        return hashlib.sha256(body).digest() == digest
+    return identity(msgspec.json.decode(body)) == digest
+
+
 def rebuild(store: Store) -> int:
-    """Recompute everything the log amounts to, in one commit; answers how many records it took."""
+    """Recompute everything from the last checkpoint and the log after it, in one commit.
+
+    Answers how many records it took.
+    """
     count = 0
     try:
         store.begin()
         verify(store)
-        for table in PROJECTED:
+        for table in checkpoint.PROJECTED:
             store.connection.run(f"DELETE FROM {table}")  # noqa: S608  (names of our own tables)
         store.forget()
-        for group in records(store):
+        found = checkpoint.latest(store.connection)
+        if found is not None:
+            checkpoint.restore(store, found)
+        for group in records(store, found.seq if found else 0):
             _replay(store, group)
             count += len(group)
         store.connection.commit()

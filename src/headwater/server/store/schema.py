@@ -171,5 +171,14 @@ CREATE INDEX flow_bucket ON flow (width, bucket);
 INSERT INTO head (id, seq, chain, epoch) VALUES (1, 0, {zero}, 0);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+_SECOND = """
+CREATE TABLE checkpoint_part (
+  checkpoint {int} NOT NULL, number {int} NOT NULL, name TEXT NOT NULL, body {blob} NOT NULL,
+  PRIMARY KEY (checkpoint, number));
+CREATE TABLE tombstone (
+  seq {int} PRIMARY KEY, kind {int} NOT NULL, at {int} NOT NULL, hash {blob} NOT NULL UNIQUE,
+  chain {blob} NOT NULL);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 LATEST = len(MIGRATIONS)

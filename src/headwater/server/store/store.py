@@ -62,6 +62,7 @@ class Store:
         self.on_change: Callable[[int, list[dict[str, Any]]], None] | None = None
         self._seq = -1
         self._chain = b""
+        self._graves = False
 
     def close(self) -> None:
         """Let go of the database."""
@@ -108,6 +109,7 @@ class Store:
         if head[0] != self._seq:
             self.forget()
             self._seq, self._chain = head[0], bytes(head[1])
+            self._graves = bool(self.connection.all("SELECT 1 FROM tombstone LIMIT 1"))
             self.read_dictionaries(self.connection)
 
     def read_dictionaries(self, connection: Any) -> None:
@@ -124,6 +126,9 @@ class Store:
         hashes = [item.hash for _, item in group]
         sql = "SELECT hash, seq FROM log WHERE hash IN ({in})"
         known = {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
+        if self._graves:
+            sql = "SELECT hash, seq FROM tombstone WHERE hash IN ({in})"
+            known |= {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
         if self.parts is not parts:
             group = [(i, self.parts.prepare(item.raw)) for i, item in group]
         group = [(i, item) for i, item in group if self._new(i, item, known, receipts)]
@@ -171,6 +176,24 @@ class Store:
         if self.on_change is not None:
             self.on_change(self._seq, projection.changes)
         return self._seq
+
+    @contextlib.contextmanager
+    def changing(self, command: dict[str, Any]) -> Iterator[None]:
+        """Do in one commit, with a record of it, what no event can say: letting things go."""
+        try:
+            self.begin()
+            now = time.time_ns() // 1000
+            body = canonical({**command, "at": now, "id": secrets.token_hex(8)})
+            self._seq += 1
+            digest = hashlib.sha256(body).digest()
+            self._record(COMMAND, self._seq, now, now, COMMAND_TYPE, digest, body, None, None)
+            self._finish()
+            yield
+            self.connection.commit()
+        except BaseException:
+            self.abandon()
+            raise
+        self._seq = -1
 
     def close_stale(self, now: int, max_age: int | None = None) -> list[UUID]:
         """Close the runs that have missed three heartbeats, or passed an age that was asked for."""
