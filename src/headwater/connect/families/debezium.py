@@ -219,27 +219,6 @@ def _bookkeeping(plan: Plan, prefix: str, delimiter: str) -> Callable[[str], boo
     return lambda topic: topic in own
 
 
-def oracle_cdc(plan: Plan) -> Reading:
-    """Confluent's own Oracle connector: topics named after the table, tables by an expression."""
-    template = plan.get("table.topic.name.template", default="${fullyQualifiedTableName}")
-    wanted = plan.expression("table.inclusion.regex")
-    qualified = "${databaseName}.${schemaName}.${tableName}"
-    plain = template.replace("${fullyQualifiedTableName}", qualified) == qualified
-
-    def reverse(topic: str) -> Place | None:
-        parts = topic.split(".")
-        if not plain or len(parts) != 3 or (wanted and not wanted.matches(topic)):
-            return None
-        service = plan.get("oracle.pdb.name", "oracle.service.name", "oracle.sid")
-        return plan.place(
-            "oracle", host=plan.get("oracle.server"), port=plan.get("oracle.port"),
-            service=service or parts[0], schema=parts[1], table=parts[2],
-        )  # fmt: skip
-
-    redo = plan.get("redo.log.topic.name")
-    return Reading((), reverse, hidden=lambda topic: topic == redo)
-
-
 def mongodb_sink(plan: Plan, topic: str) -> list[Place]:
     """Topics to collections of one database."""
     name = plan.get("collection.name.format", default="${topic}")
@@ -306,9 +285,4 @@ PLUGINS = (
     Plugin(FAMILY, ("io.debezium.connector.mongodb.sink.MongoDbSinkConnector",), "sink",
            ("mongodb.connection.string", "sink.database", "collection.name.format"),
            sink=mongodb_sink, stores="MongoDB"),
-    Plugin("oracle-cdc", ("io.confluent.connect.oracle.cdc.OracleCdcSourceConnector",
-                          "OracleCdcSource"), "source",
-           ("oracle.server", "oracle.port", "oracle.sid", "oracle.service.name",
-            "oracle.pdb.name", "table.inclusion.regex", "table.topic.name.template",
-            "redo.log.topic.name"), source=oracle_cdc, stores="Oracle"),
 )  # fmt: skip

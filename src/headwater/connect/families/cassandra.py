@@ -1,4 +1,4 @@
-"""Analytical and wide-column databases: ClickHouse, Doris, StarRocks, QuestDB, Cassandra, Scylla."""
+"""Cassandra and ScyllaDB: mappings column by column, or a table named like the topic."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
-from headwater.connect.values import pairs, split
+from headwater.connect.values import split
 
 from .base import Path, Place, Plugin, Projection
 
@@ -15,49 +14,6 @@ if TYPE_CHECKING:
     from headwater.connect.plan import Plan
 
 _MAPPED = re.compile(r'^("?)(.+?)\1\s*=\s*(key|value|header)((?:\.|\b).*)?$')
-_CONF = re.compile(r"(?:^|::|;)\s*addr=([^;]+)")
-
-
-def clickhouse_sink(plan: Plan, topic: str) -> list[Place]:
-    """The mapped table, or the topic itself, which may name its database first."""
-    database = plan.get("database", "clickhouse.server.database", default="default")
-    table = pairs(plan.get("topic2TableMap"), "=").get(topic, topic)
-    mark = plan.get("dbTopicSplitChar")
-    if plan.flag("enableDbTopicSplit") and mark and mark in topic:
-        database, _, table = topic.partition(mark)
-    port = plan.get("port", default="8443" if plan.flag("ssl") else "8123")
-    host = plan.get("hostname", "clickhouse.server.url")
-    place = plan.place("clickhouse", host=host, port=port, database=database, table=table)
-    return [place] if place else []
-
-
-def mapped_sink(plan: Plan, topic: str, store: str) -> list[Place]:
-    """Doris and StarRocks: one database, tables mapped from topics or named like them."""
-    if plan.get("record.tablename.field"):
-        plan.problem("record.tablename.field: the rows name the tables they go to")
-        return []
-    table = pairs(plan.get(f"{store}.topic2table.map"), ":").get(topic, topic)
-    host = plan.get("doris.urls", "starrocks.http.url")
-    port = plan.get("doris.query.port", default="9030")
-    first = re.sub(r"^\w+://", "", host.split(",")[0]).rpartition(":")
-    place = plan.place(
-        store, host=first[0] or first[2], port=port,
-        database=plan.get("doris.database", "starrocks.database.name"), table=table,
-    )  # fmt: skip
-    return [place] if place else []
-
-
-def questdb_sink(plan: Plan, topic: str) -> list[Place]:
-    """One database a server."""
-    host = plan.get("host")
-    if not host and (found := _CONF.search(plan.get("client.conf.string"))):
-        host = found[1]
-    if not host:
-        plan.problem("neither host nor client.conf.string names a server")
-        return []
-    table = templated(plan.get("table", default="${topic}"), topic)
-    place = plan.place("questdb", host=host, table=table)
-    return [place] if place else []
 
 
 def cassandra_sink(plan: Plan, topic: str) -> list[Place]:
@@ -108,28 +64,6 @@ def keyspace_sink(plan: Plan, topic: str, prefix: str) -> list[Place]:
 
 
 PLUGINS = (
-    Plugin(
-        "clickhouse",
-        ("com.clickhouse.kafka.connect.ClickHouseSinkConnector", "ClickHouseSink"), "sink",
-        ("hostname", "port", "ssl", "database", "topic2TableMap", "enableDbTopicSplit",
-         "dbTopicSplitChar", "clickhouse.server.url", "clickhouse.server.database"),
-        sink=clickhouse_sink, stores="ClickHouse",
-    ),
-    Plugin(
-        "doris", ("org.apache.doris.kafka.connector.DorisSinkConnector",), "sink",
-        ("doris.urls", "doris.query.port", "doris.database", "doris.topic2table.map",
-         "record.tablename.field"),
-        sink=partial(mapped_sink, store="doris"), stores="Doris",
-    ),
-    Plugin(
-        "starrocks", ("com.starrocks.connector.kafka.StarRocksSinkConnector",), "sink",
-        ("starrocks.http.url", "starrocks.database.name", "starrocks.topic2table.map"),
-        sink=partial(mapped_sink, store="starrocks"), stores="StarRocks",
-    ),
-    Plugin(
-        "questdb", ("io.questdb.kafka.QuestDBSinkConnector",), "sink",
-        ("host", "client.conf.string", "table"), sink=questdb_sink, stores="QuestDB",
-    ),
     Plugin(
         "cassandra",
         ("com.datastax.oss.kafka.sink.CassandraSinkConnector",

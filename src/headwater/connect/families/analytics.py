@@ -1,0 +1,65 @@
+"""Analytical databases: Doris, StarRocks, QuestDB."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headwater.connect.plan import templated
+from headwater.connect.values import pairs
+
+from .base import Place, Plugin
+
+if TYPE_CHECKING:
+    from headwater.connect.plan import Plan
+
+_CONF = re.compile(r"(?:^|::|;)\s*addr=([^;]+)")
+
+
+def mapped_sink(plan: Plan, topic: str, store: str) -> list[Place]:
+    """Doris and StarRocks: one database, tables mapped from topics or named like them."""
+    if plan.get("record.tablename.field"):
+        plan.problem("record.tablename.field: the rows name the tables they go to")
+        return []
+    table = pairs(plan.get(f"{store}.topic2table.map"), ":").get(topic, topic)
+    host = plan.get("doris.urls", "starrocks.http.url")
+    port = plan.get("doris.query.port", default="9030")
+    first = re.sub(r"^\w+://", "", host.split(",")[0]).rpartition(":")
+    place = plan.place(
+        store, host=first[0] or first[2], port=port,
+        database=plan.get("doris.database", "starrocks.database.name"), table=table,
+    )  # fmt: skip
+    return [place] if place else []
+
+
+def questdb_sink(plan: Plan, topic: str) -> list[Place]:
+    """One database a server."""
+    host = plan.get("host")
+    if not host and (found := _CONF.search(plan.get("client.conf.string"))):
+        host = found[1]
+    if not host:
+        plan.problem("neither host nor client.conf.string names a server")
+        return []
+    table = templated(plan.get("table", default="${topic}"), topic)
+    place = plan.place("questdb", host=host, table=table)
+    return [place] if place else []
+
+
+PLUGINS = (
+    Plugin(
+        "doris", ("org.apache.doris.kafka.connector.DorisSinkConnector",), "sink",
+        ("doris.urls", "doris.query.port", "doris.database", "doris.topic2table.map",
+         "record.tablename.field"),
+        sink=partial(mapped_sink, store="doris"), stores="Doris",
+    ),
+    Plugin(
+        "starrocks", ("com.starrocks.connector.kafka.StarRocksSinkConnector",), "sink",
+        ("starrocks.http.url", "starrocks.database.name", "starrocks.topic2table.map"),
+        sink=partial(mapped_sink, store="starrocks"), stores="StarRocks",
+    ),
+    Plugin(
+        "questdb", ("io.questdb.kafka.QuestDBSinkConnector",), "sink",
+        ("host", "client.conf.string", "table"), sink=questdb_sink, stores="QuestDB",
+    ),
+)  # fmt: skip
