@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage.events import EventError
-from headwater.server.auth import Gate
+from headwater.server.auth import Gate, refuse_foreign
 from headwater.server.flow import Flow, keep_flow
 from headwater.server.http import (
     HttpError,
@@ -29,6 +29,7 @@ from headwater.server.http import (
 )
 from headwater.server.ingest import Ingest
 from headwater.server.live import Live
+from headwater.server.logs import Calm
 from headwater.server.page import Page
 from headwater.server.stale import close_stale_runs
 from headwater.server.store import StoreUnavailableError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["App", "Settings"]
 
 log = logging.getLogger("headwater.server")
+log.addFilter(Calm())
 
 LINEAGE = "/api/v1/lineage"
 CREATED: dict[str, Any] = {
@@ -116,6 +118,7 @@ class App:
         if self._ingest is not None:
             await self._ingest.close()
         self._readers.shutdown()
+        self.gate.close()
         self.store.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,6 +170,8 @@ class App:
                 encoding = value
             elif name == b"authorization":
                 authorization = value
+            elif name == b"sec-fetch-site":
+                refuse_foreign(value)
         self.gate.check(authorization, "write")
         body = await read_body(receive, self.settings.body_limit)
         if encoding:
@@ -185,6 +190,7 @@ class App:
         if route.role != "none":
             self.gate.check(request.header(b"authorization"), route.role)
         if request.method in ("POST", "PUT", "DELETE"):
+            refuse_foreign(request.header(b"sec-fetch-site"))
             limit = self.settings.batch_limit if route.direct else self.settings.body_limit
             body = await read_body(receive, limit)
             request.body = unpack_body(body, request.header(b"content-encoding"), limit)

@@ -6,16 +6,27 @@ import hashlib
 import hmac
 import secrets
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import UsageError
 from headwater.server.http import HttpError
+from headwater.server.store.database import StoreUnavailableError
 
 if TYPE_CHECKING:
     from headwater.server.store import Store
     from headwater.server.store.database import Connection, Database
 
-__all__ = ["ROLES", "Gate", "TokenInfo", "create_token", "list_tokens", "revoke_token"]
+__all__ = [
+    "ROLES",
+    "Gate",
+    "TokenInfo",
+    "create_token",
+    "list_tokens",
+    "refuse_foreign",
+    "revoke_token",
+]
 
 ROLES = ("write", "read", "admin")
 _MAY = {
@@ -24,6 +35,7 @@ _MAY = {
     "admin": {"write", "read", "admin"},
 }
 REFRESH = 2.0
+PATIENCE = 0.25
 
 
 class TokenInfo(NamedTuple):
@@ -77,40 +89,71 @@ class Gate:
 
     def __init__(self, database: Database, fixed: list[str]) -> None:
         self._database = database
-        self._fixed = [_digest(token) for token in fixed]
-        self._stored: dict[bytes, str] = {}
+        self._fixed = dict.fromkeys(map(_digest, fixed), "admin")
+        self._stored: dict[bytes, str] | None = None
         self._read_at = float("-inf")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="headwater-gate")
+        self._reading: Future[dict[bytes, str]] | None = None
 
     @property
     def open(self) -> bool:
         """Whether no token is needed at all."""
-        self._refresh()
-        return not self._fixed and not self._stored
+        return not self._tokens()
+
+    def close(self) -> None:
+        """Let go of the thread that reads tokens."""
+        self._reader.shutdown(wait=False)
 
     def check(self, header: bytes | None, role: str) -> None:
         """Let the request pass, or raise 401 or 403."""
-        if self.open:
+        tokens = self._tokens()
+        if not tokens:
             return
         scheme, _, token = (header or b"").decode("latin-1").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise HttpError(
-                401, "a bearer token is needed", headers=[(b"www-authenticate", b"Bearer")]
-            )
+        if scheme.lower() != "bearer" or not token.strip():
+            raise _unknown("a bearer token is needed")
         digest = _digest(token.strip())
-        held = "admin" if any(hmac.compare_digest(digest, f) for f in self._fixed) else None
-        held = held or self._stored.get(digest)
+        held = None
+        # Every token is compared, and each in the same time, so that time tells nothing.
+        for known, its_role in tokens.items():
+            if hmac.compare_digest(digest, known):
+                held = its_role
         if held is None:
-            raise HttpError(
-                401, "the token is not known", headers=[(b"www-authenticate", b"Bearer")]
-            )
+            raise _unknown("the token is not known")
         if role not in _MAY[held]:
             raise HttpError(403, f"the token's role is {held}; this needs {role}")
 
-    def _refresh(self) -> None:
+    def _tokens(self) -> dict[bytes, str]:
         now = time.monotonic()
-        if now - self._read_at < REFRESH:
-            return
-        self._read_at = now
+        if now - self._read_at >= REFRESH:
+            self._read_at = now
+            self._refresh()
+        return {**(self._stored or {}), **self._fixed}
+
+    def _refresh(self) -> None:
+        """Read the stored tokens; a store that is away keeps nobody waiting, and lets nobody in."""
+        if self._reading is None or self._reading.done():
+            self._reading = self._reader.submit(self._load)
+        try:
+            self._stored = self._reading.result(PATIENCE if self._stored is not None else None)
+        except FutureTimeoutError:
+            pass
+        except StoreUnavailableError:
+            if self._stored is None:
+                self._read_at = float("-inf")
+                raise
+
+    def _load(self) -> dict[bytes, str]:
         with self._database.reading() as connection:
             rows = connection.all("SELECT hash, role FROM token WHERE revoked IS NULL")
-        self._stored = {bytes(digest): role for digest, role in rows}
+        return {bytes(digest): role for digest, role in rows}
+
+
+def _unknown(message: str) -> HttpError:
+    return HttpError(401, message, headers=[(b"www-authenticate", b'Bearer realm="headwater"')])
+
+
+def refuse_foreign(site: bytes | None) -> None:
+    """Refuse what another site's page makes a browser send (`Sec-Fetch-Site`)."""
+    if site == b"cross-site":
+        raise HttpError(403, "a page of another site may not change anything here")

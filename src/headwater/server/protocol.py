@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from headwater.server.auth import refuse_foreign
 from headwater.server.http import HttpError, Response, encode, unpack_body
 
 if TYPE_CHECKING:
@@ -120,13 +121,16 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
 
         def _submit(self, hot: _Hot) -> None:
             body = hot.body[0] if len(hot.body) == 1 else b"".join(hot.body)
-            encoding = authorization = None
+            encoding = authorization = site = None
             for name, value in self.headers:
                 if name == b"content-encoding":
                     encoding = value
                 elif name == b"authorization":
                     authorization = value
+                elif name == b"sec-fetch-site":
+                    site = value
             try:
+                refuse_foreign(site)
                 app.gate.check(authorization, "write")
                 if encoding:
                     body = unpack_body(body, encoding, limit)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -31,11 +32,14 @@ PROGRAM = (
 class Process:
     """`headwater server` as a process of its own."""
 
-    def __init__(self, store: str, log: Path, *options: str) -> None:
+    def __init__(
+        self, store: str, log: Path, *options: str, scheme: str = "http", verify: Path | None = None
+    ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        self._verify = ssl.create_default_context(cafile=verify) if verify else True
         self.store = store
         self._log = log
         self._options = options
@@ -59,9 +63,10 @@ class Process:
 
     def _ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/api/v2/health").status_code == 200
+            found = httpx.get(f"{self.url}/api/v2/health", verify=self._verify)
         except httpx.HTTPError:
             return False
+        return found.status_code == 200
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -76,9 +81,10 @@ class Process:
 def launch(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     started: list[Process] = []
 
-    def start(store: str | None = None, *options: str) -> Process:
+    def start(store: str | None = None, *options: str, **how: Any) -> Process:
         url = store or f"sqlite:///{tmp_path}/headwater.db"
-        started.append(Process(url, tmp_path / f"server{len(started)}.log", *options))
+        log = tmp_path / f"server{len(started)}.log"
+        started.append(Process(url, log, *options, **how))
         return started[-1]
 
     yield start
