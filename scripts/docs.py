@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer.main
 
 from headwater.cli.main import app
+from headwater.connect.table import connectors
 from headwater.lab.artifacts import lock
 from headwater.lab.cache import Cache
 from headwater.lab.home import Home
@@ -106,6 +107,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "connect-plugins": connect_plugins,
     "environment": environment,
     "lab-commands": commands,
+    "connectors": connectors,
 }
 
 
