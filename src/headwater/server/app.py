@@ -31,7 +31,7 @@ from headwater.server.ingest import Ingest
 from headwater.server.live import Live
 from headwater.server.logs import Calm
 from headwater.server.page import Page
-from headwater.server.stale import close_stale_runs
+from headwater.server.stale import close_stale_runs, let_go_of_history
 from headwater.server.store import StoreUnavailableError
 from headwater.server.store.view import Bodies
 
@@ -81,7 +81,9 @@ class App:
         self.refusals: Counter[str] = Counter()
         self.router = Router()
         self.page = Page() if self.settings.page else None
-        self.background: list[Callable[[App], Any]] = [close_stale_runs, keep_flow]
+        self.background: list[Callable[[App], Any]] = [
+            close_stale_runs, keep_flow, let_go_of_history,
+        ]  # fmt: skip
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
         self._tasks: list[asyncio.Task[Any]] = []
@@ -97,16 +99,17 @@ class App:
         return self._ingest
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the writer's changes reach the live stream."""
-        with self.store.database.reading() as connection:
-            ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
-        self.live.start(seq)
+        """Let the changes of every writer reach the live stream."""
 
         def tell(seq: int, changes: list[dict[str, Any]]) -> None:
             if changes and not loop.is_closed():
                 loop.call_soon_threadsafe(self.live.publish, seq, changes)
 
-        self.store.on_change = tell
+        if not self.store.database.watch(tell):
+            self.store.on_change = tell
+        with self.store.database.reading() as connection:
+            ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
+        self.live.start(seq)
 
     async def close(self) -> None:
         """Finish writing and let go of the store."""

@@ -12,7 +12,7 @@ from headwater.errors import HeadwaterError
 from headwater.server.store.schema import LATEST, MIGRATIONS, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
 __all__ = ["Connection", "Database", "StoreError", "StoreUnavailableError", "open_database"]
@@ -63,6 +63,10 @@ class Connection(Protocol):
         """Carry out statements that take no values."""
         ...
 
+    def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
+        """Tell the other servers on this database what the open transaction changes."""
+        ...
+
     def together(self) -> AbstractContextManager[Any]:
         """Send the statements within it without waiting for each; the end waits for all."""
         ...
@@ -111,6 +115,14 @@ class Database(Protocol):
 
     def reading(self) -> Any:
         """A context manager around a connection that sees one moment of the data."""
+        ...
+
+    def watch(self, tell: Callable[[int, list[dict[str, Any]]], None]) -> bool:
+        """Hear of every commit of every server; False where a store has only one server."""
+        ...
+
+    def lead(self) -> bool:
+        """Whether this server is the one that looks after the store for all of them."""
         ...
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from headwater.server.store import arrays
+from headwater.server.store import arrays, listening
 from headwater.server.store.database import (
     Connection,
     Row,
@@ -20,11 +20,12 @@ from headwater.server.store.database import (
 from headwater.server.store.schema import BASE, TABLES, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["PostgresDatabase"]
 
 WRITER_LOCK = 0x4845_4144
+LEADER_LOCK = 0x4845_4145
 
 
 @cache
@@ -112,6 +113,11 @@ class PostgresConnection:
         except psycopg.Error:
             raw.close()
 
+    def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
+        with _errors():
+            for text in listening.messages(seq, changes):
+                self.raw.execute("SELECT pg_notify(%s, %s)", (listening.CHANNEL, text))
+
     @contextmanager
     def together(self) -> Iterator[None]:
         with _errors(), self.raw.pipeline():
@@ -132,6 +138,8 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._listener: listening.Listener | None = None
+        self._leading: psycopg.Connection[Row] | None = None
         try:
             psycopg.connect(url, connect_timeout=10).close()
         except psycopg.Error as error:
@@ -159,5 +167,34 @@ class PostgresDatabase:
             finally:
                 connection.rollback()
 
+    def watch(self, tell: Callable[[int, list[dict[str, Any]]], None]) -> bool:
+        self._listener = listening.Listener(self.url, tell)
+        self._listener.start()
+        return True
+
+    def lead(self) -> bool:
+        """Hold, or try to take, the lock that one server at a time can hold."""
+        with _errors():
+            if self._leading is not None:
+                try:
+                    self._leading.execute("SELECT 1")
+                except psycopg.Error:
+                    self._leading.close()
+                    self._leading = None
+                else:
+                    return True
+            raw = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+            row = raw.execute("SELECT pg_try_advisory_lock(%s)", (LEADER_LOCK,)).fetchone()
+            if row is not None and row[0]:
+                self._leading = raw
+                return True
+            raw.close()
+            return False
+
     def close(self) -> None:
+        if self._listener is not None:
+            self._listener.stop()
+        if self._leading is not None:
+            self._leading.close()
+            self._leading = None
         self._pool.close()

@@ -112,7 +112,8 @@ def _dataset(connection: Connection, dataset: int, key: tuple[str, str]) -> None
         return any(item is not None for item in found)
 
     def forget_run(state: Any) -> bool:
-        return any([state.io.pop(slot, None) is not None for slot in slots])
+        found = [state.io.pop(slot, None) for slot in slots]
+        return any(item is not None for item in found)
 
     _each(connection, "job", decode_job, forget_job)
     _each(connection, "run", decode_run, forget_run)

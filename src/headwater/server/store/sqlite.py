@@ -19,7 +19,7 @@ from headwater.server.store.database import (
 from headwater.server.store.schema import BASE, TABLES, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["SqliteConnection", "SqliteDatabase"]
 
@@ -93,6 +93,9 @@ class SqliteConnection:
             if statement.strip():
                 self.run(statement)
 
+    def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
+        """Nobody else writes to the file, so there is nobody to tell."""
+
     def together(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
@@ -129,6 +132,12 @@ class SqliteDatabase:
             connection.rollback()
             with self._lock:
                 self._idle.append(connection)
+
+    def watch(self, tell: Callable[[int, list[dict[str, Any]]], None]) -> bool:
+        return False
+
+    def lead(self) -> bool:
+        return True
 
     def close(self) -> None:
         with self._lock:

@@ -84,10 +84,13 @@ class Store:
         if not group and also is None:
             return receipts
         try:
-            self._commit(group, receipts, also)
+            with self.connection.together():
+                changes = self._commit(group, receipts, also)
         except BaseException:
             self.abandon()
             raise
+        if changes and self.on_change is not None:
+            self.on_change(self._seq, changes)
         return receipts
 
     def abandon(self) -> None:
@@ -120,7 +123,7 @@ class Store:
 
     def _commit(
         self, group: list[tuple[int, Prepared]], receipts: list[Receipt], also: Also | None
-    ) -> None:
+    ) -> list[dict[str, Any]]:
         parts, session = self.parts, self.session
         self.begin()
         hashes = [item.hash for _, item in group]
@@ -144,16 +147,17 @@ class Store:
             self._finish()
             if also is not None:
                 also(self.connection, receipts)
+            self.connection.announce(self._seq, projection.changes)
             self.connection.commit()
             session.trim()
             self.parts.trim()
-            if self.on_change is not None:
-                self.on_change(self._seq, projection.changes)
-        elif also is not None:
+            return projection.changes
+        if also is not None:
             also(self.connection, receipts)
             self.connection.commit()
         else:
             self.connection.rollback()
+        return []
 
     def perform(self, command: dict[str, Any]) -> int:
         """Carry out one command and write it to the log, in one commit; its place in the log."""
@@ -169,6 +173,7 @@ class Store:
             when = int(command.get("time") or now)
             self._record(COMMAND, self._seq, now, when, COMMAND_TYPE, digest, body, job, run)
             self._finish()
+            self.connection.announce(self._seq, projection.changes)
             self.connection.commit()
         except BaseException:
             self.abandon()
