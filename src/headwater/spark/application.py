@@ -87,6 +87,8 @@ class Application:
         )
         made = Registration.of(self.bridge, java, executions, queries)
         if made is not None:
+            if not self._registrations:
+                self.bridge.hear_shutdown()
             self._registrations[key] = made
             self.worker.post(self._running_already, java)
 
@@ -171,6 +173,7 @@ class Application:
         self.queries.end_all(ending)
         self._over = True
         self.life.end(ending)
+        self.bridge.forget_shutdown()
         self._said.set()
 
     def _execution_ended(self, function: str, execution: Any, took: int, error: Any) -> None:
@@ -230,7 +233,7 @@ class Application:
             if time.monotonic() - self._closing[0] > GRACE_SECONDS:
                 self._finish_now(self._closing[1])
             return
-        if not self.bridge.alive:
+        if self.bridge.lost:
             self._bereft()
             return
         self.queries.look()

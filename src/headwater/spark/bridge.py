@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
 from headwater.lineage.naming import redact
+from headwater.spark.listener import ShutdownHook
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TOLD = frozenset({143, 130, 129, -15, -2, -1})
 EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
 
 
@@ -25,6 +28,7 @@ class Bridge:
         self.session: Any = spark._jsparkSession  # noqa: SLF001
         self.stopped = False
         self._leaving = False
+        self._hook: Any = None
         self._parent = os.getppid()
         self._counter: Any = None
         self._executions: Any = None
@@ -50,18 +54,28 @@ class Bridge:
         # Under spark-submit the JVM is the parent of this process.
         return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self._parent
 
+    @once.quiet("hearing when the JVM is told to stop")
+    def hear_shutdown(self) -> None:
+        """Let the JVM say when it ends in order, which it cannot when it is killed."""
+        self._hook = self.jvm.java.lang.Thread(ShutdownHook(self._shutting))
+        self.jvm.java.lang.Runtime.getRuntime().addShutdownHook(self._hook)
+
+    def forget_shutdown(self) -> None:
+        """This process ends first: the JVM is not to call it any more."""
+        if self._hook is not None and self.alive and not self._leaving:
+            with contextlib.suppress(Exception):
+                self.jvm.java.lang.Runtime.getRuntime().removeShutdownHook(self._hook)
+        self._hook = None
+
+    def _shutting(self) -> None:
+        self._leaving = True
+
     @property
     def leaving(self) -> bool:
-        """Whether the JVM is ending in order, as it does when it is told to by a signal."""
-        if self._leaving or not self.alive:
-            return self._leaving
-        try:
-            hooks = getattr(self.jvm, "org.apache.spark.util.ShutdownHookManager")
-            self._leaving = bool(hooks.inShutdown()) or bool(
-                self.context._jsc.sc().isStopped()  # noqa: SLF001
-            )
-        except Exception:  # noqa: BLE001
-            return False
+        """Whether the JVM ends in order, as it does when a signal tells it to."""
+        process = getattr(self.gateway, "proc", None)
+        if process is not None and process.poll() in TOLD:
+            self._leaving = True
         return self._leaving
 
     @property

@@ -65,6 +65,19 @@ class QueryListener:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
+class ShutdownHook:
+    """Runs when the JVM ends in order."""
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._told = told
+
+    def run(self) -> None:
+        self._told()
+
+    class Java:
+        implements = ("java.lang.Runnable",)
+
+
 class Registration:
     """Both listeners of one session, while they are registered."""
 

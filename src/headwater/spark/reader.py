@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
 from headwater.spark import read
+from headwater.spark.model import PlanLineage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.spark.bridge import Bridge
-    from headwater.spark.model import PlanLineage
 
 COSTLY_SECONDS = 2.0
 MOST_COSTLY = 3
@@ -45,6 +45,10 @@ class Reader:
         began = time.monotonic()
         try:
             return reading(most)
+        except Exception as error:  # noqa: BLE001
+            # Life goes on without lineage.
+            once.report("reading a plan", error)
+            return PlanLineage()
         finally:
             if time.monotonic() - began > COSTLY_SECONDS and self._costly < MOST_COSTLY:
                 self._costly += 1
