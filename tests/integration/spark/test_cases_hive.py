@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headwater.lab.jars import pipeline_jars
+from headwater.lab.used import unique
 from headwater.lineage.naming import DatasetName
 from headwater.spark.read import read_batch
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from headwater.spark.model import Dataset, PlanLineage
 
 pytestmark = pytest.mark.full
+
+SHOP, LAKE = unique("shop"), unique("lake")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, hive: UsedHive) -> Iterator[
         "spark.sql.catalog.ice.type": "hive",
         "spark.sql.catalog.ice.uri": hive.url,
         "spark.sql.catalog.ice.warehouse": f"file://{folder}/iceberg",
-        "spark.sql.catalog.ice.lock-enabled": "false",
+        "spark.hadoop.iceberg.engine.hive.lock-enabled": "false",
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
@@ -67,14 +70,14 @@ def fields(found: PlanLineage) -> dict[str, list[str]]:
 
 def test_a_table_of_hive(spark: SparkSession, hive: UsedHive) -> None:
     namespace = hive.url.replace("thrift://", "hive://")
-    spark.sql("create database if not exists shop")
-    spark.sql("create table shop.come (id bigint, city string) stored as orc")
-    spark.sql("create table shop.go (a bigint, b string) stored as textfile")
-    found = reading(spark, "insert into shop.go select id, upper(city) from shop.come")
+    spark.sql(f"create database {SHOP}")
+    spark.sql(f"create table {SHOP}.come (id bigint, city string) stored as orc")
+    spark.sql(f"create table {SHOP}.go (a bigint, b string) stored as textfile")
+    found = reading(spark, f"insert into {SHOP}.go select id, upper(city) from {SHOP}.come")
     (come,), (go,) = found.inputs, found.outputs
-    assert come.id.name.endswith("/shop.db/come")
-    assert links(come) == [DatasetName(namespace, "shop.come")]
-    assert links(go) == [DatasetName(namespace, "shop.go")]
+    assert come.id.name.endswith(f"/{SHOP}.db/come")
+    assert links(come) == [DatasetName(namespace, f"{SHOP}.come")]
+    assert links(go) == [DatasetName(namespace, f"{SHOP}.go")]
     assert go.catalog is not None
     assert (go.catalog.type, go.catalog.metadata_uri) == ("hive", hive.url)
     assert found.operation == "insert_into_hive_table"
@@ -82,21 +85,21 @@ def test_a_table_of_hive(spark: SparkSession, hive: UsedHive) -> None:
 
 
 def test_a_table_of_a_data_source(spark: SparkSession, hive: UsedHive) -> None:
-    spark.sql("create table shop.plain (id bigint) using parquet")
-    found = reading(spark, "insert into shop.plain select id from shop.come")
+    spark.sql(f"create table {SHOP}.plain (id bigint) using parquet")
+    found = reading(spark, f"insert into {SHOP}.plain select id from {SHOP}.come")
     assert links(found.outputs[0]) == [
-        DatasetName(hive.url.replace("thrift://", "hive://"), "shop.plain")
+        DatasetName(hive.url.replace("thrift://", "hive://"), f"{SHOP}.plain")
     ]
     assert fields(found) == {"id": ["id"]}
 
 
 def test_an_iceberg_table_in_hive(spark: SparkSession, hive: UsedHive) -> None:
     namespace = hive.url.replace("thrift://", "hive://")
-    spark.sql("create namespace if not exists ice.lake")
-    spark.sql("create table ice.lake.orders (id bigint) using iceberg")
-    found = reading(spark, "insert into ice.lake.orders select id from shop.come")
+    spark.sql(f"create namespace ice.{LAKE}")
+    spark.sql(f"create table ice.{LAKE}.orders (id bigint) using iceberg")
+    found = reading(spark, f"insert into ice.{LAKE}.orders select id from {SHOP}.come")
     (orders,) = found.outputs
-    assert links(orders) == [DatasetName(namespace, "lake.orders")]
+    assert links(orders) == [DatasetName(namespace, f"{LAKE}.orders")]
     assert orders.catalog is not None
     assert (orders.catalog.framework, orders.catalog.type) == ("iceberg", "hive")
     assert fields(found) == {"id": ["id"]}
