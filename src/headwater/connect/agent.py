@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from headwater.connect.access import ConnectError, Trouble
 from headwater.connect.answers import read_entry
-from headwater.connect.life import live
+from headwater.connect.life import live, rename
 from headwater.connect.pace import SECOND, Times, micros
 from headwater.connect.reader import Reader, Watched
 from headwater.connect.state import Condition, Tracked, bare, condition, dump, key_of, load
@@ -193,7 +193,10 @@ class Agent:
             watched = self._watched[name] = Watched(Tracked(cluster=self.name, name=name))
         seen = self._settled(watched, condition(entry.status), micros(now))
         tracked = self._reader.read(watched, entry, seen)
-        step = live(tracked, seen, micros(now), beat=beat, restarted=restarted)
+        if watched.tracked.open and tracked.job != watched.tracked.job:
+            step = rename(watched.tracked, tracked, seen, micros(now))
+        else:
+            step = live(tracked, seen, micros(now), beat=beat, restarted=restarted)
         started = any(said.type is EventType.START for said in step.said)
         if started or seen is Condition.RESTARTING or (restarted and step.said):
             self._restarts.pop(name, None)
@@ -254,8 +257,8 @@ class Agent:
         try:
             with self.outbox.transaction() as transaction:
                 for step, bodies in worded:
-                    for body in bodies:
-                        transaction.append(step.tracked.run, body)
+                    for run, body in bodies:
+                        transaction.append(run, body)
                     if step.tracked.condition is Condition.DELETED:
                         transaction.remove(step.tracked.key)
                     else:
@@ -270,15 +273,15 @@ class Agent:
             self._remember(step)
         return sum(len(bodies) for _, bodies in worded)
 
-    def _word(self, step: Step) -> list[bytes] | None:
+    def _word(self, step: Step) -> list[tuple[str, bytes]] | None:
         """The events of a step; None when they cannot be written, so that it is tried again."""
         try:
-            bodies = [self._event(said) for said in step.said]
+            bodies = [(said.tracked.run, self._event(said)) for said in step.said]
         except Exception as error:  # noqa: BLE001
             self.troubles.fault(step.tracked.name, error)
             self._watched[step.tracked.name].forget()
             return None
-        return [body for body in bodies if body is not None]
+        return [(run, body) for run, body in bodies if body is not None]
 
     def _remember(self, step: Step) -> None:
         after = step.tracked

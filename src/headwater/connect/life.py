@@ -82,6 +82,21 @@ def live(
     return Step(after, tuple(story.said))
 
 
+def rename(
+    before: Tracked,
+    after: Tracked,
+    seen: Condition,
+    now: int,
+    *,
+    make_run: Callable[[int], str] = new_run,
+) -> Step:
+    """The step of a connector whose job has another name now: one run ends, another begins."""
+    ended = live(before, Condition.DELETED, now)
+    fresh = msgspec.structs.replace(after, run="", said=None, at=ended.tracked.at)
+    begun = live(fresh, seen, now, make_run=make_run)
+    return Step(begun.tracked, ended.said + begun.said)
+
+
 class _Story:
     def __init__(self, tracked: Tracked, now: int, make_run: Callable[[int], str]) -> None:
         self.at = tracked

@@ -74,6 +74,11 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.said is not None and self.said not in TERMINAL
 
     @property
+    def job(self) -> tuple[str, str] | None:
+        """Namespace and name of the job, as far as known."""
+        return (self.derived.namespace, self.derived.job_name) if self.derived else None
+
+    @property
     def started(self) -> int:
         """When the run began, by its id."""
         return int(self.run.replace("-", "")[:12], 16) * 1000 if self.run else 0

@@ -199,6 +199,42 @@ def test_a_standby_takes_over_with_the_same_runs(
         crowd.clear()
 
 
+def test_a_file_of_clusters_is_read_again_when_it_changes(
+    connect: UsedConnect, kafka: UsedKafka, tmp_path: Path
+) -> None:
+    file = tmp_path / "clusters.yml"
+    cluster = (
+        "  - {{name: {name}, url: '{url}', namespace: {space}, kafka: '{kafka}', poll: 0.3}}\n"
+    )
+
+    def write(*clusters: tuple[str, str]) -> None:
+        made = [
+            cluster.format(name=name, url=connect.url, space=space, kafka=kafka.bootstrap)
+            for name, space in clusters
+        ]
+        file.write_text("clusters:\n" + "".join(made))
+
+    crowd = Crowd(connect, kafka, tmp_path, seed=4)
+    crowd.act()
+    (name,) = crowd.state
+    write(("east", "one"), ("west", "one"))
+    agent = Agent(tmp_path, "", "--clusters", str(file)).start()
+    try:
+        wait_until(lambda: "namespace of its own" in agent.log, seconds=30, what="the collision")
+        file.write_text("clusters: 3")
+        wait_until(lambda: "what was read before stays" in agent.log, seconds=30, what="a word")
+        write(("east", "one"), ("west", "two"))
+        wait_until(
+            lambda: {e["job"]["namespace"] for e in agent.events(name)} == {"one", "two"},
+            seconds=30,
+            what="both namespaces",
+        )
+        assert agent.stop() == 0
+    finally:
+        agent.kill()
+        crowd.clear()
+
+
 def test_a_server_that_is_down_gets_everything_in_order_later(
     connect: UsedConnect, kafka: UsedKafka, tmp_path: Path
 ) -> None:

@@ -43,7 +43,7 @@ class Agent:
         with (self.folder / log).open("ab") as out:
             self.process = subprocess.Popen(
                 [
-                    HEADWATER, "connect", "watch", "--url", self.url,
+                    HEADWATER, "connect", "watch", *(("--url", self.url) if self.url else ()),
                     "--state", self.state, *self.options,
                 ],
                 env=self.environment(),

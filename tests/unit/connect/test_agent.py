@@ -55,7 +55,7 @@ def derive(connector: Connector, world: Any, settings: Settings) -> Derived:
     return Derived(
         "file",
         settings.namespace,
-        connector.name,
+        connector.config.get("headwater.job.name", connector.name),
         inputs=tuple(
             Dataset(
                 "kafka://k:9092",
@@ -92,7 +92,7 @@ class Bench:
             return json.dumps(
                 {
                     "type": said.type.value,
-                    "job": tracked.name,
+                    "job": derived.job_name,
                     "run": tracked.run,
                     "at": tracked.at,
                     "inputs": [d.name for d in derived.inputs],
@@ -163,6 +163,16 @@ def test_a_change_is_told_at_once(bench: Bench) -> None:
     bench.connect.active["sink"] = ("orders", "returns")
     found = bench.tick()
     assert [(e["type"], e["inputs"]) for e in found] == [("RUNNING", ["orders", "returns"])]
+    assert bench.types() == []
+
+
+def test_another_name_is_another_run(bench: Bench) -> None:
+    bench.connect.put("sink")
+    run = bench.tick()[0]["run"]
+    bench.connect.put("sink", config={**SINK, "headwater.job.name": "archive"})
+    found = bench.tick()
+    assert [(e["job"], e["type"]) for e in found] == [("sink", "COMPLETE"), ("archive", "START")]
+    assert found[0]["run"] == run != found[1]["run"]
     assert bench.types() == []
 
 
