@@ -88,6 +88,51 @@ def feed(kafka: Any, topic: str, count: int) -> None:
         kafka.produce(topic, made(range(start, start + 250)))
 
 
+def test_a_store_that_was_away_gets_everything(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headwater.server import kafka as module
+    from headwater.server.store import Store, StoreUnavailableError, open_store
+
+    from .conftest import Client
+
+    topic = kafka.topic("events")
+    kafka.produce(topic, made(range(30)))
+    monkeypatch.setattr(module, "PAUSE", 0.05)
+    client = Client(open_store(f"sqlite:///{tmp_path}/a.db"))
+    whole = Store.append
+    failed: list[int] = []
+
+    def append(store: Store, bodies: Any, also: Any = None) -> Any:
+        if len(failed) < 3:
+            failed.append(len(bodies))
+            raise StoreUnavailableError("the database is away")
+        return whole(store, bodies, also)
+
+    monkeypatch.setattr(Store, "append", append)
+    settings = module.KafkaSettings(bootstrap=kafka.bootstrap, topic=topic, group=topic)
+    client.app.background.append(module.consume(settings))
+    client.call("POST", "/api/v2/events", content="{}")
+    until(lambda: client.get("/api/v2/health")["events"] == 30)
+    assert len(failed) == 3
+    client.close()
+
+
+@pytest.mark.full
+def test_servers_on_one_store_share_the_partitions(
+    kafka: Any, launch: Callable[..., Process], postgres: Any
+) -> None:
+    topic, store = kafka.topic("events", partitions=4), postgres.database()
+    servers = [launch(store, *options(kafka, topic)) for _ in range(2)]
+    feed(kafka, topic, 1_000)
+    until(lambda: len(held(servers[0])) == 1_000)
+    servers[0].kill()
+    kafka.produce(topic, made(range(1_000, 1_500)))
+    until(lambda: len(held(servers[1])) >= 1_500)
+    found = held(servers[1])
+    assert len(found) == len(set(found)) == 1_500
+
+
 def test_a_topic_that_comes_later_is_read(
     kafka: Any, launch: Callable[..., Process], tmp_path: Path
 ) -> None:
@@ -103,7 +148,7 @@ def test_a_topic_that_comes_later_is_read(
 
 
 def test_offsets_and_events_stand_or_fall_together(tmp_path: Path) -> None:
-    from headwater.server.kafka import Batch, MovedError, UndeliveredError
+    from headwater.server.kafka_batch import Batch, MovedError, UndeliveredError
     from headwater.server.store import open_store
 
     class Message:

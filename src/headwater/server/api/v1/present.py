@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage import facets as known
-from headwater.lineage.columns import from_column_lineage
 from headwater.lineage.events import iso
+from headwater.server.api.v1.marks import columns, said
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
 
@@ -23,7 +23,6 @@ __all__ = ["DATASET", "JOB", "Presenter", "identifier", "when"]
 
 DATASET, JOB = 0, 1
 MILLISECOND = 1_000
-PLAIN = (None, "", "true")
 
 
 def when(value: int | None) -> str | None:
@@ -155,21 +154,10 @@ class Presenter:
                 answer["facets"] = self.held(job.state.facets, bodies)
                 answer["currentVersion"] = versions.get(job.version or 0)
                 answer["labels"] = self._labels(job, bodies)
-                said = self.said(job.state.facets, bodies)
-                answer["tags"] = sorted({tag for _, tag in [*tags.get(job.id, []), *said]})
+                marks = [*tags.get(job.id, []), *said(job.state.facets, bodies)]
+                answer["tags"] = sorted({tag for _, tag in marks})
             answers.append(answer)
         return answers
-
-    def said(self, held: dict[str, Held], bodies: dict[int, msgspec.Raw]) -> list[tuple[str, str]]:
-        """The tags that a producer sent: the column (empty for the whole) and the tag."""
-        own = held.get("tags")
-        if not own or own[0] not in bodies:
-            return []
-        read = known.read("tags", bytes(bodies[own[0]]), known.Tags)
-        return [
-            (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
-            for tag in (read.tags if read else None) or ()
-        ]
 
     def _labels(self, job: Job, bodies: dict[int, msgspec.Raw]) -> list[str]:
         held = job.state.facets.get("jobType")
@@ -195,7 +183,7 @@ class Presenter:
         sources = self._sources({d.source for d in datasets if d.source is not None})
         answers = []
         for d in datasets:
-            marks = [*tags.get(d.id, []), *self.said(d.state.facets, raws)]
+            marks = [*tags.get(d.id, []), *said(d.state.facets, raws)]
             answer: dict[str, Any] = {
                 "id": identifier(d.space, d.name),
                 "type": d.kind,
@@ -213,7 +201,7 @@ class Presenter:
             }
             if not node:
                 answer["currentVersion"] = versions.get(d.version or 0)
-                answer["columnLineage"] = self.columns(d.state.facets.get("columnLineage"), bodies)
+                answer["columnLineage"] = columns(d.state.facets.get("columnLineage"), bodies)
                 answer["facets"] = self.held(d.state.facets, raws)
                 answer["deleted"] = bool(d.hidden)
             answers.append(answer)
@@ -249,30 +237,4 @@ class Presenter:
         return [
             {**f, "tags": sorted({tag for field, tag in marked if field == f["name"]})}
             for f in fields
-        ]
-
-    def columns(self, held: Held | None, bodies: dict[int, bytes]) -> list[dict[str, Any]]:
-        """A column lineage facet, column by column."""
-        body = bodies.get(held[0]) if held else None
-        read = known.read("columnLineage", body, known.ColumnLineage) if body else None
-        grouped: dict[str, list[dict[str, Any]]] = {}
-        for edge in from_column_lineage(read) if read else ():
-            step = edge.transformations[0] if edge.transformations else None
-            grouped.setdefault(edge.output, []).append(
-                {
-                    "namespace": edge.namespace,
-                    "dataset": edge.name,
-                    "field": edge.field,
-                    "transformationDescription": (step.description or None) if step else None,
-                    "transformationType": step.subtype if step else None,
-                }
-            )
-        return [
-            {
-                "name": name,
-                "inputFields": inputs,
-                "transformationDescription": None,
-                "transformationType": None,
-            }
-            for name, inputs in grouped.items()
         ]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from headwater.lineage.events import Problem, iso
+from headwater.server.api.commands import carry_out
 from headwater.server.api.v1 import lists, runs
 from headwater.server.api.v1.search import moment, parse_moment
 from headwater.server.http import HttpError, Request, Response
-from headwater.server.store.commands import NoSuchError
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
     from headwater.server.app import App
 
-__all__ = ["carry_out", "routes"]
+__all__ = ["routes"]
 
 PRODUCER = "https://github.com/OpenLineage/OpenLineage"
 DATASET = "/api/v1/namespaces/{namespace}/datasets/{dataset}"
@@ -62,33 +62,6 @@ def routes(app: App) -> None:
         field = DATASET + "/fields/{field}/tags/{tag}"
         add(method, field, _tagged("dataset", on), lists.dataset, status)
         add(method, JOB + "/tags/{tag}", _tagged("job", on), lists.job, status)
-
-
-async def carry_out(app: App, command: dict[str, Any]) -> None:
-    """Hand a command to the writer and wait until it is on the disk."""
-    if (member := _with_nul(command)) is not None:
-        raise HttpError(422, f"{member} holds a NUL", [Problem(member, "holds a NUL")])
-    try:
-        await app.ingest.perform(lambda store: store.perform(command))
-    except NoSuchError as error:
-        raise HttpError(404, error.message) from error
-
-
-def _with_nul(value: Any, path: str = "") -> str | None:
-    """Where a text holds a NUL, which no store of ours can keep."""
-    if isinstance(value, str):
-        return path if "\0" in value else None
-    items: Any = ()
-    if isinstance(value, dict):
-        items = value.items()
-        if any("\0" in str(key) for key in value):
-            return path or "$"
-    elif isinstance(value, list):
-        items = enumerate(value)
-    for key, inner in items:
-        if (found := _with_nul(inner, f"{path}.{key}".lstrip("."))) is not None:
-            return found
-    return None
 
 
 def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.lineage.events import Problem
+from headwater.server.api.commands import carry_out
 from headwater.server.api.v1 import reader
-from headwater.server.api.v1.writes import carry_out
 from headwater.server.http import HttpError, Request, Response
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from headwater.server.api.commands import carry_out
 from headwater.server.api.v1 import runs
-from headwater.server.api.v1.writes import carry_out
 from headwater.server.http import Request, Response
 from headwater.server.store.view import View
 
