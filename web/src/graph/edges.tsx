@@ -68,7 +68,9 @@ function WireView(props: EdgeProps<WireEdge>) {
 function ColumnWireView(props: EdgeProps<ColumnWireEdge>) {
   const { data, id } = props;
   const level = useLevel(light.columnWire, id);
-  const [path, x, y] = getBezierPath(props);
+  const [path] = getBezierPath(props);
+  const x = props.targetX - 30;
+  const y = props.targetY;
   if (!data) return null;
   const word = how(data.wire.edge);
   return (

@@ -1,13 +1,10 @@
-import { apiPath } from "../lib/api";
 import { flowKey, useRate } from "../lib/flow";
 import { clock } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
-import { datasetUrl, nodeUrl, runUrl } from "../lib/names";
-import { useResource } from "../lib/resource";
+import { nodeUrl, runUrl } from "../lib/names";
 import { Link } from "../lib/router";
-import type { ColumnEdge, ColumnPath, MapNode } from "../lib/types";
-import { how } from "../pages/schema";
-import { Ago, Json } from "../ui/basics";
+import type { MapNode } from "../lib/types";
+import { Ago } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { StateBadge } from "../ui/state";
 import type { Box, Wire } from "./model";
@@ -127,120 +124,6 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select }: Side
           </ul>
         </section>
       ))}
-    </aside>
-  );
-}
-
-export function Evidence({ edge }: { edge: ColumnEdge }) {
-  return (
-    <div className="evidence">
-      {edge.how.map((step, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the steps of one edge never move
-        <p key={i}>
-          <span
-            className={`how how-${(step.masking ? "masked" : (step.subtype ?? "unknown")).toLowerCase()}`}
-          >
-            {(step.subtype ?? step.type ?? "unknown").toLowerCase()}
-          </span>
-          {step.masking ? <span className="how how-masked">masked</span> : null}
-          {step.type === "INDIRECT" ? <span className="muted"> decides which rows</span> : null}
-          {step.description ? <code className="wrap">{step.description}</code> : null}
-        </p>
-      ))}
-      {edge.jobs.length > 0 ? (
-        <p className="muted">by {edge.jobs.map((job) => job.split(":").pop()).join(", ")}</p>
-      ) : null}
-      {edge.evidence.map((item) => (
-        <p key={`${item.source}${item.detail}`} className="muted">
-          {item.observed ? "observed" : "derived"} from {item.source}:{" "}
-          <span className="mono wrap">{item.detail}</span>
-        </p>
-      ))}
-    </div>
-  );
-}
-
-/** One column: every step that leads to it and every step it leads to, drawn or not. */
-export function ColumnSide({
-  id,
-  at,
-  close,
-  pick,
-}: {
-  id: string;
-  at: string | null;
-  close: () => void;
-  pick: (id: string) => void;
-}) {
-  const path = apiPath("/api/v2/columns", { node: id, at });
-  const { data, error } = useResource<ColumnPath>(path, (change) => change.kind === "edges");
-  const me = data?.columns.find((one) => one.id === id);
-  const steps = data?.edges ?? [];
-  return (
-    <aside className="side" aria-label="Column">
-      <header>
-        <p className="crumb">
-          <Icon name="column" size={16} /> Column
-        </p>
-        <span>
-          <Json path={path} />
-          <button
-            type="button"
-            className="button icon-only quiet"
-            aria-label="Close"
-            onClick={close}
-          >
-            <Icon name="close" />
-          </button>
-        </span>
-      </header>
-      <h2 className="mono wrap">{me?.field ?? id.split(":").pop()}</h2>
-      {error ? <p className="row-error">{error.message}</p> : null}
-      {data && steps.length === 0 ? (
-        <p className="muted">No producer has told where it comes from or goes.</p>
-      ) : null}
-      <ol className="steps">
-        {steps.map((edge) => (
-          <li key={`${edge.origin}${edge.destination}`}>
-            <p className="step-ends wrap">
-              <button type="button" className="link" onClick={() => pick(edge.origin)}>
-                {edge.source.name}.<b>{edge.source.field}</b>
-              </button>
-              <span aria-hidden="true"> → </span>
-              <span className="sr">leads to</span>
-              <button type="button" className="link" onClick={() => pick(edge.destination)}>
-                {edge.target.name}.<b>{edge.target.field}</b>
-              </button>
-            </p>
-            <Evidence edge={edge} />
-          </li>
-        ))}
-      </ol>
-    </aside>
-  );
-}
-
-export function EdgeSide({ edge, close }: { edge: ColumnEdge; close: () => void }) {
-  return (
-    <aside className="side" aria-label="Edge">
-      <header>
-        <p className="crumb">
-          <Icon name="graph" size={16} /> {how(edge)}
-        </p>
-        <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
-      </header>
-      <p className="wrap">
-        <Link to={datasetUrl(edge.source)}>
-          {edge.source.name}.<b>{edge.source.field}</b>
-        </Link>{" "}
-        →{" "}
-        <Link to={datasetUrl(edge.target)}>
-          {edge.target.name}.<b>{edge.target.field}</b>
-        </Link>
-      </p>
-      <Evidence edge={edge} />
     </aside>
   );
 }

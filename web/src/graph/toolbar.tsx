@@ -48,7 +48,7 @@ function Find() {
         aria-label="Find and centre"
         aria-expanded={nodes.length > 0}
         aria-controls="find-list"
-        placeholder="Find and centre"
+        placeholder="Find"
         value={query}
         onChange={(event) => {
           setQuery(event.target.value);
@@ -90,7 +90,7 @@ function Save({ save }: { save: ToolbarProps["save"] }) {
   }, []);
   return (
     <details className="menu" ref={ref}>
-      <summary className="button small">
+      <summary className="button small" aria-label="Export">
         <Icon name="download" size={15} /> <span className="tool-word">Export</span>
       </summary>
       <div className="menu-list">
@@ -142,6 +142,7 @@ export function Toolbar(props: ToolbarProps) {
       <button
         type="button"
         className="button small"
+        aria-label="Columns"
         aria-pressed={columns}
         disabled={big}
         onClick={() => set({ columns: columns ? null : "1", column: null, group: null })}
@@ -151,6 +152,7 @@ export function Toolbar(props: ToolbarProps) {
       <button
         type="button"
         className="button small"
+        aria-label="Group by namespace"
         aria-pressed={grouped}
         disabled={big}
         onClick={() =>

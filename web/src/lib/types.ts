@@ -82,6 +82,13 @@ export interface Evidence {
   observed?: boolean;
 }
 
+export interface EdgeProof {
+  current: boolean;
+  intervals: { since: string; until: string | null }[];
+  runs: { id: string; state: State; lastHeardAt: string | null }[];
+  evidence: Evidence[];
+}
+
 export interface ColumnEdge {
   origin: string;
   destination: string;

@@ -19,7 +19,6 @@ interface Task {
   id: number;
   state: string;
   worker: string;
-  trace: string;
 }
 
 export function tasks(report: Record<string, unknown>): Task[] {
@@ -29,8 +28,7 @@ export function tasks(report: Record<string, unknown>): Task[] {
     return {
       id: Number(task.id ?? 0),
       state: text(task.state).toUpperCase(),
-      worker: text(task.worker) || text(task.workerId) || text(task.worker_id),
-      trace: text(task.trace),
+      worker: text(task.workerId),
     };
   });
 }
@@ -40,9 +38,10 @@ export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-export function command(action: string, name: string, url: string): string {
+/** The command line for an action; the address of Connect comes from its environment. */
+export function command(action: string, name: string): string {
   const what = action === "apply" ? `${quoted(`${name}.json`)}` : quoted(name);
-  return `headwater connect ${action} ${what}${url ? ` --url ${quoted(url)}` : ""}`;
+  return `headwater connect ${action} ${what}`;
 }
 
 function Rate({
@@ -89,7 +88,7 @@ function Side({
 
 function Actions({ connector }: { connector: Connector }) {
   const [action, setAction] = useState<string>("restart");
-  const line = command(action, connector.name, text(connector.report.url));
+  const line = command(action, connector.name);
   return (
     <div className="command">
       <select
@@ -109,8 +108,10 @@ function Actions({ connector }: { connector: Connector }) {
 
 function Card({ connector }: { connector: Connector }) {
   const list = tasks(connector.report);
-  const failed = list.filter((task) => task.trace);
   const message = text(connector.failure?.message);
+  const problems = Array.isArray(connector.report.problems)
+    ? connector.report.problems.map(String)
+    : [];
   return (
     <article className="connector" aria-label={connector.name}>
       <header>
@@ -142,8 +143,15 @@ function Card({ connector }: { connector: Connector }) {
           ))}
         </ul>
       ) : null}
-      {message ? (
-        <Trace message={message} trace={failed[0]?.trace || text(connector.failure?.stackTrace)} />
+      {message ? <Trace message={message} trace={text(connector.failure?.stackTrace)} /> : null}
+      {problems.length > 0 ? (
+        <ul className="connector-problems">
+          {problems.map((problem) => (
+            <li key={problem} className="wrap">
+              {problem}
+            </li>
+          ))}
+        </ul>
       ) : null}
       <div className="connector-flow">
         <Side names={connector.inputs} direction="input" run={connector.run} />
@@ -162,23 +170,20 @@ export function ConnectorsPage() {
     (change) => change.kind !== "flow",
   );
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
-  const clusters = Map.groupBy(
-    data.connectors,
-    (one) => text(one.report.cluster) || text(one.report.url) || one.namespace,
-  );
+  const clusters = Map.groupBy(data.connectors, (one) => one.namespace);
   return (
     <div className="page">
       <h1>Connectors</h1>
       {data.connectors.length === 0 ? (
         <Empty icon="plug">
           No connector has been reported.{" "}
-          <code>headwater connect agent --url http://CONNECT:8083</code> watches a cluster.
+          <code>headwater connect watch --url http://CONNECT:8083</code> watches a cluster.
         </Empty>
       ) : null}
       {[...clusters].map(([cluster, members]) => (
         <Panel
           key={cluster}
-          title={`Cluster ${cluster}`}
+          title={`Namespace ${cluster}`}
           json={PATH}
           aside={<span className="muted">{plural(members.length, "connector")}</span>}
         >

@@ -11,12 +11,12 @@ function commands(origin: string): { name: string; about: string; text: string }
     {
       name: "Kafka Connect",
       about: "Watch a Connect cluster from outside; nothing is installed on it.",
-      text: `headwater connect agent --url http://CONNECT:8083 \\\n  --kafka-bootstrap BROKER:9092 --server ${origin}`,
+      text: `export OPENLINEAGE_URL=${origin}\nheadwater connect watch --url http://CONNECT:8083 --kafka-bootstrap BROKER:9092`,
     },
     {
       name: "PySpark",
       about: "Batch and Structured Streaming, from the driver, without a jar.",
-      text: `import headwater.spark\n\nspark = SparkSession.builder.getOrCreate()\nheadwater.spark.attach(spark, url="${origin}")`,
+      text: `export OPENLINEAGE_URL=${origin}\nheadwater spark run job.py`,
     },
     {
       name: "curl",

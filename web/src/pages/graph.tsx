@@ -1,11 +1,12 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Canvas } from "../graph/canvas";
+import { ColumnSide, EdgeSide, WireSide } from "../graph/edgeside";
 import { useEstate } from "../graph/estate";
 import { save } from "../graph/export";
 import { useLayout } from "../graph/layout";
 import { build } from "../graph/model";
 import type { Actions } from "../graph/nodes";
-import { ColumnSide, EdgeSide, NodeSide } from "../graph/side";
+import { NodeSide } from "../graph/side";
 import { TimeBar } from "../graph/timebar";
 import { Toolbar } from "../graph/toolbar";
 import { useView } from "../graph/view";
@@ -81,6 +82,7 @@ export default function GraphPage() {
   if (head.data?.records === 0) return <FirstRun />;
   const selected = laid?.model.boxes.find((one) => one.id === view.select);
   const chosen = laid?.model.columns.find((one) => one.id === edge)?.edge;
+  const wire = laid?.model.wires.find((one) => one.id === edge);
   const empty = map && map.nodes.length === 0 && !map.groups;
   return (
     <div className="graph-page">
@@ -136,6 +138,8 @@ export default function GraphPage() {
         </div>
         {chosen ? (
           <EdgeSide edge={chosen} close={() => setEdge(null)} />
+        ) : wire && nodes.has(wire.source) && nodes.has(wire.target) ? (
+          <WireSide wire={wire} nodes={nodes} close={() => setEdge(null)} />
         ) : view.column ? (
           <ColumnSide
             id={view.column}

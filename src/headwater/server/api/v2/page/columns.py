@@ -82,10 +82,14 @@ def _end(column: Column, dataset: Dataset) -> dict[str, str]:
 def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dict[str, Any]]:
     makers = _makers(view, datasets)
     proofs = _proofs(view, datasets)
+    told = _told(view, {job for jobs in makers.values() for job in jobs})
     answers = []
     for (source, target), how in sorted(found.edges.items()):
         if source[0] not in datasets or target[0] not in datasets:
             continue
+        jobs = makers.get((source[0], target[0]), {}).values()
+        ends = (datasets[source[0]].name, datasets[target[0]].name)
+        proof = [item for job in jobs for item in told.get((job, *ends), ())]
         answers.append(
             {
                 "origin": _id(source, datasets[source[0]]),
@@ -94,7 +98,7 @@ def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dic
                 "to": describe.dataset_id(datasets[target[0]]),
                 "source": _end(source, datasets[source[0]]),
                 "target": _end(target, datasets[target[0]]),
-                "jobs": makers.get((source[0], target[0]), []),
+                "jobs": sorted(jobs),
                 "how": [
                     {
                         "type": step.type,
@@ -104,13 +108,13 @@ def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dic
                     }
                     for step in how
                 ],
-                "evidence": proofs.get(target[0], []),
+                "evidence": proof or proofs.get(target[0], []),
             }
         )
     return answers
 
 
-def _makers(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], list[str]]:
+def _makers(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], dict[int, str]]:
     """The jobs that carry columns from one dataset to another."""
     wanted = {root: root for root in datasets}
     sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
@@ -119,11 +123,11 @@ def _makers(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], list[s
     rows = within(view.connection, sql, list(wanted))
     roots = view.roots(row[0] for row in rows)
     jobs = view.jobs(row[2] for row in rows)
-    found: dict[tuple[int, int], set[str]] = defaultdict(set)
+    found: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)
     for source, dataset, job in rows:
         if job in jobs and source in roots:
-            found[roots[source], wanted[dataset]].add(describe.job_id(jobs[job]))
-    return {pair: sorted(names) for pair, names in found.items()}
+            found[roots[source], wanted[dataset]][job] = describe.job_id(jobs[job])
+    return found
 
 
 def _proofs(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
@@ -133,7 +137,20 @@ def _proofs(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str
     )
     found = {}
     for number, dataset in datasets.items():
-        said = facets.get(dataset.state.facets, "headwater_evidence").get("evidence")
-        if isinstance(said, list):
-            found[number] = [item for item in said[:20] if isinstance(item, dict)]
+        said = describe.evidence_of(facets.get(dataset.state.facets, "headwater_evidence"))
+        if said:
+            found[number] = said
+    return found
+
+
+def _told(view: View, jobs: Iterable[int]) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+    """What jobs say they know an edge from, by job and the names at both ends."""
+    wanted = view.jobs(jobs)
+    facets = describe.Facets(view, (j.state.facets for j in wanted.values()), "headwater_evidence")
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for job in wanted.values():
+        said = facets.get(job.state.facets, "headwater_evidence")
+        for edge in describe.listed(said, "edges"):
+            names = [describe.name_of(edge, side) for side in ("input", "output")]
+            found[describe.job_id(job), names[0], names[1]] = describe.evidence_of(edge)
     return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["connectors"]
 
 LIMIT = 500
-REPORTS = ("headwater_connector", "headwater_connect")
+REPORT = "headwater_connect"
 
 
 def connectors(view: View, request: Request) -> dict[str, Any]:
@@ -27,16 +27,14 @@ def connectors(view: View, request: Request) -> dict[str, Any]:
     found = [job for job in view.jobs(numbers).values() if not job.hidden]
     described = describe.jobs(view, found)
     runs = describe.latest_runs(view, found)
-    held = [run.state.facets for run in runs.values()] + [job.state.facets for job in found]
-    facets = describe.Facets(view, held, *REPORTS, "errorMessage")
+    held = [run.state.facets for run in runs.values()]
+    facets = describe.Facets(view, held, REPORT, "errorMessage")
     datasets = view.datasets(unslot(key)[0] for job in found for key in job.state.open)
     answers = []
     for job in found:
         run = runs.get(job.id)
         own = run.state.facets if run else {}
-        report: dict[str, Any] = {}
-        for name in REPORTS:
-            report |= facets.get(job.state.facets, name) | facets.get(own, name)
+        report = facets.get(own, REPORT)
         sides: dict[bool, list[dict[str, str]]] = {True: [], False: []}
         for key in job.state.open:
             number, direction = unslot(key)

@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset, Held, Job, Run
     from headwater.server.store.view import View
 
-__all__ = ["Facets", "Nested", "dataset_id", "flat", "job_id", "jobs", "latest_runs", "store_of"]
+__all__ = [
+    "Facets",
+    "Nested",
+    "dataset_id",
+    "evidence_of",
+    "flat",
+    "job_id",
+    "jobs",
+    "latest_runs",
+    "listed",
+    "name_of",
+    "store_of",
+]
 
 LAYERS = ("iceberg", "delta", "hudi")
 MESSAGE = 300
@@ -66,6 +78,26 @@ def store_of(dataset: Dataset, facets: Facets) -> str:
             return word.lower()
     scheme = dataset.space.split(":", 1)[0].lower()
     return scheme if scheme != dataset.space.lower() or scheme.isalpha() else ""
+
+
+def listed(facet: dict[str, Any], name: str, limit: int = 1_000) -> list[dict[str, Any]]:
+    """The objects in a list of a facet; nothing where the facet has another shape."""
+    value = facet.get(name)
+    return (
+        [one for one in value[:limit] if isinstance(one, dict)] if isinstance(value, list) else []
+    )
+
+
+def name_of(edge: dict[str, Any], side: str) -> str:
+    """The name at one side of an edge as a facet writes it."""
+    end = edge.get(side)
+    return str(end.get("name")) if isinstance(end, dict) else ""
+
+
+def evidence_of(one: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a producer gives as its reasons, as far as it is of the published shape."""
+    kept = ("source", "detail", "observed")
+    return [{k: item[k] for k in kept if k in item} for item in listed(one, "evidence", 10)]
 
 
 Nested = list[dict[str, Any]]

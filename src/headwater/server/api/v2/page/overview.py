@@ -134,10 +134,7 @@ def _stale(view: View, now: int) -> list[dict[str, Any]]:
 def _per_minute(view: View, seq: int, now: int) -> list[dict[str, Any]]:
     """Events received in each of the last sixty minutes."""
     last = now // MINUTE
-    sql = (
-        "SELECT at / ?, count(*) FROM log WHERE seq > ? AND at >= ? AND kind = 0"
-        " GROUP BY 1"
-    )  # fmt: skip
+    sql = "SELECT at / ?, count(*) FROM log WHERE seq > ? AND at >= ? AND kind = 0 GROUP BY 1"
     since = (last - MINUTES + 1) * MINUTE
     counts = dict(view.all(sql, (MINUTE, seq - RECENT, since)))
     minutes = range(last - MINUTES + 1, last + 1)

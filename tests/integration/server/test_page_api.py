@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from .making import at, dataset, event, facet, schema
+
+if TYPE_CHECKING:
+    from .conftest import Client
+
+DEMO = Path(__file__).parents[2] / "fixtures" / "page" / "demo.ndjson"
+RECORDED = datetime(2026, 1, 8, 12, tzinfo=timezone.utc)
+LAKE = "dataset:s3://warehouse:lake/supplier_stats"
+
+
+def recorded() -> bytes:
+    """The demo's events, moved so that they end now."""
+    shift = datetime.now(timezone.utc) - RECORDED - timedelta(seconds=1)
+
+    def moved(found: re.Match[str]) -> str:
+        time = datetime.fromisoformat(found[0].replace("Z", "+00:00")) + shift
+        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    return re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", moved, DEMO.read_text()).encode()
+
+
+@pytest.fixture
+def demo(client: Client) -> Client:
+    answer = client.call("POST", "/api/v2/events", content=recorded())
+    assert answer.status_code == 201, answer.text
+    return client
+
+
+def test_facets_that_events_of_one_batch_share_are_kept(demo: Client) -> None:
+    found = demo.get("/api/v1/namespaces/shop/jobs/stats-sink")
+    assert {"jobType", "documentation", "ownership"} <= set(found["facets"])
+
+
+def test_overview_puts_what_fails_first_with_what_it_reaches(demo: Client) -> None:
+    found = demo.get("/api/v2/overview")
+    assert found["jobs"]["total"] == 9
+    assert (found["jobs"]["FAILED"], found["jobs"]["ABORTED"]) == (1, 1)
+    first, second = found["troubles"]["jobs"]
+    assert (first["name"], first["state"]) == ("stats-sink", "FAILED")
+    assert "permission denied" in first["error"]
+    assert first["affected"] == {"jobs": 0, "datasets": 1, "more": False}
+    assert second["name"] == "nightly_export"
+    assert sum(minute["events"] for minute in found["perMinute"]) == found["records"]
+    kinds = {change["change"] for change in found["changes"]}
+    assert kinds == {"edges", "schema"}
+
+
+def test_overview_names_a_job_that_is_late_by_its_own_habit(client: Client) -> None:
+    now = datetime.now(timezone.utc)
+    for n in range(6):
+        start = now - timedelta(hours=5, minutes=10 * n)
+        for state, time in (("START", start), ("COMPLETE", start + timedelta(minutes=1))):
+            made = event(state, 0, run=n, job="every-ten-minutes", outputs=["out"])
+            client.post({**made, "eventTime": time.isoformat()})
+    (late,) = client.get("/api/v2/overview")["stale"]
+    assert (late["name"], late["usualSeconds"]) == ("every-ten-minutes", 600)
+    assert late["silentSeconds"] >= 5 * 3600
+
+
+def test_map_shows_a_small_estate_whole(demo: Client) -> None:
+    found = demo.get("/api/v2/map")
+    nodes = {node["id"]: node for node in found["nodes"]}
+    assert len(nodes) == 22
+    assert not found["truncated"]
+    assert nodes["job:shop:orders-source"]["integration"] == "kafka_connect"
+    assert nodes["job:shop:orders-source"]["type"] == "source"
+    assert nodes[LAKE]["store"] == "iceberg"
+    ends = {(edge["origin"], edge["destination"]) for edge in found["edges"]}
+    assert ("job:shop:orders-source", "dataset:kafka://broker:9092:shop.orders") in ends
+
+
+def test_map_around_a_node_counts_what_it_leaves_out(demo: Client) -> None:
+    node = "dataset:kafka://broker:9092:orders-enriched"
+    found = demo.get("/api/v2/map", node=node, depth=0)
+    nodes = {one["id"]: one for one in found["nodes"]}
+    assert nodes[node]["more"] == {"upstream": 0, "downstream": 0}
+    topic = nodes["dataset:kafka://broker:9092:shop.orders"]
+    assert topic["more"] == {"upstream": 1, "downstream": 1}
+
+
+def test_map_of_columns_carries_how_and_why(demo: Client) -> None:
+    found = demo.get("/api/v2/map", node=LAKE, depth=1, columns="true")
+    fields = {node["id"]: node.get("fields") for node in found["nodes"]}
+    assert [f["name"] for f in fields[LAKE]][:2] == ["supplier_id", "supplier"]
+    edges = {(e["source"]["field"], e["target"]["field"]): e for e in found["columns"]["edges"]}
+    revenue = edges["amount", "revenue"]
+    assert revenue["how"][0]["subtype"] == "AGGREGATION"
+    assert revenue["jobs"] == ["job:shop:supplier_stats.by_day"]
+    assert revenue["evidence"][0]["source"] == "plan node"
+    topic = "datasetField:kafka://broker:9092:shop.orders:customer_email"
+    path = demo.get("/api/v2/columns", node=topic)["edges"]
+    (first,) = [e for e in path if e["source"]["name"] == "shop.public.orders"]
+    reason = {"source": "config key", "detail": "topic.prefix", "observed": False}
+    assert reason in first["evidence"]
+
+
+def test_map_shows_a_past_moment_and_the_difference_between_two(client: Client) -> None:
+    client.post(
+        event("START", 0, inputs=["a"], outputs=["b"]),
+        event("COMPLETE", 10, inputs=["a"], outputs=["b"]),
+        event("START", 20, run=2, inputs=["a"], outputs=["c"]),
+        event("FAIL", 30, run=2, inputs=["a"], outputs=["c"]),
+    )
+    then = client.get("/api/v2/map", at=at(5))
+    assert {n["name"] for n in then["nodes"] if n["kind"] == "dataset"} >= {"a", "b"}
+    (job,) = [n for n in then["nodes"] if n["kind"] == "job"]
+    assert job["state"] == "RUNNING"
+    found = client.get("/api/v2/map", **{"from": at(5), "to": at(40)})
+    changes = {(e["origin"], e["destination"]): e["change"] for e in found["edges"]}
+    assert changes["job:jobs:load", "dataset:s3://lake:b"] == "removed"
+    assert changes["job:jobs:load", "dataset:s3://lake:c"] == "added"
+    assert changes["dataset:s3://lake:a", "job:jobs:load"] == ""
+
+
+def test_map_of_a_large_estate_is_its_namespaces(client: Client) -> None:
+    events = []
+    for n in range(310):
+        made = event("START", n, run=n, job=f"j{n}", outputs=[dataset("t", f"kafka://k{n % 3}:1")])
+        made["job"]["namespace"] = f"team{n % 4}"
+        events.append(json.dumps(made))
+    client.call("POST", "/api/v2/events", content="\n".join(events))
+    found = client.get("/api/v2/map")
+    assert found["nodes"] == []
+    assert found["total"] == {"jobs": 310, "datasets": 3}
+    assert {g["namespace"] for g in found["groups"]} == {
+        *(f"team{n}" for n in range(4)),
+        *(f"kafka://k{n}:1" for n in range(3)),
+    }
+    assert sum(e["count"] for e in found["edges"]) == 310
+    inside = client.get("/api/v2/map", namespace="team1")
+    assert 0 < len(inside["nodes"]) <= 300
+    tight = client.get("/api/v2/map", namespace="team1", limit=20)
+    assert len(tight["nodes"]) == 20
+    assert tight["truncated"]
+
+
+def test_column_path_goes_both_ways_across_jobs(demo: Client) -> None:
+    node = "datasetField:kafka://broker:9092:orders-enriched:amount"
+    found = demo.get("/api/v2/columns", node=node)
+    fields = {(c["dataset"].rpartition(":")[2], c["field"]) for c in found["columns"]}
+    assert ("shop.public.order_items", "price") in fields
+    assert ("bi.public.supplier_stats", "revenue") in fields
+    assert ("nightly/supplier_stats.parquet", "revenue") in fields
+
+
+def test_dataset_page_has_history_aliases_statistics_and_freshness(demo: Client) -> None:
+    def ask(name: str) -> Any:
+        return demo.get(
+            f"/api/v2/datasets/{quote('s3://warehouse', safe='')}/{quote(name, safe='')}"
+        )
+
+    orders = ask("lake/orders")
+    newest, oldest = orders["history"]
+    assert {f["name"] for f in newest["fields"]} - {f["name"] for f in oldest["fields"]} == {
+        "customer"
+    }
+    assert orders["aliases"] == [{"namespace": "iceberg://catalog:8181", "name": "lake.orders"}]
+    assert orders["freshness"]["verdict"] == "live"
+    stats = ask("lake/supplier_stats")
+    assert stats["freshness"]["verdict"] == "fresh"
+    assert stats["writes"][0]["rows"] > 2_000
+    assert stats["writes"][0]["quality"]["dataQualityAssertions"]["assertions"]
+    assert [job["name"] for job in stats["producers"]] == ["supplier_stats.by_day"]
+    assert [job["name"] for job in stats["consumers"]] == ["nightly_export"]
+
+
+def test_job_page_knows_its_family_and_reach(demo: Client) -> None:
+    child = demo.get("/api/v2/jobs/shop/supplier_stats.by_day")
+    assert child["parent"]["name"] == "supplier_stats"
+    assert child["affected"] == {"jobs": 1, "datasets": 2, "more": False}
+    parent = demo.get("/api/v2/jobs/shop/supplier_stats")
+    assert [job["name"] for job in parent["children"]] == ["supplier_stats.by_day"]
+
+
+def test_connectors_come_with_tasks_and_trouble_first(demo: Client) -> None:
+    found = demo.get("/api/v2/connectors")["connectors"]
+    assert [one["name"] for one in found] == ["stats-sink", "orders-source", "audit-sink"]
+    assert [task["state"] for task in found[0]["report"]["tasks"]] == ["RUNNING", "FAILED"]
+    assert "PSQLException" in found[0]["failure"]["stackTrace"]
+    assert [d["name"] for d in found[0]["outputs"]] == ["bi.public.supplier_stats"]
+
+
+def test_search_finds_names_columns_and_tags_by_letters_in_order(demo: Client) -> None:
+    def found(text: str, **query: str) -> list[dict[str, Any]]:
+        results: list[dict[str, Any]] = demo.get("/api/v2/search", q=text, **query)["results"]
+        return results
+
+    assert found("supplier_stats_stream")[0]["name"] == "supplier_stats_stream"
+    assert "iceberg_ingestion" in {one["name"] for one in found("icebing")}
+    assert found("customer_email", kind="column")[0]["field"] == "customer_email"
+    assert found("pii")[0] | {"namespace": ""} == {
+        "kind": "tag", "namespace": "", "name": "shop.orders", "tag": "pii",
+        "node": "dataset:kafka://broker:9092:shop.orders", "field": "customer_email",
+    }  # fmt: skip
+    assert found("zzzz-nothing") == []
+    assert demo.call("GET", "/api/v2/search").status_code == 400
+
+
+def test_search_follows_what_is_added_and_what_is_hidden(client: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr("headwater.server.api.v2.page.search.EVERY", 0.0)
+    client.post(event("START", 1, job="first", outputs=[dataset("t", schema=schema("amount"))]))
+    assert client.get("/api/v2/search", q="first")["results"]
+    client.post(event("START", 2, run=2, job="second"))
+    assert client.get("/api/v2/search", q="second")["results"]
+    client.call("DELETE", "/api/v1/namespaces/jobs/jobs/first")
+    assert not client.get("/api/v2/search", q="first")["results"]
+
+
+@pytest.mark.parametrize("odd", [[1, 2], {"evidence": "no"}, {"edges": [1, {"input": 3}]}])
+def test_facets_of_any_shape_do_no_harm(client: Client, odd: Any) -> None:
+    strange = facet(**odd) if isinstance(odd, dict) else facet(tags=odd, evidence=odd)
+    facets: dict[str, Any] = dict.fromkeys(
+        ("headwater_evidence", "tags", "catalog", "storage", "ownership", "jobType", "sql"), strange
+    )
+    made = event(
+        "FAIL",
+        1,
+        inputs=[dataset("a", **facets)],
+        outputs=[dataset("b", **facets)],
+        job_facets=facets,
+        run_facets={"errorMessage": strange, "parent": strange, "headwater_connect": strange},
+    )
+    client.post(made)
+    for path in ("overview", "map?columns=true", "connectors", "search?q=a", "jobs/jobs/load",
+                 "datasets/s3%3A%2F%2Flake/b", "columns?node=dataset:s3://lake:b"):  # fmt: skip
+        assert client.call("GET", f"/api/v2/{path}").status_code == 200, path

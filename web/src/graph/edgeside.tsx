@@ -1,0 +1,201 @@
+import { apiPath } from "../lib/api";
+import { flowKey, useRate } from "../lib/flow";
+import { datasetUrl, nodeUrl, runUrl } from "../lib/names";
+import { useResource } from "../lib/resource";
+import { Link } from "../lib/router";
+import type { ColumnEdge, ColumnPath, EdgeProof, MapNode, Evidence as Proof } from "../lib/types";
+import { how } from "../pages/schema";
+import { Ago, Json } from "../ui/basics";
+import { Icon } from "../ui/icons";
+import { StateBadge } from "../ui/state";
+import type { Wire } from "./model";
+
+function Reasons({ evidence }: { evidence: Proof[] }) {
+  return evidence.map((item) => (
+    <p key={`${item.source}${item.detail}`} className="muted">
+      {item.observed ? "observed" : "derived"} from {item.source}:{" "}
+      <span className="mono wrap">{item.detail}</span>
+    </p>
+  ));
+}
+
+export function Evidence({ edge }: { edge: ColumnEdge }) {
+  return (
+    <div className="evidence">
+      {edge.how.map((step, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the steps of one edge never move
+        <p key={i}>
+          <span
+            className={`how how-${(step.masking ? "masked" : (step.subtype ?? "unknown")).toLowerCase()}`}
+          >
+            {(step.subtype ?? step.type ?? "unknown").toLowerCase()}
+          </span>
+          {step.masking ? <span className="how how-masked">masked</span> : null}
+          {step.type === "INDIRECT" ? <span className="muted"> decides which rows</span> : null}
+          {step.description ? <code className="wrap">{step.description}</code> : null}
+        </p>
+      ))}
+      {edge.jobs.length > 0 ? (
+        <p className="muted">by {edge.jobs.map((job) => job.split(":").pop()).join(", ")}</p>
+      ) : null}
+      <Reasons evidence={edge.evidence} />
+    </div>
+  );
+}
+
+/** One column: every step that leads to it and every step it leads to, drawn or not. */
+export function ColumnSide({
+  id,
+  at,
+  close,
+  pick,
+}: {
+  id: string;
+  at: string | null;
+  close: () => void;
+  pick: (id: string) => void;
+}) {
+  const path = apiPath("/api/v2/columns", { node: id, at });
+  const { data, error } = useResource<ColumnPath>(path, (change) => change.kind === "edges");
+  const me = data?.columns.find((one) => one.id === id);
+  const steps = data?.edges ?? [];
+  return (
+    <aside className="side" aria-label="Column">
+      <header>
+        <p className="crumb">
+          <Icon name="column" size={16} /> Column
+        </p>
+        <span>
+          <Json path={path} />
+          <button
+            type="button"
+            className="button icon-only quiet"
+            aria-label="Close"
+            onClick={close}
+          >
+            <Icon name="close" />
+          </button>
+        </span>
+      </header>
+      <h2 className="mono wrap">{me?.field ?? id.split(":").pop()}</h2>
+      {error ? <p className="row-error">{error.message}</p> : null}
+      {data && steps.length === 0 ? (
+        <p className="muted">No producer has told where it comes from or goes.</p>
+      ) : null}
+      <ol className="steps">
+        {steps.map((edge) => (
+          <li key={`${edge.origin}${edge.destination}`}>
+            <p className="step-ends wrap">
+              <button type="button" className="link" onClick={() => pick(edge.origin)}>
+                {edge.source.name}.<b>{edge.source.field}</b>
+              </button>
+              <span aria-hidden="true"> → </span>
+              <span className="sr">leads to</span>
+              <button type="button" className="link" onClick={() => pick(edge.destination)}>
+                {edge.target.name}.<b>{edge.target.field}</b>
+              </button>
+            </p>
+            <Evidence edge={edge} />
+          </li>
+        ))}
+      </ol>
+    </aside>
+  );
+}
+
+export function EdgeSide({ edge, close }: { edge: ColumnEdge; close: () => void }) {
+  return (
+    <aside className="side" aria-label="Edge">
+      <header>
+        <p className="crumb">
+          <Icon name="graph" size={16} /> {how(edge)}
+        </p>
+        <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </header>
+      <p className="wrap">
+        <Link to={datasetUrl(edge.source)}>
+          {edge.source.name}.<b>{edge.source.field}</b>
+        </Link>{" "}
+        →{" "}
+        <Link to={datasetUrl(edge.target)}>
+          {edge.target.name}.<b>{edge.target.field}</b>
+        </Link>
+      </p>
+      <Evidence edge={edge} />
+    </aside>
+  );
+}
+
+/** An edge between a job and a dataset: what flows, and how it is known. */
+export function WireSide({
+  wire,
+  nodes,
+  close,
+}: {
+  wire: Wire;
+  nodes: Map<string, MapNode>;
+  close: () => void;
+}) {
+  const rate = useRate(
+    wire.flow ? flowKey(wire.flow.run, wire.flow.direction, wire.flow.name) : null,
+  );
+  const ends = [nodes.get(wire.source), nodes.get(wire.target)];
+  const path = apiPath("/api/v2/evidence", { origin: wire.source, destination: wire.target });
+  const { data, error } = useResource<EdgeProof>(path, (change) => change.kind === "edges");
+  const first = data?.intervals.at(-1);
+  return (
+    <aside className="side" aria-label="Edge">
+      <header>
+        <p className="crumb">
+          <Icon name="graph" size={16} /> {ends[0]?.kind === "job" ? "Writes" : "Reads"}
+        </p>
+        <span>
+          <Json path={path} />
+          <button
+            type="button"
+            className="button icon-only quiet"
+            aria-label="Close"
+            onClick={close}
+          >
+            <Icon name="close" />
+          </button>
+        </span>
+      </header>
+      <p className="wrap">
+        {ends[0] ? <Link to={nodeUrl(ends[0].kind, ends[0])}>{ends[0].name}</Link> : null} →{" "}
+        {ends[1] ? <Link to={nodeUrl(ends[1].kind, ends[1])}>{ends[1].name}</Link> : null}
+      </p>
+      {rate ? (
+        <p>
+          <span className="rate">{rate.records.toFixed(rate.records < 10 ? 1 : 0)} records/s</span>
+          {rate.lag !== null && rate.lag !== undefined ? <span>, lag {rate.lag}</span> : null}
+          {rate.last ? (
+            <span className="muted">
+              , last record <Ago time={rate.last} />
+            </span>
+          ) : null}
+        </p>
+      ) : null}
+      <div className="evidence">
+        {first ? (
+          <p className="muted">
+            {data?.current ? "holds since" : "first seen"} <Ago time={first.since} />
+          </p>
+        ) : null}
+        {data?.runs.slice(0, 5).map((run) => (
+          <p key={run.id}>
+            <Link to={runUrl(run.id)}>run {run.id.slice(0, 8)}</Link>
+            <StateBadge state={run.state} />
+          </p>
+        ))}
+        <Reasons evidence={data?.evidence ?? []} />
+        {data?.evidence.length === 0 ? (
+          <p className="muted">Its producer gives no further evidence.</p>
+        ) : null}
+        {error ? <p className="row-error">{error.message}</p> : null}
+      </div>
+    </aside>
+  );
+}
