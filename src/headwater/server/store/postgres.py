@@ -151,7 +151,7 @@ class PostgresDatabase:
             open=True,
             kwargs={"autocommit": True},
             check=ConnectionPool.check_connection,
-            timeout=10,
+            timeout=3,
         )
 
     def writer(self) -> Connection:
