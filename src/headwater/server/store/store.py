@@ -8,7 +8,7 @@ import secrets
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
@@ -24,9 +24,12 @@ from headwater.server.store.database import (
     within,
 )
 from headwater.server.store.packing import Packer
-from headwater.server.store.prepare import Parts, Prepared
+from headwater.server.store.prepare import Parts
 from headwater.server.store.projection import Projection
 from headwater.server.store.session import Session
+
+if TYPE_CHECKING:
+    from headwater.server.store.parts import Prepared
 
 __all__ = ["Receipt", "Store", "open_store"]
 
