@@ -3,7 +3,8 @@
     python bench/server_load.py [--jobs 2000] [--postgres URL] [--marquez URL]
 
 Events are 8.4 KB: two inputs and one output of ten columns with column lineage; each job has one run
-of three events, in components of 100 jobs. CPU is that of the server's process alone.
+of three events, in components of 100 jobs. CPU is that of the server's process, and with
+--postgres-pid of the database's processes.
 """
 
 from __future__ import annotations
@@ -132,11 +133,21 @@ class Caller:
         return time.perf_counter() - started
 
 
-def cpu(pid: int | None) -> float:
+def cpu(pid: int | None, database: int | None = None) -> float:
+    """CPU seconds of a process, and of a database's process with all that it started."""
     if pid is None:
         return 0.0
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    parents, used = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        parents[int(folder.name)] = int(fields[1])
+        used[int(folder.name)] = (int(fields[11]) + int(fields[12])) / 100
+    return used[pid] + sum(
+        seconds for one, seconds in used.items() if database in (one, parents[one])
+    )
 
 
 def ingest(url: str, work: list[list[bytes]], connections: int) -> tuple[float, list[float]]:
@@ -160,19 +171,36 @@ def ingest(url: str, work: list[list[bytes]], connections: int) -> tuple[float, 
     return time.perf_counter() - started, taken
 
 
-def measure(url: str, jobs: int, pid: int | None) -> dict[str, str]:
+def batch(url: str, namespace: str, jobs: int, start: datetime) -> tuple[float, int]:
+    """Seconds to send the events of so many jobs through the batch endpoint, and their number."""
+    sent = [body for number in range(jobs) for body in events(namespace, number, start)]
+    caller, started = Caller(url), time.perf_counter()
+    for place in range(0, len(sent), 1_000):
+        caller.call("POST", "/api/v2/events", b"\n".join(sent[place : place + 1_000]))
+    return time.perf_counter() - started, len(sent)
+
+
+def measure(url: str, jobs: int, pid: int | None, database: int | None = None) -> dict[str, str]:
     namespace = f"bench{random.randrange(10**6)}"
     start = datetime.now(timezone.utc) - timedelta(hours=2)
     work = [events(namespace, number, start) for number in range(jobs)]
-    before = cpu(pid)
+    before = cpu(pid, database)
     wall, taken = ingest(url, work, 8)
-    used = cpu(pid) - before
+    used = cpu(pid, database) - before
     figures = {
         "ingest, 8 connections: events/s": f"{len(taken) / wall:.0f}",
         "ingest: p99 ms": f"{1e3 * statistics.quantiles(taken, n=100)[98]:.1f}",
         "ingest: CPU ms an event": f"{1e3 * used / len(taken):.2f}" if pid else "",
         "ingest: events per CPU second": f"{len(taken) / used:.0f}" if pid else "",
     }
+    if pid:
+        alone = [events(f"{namespace}-one", number, start) for number in range(jobs // 4)]
+        wall, taken = ingest(url, alone, 1)
+        figures["ingest, 1 connection: events/s"] = f"{len(taken) / wall:.0f}"
+        before = cpu(pid, database)
+        wall, count = batch(url, f"{namespace}-many", jobs, start)
+        figures["ingest, batches of 1,000: events/s"] = f"{count / wall:.0f}"
+        figures["batches: CPU ms an event"] = f"{1e3 * (cpu(pid, database) - before) / count:.2f}"
     caller, space = Caller(url), quote(f"postgres://{namespace}:5432", safe="")
 
     def asked(path: Any, count: int = 20) -> str:
@@ -216,6 +244,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=2_000)
     parser.add_argument("--postgres", help="an empty database, to measure the server on it as well")
+    parser.add_argument("--postgres-pid", type=int, help="its process, to count its CPU as well")
     parser.add_argument("--marquez", help="a running Marquez, to measure it the same way")
     chosen = parser.parse_args()
     found: dict[str, dict[str, str]] = {}
@@ -226,7 +255,8 @@ def main() -> None:
         for name, store in stores.items():
             process, url = serve(store)
             try:
-                found[name] = measure(url, chosen.jobs, process.pid)
+                database = chosen.postgres_pid if name == "PostgreSQL" else None
+                found[name] = measure(url, chosen.jobs, process.pid, database)
                 memory = (
                     Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
                 )
