@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
 TEXT = resources.files("headwater.lab").joinpath("jars.lock").read_text()
 # These come from PySpark and from a wheel.
-WITHOUT_JARS = {"postgres", "hive", "spark", "spark-worker-1", "spark-worker-2", "spark-history"}
+WITHOUT_JARS = {
+    "postgres",
+    "hive",
+    "spark",
+    "spark-worker-1",
+    "spark-worker-2",
+    "spark-history",
+    "server",
+    "agent",
+    "supplier-stats",
+    "iceberg-ingestion",
+}
 
 
 def test_every_artifact_is_pinned_by_coordinate_size_and_sha256() -> None:
@@ -44,6 +55,12 @@ def test_no_address_stands_in_the_lock() -> None:
 def test_each_service_has_its_files(service: str) -> None:
     assert lock().bundle(service)
     assert SERVICES[service].version() in {a.version for a in lock().bundle(service)}
+
+
+def test_every_bundle_a_service_names_is_in_the_lock() -> None:
+    named = {bundle for service in SERVICES.values() for bundle in service.bundles}
+    assert named == {"pipeline"}
+    assert all(lock().bundle(bundle) for bundle in named)
 
 
 def test_each_bundle_a_person_chose_is_in_the_lock_with_its_roots() -> None:

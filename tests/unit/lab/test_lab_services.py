@@ -42,7 +42,9 @@ def test_needs_and_dependants_are_closed() -> None:
     assert with_needs(["connect"]) == ["kafka", "connect"]
     assert with_needs(["catalog"]) == ["s3", "catalog"]
     assert with_needs(["postgres"]) == ["postgres"]
-    assert with_dependants(["kafka"]) == ["kafka", "connect"]
+    streams = ["supplier-stats", "iceberg-ingestion"]
+    assert with_dependants(["kafka"]) == ["kafka", "connect", "agent", *streams]
+    assert with_dependants(["server"]) == ["server", "agent", *streams]
     assert with_dependants(["spark"]) == ["spark", "spark-worker-1", "spark-worker-2"]
 
 
