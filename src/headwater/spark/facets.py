@@ -100,7 +100,7 @@ def _dataset(one: Dataset, settings: Settings) -> dict[str, Any]:
             {"source": e.source, "detail": redact(e.detail), "observed": e.observed}
             for e in one.evidence
         ]
-        found["headwater_evidence"] = facet("headwater_evidence", evidence=items)
+        found["headwater_evidence"] = facet("headwater_dataset_evidence", evidence=items)
     return {key: value for key, value in found.items() if key not in settings.disabled_facets}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,11 +83,24 @@ def check_end(told: Told, how: str) -> None:
         assert "exit code 3" in last["errorMessage"]["message"]
 
 
+@pytest.fixture(scope="module")
+def ended(
+    tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: UsedCatalog
+) -> dict[str, Told]:
+    """Every end on one shape; a start of Spark takes one core, so two run at a time."""
+
+    def end(how: str) -> Told:
+        work = tmp_path_factory.mktemp(how)
+        given = place(kafka, catalog, work / "place")
+        return Drivers(work, catalog).run("ends.py", how, "kafka_to_kafka", given)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(ENDS, pool.map(end, ENDS), strict=True))
+
+
 @pytest.mark.parametrize("how", ENDS)
-def test_ends_of_drivers(
-    how: str, drivers: Drivers, kafka: UsedKafka, catalog: UsedCatalog, tmp_path: Path
-) -> None:
-    check_end(drivers.run("ends.py", how, "kafka_to_kafka", place(kafka, catalog, tmp_path)), how)
+def test_ends_of_drivers(how: str, ended: dict[str, Told]) -> None:
+    check_end(ended[how], how)
 
 
 @pytest.mark.full
