@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from pyspark.sql import Window
-from pyspark.sql.pandas.functions import pandas_udf
 
 from .case import case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .stage import Stage
+
+
+def vectorised(function: Callable[[Any], Any], result: str, kind: int) -> Any:
+    """A pandas UDF of a kind (200 for columns, 202 for groups) without type hints to read it from."""
+    from pyspark.sql.pandas.functions import pandas_udf
+
+    made: Any = pandas_udf
+    return made(function, result, kind)
 
 
 @case("""
@@ -36,6 +42,8 @@ def map_in_arrow(s: Stage) -> None:
     rows <- orders.price FILTER
 """)
 def map_in_pandas(s: Stage) -> None:
+    import pandas as pd  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
     def lengths(frames: Iterable[Any]) -> Iterator[Any]:
         for frame in frames:
             yield pd.DataFrame({"a": frame["id"] + frame["city"].str.len()})
@@ -51,6 +59,8 @@ def map_in_pandas(s: Stage) -> None:
     rows <- orders.city GROUP_BY
 """)
 def apply_in_pandas(s: Stage) -> None:
+    import pandas as pd  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
     def counted(frame: Any) -> Any:
         return pd.DataFrame({"city": frame["city"].head(1), "n": [len(frame)]})
 
@@ -65,6 +75,8 @@ def apply_in_pandas(s: Stage) -> None:
     rows <- orders.customer GROUP_BY, customers.id GROUP_BY
 """)
 def cogrouped_pandas(s: Stage) -> None:
+    import pandas as pd  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
     def first(left: Any, right: Any) -> Any:
         return pd.DataFrame({"id": right["id"].head(1)})
 
@@ -81,16 +93,10 @@ def cogrouped_pandas(s: Stage) -> None:
     rows <- orders.city GROUP_BY
 """)
 def pandas_udfs(s: Stage) -> None:
-    @pandas_udf("double")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
-    def mean(column: pd.Series) -> float:
-        return float(column.mean())
-
-    @pandas_udf("string")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
-    def upper(column: pd.Series) -> pd.Series:
-        return column.str.upper()
-
+    shout = vectorised(lambda column: column.str.upper(), "string", 200)
+    mean = vectorised(lambda column: float(column.mean()), "double", 202)
     grouped = s.orders.groupBy("city").agg(mean("id").alias("mean"))
-    grouped.select(upper("city").alias("city"), "mean").writeTo(s.out).using("iceberg").create()
+    grouped.select(shout("city").alias("city"), "mean").writeTo(s.out).using("iceberg").create()
 
 
 @case("""
@@ -99,9 +105,6 @@ def pandas_udfs(s: Stage) -> None:
     mean <- orders.id AGGREGATION, orders.city WINDOW
 """)
 def pandas_udf_over_a_window(s: Stage) -> None:
-    @pandas_udf("double")  # type: ignore[call-overload, untyped-decorator, unused-ignore]
-    def mean(column: pd.Series) -> float:
-        return float(column.mean())
-
+    mean = vectorised(lambda column: float(column.mean()), "double", 202)
     made = s.orders.select("id", mean("id").over(Window.partitionBy("city")).alias("mean"))
     made.writeTo(s.out).using("iceberg").create()
