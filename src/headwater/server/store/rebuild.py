@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from headwater.server.store.store import Store
 
-__all__ = ["export", "rebuild", "verify"]
+__all__ = ["PROJECTED", "export", "rebuild", "verify"]
 
+PROJECTED = checkpoint.PROJECTED
 STEP = 512
 HOUR = 3_600_000_000
 Record = tuple[int, int, int, int, int, bytes, bytes, bytes]

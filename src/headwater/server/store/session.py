@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headwater.lineage import explicit
-from headwater.lineage import facets as known
 from headwater.server.store import entities
-from headwater.server.store.database import Connection, within
 from headwater.server.store.entities import (
     Dataset,
     DatasetState,
@@ -20,42 +16,33 @@ from headwater.server.store.entities import (
     RunState,
     Source,
 )
-from headwater.server.store.loading import Key, Loading
+from headwater.server.store.numbering import Numbering
 from headwater.server.store.schema import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from headwater.server.store.database import Connection
+    from headwater.server.store.loading import Key
     from headwater.server.store.packing import Packer
-    from headwater.server.store.parts import Facet, Part, Prepared
+    from headwater.server.store.parts import Part, Prepared
 
 __all__ = ["Session"]
 
 KEPT = 20_000
 FACETS_KEPT = 150_000
-NUMBERED = (
-    "namespace", "source", "dataset", "job", "run", "facet", "dataset_version", "job_version",
-)  # fmt: skip
-_NONE: list[Any] = []
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Session(Loading):
+class Session(Numbering):
     """Entities loaded once and kept; after a failed commit, forgotten and loaded again."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
-        super().__init__(connection)
-        self.packer = packer
-        self.facets: dict[bytes, int] = {}
+        super().__init__(connection, packer)
         self.sources: dict[str, Source] = {}
-        self.clusters: dict[str, str] = {}
         self.counts: dict[tuple[int, int], int] = {}
-        self.bodies: dict[int, bytes] = {}
-        self.column_sources: dict[int, set[Key]] = {}
-        self._next: dict[str, int] = {}
         self.dirty: dict[str, dict[Any, Any]] = defaultdict(dict)
-        self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self.edges: dict[int, list[tuple[Any, ...]]] = {}
         self._touched: dict[int, dict[int, Run]] = defaultdict(dict)
 
@@ -68,17 +55,6 @@ class Session(Loading):
             self._next, self.dirty, self.rows, self.edges, self._touched,
         ):  # fmt: skip
             held.clear()
-
-    def number(self, table: str) -> int:
-        """The next free id of a table."""
-        if table not in self._next:
-            for name in NUMBERED:
-                rows = self.connection.all(f"SELECT max(id) FROM {name}")  # noqa: S608
-                self._next[name] = int(rows[0][0] or 0) + 1
-            clusters = self.connection.all("SELECT dataset_namespace, id FROM cluster")
-            self.clusters.update(dict(clusters))
-        self._next[table] += 1
-        return self._next[table] - 1
 
     def load(self, group: Iterable[Prepared]) -> None:
         """Bring in whatever the events of one group touch, in a few queries."""
@@ -106,7 +82,7 @@ class Session(Loading):
         if runs:
             self.load_runs(runs)
         if parts:
-            self._number(parts)
+            self.number_parts(parts)
 
     def runs_of(self, job: Job, low: int) -> list[Run]:
         """The runs whose edges may reach beyond `low`, as they stand in this commit."""
@@ -138,84 +114,6 @@ class Session(Loading):
             found += [entities.to_run(row) for row in rows if row[0] not in known]
         found = [run for run in found if not run.state.static]
         return max(found, key=lambda run: (run.state.life.first or 0, run.uuid), default=None)
-
-    def _number(self, parts: list[Part]) -> None:
-        """Give the facets of new parts their numbers; facets not met before get new ones."""
-        new = {
-            f.hash: f for p in parts for _, f in (*p.facets, *p.io)
-            if f.number < 0 and f.hash not in self.facets
-        }  # fmt: skip
-        if new:
-            sql = "SELECT hash, id FROM facet WHERE hash IN ({in})"
-            self.facets.update({bytes(h): i for h, i in within(self.connection, sql, new)})
-        for digest, facet in new.items():
-            if digest not in self.facets:
-                number = self.facets[digest] = 0 if facet.deleted else self.number("facet")
-                if number:
-                    self.bodies[number] = facet.body
-                    if facet.sources is not None:
-                        self.column_sources[number] = facet.sources
-                    packed = self.packer.pack(facet.body)
-                    self.rows["facet"].append((number, digest, *packed))
-        for part in parts:
-            if part.numbers is not None:  # one part may stand in several events of a group
-                continue
-            part.numbers = [(name, self._settled(f)) for name, f in part.facets]
-            part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
-            part.facets = part.io = _NONE
-            self._understand(part)
-
-    def _understand(self, part: Part) -> None:
-        """Note what the parts' facets say of lineage and life, once for all its events."""
-        for name, number in part.numbers or ():
-            if name == "columnLineage" and not part.explicit:
-                part.columns = number
-            elif name == "lineage" and number:
-                read = known.read(name, self.body(number), known.Lineage)
-                said = explicit.of_dataset(read) if read else None
-                if said is not None:
-                    part.columns, part.explicit = self.intern(said), True
-                if read and read.entries:
-                    stated = explicit.of_job(read).items()
-                    part.stated = {key: self.intern(body) for key, body in stated}
-            elif name == "lifecycleStateChange" and number:
-                change = known.read(name, self.body(number), known.Lifecycle)
-                part.change = (change.lifecycleStateChange if change else None) or ""
-
-    def intern(self, body: bytes) -> int:
-        """The number of a facet in canonical form, stored if it is new."""
-        digest = hashlib.sha256(body).digest()
-        if digest not in self.facets:
-            rows = self.connection.all("SELECT id FROM facet WHERE hash = ?", (digest,))
-            number = rows[0][0] if rows else self.number("facet")
-            if not rows:
-                self.rows["facet"].append((number, digest, *self.packer.pack(body)))
-            self.facets[digest] = number
-            self.bodies[number] = body
-        return self.facets[digest]
-
-    def _settled(self, facet: Facet) -> int:
-        if facet.number < 0:
-            facet.number = self.facets[facet.hash]
-            facet.body = b""
-        return facet.number
-
-    def body(self, number: int) -> bytes:
-        """The canonical bytes of a facet."""
-        body = self.bodies.get(number)
-        if body is None:
-            sql = "SELECT dictionary, body FROM facet WHERE id = ?"
-            ((dictionary, packed),) = self.connection.all(sql, (number,))
-            body = self.bodies[number] = self.packer.unpack(dictionary, bytes(packed))
-        return body
-
-    def sources_of(self, number: int) -> set[Key]:
-        """The datasets that a stored `columnLineage` facet names."""
-        found = self.column_sources.get(number)
-        if found is None:
-            read = known.read("columnLineage", self.body(number), known.ColumnLineage)
-            found = self.column_sources[number] = known.sources(read) if read else set()
-        return found
 
     def namespace(self, name: str, time: int) -> Namespace:
         """The namespace of this name, made if it is new."""
