@@ -7,7 +7,7 @@ import {
   useReactFlow,
 } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
-import { type KeyboardEvent, memo, useEffect, useMemo, useRef } from "react";
+import { memo, useEffect, useMemo, useRef } from "react";
 import { ColumnEdgeView, type ColumnWireEdge, type WireEdge, WireEdgeView } from "./edges";
 import type { Laid } from "./layout";
 import { light } from "./light";
@@ -112,24 +112,28 @@ function Inner(props: CanvasProps) {
     requestAnimationFrame(() => void flow.fitView({ padding: 0.04, maxZoom: 1.15, duration: 0 }));
   }, [view, model, flow]);
 
-  function key(event: KeyboardEvent): void {
-    if (event.key === "Escape") {
-      select(null);
-      return;
-    }
-    const next = beside(event.key, selected, laid);
-    if (!next) return;
-    event.preventDefault();
-    select(next.id);
-    const place = places[next.id];
-    if (place) {
+  useEffect(() => {
+    function key(event: KeyboardEvent): void {
+      const target = event.target as HTMLElement;
+      if (target.closest?.("input, select, textarea, dialog, .find")) return;
+      if (event.key === "Escape") {
+        select(null);
+        choose(null);
+        return;
+      }
+      const next = beside(event.key, selected, laid);
+      if (!next) return;
+      event.preventDefault();
+      select(next.id);
+      const place = laid.places[next.id];
+      if (!place) return;
       const zoom = Math.max(flow.getZoom(), 0.5);
-      void flow.setCenter(place.x + next.width / 2, place.y + next.height / 2, {
-        zoom,
-        duration: 0,
-      });
+      const middle = [place.x + next.width / 2, place.y + next.height / 2] as const;
+      void flow.setCenter(...middle, { zoom, duration: 0 });
     }
-  }
+    window.addEventListener("keydown", key);
+    return () => window.removeEventListener("keydown", key);
+  }, [selected, laid, flow, select, choose]);
 
   return (
     <ReactFlow<BoxNode, WireEdge | ColumnWireEdge>
@@ -150,7 +154,6 @@ function Inner(props: CanvasProps) {
         select(null);
         choose(null);
       }}
-      onKeyDown={key}
       onSelectionChange={({ nodes: chosenNodes }) => {
         const one = chosenNodes[0];
         if (one && one.id !== selected && document.activeElement?.closest(".react-flow__node"))

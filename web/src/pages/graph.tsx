@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { build } from "../graph/boxes";
 import { Canvas } from "../graph/canvas";
 import { ColumnSide, EdgeSide, WireSide } from "../graph/edgeside";
 import { useEstate } from "../graph/estate";
 import { save } from "../graph/export";
 import { useLayout } from "../graph/layout";
-import { build } from "../graph/model";
 import type { Actions } from "../graph/nodes";
 import { NodeSide } from "../graph/side";
 import { TimeBar } from "../graph/timebar";

@@ -1,0 +1,198 @@
+import type {
+  ColumnEdge,
+  DatasetNode,
+  EstateMap,
+  Group,
+  JobNode,
+  MapEdge,
+  MapNode,
+} from "../lib/types";
+import { type Box, folded, HEAD, type Model, type Options, ROW, type Wire, wireId } from "./model";
+
+/** From an answer to what is drawn. */
+
+const WIDTH = { plain: 160, columns: 216, group: 200 } as const;
+const HEIGHT = { job: 98, dataset: HEAD, group: 74 } as const;
+const ROWS = 14;
+
+function datasetBox(node: DatasetNode, edges: ColumnEdge[], columns: boolean): Box {
+  const used = new Set<string>();
+  if (columns)
+    for (const edge of edges) {
+      if (edge.from === node.id) used.add(edge.source.field);
+      if (edge.to === node.id) used.add(edge.target.field);
+    }
+  const fields = columns ? [...(node.fields ?? [])] : [];
+  for (const name of used)
+    if (!fields.some((field) => field.name === name)) fields.push({ name, type: null });
+  // Columns with lineage come first when there is no room for all of them.
+  const rows =
+    fields.length > ROWS
+      ? [
+          ...fields.filter((f) => used.has(f.name)),
+          ...fields.filter((f) => !used.has(f.name)),
+        ].slice(0, ROWS)
+      : fields;
+  const hiddenRows = fields.length - rows.length;
+  const tail = rows.length > 0 ? rows.length * ROW + 8 + (hiddenRows > 0 ? ROW : 0) : 0;
+  return {
+    id: node.id,
+    kind: "dataset",
+    width: rows.length > 0 ? WIDTH.columns : WIDTH.plain,
+    height: HEIGHT.dataset + tail,
+    node,
+    rows,
+    hiddenRows,
+    up: node.more.upstream,
+    down: node.more.downstream,
+  };
+}
+
+function jobBox(node: JobNode): Box {
+  return {
+    id: node.id,
+    kind: "job",
+    width: WIDTH.plain,
+    height: HEIGHT.job,
+    node,
+    rows: [],
+    hiddenRows: 0,
+    up: node.more.upstream,
+    down: node.more.downstream,
+  };
+}
+
+function groupBox(group: Group): Box {
+  return {
+    id: group.id,
+    kind: "group",
+    width: WIDTH.group,
+    height: HEIGHT.group,
+    group,
+    rows: [],
+    hiddenRows: 0,
+    up: 0,
+    down: 0,
+  };
+}
+
+function plainWire(edge: MapEdge, nodes: Map<string, MapNode>): Wire {
+  const origin = nodes.get(edge.origin);
+  const destination = nodes.get(edge.destination);
+  const job =
+    origin?.kind === "job" ? origin : destination?.kind === "job" ? destination : undefined;
+  const dataset = origin?.kind === "dataset" ? origin : destination;
+  const direction = job === origin ? "output" : "input";
+  return {
+    id: wireId(edge),
+    source: edge.origin,
+    target: edge.destination,
+    change: edge.change ?? "",
+    count: edge.count ?? 1,
+    back: 0,
+    flow: job?.run && dataset ? { run: job.run, direction, name: dataset.name } : null,
+    streaming: job?.processing === "streaming",
+  };
+}
+
+/** Boxes and wires for an answer, some of it folded or grouped. */
+export function build(map: EstateMap, options: Options): Model {
+  if (map.groups)
+    return {
+      boxes: map.groups.map(groupBox),
+      wires: twoWay(map.edges.map((edge) => plainWire(edge, new Map()))),
+      columns: [],
+    };
+  const gone = folded(map.nodes, map.edges, options.folds);
+  const nodes = map.nodes.filter((node) => !gone.has(node.id));
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const edges = map.edges.filter((edge) => byId.has(edge.origin) && byId.has(edge.destination));
+  const columns = (map.columns?.edges ?? []).filter(
+    (edge) => byId.has(edge.from) && byId.has(edge.to),
+  );
+  if (options.grouped) return grouped(nodes, edges, new Set(options.open));
+  const boxes = nodes.map((node) =>
+    node.kind === "job" ? jobBox(node) : datasetBox(node, columns, options.columns),
+  );
+  const shown = new Map(boxes.map((box) => [box.id, box]));
+  for (const fold of options.folds) {
+    const box = shown.get(fold.slice(fold.indexOf("|") + 1));
+    if (!box) continue;
+    const hidden = map.edges.filter((edge) =>
+      fold.startsWith("up")
+        ? edge.destination === box.id && gone.has(edge.origin)
+        : edge.origin === box.id && gone.has(edge.destination),
+    ).length;
+    if (fold.startsWith("up")) box.up += hidden;
+    else box.down += hidden;
+  }
+  return {
+    boxes,
+    wires: edges.map((edge) => plainWire(edge, byId)),
+    columns: options.columns
+      ? columns.map((edge) => ({ id: `${edge.origin}\n${edge.destination}`, edge }))
+      : [],
+  };
+}
+
+/** Two wires between the same ends, one each way, as one: a layout has only one direction. */
+export function twoWay(wires: Wire[]): Wire[] {
+  const kept = new Map<string, Wire>();
+  for (const wire of wires) {
+    const other = kept.get(`${wire.target}\n${wire.source}`);
+    if (other) other.back += wire.count;
+    else kept.set(`${wire.source}\n${wire.target}`, wire);
+  }
+  return [...kept.values()];
+}
+
+function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
+  const groups = new Map<string, Group>();
+  const place = new Map<string, string>();
+  const boxes: Box[] = [];
+  for (const node of nodes) {
+    if (open.has(node.namespace)) {
+      boxes.push(node.kind === "job" ? jobBox(node) : datasetBox(node, [], false));
+      place.set(node.id, node.id);
+      continue;
+    }
+    const id = `namespace:${node.namespace}`;
+    const group = groups.get(id) ?? {
+      id,
+      namespace: node.namespace,
+      jobs: 0,
+      datasets: 0,
+      states: {},
+    };
+    if (node.kind === "job") {
+      group.jobs += 1;
+      group.states[node.state] = (group.states[node.state] ?? 0) + 1;
+    } else group.datasets += 1;
+    groups.set(id, group);
+    place.set(node.id, id);
+  }
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const wires = new Map<string, Wire>();
+  for (const edge of edges) {
+    const origin = place.get(edge.origin);
+    const destination = place.get(edge.destination);
+    if (!origin || !destination || origin === destination) continue;
+    const key = `${origin}\n${destination}`;
+    const known = wires.get(key);
+    if (known) known.count += 1;
+    else
+      wires.set(key, {
+        ...plainWire(edge, byId),
+        id: key,
+        source: origin,
+        target: destination,
+        flow: null,
+        count: 1,
+      });
+  }
+  return {
+    boxes: [...boxes, ...[...groups.values()].map(groupBox)],
+    wires: twoWay([...wires.values()]),
+    columns: [],
+  };
+}

@@ -1,0 +1,153 @@
+import { cleanup, render, screen } from "@testing-library/react";
+import { afterEach, expect, test } from "vitest";
+import type { JobFacts } from "../lib/types";
+import { command, quoted, tasks } from "../pages/connectors";
+import { readRecord } from "../pages/events";
+import { difference, History, how } from "../pages/schema";
+import { RawFacets, Sql, Trace, tokens } from "../ui/code";
+import { JobRow, Rows } from "../ui/lists";
+import { count, Plot } from "../ui/plot";
+import { StateBadge } from "../ui/state";
+
+afterEach(cleanup);
+
+const EVIL = '<img src=x onerror="alert(1)">';
+
+const JOB: JobFacts = {
+  id: `job:ns:${EVIL}`,
+  kind: "job",
+  namespace: EVIL,
+  name: EVIL,
+  integration: "spark",
+  type: "",
+  processing: "batch",
+  updatedAt: "",
+  state: "FAILED",
+  inferred: false,
+  run: null,
+  since: null,
+  error: null,
+};
+
+test.each([
+  ["RUNNING", "Running"],
+  ["COMPLETED", "Completed"],
+  ["FAILED", "Failed"],
+  ["ABORTED", "Aborted"],
+] as const)("%s is told by a word, a shape and a colour", (state, word) => {
+  const { container } = render(<StateBadge state={state} />);
+  expect(screen.getByText(word).className).toContain(`state-${state.toLowerCase()}`);
+  expect(container.querySelector("path")?.getAttribute("d")).toBeTruthy();
+});
+
+test("a run that the server gave up on says so", () => {
+  render(<StateBadge state="ABORTED" inferred />);
+  screen.getByText("Gone silent");
+});
+
+test("names are text", () => {
+  const { container } = render(
+    <Rows label="Jobs">
+      <JobRow job={JOB} />
+    </Rows>,
+  );
+  expect(container.querySelector("img")).toBeNull();
+  expect(screen.getByRole("link").textContent).toBe(EVIL);
+});
+
+test("facets and traces are text", () => {
+  const { container } = render(
+    <>
+      <RawFacets facets={{ [EVIL]: { value: EVIL } }} />
+      <Trace message={EVIL} trace={`${EVIL}\n\tat a.b(C.java:1)\n\tat d.e(F.java:2)`} />
+      <Sql text={`SELECT '${EVIL}'`} />
+    </>,
+  );
+  expect(container.querySelector("img")).toBeNull();
+  screen.getByText("Stack trace, 3 lines (2 frames)");
+});
+
+test("SQL is cut into words that give the same text again", () => {
+  const sql = "SELECT a, 'it''s' -- why\nFROM t WHERE n >= 1.5 /* x */";
+  const found = tokens(sql);
+  expect(found.map((token) => token.text).join("")).toBe(sql);
+  expect(found.filter((token) => token.kind === "keyword").map((token) => token.text)).toEqual([
+    "SELECT",
+    "FROM",
+    "WHERE",
+  ]);
+  expect(found.find((token) => token.kind === "string")?.text).toBe("'it''s'");
+});
+
+test("two schemas differ by what came, went and changed", () => {
+  const old = [
+    { name: "a", type: "int" },
+    { name: "b", type: "int" },
+  ];
+  const fresh = [
+    { name: "a", type: "long" },
+    { name: "c", type: "int" },
+  ];
+  expect(difference(old, fresh).map((row) => [row.name, row.kind])).toEqual([
+    ["a", "changed"],
+    ["c", "added"],
+    ["b", "removed"],
+  ]);
+});
+
+test("the history compares the two newest versions first", () => {
+  const versions = [
+    { time: "2026-01-02T00:00:00Z", fields: [{ name: "a", type: "int" }] },
+    { time: "2026-01-01T00:00:00Z", fields: [] },
+  ];
+  render(<History versions={versions} />);
+  screen.getByText("1 of 1 columns differ");
+});
+
+test("how a column comes about is one word", () => {
+  const step = { type: "DIRECT", subtype: "AGGREGATION", description: "", masking: false };
+  expect(how({ how: [step] })).toBe("aggregation");
+  expect(how({ how: [{ ...step, masking: true }] })).toBe("masked");
+  expect(how({ how: [] })).toBe("unknown");
+});
+
+test("a command line survives any name", () => {
+  expect(command("pause", "orders-source")).toBe("headwater connect pause orders-source");
+  expect(command("delete", "a b'; rm -rf /")).toBe("headwater connect delete 'a b'\\''; rm -rf /'");
+  expect(quoted("$HOME")).toBe("'$HOME'");
+  expect(command("apply", "x")).toBe("headwater connect apply x.json");
+});
+
+test("tasks of any shape are read", () => {
+  expect(tasks({})).toEqual([]);
+  expect(tasks({ tasks: [null, { id: 2, state: "failed", workerId: "w" }] })).toEqual([
+    { id: 0, state: "", worker: "" },
+    { id: 2, state: "FAILED", worker: "w" },
+  ]);
+});
+
+test("a record of the log is one line", () => {
+  const base = { seq: 1, receivedAt: "", hash: "" };
+  const event = {
+    eventType: "start",
+    run: { runId: "r" },
+    job: { namespace: "n", name: "j" },
+    inputs: [{ name: "a" }],
+  };
+  expect(readRecord({ ...base, event })).toEqual({
+    type: "START",
+    job: { namespace: "n", name: "j" },
+    run: "r",
+    what: "a → –",
+  });
+  expect(readRecord({ ...base, command: { command: "tag" } }).type).toBe("COMMAND");
+  expect(readRecord({ ...base, event: { dataset: { name: "d" } } }).what).toBe("d");
+});
+
+test("a plot can be heard", () => {
+  const points = [1, 3, 2].map((value, i) => ({ time: `2026-01-0${i + 1}T00:00:00Z`, value }));
+  render(<Plot title="Rows" unit={count} points={points} />);
+  expect(screen.getByRole("img").getAttribute("aria-label")).toBe(
+    "Rows: 3 values, the last 2, the highest 3",
+  );
+});
