@@ -135,7 +135,7 @@ def _files(world: World, plan: Any) -> Write:
     else:
         word = files.format_of(plan.fileFormat())
         found = files.one(plan.outputPath().toString(), word, "output path")
-    outputs = (found,) if found is not None else ()
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if overwrite:
         outputs = changed(outputs, "OVERWRITE")
     operation = "insert_into_hadoop_fs_relation_command"
@@ -145,7 +145,7 @@ def _files(world: World, plan: Any) -> Write:
 @command("InsertIntoHiveTable")
 def _hive(world: World, plan: Any) -> Write:
     found = tables.read_table(world, plan.table(), "hive table")
-    outputs = (found,) if found is not None else ()
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if plan.overwrite():
         outputs = changed(outputs, "OVERWRITE")
     return Write("insert_into_hive_table", plan.query(), outputs, _names(plan))
@@ -159,7 +159,7 @@ def _table_as_select(world: World, plan: Any) -> Write:
     mode = attempt(plan, "mode")
     overwrite = mode is not None and str(mode.toString()) == "Overwrite"
     append = mode is not None and str(mode.toString()) == "Append"
-    outputs = (found,) if found is not None else ()
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if not append:
         outputs = changed(outputs, "OVERWRITE" if overwrite else "CREATE")
     return Write("create_table_as_select", plan.query(), outputs, _names(plan))
@@ -179,7 +179,7 @@ def _save(world: World, plan: Any) -> Write:
         found = files.one(path, "delta" if "delta" in provider else "hudi", "output path")
     elif not relations.is_quiet(provider.rpartition(".")[2]):
         world.problem(f"{provider}: a writer whose dataset is not known")
-    outputs = (found,) if found is not None else ()
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if str(plan.mode().toString()) == "Overwrite":
         outputs = changed(outputs, "OVERWRITE")
     return Write(operation, plan.query(), outputs)

@@ -23,7 +23,7 @@ def metastore(world: World) -> str:
     for key in METASTORES:
         if found := world.setting(key):
             return found
-    configuration = world.spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
+    configuration = world.spark._jsc.hadoopConfiguration()  # noqa: SLF001
     return configuration.get("hive.metastore.uris") or ""
 
 
