@@ -10,32 +10,41 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+UV := $(shell command -v uv)
+INSTALL = $(if $(UV),VIRTUAL_ENV=$(VENV) uv pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check)
+PAGE := src/headwater/server/page/index.html
 
 .PHONY: help
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-11s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(READY) ## Make .venv from the hash-pinned lock, with everything the other targets need
+setup: $(READY) $(PAGE) ## Make .venv from the hash-pinned lock and build the page: all that the other targets need
 
-$(READY): requirements.lock pyproject.toml
+$(READY): $(VENV)/.locked pyproject.toml
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.locked: requirements.lock
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.10 to 3.13 here; install one, or: make setup PYTHON=/path/to/python" >&2; exit 3; }
+	@echo "setting up .venv$(if $(UV), with uv, with pip: a few minutes)"
 	@rm -rf $(VENV)
-	@if command -v uv >/dev/null; then \
-	  echo "setting up .venv with uv"; \
-	  uv venv -q --python "$(PYTHON)" $(VENV) && \
-	  VIRTUAL_ENV=$(VENV) uv pip install -q --require-hashes -r requirements.lock && \
-	  VIRTUAL_ENV=$(VENV) uv pip install -q --no-deps --no-build-isolation -e . ; \
-	else \
-	  echo "setting up .venv with pip (a few minutes)"; \
-	  "$(PYTHON)" -m venv $(VENV) && \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
-	fi
+	@$(if $(UV),uv venv -q --python "$(PYTHON)" $(VENV),"$(PYTHON)" -m venv $(VENV))
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@touch $@
+
+web/node_modules/.ready: web/package-lock.json
+	@command -v npm >/dev/null || { echo "error: no npm here; install Node 20 or newer" >&2; exit 3; }
+	@echo "fetching what the page is built with"
+	@cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PAGE): web/node_modules/.ready web/index.html web/vite.config.ts $(shell find web/src web/public -type f 2>/dev/null)
+	@cd web && npm run --silent build >/dev/null
 	@touch $@
 
 .PHONY: demo
-demo: setup ## Start the lab, send an order through it and show where it went (ONCE=1: end when verified)
+demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified)
 	@$(BIN)/headwater demo $(if $(ONCE),--once)
 
 .PHONY: test
@@ -56,6 +65,7 @@ check: setup ## Check format, lint, types and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@cd web && npm run --silent check
 
 .PHONY: format
 format: setup ## Format the code and mend what the linter can
@@ -70,6 +80,10 @@ docs: setup ## Write the generated parts of the docs anew
 bench: setup ## Run the benchmarks; each prints one table (ONLY=lab for one of them)
 	@for bench in $(if $(ONLY),bench/$(ONLY).py,$(sort $(wildcard bench/[a-z]*.py))); do $(BIN)/python $$bench; done
 
+.PHONY: pictures
+pictures: setup ## Take the docs' pictures of every page from the running program
+	@cd web && npm run --silent pictures
+
 .PHONY: lock
 lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m headwater.lab.relock
 	@uv pip compile pyproject.toml --extra all --extra dev --universal --python-version 3.10 \
@@ -77,5 +91,5 @@ lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m head
 
 .PHONY: clean
 clean: ## Remove what the targets made here; the download cache outside the tree stays
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-verdict.json
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-verdict.json src/headwater/server/page web/node_modules
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
