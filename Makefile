@@ -33,10 +33,11 @@ $(VENV)/.locked: requirements.lock
 	@$(INSTALL) --require-hashes -r requirements.lock
 	@touch $@
 
+# Not `npm ci`: it asks the lock for the optional binaries of every other platform.
 web/node_modules/.ready: web/package-lock.json
 	@command -v npm >/dev/null || { echo "error: no npm here; install Node 20 or newer" >&2; exit 3; }
 	@echo "fetching what the page is built with"
-	@cd web && npm ci --silent --no-audit --no-fund
+	@cd web && npm install --no-save --silent --no-audit --no-fund
 	@touch $@
 
 $(PAGE): web/node_modules/.ready web/index.html web/vite.config.ts $(shell find web/src web/public -type f 2>/dev/null)
