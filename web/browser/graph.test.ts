@@ -132,7 +132,7 @@ test("the graph of a past moment and the difference between two", async () => {
   expect(await node(page, "supplier_stats_stream").locator(".box-state").count()).toBe(1);
   expect(await page.locator(".react-flow__edge").count()).toBeLessThan(12);
   await page.getByRole("radio", { name: "Difference" }).check({ force: true });
-  await page.locator(".wire.added").first().waitFor();
+  await page.locator(".wire.added").first().waitFor({ state: "attached" });
   expect(page.url()).toContain("from=");
   expect(await page.locator(".wire.added").count()).toBeGreaterThan(8);
   await page.getByRole("radio", { name: "Now" }).check({ force: true });

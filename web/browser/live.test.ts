@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBrowser, Server } from "./harness.mjs";
 import { drawn, open, runEvent } from "./kit";
 
-const SECONDS = process.env.HEADWATER_FULL ? 60 : 15;
+const FULL = Boolean(process.env.HEADWATER_FULL);
 let browser: Browser;
 
 beforeAll(async () => {
@@ -93,9 +93,15 @@ async function watchLongTasks(page: Page): Promise<void> {
   });
 }
 
-test.each(["/", "/graph", "/events"])(
-  `%s stays responsive under 50 events a second for ${SECONDS} seconds`,
-  async (path) => {
+test.each([
+  ["/graph", FULL ? 60 : 15],
+  ["/", FULL ? 60 : 6],
+  ["/events", FULL ? 60 : 6],
+] as const)(
+  "%s stays responsive under 50 events a second for %i seconds",
+  // Another program on the same two cores can hold the page up; it gets a second chance.
+  { retry: 2, timeout: 120_000 },
+  async (path, seconds) => {
     const server = await Server.start();
     try {
       await server.loadDemo();
@@ -104,7 +110,7 @@ test.each(["/", "/graph", "/events"])(
       if (path === "/graph") await drawn(page);
       await page.waitForTimeout(1_000);
       await watchLongTasks(page);
-      const until = Date.now() + SECONDS * 1_000;
+      const until = Date.now() + seconds * 1_000;
       let sent = 0;
       while (Date.now() < until) {
         const next = Date.now() + 200;
@@ -117,7 +123,7 @@ test.each(["/", "/graph", "/events"])(
         await server.post("/api/v2/events", events.join("\n"));
         await new Promise((done) => setTimeout(done, Math.max(0, next - Date.now())));
       }
-      expect(sent).toBeGreaterThan(SECONDS * 45);
+      expect(sent).toBeGreaterThan(seconds * 45);
       const long = await page.evaluate(
         () => (window as unknown as { longTasks: number[] }).longTasks,
       );

@@ -31,7 +31,7 @@ const PAGES: [string, () => string, string][] = [
   ["job", () => "/jobs/shop/supplier_stats.by_day", "Revenue by supplier and day"],
   ["connectors", () => "/connectors", "headwater connect restart stats-sink"],
   ["run", () => `/runs/${run}`, "Stack trace"],
-  ["events", () => "/events", "COMPLETE"],
+  ["events", () => "/events", "supplier_stats_stream"],
   ["settings", () => "/settings", "Kept for this tab only"],
   ["an unknown address", () => "/nowhere", "No such page"],
 ];
@@ -125,6 +125,7 @@ test("the keyboard alone is enough", async () => {
 
 test("search finds a column and lights up its path in the graph", async () => {
   const { page, context } = await open(browser, `${server.url}/`);
+  await page.getByText("What needs a look").waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("customer_email");
   await page

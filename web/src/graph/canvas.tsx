@@ -121,10 +121,18 @@ function Inner(props: CanvasProps) {
         choose(null);
         return;
       }
+      const focused = target.closest?.<HTMLElement>(".react-flow__node")?.dataset.id;
+      if (event.key === "Enter" && focused && target.matches(".react-flow__node")) {
+        select(focused);
+        return;
+      }
       const next = beside(event.key, selected, laid);
       if (!next) return;
       event.preventDefault();
       select(next.id);
+      document
+        .querySelector<HTMLElement>(`[data-id="${CSS.escape(next.id)}"]`)
+        ?.focus({ preventScroll: true });
       const place = laid.places[next.id];
       if (!place) return;
       const zoom = Math.max(flow.getZoom(), 0.5);
@@ -153,11 +161,6 @@ function Inner(props: CanvasProps) {
       onPaneClick={() => {
         select(null);
         choose(null);
-      }}
-      onSelectionChange={({ nodes: chosenNodes }) => {
-        const one = chosenNodes[0];
-        if (one && one.id !== selected && document.activeElement?.closest(".react-flow__node"))
-          select(one.id);
       }}
       nodesDraggable={false}
       nodesConnectable={false}

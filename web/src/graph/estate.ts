@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "react";
+import { startTransition, useEffect, useMemo, useState } from "react";
 import { type ApiError, apiPath, getJson } from "../lib/api";
 import { type Change, onChanges } from "../lib/live";
 import { useResource } from "../lib/resource";
@@ -26,16 +26,18 @@ function useTold(base: EstateMap | undefined, still: boolean): Map<string, Told>
     return onChanges((changes) => {
       const runs = changes.filter((change) => change.kind === "run");
       if (runs.length === 0) return;
-      setTold((before) => {
-        const map = new Map(before.base === base ? before.map : []);
-        for (const { data, at } of runs)
-          map.set(`job:${data.namespace}:${data.name}`, {
-            state: data.state as State,
-            run: String(data.run),
-            at: new Date(at).toISOString(),
-          });
-        return { base, map };
-      });
+      startTransition(() =>
+        setTold((before) => {
+          const map = new Map(before.base === base ? before.map : []);
+          for (const { data, at } of runs)
+            map.set(`job:${data.namespace}:${data.name}`, {
+              state: data.state as State,
+              run: String(data.run),
+              at: new Date(at).toISOString(),
+            });
+          return { base, map };
+        }),
+      );
     });
   }, [base, still]);
   return told.base === base ? told.map : EMPTY;

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { startTransition, useEffect, useState } from "react";
 import { layered, type Places, type Shape } from "./layered";
 import type { Model } from "./model";
 
@@ -83,14 +83,14 @@ export function useLayout(model: Model | undefined): Laid | undefined {
     const key = keyOf(shape);
     const known = kept.get(key);
     if (known) {
-      setLaid({ model, places: known, key });
+      startTransition(() => setLaid({ model, places: known, key }));
       return;
     }
     let current = true;
     void place(shape).then((places) => {
       kept.set(key, places);
       if (kept.size > KEPT) kept.delete(kept.keys().next().value ?? "");
-      if (current) setLaid({ model, places, key });
+      if (current) startTransition(() => setLaid({ model, places, key }));
     });
     return () => {
       current = false;

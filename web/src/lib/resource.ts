@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { startTransition, useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, getJson } from "./api";
 import { type Change, epoch, onChanges } from "./live";
 import { settings } from "./settings";
@@ -63,7 +63,8 @@ export function useResource<T>(
       try {
         const data = await getJson<T>(path, stop.signal);
         keep(path, data);
-        if (!stop.signal.aborted) setHeld({ path, data, error: undefined });
+        // A transition may be interrupted, so that the page answers while it redraws.
+        if (!stop.signal.aborted) startTransition(() => setHeld({ path, data, error: undefined }));
       } catch (error) {
         if (stop.signal.aborted) return;
         const problem = error instanceof ApiError ? error : new ApiError(0, String(error), path);

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, startTransition, useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, apiPath, getJson } from "../lib/api";
 import { clock } from "../lib/format";
 import { onChanges } from "../lib/live";
@@ -72,7 +72,9 @@ function useTail(paused: boolean) {
       const page = await getJson<{ records: LogRecord[]; next: number }>(path);
       cursor.current = page.next;
       if (page.records.length > 0)
-        setRecords((before) => [...page.records.reverse(), ...before].slice(0, SHOWN));
+        startTransition(() =>
+          setRecords((before) => [...page.records.reverse(), ...before].slice(0, SHOWN)),
+        );
       setError(undefined);
       setReady(true);
     } catch (problem) {
@@ -115,7 +117,16 @@ function useTail(paused: boolean) {
 
 const TYPES = ["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", "COMMAND"];
 
-function Row({ record, line }: { record: LogRecord; line: Line }) {
+const read = new WeakMap<LogRecord, Line>();
+
+function lineOf(record: LogRecord): Line {
+  const known = read.get(record) ?? readRecord(record);
+  read.set(record, known);
+  return known;
+}
+
+const Row = memo(function Row({ record }: { record: LogRecord }) {
+  const line = lineOf(record);
   const [open, setOpen] = useState(false);
   return (
     <li className="event">
@@ -149,7 +160,7 @@ function Row({ record, line }: { record: LogRecord; line: Line }) {
       ) : null}
     </li>
   );
-}
+});
 
 export function EventsPage() {
   const { query } = usePlace();
@@ -157,11 +168,8 @@ export function EventsPage() {
   const { records, error, ready, older, pull } = useTail(paused);
   const type = query.get("type") ?? "";
   const text = (query.get("q") ?? "").toLowerCase();
-  const lines = useMemo(
-    () => records.map((record) => ({ record, line: readRecord(record) })),
-    [records],
-  );
-  const shown = lines.filter(({ record, line }) => {
+  const shown = records.filter((record) => {
+    const line = lineOf(record);
     if (type && line.type !== type) return false;
     if (!text) return true;
     const near = `${line.job?.namespace} ${line.job?.name} ${line.run} ${line.what}`.toLowerCase();
@@ -216,8 +224,8 @@ export function EventsPage() {
         <Empty>{records.length === 0 ? "No events yet." : "No event fits the filter."}</Empty>
       ) : null}
       <ol className="events" aria-label="Events, the newest first">
-        {shown.map(({ record, line }) => (
-          <Row key={record.seq} record={record} line={line} />
+        {shown.map((record) => (
+          <Row key={record.seq} record={record} />
         ))}
       </ol>
       {ready && (records.at(-1)?.seq ?? 0) > 1 ? (
