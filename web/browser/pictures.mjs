@@ -50,9 +50,9 @@ try {
     });
     const page = await context.newPage();
     for (const [name, path] of Object.entries(pages)) {
-      await server.flow();
       await page.goto(server.url + path);
       await page.locator(".live-mark.live").waitFor();
+      await server.flow();
       if (path.startsWith("/graph")) await page.locator(".canvas[data-drawn]").waitFor();
       await page.waitForTimeout(700);
       if (name === "overview") await server.post("/api/v1/lineage", beat());

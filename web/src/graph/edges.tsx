@@ -19,6 +19,9 @@ function speed(rate: Rate): string {
   return `${compact(rate.records < 10 ? rate.records : Math.round(rate.records))}/s`;
 }
 
+/** Words that fit between two boxes. */
+const SHORT: Record<string, string> = { transformation: "transform", aggregation: "aggregate" };
+
 function WireView(props: EdgeProps<WireEdge>) {
   const { data, id } = props;
   const level = useLevel(light.wire, id);
@@ -69,7 +72,7 @@ function ColumnWireView(props: EdgeProps<ColumnWireEdge>) {
   const { data, id } = props;
   const level = useLevel(light.columnWire, id);
   const [path] = getBezierPath(props);
-  const x = props.targetX - 30;
+  const x = props.targetX - 3;
   const y = props.targetY;
   if (!data) return null;
   const word = how(data.wire.edge);
@@ -86,10 +89,10 @@ function ColumnWireView(props: EdgeProps<ColumnWireEdge>) {
             className={`wire-label how how-${word}`}
             ref={(element) => {
               if (element)
-                element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
+                element.style.transform = `translate(-100%, -50%) translate(${x}px, ${y}px)`;
             }}
           >
-            {word}
+            {SHORT[word] ?? word}
           </div>
         </EdgeLabelRenderer>
       ) : null}
