@@ -43,7 +43,9 @@ def test_none_is_left_out_of_facets() -> None:
     assert "SQLJobFacet.json" in facet("sql")["_schemaURL"]
 
 
-@pytest.mark.parametrize("name", ["streaming", "end", "spark", "trimmed", "columns", "problems", "dataset_evidence"])
+@pytest.mark.parametrize(
+    "name", ["streaming", "end", "spark", "trimmed", "columns", "problems", "dataset_evidence"]
+)
 def test_own_facets_have_a_published_schema(name: str) -> None:
     schema = json.loads((SCHEMAS / f"headwater_{name}.json").read_text())
     assert schema["$id"] == facet(f"headwater_{name}")["_schemaURL"]
