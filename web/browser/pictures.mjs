@@ -9,14 +9,14 @@ import { openBrowser, Server } from "./harness.mjs";
 const [directory = "docs/pictures", wide = "1440"] = process.argv.slice(2);
 const target = resolve(dirname(fileURLToPath(import.meta.url)), "../..", directory);
 const lake = encodeURIComponent("s3://warehouse");
-const supplier = `dataset:s3://warehouse:lake/supplier_stats`;
+const orders = "dataset:s3://warehouse:lake/orders";
 
 /** @type {Record<string, string>} */
 const PAGES = {
   overview: "/",
   graph: "/graph",
   "graph-selected": `/graph?select=${encodeURIComponent("job:shop:enrich_orders")}`,
-  "graph-columns": `/graph?${new URLSearchParams({ columns: "1", node: supplier, depth: "4", column: "revenue" })}`,
+  "graph-columns": `/graph?${new URLSearchParams({ columns: "1", node: orders, depth: "4", column: "amount" })}`,
   "graph-groups": "/graph?group=1",
   "graph-difference": `/graph?from=${new Date(Date.now() - 5 * 86_400_000).toISOString()}`,
   dataset: `/datasets/${lake}/${encodeURIComponent("lake/supplier_stats")}`,

@@ -23,6 +23,8 @@ interface CanvasProps {
   /** Another value means another view, which is then fitted to the window. */
   view: string;
   still: boolean;
+  /** The node that the view is about. */
+  anchor: string | null;
   selected: string | null;
   column: string | null;
   chosen: string | null;
@@ -39,7 +41,8 @@ function colour(node: BoxNode): string {
 }
 
 function Inner(props: CanvasProps) {
-  const { laid, view, still, selected, column, chosen, actions, select, choose, focus } = props;
+  const { laid, view, still, anchor, selected, column, chosen, actions, select, choose, focus } =
+    props;
   const flow = useReactFlow();
   const fitted = useRef("");
   const { model, places } = laid;
@@ -109,8 +112,17 @@ function Inner(props: CanvasProps) {
     const key = `${view}\n${model.boxes.length > 0}`;
     if (fitted.current === key || model.boxes.length === 0) return;
     fitted.current = key;
-    requestAnimationFrame(() => void flow.fitView({ padding: 0.04, maxZoom: 1.15, duration: 0 }));
-  }, [view, model, flow]);
+    requestAnimationFrame(async () => {
+      await flow.fitView({ padding: 0.04, maxZoom: 1.15, duration: 0 });
+      // Where the whole would be too small to read, its middle is shown large enough.
+      const least = model.columns.length > 0 ? 0.8 : 0.4;
+      const middle = model.boxes.find((box) => box.id === anchor);
+      const place = middle && places[middle.id];
+      if (!place || flow.getZoom() >= least) return;
+      const at = [place.x + middle.width / 2, place.y + middle.height / 2] as const;
+      void flow.setCenter(...at, { zoom: least, duration: 0 });
+    });
+  }, [view, model, places, anchor, flow]);
 
   useEffect(() => {
     function key(event: KeyboardEvent): void {

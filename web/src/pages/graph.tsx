@@ -113,6 +113,7 @@ export default function GraphPage() {
               laid={laid}
               view={view.key}
               still={view.times.at !== null || view.times.from !== null}
+              anchor={view.node}
               selected={view.select}
               column={view.column}
               chosen={edge}
