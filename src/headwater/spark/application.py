@@ -107,14 +107,14 @@ class Application:
             once.quiet("listening to a new session")(self.listen)(made)
             return made
         ENDS.alive()
-        action = Action(entry, event.now())
-        self.worker.post(self.actions.began, action)
+        action = Action(entry, event.now(), owner)
+        self.actions.began(action)
         try:
             result = call()
         except BaseException as error:
-            self.worker.post(self.actions.returned, action, error)
+            self.actions.returned(action, error)
             raise
-        self.worker.post(self.actions.returned, action, None)
+        self.actions.returned(action, None)
         return result
 
     def child(self, name: str, processing: str, kind: str) -> Life | None:

@@ -1,39 +1,50 @@
 """Actions: each write, command or read of a batch program is a run of its own.
 
-An action is known from its entry point. While it runs, its plan is found among Spark's executions
-under way, which gives START its name and lineage; when it is over, Spark's callbacks say how it
-went. An action that nobody entered through Python has only its callback, which gives both.
+An action is known from its entry point. While it runs, its own thread in the JVM says which execution
+it is in, which gives START its name and lineage; when it is over, Spark's callbacks say how it went.
+A callback that could be of several actions is nobody's: it becomes a run by what its own plan says,
+START and end together, as does one that nobody entered through Python.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import event
+from headwater.emit import event, once
 from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
 from headwater.lineage.events import EventType
 from headwater.spark import counts, facets, names
+from headwater.spark.entries import Entry
 from headwater.spark.model import PlanLineage
+from headwater.spark.whose import Marks, aimed, same_error
 
 if TYPE_CHECKING:
     from headwater.emit.life import Life
     from headwater.spark.application import Application
-    from headwater.spark.entries import Entry
 
 LOOK_SECONDS = 0.05
 SOON_SECONDS = 2.0
 SELDOM_SECONDS = 0.5
 DRAIN_SECONDS = 2.0
 LOOSE_SECONDS = 0.5
+KEPT = 256
 
 
 class Action:
     """One piece of work, from its entry to its end."""
 
-    def __init__(self, entry: Entry | None, began: float) -> None:
+    def __init__(self, entry: Entry | None, began: float, owner: Any = None) -> None:
         self.entry = entry
         self.began = began
+        self.owner = owner
+        self.marks: Marks | None = None
+        self.past: int | None = None
+        self.raised: BaseException | None = None
+        self.heard: Any = None
+        self.maybe: list[Action] = []
+        self._plan: int | None = None
         self.executions: set[int] = set()
         self.lineage = PlanLineage()
         self.node = ""
@@ -51,20 +62,43 @@ class Action:
         return entry is not None and entry.kind in ("write", "sql") and bool(entry.word)
 
     @property
+    def reads(self) -> bool:
+        """Whether the entry alone says that nothing is written."""
+        return self.entry is not None and self.entry.kind == "read"
+
+    @property
+    def plan(self) -> int:
+        """The number of the plan that a frame had before it was read; -1 for anything else."""
+        if self._plan is None:
+            frame = getattr(self.owner, "_jdf", None) if self.reads else None
+            self._plan = -1 if frame is None else int(frame.queryExecution().id())
+        return self._plan
+
+    def made(self, number: int) -> bool:
+        """Whether a plan of this number was made while the call lasted, by whichever thread."""
+        first = self.marks.first if self.marks else 0
+        return first <= number and (self.past is None or number < self.past)
+
+    @property
     def known(self) -> bool:
         """Whether enough is known to say START."""
         if self.lineage.outputs:
             return True
-        return self.entry is not None and self.entry.kind == "read" and bool(self.lineage.inputs)
+        return self.reads and bool(self.lineage.inputs)
 
 
 class Actions:
-    """The actions under way; everything here happens on the worker's thread."""
+    """The actions under way.
+
+    That one began and returned is noted by its own thread, at once: the worker may be behind, and
+    would otherwise take the work of the next for the last one's. The rest is the worker's.
+    """
 
     def __init__(self, application: Application) -> None:
         self._app = application
         self._open: list[Action] = []
         self._loose: list[Action] = []
+        self._done: deque[Action] = deque(maxlen=KEPT)
         self._seen = application.bridge.next_execution
 
     @property
@@ -72,37 +106,65 @@ class Actions:
         """How often to look for executions: only while there is something to find."""
         if self._loose:
             return LOOK_SECONDS
-        waiting = [action.at for action in self._open if not action.known]
+        waiting = [action.at for action in list(self._open) if not action.known]
         if not waiting:
             return None
         return LOOK_SECONDS if time.monotonic() - max(waiting) < SOON_SECONDS else SELDOM_SECONDS
 
     def began(self, action: Action) -> None:
-        """An entry point was called."""
+        """An entry point is about to be called by this thread."""
         self._open.append(action)
-
-    def look(self) -> None:
-        """Find the plans of the actions under way."""
-        self._settle_loose()
-        if not self._open or not self._app.bridge.alive:
-            return
-        following = self._app.bridge.next_execution
-        for number in range(self._seen, following):
-            execution = self._app.bridge.execution(number)
-            if execution is None or self._app.queries.owner(execution) is not None:
-                continue
-            action = self._match(execution)
-            if action is not None:
-                self._learn(action, execution)
-        self._seen = following
+        action.marks = Marks.of(self._app.bridge)
+        self._app.worker.post(self.look)
 
     def returned(self, action: Action, error: BaseException | None) -> None:
         """The entry point is over; its callbacks may still be on their way."""
         action.returned = True
-        if error is not None:
-            action.failure = _failure(error)
+        action.raised = error
+        if self._app.bridge.alive:
+            action.past = self._past()
+        self._app.worker.post(self._drain, action)
+
+    @once.quiet("marking the end of a call")
+    def _past(self) -> int | None:
+        return self._app.bridge.next_plan or None
+
+    def _drain(self, action: Action) -> None:
+        if action.raised is not None:
+            action.failure = _failure(action.raised)
         self._app.bridge.drain(DRAIN_SECONDS)
+        # What the drain brought stands before this in the queue.
         self._app.worker.post(self.finish, action)
+
+    def look(self) -> None:
+        """Find the plans of the actions under way."""
+        self._settle_loose()
+        bridge = self._app.bridge
+        if not self._open or not bridge.alive:
+            return
+        for action in list(self._open):
+            if action.known or action.marks is None:
+                continue
+            for number in action.marks.running() or ():
+                execution = bridge.execution(number)
+                # A thread that has returned may be in its next call already.
+                if not action.returned and self._batch(execution):
+                    self._learn(action, execution)
+        following = bridge.next_execution
+        for number in range(self._seen, following):
+            execution = bridge.execution(number)
+            found = self._whose(execution) if self._batch(execution) else []
+            if len(found) == 1 and found[0] in self._open and self._elsewhere(found[0]):
+                self._learn(found[0], execution)
+        self._seen = following
+
+    def _batch(self, execution: Any) -> bool:
+        return execution is not None and self._app.queries.owner(execution) is None
+
+    @staticmethod
+    def _elsewhere(action: Action) -> bool:
+        # Spark serves some reads from a thread of its own; a write stays on that of its call.
+        return action.reads or action.marks is None or not action.marks.pinned
 
     def called_back(self, function: str, execution: Any, nanoseconds: int, error: Any) -> None:
         """Spark says that an execution is over."""
@@ -111,9 +173,12 @@ class Actions:
             if error is None and query.batches:
                 query.wrote(execution)
             return
-        action = self._match(execution)
-        if action is None:
-            self._loosely(execution, nanoseconds, error)
+        found = self._whose(execution, error)
+        action = found[0] if len(found) == 1 else None
+        if action is not None and action.life is not None and action not in self._open:
+            return
+        if action is None or action not in self._open:
+            self._loosely(function, execution, nanoseconds, error, found)
             return
         action.called_back += 1
         self._learn(action, execution)
@@ -127,6 +192,8 @@ class Actions:
         if action not in self._open:
             return
         self._open.remove(action)
+        self._done.append(action)
+        self._adopt(action)
         said = ending or action.failure or COMPLETE
         failed = said.type is not EventType.COMPLETE
         if action.life is None and (action.known or (action.writes and failed)):
@@ -134,6 +201,7 @@ class Actions:
         if action.life is not None:
             self._tell(action)
             action.life.end(said)
+        action.owner = action.raised = None
 
     def end_all(self, ending: Ending) -> None:
         """The process ends with these under way."""
@@ -143,20 +211,37 @@ class Actions:
 
     def beat(self, age: float) -> None:
         """Say of long actions that they still run."""
-        for action in self._open:
+        for action in list(self._open):
             if action.life is not None and event.now() - action.life.told >= age:
                 action.life.running()
 
-    def _match(self, execution: Any) -> Action | None:
+    def _whose(self, execution: Any, error: Any = None) -> list[Action]:
+        """Every action that an execution may belong to, as far as facts tell."""
         number = int(execution.id())
-        for action in self._open:
+        around = [*self._open, *self._done]
+        for action in around:
             if number in action.executions:
-                return action
-        if len(self._open) <= 1:
-            return self._open[0] if self._open else None
-        text = str(execution.logical())
-        named = [a for a in self._open if a.entry and a.entry.target and a.entry.target in text]
-        return named[0] if named else next((a for a in self._open if not a.executions), None)
+                return [action]
+        own = [action for action in around if action.plan == number]
+        if own:
+            # The same frame read again: the same name and lineage, whichever it is.
+            return next(([a] for a in own if a in self._open and not a.called_back), own[:1])
+        late = [action for action in self._done if action.past is not None]
+        found = [action for action in (*self._open, *late) if action.made(number)]
+        if len(found) > 1 and error is not None:
+            found = [a for a in found if same_error(a.raised, error)] or found
+        if len(found) > 1:
+            outputs = self._app.reader.batch(execution).outputs
+            found = aimed(found, outputs) if outputs else found
+        return found
+
+    def _adopt(self, action: Action) -> None:
+        """Take what was heard of the very error that this call raised."""
+        for other in list(self._loose):
+            if action in other.maybe and same_error(action.raised, other.heard):
+                self._loose.remove(other)
+                if not action.known:
+                    action.lineage, action.node = other.lineage, other.node
 
     def _learn(self, action: Action, execution: Any) -> None:
         action.executions.add(int(execution.id()))
@@ -205,18 +290,22 @@ class Actions:
         action.life.job_facets.update(facets.sql(lineage))
         action.life.run_facets.update(facets.problems(lineage))
 
-    def _loosely(self, execution: Any, nanoseconds: int, error: Any) -> None:
-        action = Action(None, event.now() - nanoseconds / 1e9)
+    def _loosely(
+        self, function: str, execution: Any, nanoseconds: int, error: Any, maybe: list[Action]
+    ) -> None:
+        reads = bool(maybe) and all(action.reads for action in maybe)
+        entry = Entry("read", names.operation(function)) if reads else None
+        action = Action(entry, event.now() - nanoseconds / 1e9)
+        action.heard, action.maybe, action.past = error, maybe, 0
         action.lineage = self._app.reader.batch(execution)
         action.node = str(execution.logical().nodeName())
-        if not action.lineage.outputs or not self._app.settings.allows_node(action.node):
+        if not action.known or not self._app.settings.allows_node(action.node):
             return
         action.failure = None if error is None else self._jvm_failure(error)
         if error is None:
             action.counts.read(execution, action.lineage)
         for other in self._loose:
-            same = other.lineage.outputs[0].id == action.lineage.outputs[0].id
-            if same and action.began <= other.began:
+            if _same_output(other, action) and action.began <= other.began:
                 # The command around the one that was heard of first.
                 self._loose.remove(other)
                 break
@@ -225,14 +314,28 @@ class Actions:
     def _settle_loose(self, at_once: bool = False) -> None:
         now = time.monotonic()
         for action in list(self._loose):
-            if at_once or now - action.at >= LOOSE_SECONDS:
+            # A call that has just returned may know the error for its own.
+            waits = any(other.returned and other in self._open for other in action.maybe)
+            if at_once or (now - action.at >= LOOSE_SECONDS and not waits):
                 self._loose.remove(action)
-                self._open.append(action)
-                self.finish(action)
+                if not _part(action):
+                    self._open.append(action)
+                    self.finish(action)
 
     def _jvm_failure(self, error: Any) -> Ending:
         trace = self._app.bridge.trace(error)
         return Ending(EventType.FAIL, "exception", trace.splitlines()[0] if trace else "", trace)
+
+
+def _same_output(one: Action, other: Action) -> bool:
+    ours, theirs = one.lineage.outputs, other.lineage.outputs
+    return bool(ours) and bool(theirs) and ours[0].id == theirs[0].id
+
+
+def _part(loose: Action) -> bool:
+    """Whether it is a step of a told action: all that it may be of are told, one of that output."""
+    told = all(action.life is not None for action in loose.maybe)
+    return told and any(_same_output(action, loose) for action in loose.maybe)
 
 
 def _failure(error: BaseException) -> Ending:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TOLD = frozenset({143, 130, 129, -15, -2, -1})
 EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
+PLAN = "org.apache.spark.sql.execution.QueryExecution$"
 
 
 class Bridge:
@@ -32,7 +33,9 @@ class Bridge:
         self._parent = os.getppid()
         self._counter: Any = None
         self._executions: Any = None
+        self._plans: Any = None
         self._find_counter()
+        self._find_plans()
 
     @once.quiet("finding the executions under way, so that START comes with the end; this")
     def _find_counter(self) -> None:
@@ -42,6 +45,32 @@ class Bridge:
         counter.setAccessible(True)
         counter.get(executions)
         self._executions, self._counter = executions, counter
+
+    @once.quiet("finding the number of the next plan, so that calls are told apart by less; this")
+    def _find_plans(self) -> None:
+        kind = self.jvm.java.lang.Class.forName(PLAN)
+        counter = kind.getDeclaredField("_nextExecutionId")
+        counter.setAccessible(True)
+        plans = counter.get(None)
+        plans.get()
+        self._plans = plans
+
+    @property
+    def pinned(self) -> bool:
+        """Whether each thread of Python has a thread of the JVM to itself."""
+        from py4j.clientserver import ClientServer
+
+        return isinstance(self.gateway, ClientServer)
+
+    @property
+    def thread(self) -> Any:
+        """The properties that Spark keeps for the JVM's side of the calling thread."""
+        return self.context._jsc.sc().getLocalProperties()  # noqa: SLF001
+
+    @property
+    def next_plan(self) -> int:
+        """The number that Spark gives to the next QueryExecution; 0 when it cannot be known."""
+        return 0 if self._plans is None else int(self._plans.get())
 
     @property
     def alive(self) -> bool:

@@ -107,6 +107,15 @@ def test_actions_of_several_threads_keep_apart(ran: Ran) -> None:
         assert names(ran.told.last(job)["outputs"]) == {str(ran.work / f"parallel_{at}")}
 
 
+def test_actions_that_do_not_say_where_keep_apart_too(ran: Ran) -> None:
+    for at in range(3):
+        job = ran.job(f"unnamed_{at}")
+        assert ran.told.types(job) == ["START", "FAIL" if at == 1 else "COMPLETE"]
+        assert names(ran.told.last(job)["outputs"]) == {str(ran.work / f"unnamed_{at}")}
+    error = ran.told.last(ran.job("unnamed_1"))["run"]["facets"]["errorMessage"]
+    assert "no price" in error["stackTrace"]
+
+
 def test_reads_are_told_without_outputs(ran: Ran) -> None:
     (job,) = {job for job in ran.told.jobs if ".count." in job}
     assert names(ran.told.last(job)["inputs"]) == {str(ran.work / "orders")}

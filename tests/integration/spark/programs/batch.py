@@ -86,6 +86,25 @@ for thread in threads:
 for thread in threads:
     thread.join()
 
+
+def unnamed(at: int) -> None:
+    """Write without a word at the entry point that says where to, well or badly."""
+    rows = source.select(broken("price")) if at == 1 else source
+    writer = rows.write.mode("overwrite").option("path", str(work / f"unnamed_{at}"))
+    together.wait()
+    try:
+        writer.save()
+    except Exception as error:  # noqa: BLE001
+        print(type(error).__name__)
+
+
+together = threading.Barrier(3)
+threads = [threading.Thread(target=unnamed, args=(at,)) for at in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+
 headwater.spark.flush(30)
 headwater.spark.detach(spark)
 source.write.mode("overwrite").parquet(str(work / "unseen"))
