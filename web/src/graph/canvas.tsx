@@ -47,58 +47,82 @@ function Inner(props: CanvasProps) {
   const fitted = useRef("");
   const { model, places } = laid;
 
-  const nodes = useMemo(
+  const known = useRef(new Map<string, BoxNode>());
+  const nodes = useMemo(() => {
+    const found = model.boxes.map((box): BoxNode => {
+      const { x, y } = places[box.id] ?? { x: 0, y: 0 };
+      const before = known.current.get(box.id);
+      const chosenNow = box.id === selected;
+      if (
+        before?.data.box === box &&
+        before.data.actions === actions &&
+        before.selected === chosenNow &&
+        before.position.x === x &&
+        before.position.y === y
+      )
+        return before;
+      return {
+        id: box.id,
+        type: "box",
+        position: { x, y },
+        width: box.width,
+        height: box.height,
+        data: { box, actions },
+        selected: chosenNow,
+        ariaLabel: describe(box),
+        draggable: false,
+        connectable: false,
+        deletable: false,
+      };
+    });
+    known.current = new Map(found.map((node) => [node.id, node]));
+    return found;
+  }, [model, places, actions, selected]);
+
+  const plain = useMemo(
     () =>
-      model.boxes.map(
-        (box): BoxNode => ({
-          id: box.id,
-          type: "box",
-          position: places[box.id] ?? { x: 0, y: 0 },
-          width: box.width,
-          height: box.height,
-          data: { box, actions },
-          selected: box.id === selected,
-          ariaLabel: describe(box),
-          draggable: false,
-          connectable: false,
+      model.wires.map(
+        (wire): WireEdge => ({
+          id: wire.id,
+          type: "wire",
+          source: wire.source,
+          target: wire.target,
+          data: { wire, still },
+          focusable: false,
           deletable: false,
         }),
       ),
-    [model, places, actions, selected],
+    [model.wires, still],
   );
-
-  const edges = useMemo(() => {
-    const plain: WireEdge[] = model.wires.map((wire) => ({
-      id: wire.id,
-      type: "wire",
-      source: wire.source,
-      target: wire.target,
-      data: { wire, still },
-      focusable: false,
-      deletable: false,
-    }));
-    const rows = new Set(
-      model.boxes.flatMap((box) => box.rows.map((field) => `${box.id}\n${field.name}`)),
-    );
-    const fine: ColumnWireEdge[] = model.columns
-      .filter(
-        ({ edge }) =>
-          rows.has(`${edge.from}\n${edge.source.field}`) &&
-          rows.has(`${edge.to}\n${edge.target.field}`),
-      )
-      .map((wire) => ({
-        id: wire.id,
-        type: "column",
-        source: wire.edge.from,
-        target: wire.edge.to,
-        sourceHandle: `out ${wire.edge.source.field}`,
-        targetHandle: `in ${wire.edge.target.field}`,
-        data: { wire, chosen: wire.id === chosen },
-        focusable: false,
-        deletable: false,
-      }));
-    return [...plain, ...fine];
-  }, [model, still, chosen]);
+  const rows = useMemo(
+    () =>
+      new Set(model.boxes.flatMap((box) => box.rows.map((field) => `${box.id}\n${field.name}`))),
+    [model.boxes],
+  );
+  const fine = useMemo(
+    () =>
+      model.columns
+        .filter(
+          ({ edge }) =>
+            rows.has(`${edge.from}\n${edge.source.field}`) &&
+            rows.has(`${edge.to}\n${edge.target.field}`),
+        )
+        .map(
+          (wire): ColumnWireEdge => ({
+            id: wire.id,
+            type: "column",
+            source: wire.edge.from,
+            target: wire.edge.to,
+            sourceHandle: `out ${wire.edge.source.field}`,
+            targetHandle: `in ${wire.edge.target.field}`,
+            data: { wire, chosen: wire.id === chosen },
+            focusable: false,
+            deletable: false,
+          }),
+        ),
+    [model.columns, rows, chosen],
+  );
+  const edges = useMemo(() => [...plain, ...fine], [plain, fine]);
 
   useEffect(() => {
     if (column) light.column(column, model.columns);

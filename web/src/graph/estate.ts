@@ -1,8 +1,8 @@
-import { startTransition, useEffect, useMemo, useState } from "react";
+import { startTransition, useEffect, useMemo, useRef, useState } from "react";
 import { type ApiError, apiPath, getJson } from "../lib/api";
 import { type Change, onChanges } from "../lib/live";
 import { useResource } from "../lib/resource";
-import type { EstateMap, State } from "../lib/types";
+import type { EstateMap, JobNode, State } from "../lib/types";
 import { merge } from "./model";
 import type { View } from "./view";
 
@@ -90,17 +90,19 @@ export function useEstate(view: View): Estate {
     [data, extra, wanted],
   );
   const told = useTold(merged, still);
+  const retold = useRef(new Map<string, { base: JobNode; news: Told; node: JobNode }>());
   const map = useMemo(() => {
     if (!merged || told.size === 0) return merged;
-    return {
-      ...merged,
-      nodes: merged.nodes.map((node) => {
-        const news = node.kind === "job" ? told.get(node.id) : undefined;
-        return news && node.kind === "job"
-          ? { ...node, state: news.state, run: news.run, since: news.at, inferred: false }
-          : node;
-      }),
-    };
+    const nodes = merged.nodes.map((node) => {
+      const news = node.kind === "job" ? told.get(node.id) : undefined;
+      if (node.kind !== "job" || !news) return node;
+      const before = retold.current.get(node.id);
+      if (before?.base === node && before.news === news) return before.node;
+      const fresh = { ...node, state: news.state, run: news.run, since: news.at, inferred: false };
+      retold.current.set(node.id, { base: node, news, node: fresh });
+      return fresh;
+    });
+    return { ...merged, nodes };
   }, [merged, told]);
   return { map, error, reload, path };
 }

@@ -5,7 +5,9 @@ import { ColumnSide, EdgeSide, WireSide } from "../graph/edgeside";
 import { useEstate } from "../graph/estate";
 import { save } from "../graph/export";
 import { useLayout } from "../graph/layout";
+import type { Model } from "../graph/model";
 import type { Actions } from "../graph/nodes";
+import { reuse } from "../graph/reuse";
 import { NodeSide } from "../graph/side";
 import { TimeBar } from "../graph/timebar";
 import { Toolbar } from "../graph/toolbar";
@@ -32,7 +34,14 @@ export default function GraphPage() {
   useFlow();
   const { map, error, reload, path } = useEstate(view);
   const head = useResource<Overview>("/api/v2/overview");
-  const model = useMemo(() => (map ? build(map, view.options) : undefined), [map, view.options]);
+  const last = useRef<Model>(undefined);
+  const model = useMemo(
+    () => (map ? reuse(last.current, build(map, view.options)) : undefined),
+    [map, view.options],
+  );
+  useEffect(() => {
+    last.current = model;
+  }, [model]);
   const laid = useLayout(model);
   const [edge, setEdge] = useState<string | null>(null);
   const asked = useRef(0);

@@ -6,6 +6,7 @@ import { keyOf, shapeOf } from "../graph/layout";
 import { arrange } from "../graph/layout.worker";
 import { columnPath, Light } from "../graph/light";
 import { folded, merge } from "../graph/model";
+import { reuse } from "../graph/reuse";
 import { beside } from "../graph/walk";
 import type { ColumnEdge, DatasetNode, EstateMap, JobNode, MapEdge } from "../lib/types";
 
@@ -197,4 +198,15 @@ test("arrow keys lead along the wires", () => {
 test("a name is broken after a separator", () => {
   expect(broken("supplier_stats_by_day", 18)).toEqual(["supplier_stats_by_", "day"]);
   expect(broken("short", 18)).toEqual(["short"]);
+});
+
+test("what has not changed stays the same object", () => {
+  const first = build(MAP, PLAIN);
+  expect(reuse(first, build(MAP, PLAIN))).toBe(first);
+  const nodes = MAP.nodes.map((n) => (n.id === one.id ? { ...one, state: "FAILED" as const } : n));
+  const next = reuse(first, build({ ...MAP, nodes }, PLAIN));
+  expect(next.boxes.filter((box, i) => box !== first.boxes[i]).map((box) => box.id)).toEqual([
+    one.id,
+  ]);
+  expect(next.wires).toBe(first.wires);
 });
