@@ -86,8 +86,8 @@ def arguments(description: str) -> argparse.ArgumentParser:
     add(
         "--once",
         action="store_true",
-        default=env("ONCE") == "1",
-        help="handle what is there and end, instead of going on  [$ONCE=1]",
+        default=env("AVAILABLE_NOW") == "1",
+        help="handle what is there and end, instead of going on  [$AVAILABLE_NOW=1]",
     )
     return parser
 
