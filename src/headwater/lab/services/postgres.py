@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +62,13 @@ def unprivileged(argv: Sequence[str]) -> list[str]:
     return [setpriv, *become, f"--inh-caps={keep}", f"--ambient-caps={keep}", *argv]
 
 
+@cache
+def _version(program: Path) -> str:
+    """What the server says of itself: its folder names the major version only."""
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return said.stdout.split()[-1] if said.stdout.strip() else "unknown"
+
+
 class Postgres(Service):
     name = "postgres"
     title = "PostgreSQL"
@@ -67,7 +76,7 @@ class Postgres(Service):
     stop_signal = signal.SIGINT
 
     def version(self) -> str:
-        return binaries().parent.name.removeprefix("pginstall") or "16"
+        return _version(binaries() / "postgres")
 
     def prepare(self, lab: Context) -> None:
         folder = lab.home.data("postgres")
