@@ -15,6 +15,7 @@ import msgspec
 from headwater.emit import once
 from headwater.emit.life import heartbeat_seconds
 from headwater.emit.parent import Ancestors, RunRef, checked, from_environment
+from headwater.spark import renames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True):
     job_tags: tuple[tuple[str, str], ...] = ()
     run_tags: tuple[tuple[str, str], ...] = ()
     owners: tuple[tuple[str, str], ...] = ()
+    renames: renames.Renames = {}
     heartbeat: float = 300.0
 
     def allows_job(self, name: str) -> bool:
@@ -104,6 +106,7 @@ def read(
             for key, value in sorted(own.items())
             if key.startswith("job.owners.")
         ),
+        renames=renames.read(conf),
         heartbeat=heartbeat_seconds(),
     )
 

@@ -13,10 +13,12 @@ from headwater.emit.event import facet
 from headwater.emit.life import job_type
 from headwater.lineage.naming import redact
 from headwater.lineage.schema.facet import write_fields
+from headwater.spark import renames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.lineage.naming import DatasetName
     from headwater.spark.config import Settings
     from headwater.spark.model import ColumnLineage, ColumnSource, Dataset, PlanLineage
 
@@ -31,7 +33,9 @@ def inputs(
     for one in lineage.inputs:
         count = (counts or {}).get(one.id)
         used = {"inputStatistics": facet("inputStatistics", **count)} if count else None
-        found.append(event.dataset(one.namespace, one.name, _dataset(one, settings), inputs=used))
+        named = renames.told(one, settings.renames)
+        facets = _dataset(named, settings)
+        found.append(event.dataset(named.namespace, named.name, facets, inputs=used))
     return found
 
 
@@ -40,18 +44,20 @@ def outputs(
 ) -> list[dict[str, Any]]:
     """The datasets written, with their columns' sources."""
     found = []
+    other = renames.names(lineage, settings.renames)
     for one in lineage.outputs:
-        facets = _dataset(one, settings)
+        named = renames.told(one, settings.renames)
+        facets = _dataset(named, settings)
         columns = lineage.columns.get(one.id)
         if columns is not None and "columnLineage" not in settings.disabled_facets:
-            facets["columnLineage"] = _columns(columns)
+            facets["columnLineage"] = _columns(columns, other)
             if columns.unknown:
                 facets["headwater_columns"] = facet(
                     "headwater_columns", unknown=list(columns.unknown)
                 )
         count = (counts or {}).get(one.id)
         made = {"outputStatistics": facet("outputStatistics", **count)} if count else None
-        found.append(event.dataset(one.namespace, one.name, facets, outputs=made))
+        found.append(event.dataset(named.namespace, named.name, facets, outputs=made))
     return found
 
 
@@ -104,16 +110,16 @@ def _dataset(one: Dataset, settings: Settings) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in settings.disabled_facets}
 
 
-def _columns(columns: ColumnLineage) -> dict[str, Any]:
+def _columns(columns: ColumnLineage, other: Mapping[DatasetName, DatasetName]) -> dict[str, Any]:
     fields = {
-        name: {"inputFields": [_source(source) for source in sources]}
+        name: {"inputFields": [_source(source, other) for source in sources]}
         for name, sources in columns.fields.items()
     }
-    rows = [_source(source) for source in columns.dataset]
+    rows = [_source(source, other) for source in columns.dataset]
     return facet("columnLineage", fields=fields, dataset=rows or None)
 
 
-def _source(source: ColumnSource) -> dict[str, Any]:
+def _source(source: ColumnSource, other: Mapping[DatasetName, DatasetName]) -> dict[str, Any]:
     steps = [
         {
             "type": step.type or "DIRECT",
@@ -123,8 +129,9 @@ def _source(source: ColumnSource) -> dict[str, Any]:
         }
         for step in source.transformations
     ]
-    named = {"namespace": source.dataset.namespace, "name": source.dataset.name}
-    return {**named, "field": source.field, "transformations": steps}
+    named = other.get(source.dataset, source.dataset)
+    place = {"namespace": named.namespace, "name": named.name}
+    return {**place, "field": source.field, "transformations": steps}
 
 
 def problems(lineage: PlanLineage) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import event
+from headwater.spark import renames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +64,8 @@ def samples_of(query: Query) -> list[dict[str, Any]]:
     moment = event.stamp(event.now())
 
     def sample(one: Any, direction: str, **figures: Any) -> dict[str, Any]:
-        named = {"namespace": one.namespace, "name": one.name}
+        told = renames.told(one, query.renames)
+        named = {"namespace": told.namespace, "name": told.name}
         known = {key: value for key, value in figures.items() if value is not None}
         run = {"run": query.ref.run_id, "dataset": named, "direction": direction}
         return {**run, "time": moment, **known}

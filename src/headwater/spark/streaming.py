@@ -28,6 +28,7 @@ class Query:
 
     def __init__(self, application: Application, query: Any, function: str) -> None:
         self._app = application
+        self.renames = application.settings.renames
         self.java = query
         self.spark_run = str(query.runId().toString())
         execution = query.streamingQuery() if _has_wrapper(query) else query
