@@ -1,31 +1,26 @@
-"""The watcher of one Connect cluster: poll, compare, and write what is to be said.
-
-Nothing is remembered before it is on disk: a step's events and the state after it are one
-transaction, so that a process killed at any instant goes on with the same runs.
-"""
+"""The watcher of one Connect cluster: poll, compare, and write what is to be said."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec.structs import replace
-
 from headwater.connect.access import ConnectError, Trouble
 from headwater.connect.answers import read_entry
 from headwater.connect.life import live, rename
+from headwater.connect.memory import Memory
 from headwater.connect.pace import SECOND, Times, micros
 from headwater.connect.reader import Reader, Watched
-from headwater.connect.state import Condition, Tracked, bare, condition, dump, key_of, load
+from headwater.connect.state import Condition, Tracked, condition
 from headwater.connect.trouble import Troubles
 from headwater.lineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    import msgspec
 
     from headwater.connect.client import Connect
     from headwater.connect.life import Said, Step
@@ -33,13 +28,10 @@ if TYPE_CHECKING:
     from headwater.connect.model import Connector, Derived
     from headwater.emit import Outbox
 
-log = logging.getLogger(__name__)
-
 # A restart is ordered, then done: a poll so soon after it may still see the time before.
 RESTART_SETTLES = 2.0
 # So many connectors' steps are one transaction: small enough that the first events go out early.
 BATCH = 100
-STATUS = "connect-status/"
 # Only silence counts as being gone. A cluster that refuses us, or whose answer is not understood,
 # may be as well as ever.
 GONE = (Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.UNHEALTHY)
@@ -66,6 +58,7 @@ class Agent:
         clock: Callable[[], float] = time.time,
         claim: Callable[[Tracked], str | None] = lambda _: None,
         on_root: Callable[[Mapping[str, str]], None] = lambda _: None,
+        around: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.name = name
         self.connect = connect
@@ -76,21 +69,15 @@ class Agent:
             connect, self.troubles, derive=derive, nothing=nothing, claim=claim,
             times=self.times, clock=clock,
         )  # fmt: skip
-        self._event = event
         self._clock = clock
         self._on_root = on_root
+        self._around = around
         self._known_root = False
         self._restarts: dict[str, float] = {}
         self._silent: float | None = None
         self._failures = 0
-        self._told_status: object = None
-        self._watched: dict[str, Watched] = {}
-        for key, value in outbox.state(key_of(name)).items():
-            tracked = load(value)
-            if tracked is None:
-                log.warning("%s: state of an unknown form is left out", key)
-            else:
-                self._watched[tracked.name] = Watched(tracked)
+        self._memory = Memory(name, outbox, self.troubles, event)
+        self._watched = self._memory.watched
 
     @property
     def tracked(self) -> list[Tracked]:
@@ -119,9 +106,10 @@ class Agent:
             self._silent, self._failures = None, 0
             count, steps = 0, self._steps(found, began)
             while some := list(islice(steps, BATCH)):
-                count += self._commit(some)
+                count += self._memory.commit(some)
             count += self._rotate(found, began)
-        self._tell_status()
+        self.troubles.around(self._around())
+        self._memory.tell()
         return count
 
     def _look(self) -> dict[str, msgspec.Raw]:
@@ -146,7 +134,7 @@ class Agent:
         if self._silent is None or now - self._silent < self.times.grace:
             return 0
         self._known_root = False
-        return self._commit(
+        return self._memory.commit(
             [
                 live(watched.tracked, Condition.LOST, micros(now))
                 for watched in self._watched.values()
@@ -236,7 +224,7 @@ class Agent:
                 steps.append(step)
             if self._clock() - began > max(self.times.poll, 1.0):
                 break
-        return self._commit(steps)
+        return self._memory.commit(steps)
 
     def _again(self, name: str, raw: msgspec.Raw, now: int) -> Step | None:
         watched = self._watched[name]
@@ -249,57 +237,3 @@ class Agent:
         after = self._reader.lineage(watched, watched.tracked, entry, topics)
         step = live(after, Condition.RUNNING, now)
         return step if step.said else None
-
-    def _commit(self, steps: list[Step]) -> int:
-        worded = [(step, bodies) for step in steps if (bodies := self._word(step)) is not None]
-        if not worded:
-            return 0
-        try:
-            with self.outbox.transaction() as transaction:
-                for step, bodies in worded:
-                    for run, body in bodies:
-                        transaction.append(run, body)
-                    if step.tracked.condition is Condition.DELETED:
-                        transaction.remove(step.tracked.key)
-                    else:
-                        transaction.put(step.tracked.key, dump(step.tracked))
-        except Exception:
-            # What is not on disk was not seen: everything is looked at anew.
-            for watched in self._watched.values():
-                watched.forget()
-                watched.lineage = None
-            raise
-        for step, _ in worded:
-            self._remember(step)
-        return sum(len(bodies) for _, bodies in worded)
-
-    def _word(self, step: Step) -> list[tuple[str, bytes]] | None:
-        """The events of a step; None when they cannot be written, so that it is tried again."""
-        try:
-            bodies = [(said.tracked.run, self._event(said)) for said in step.said]
-        except Exception as error:  # noqa: BLE001
-            self.troubles.fault(step.tracked.name, error)
-            self._watched[step.tracked.name].forget()
-            return None
-        return [(run, body) for run, body in bodies if body is not None]
-
-    def _remember(self, step: Step) -> None:
-        after = step.tracked
-        for said in step.said:
-            log.info("%s %s %s", said.type.value, after.name, said.tracked.run)
-        if after.condition is Condition.DELETED:
-            del self._watched[after.name]
-            self.troubles.forget(after.name)
-            return
-        watched = self._watched[after.name]
-        watched.tracked = replace(after, status=bare(after.status))
-        if after.condition is Condition.LOST:
-            watched.forget()  # back again, it may look as it did before
-
-    def _tell_status(self) -> None:
-        """Leave what is wrong where `headwater connect status` finds it, when it changes."""
-        status = self.troubles.all()
-        if status != self._told_status:
-            with self.outbox.transaction() as transaction:
-                transaction.put(f"{STATUS}{self.name}", msgspec.json.encode(status))
-            self._told_status = status

@@ -61,12 +61,11 @@ class Builder:
         self, place: Place, side: str, schema: Schema | None, evidence: tuple[Evidence, ...]
     ) -> Dataset:
         """A dataset outside Kafka."""
-        known = self.plan.world.table_schema(*place.id)
         dataset = Dataset(
             *place.id,
             kind=place.kind,
             sub_kind=place.sub_kind,
-            schema=known or schema,
+            schema=place.schema or schema,
             symlinks=place.symlinks,
             catalog=place.catalog,
             evidence=evidence,
@@ -110,8 +109,9 @@ class Builder:
             dataset = _put(ours, msgspec.structs.replace(target, evidence=(why,)))
             edge = next((e for e in mine if place and place.id in (e.input, e.output)), None)
             columns = edge.columns if edge else None
+            known = [e for e in edge.evidence if e.source in ("catalog", "rule")] if edge else ()
             ends = (topic, dataset) if role == "sink" else (dataset, topic)
-            self.add_edge(*ends, columns, (*topic.evidence[:1], why), topic.name)
+            self.add_edge(*ends, columns, (*topic.evidence[:1], why, *known), topic.name)
 
     def _declared(
         self, namespace: str, names: list[str], topic: Dataset, position: int, place: Dataset | None

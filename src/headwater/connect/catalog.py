@@ -1,26 +1,43 @@
-"""Where an Iceberg catalog keeps a table, asked in the background so that nobody waits for it."""
+"""What an Iceberg catalog says of a table, asked in the background so that nobody waits for it."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
 
+from headwater.connect.model import Table
+from headwater.errors import HeadwaterError
 from headwater.lineage.naming import redact
+from headwater.lineage.schema import Field, Schema
+from headwater.lineage.schema.model import ELEMENT, container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-log = logging.getLogger(__name__)
-
-FRESH = 300.0
+# A column that somebody adds to a table is to be seen within a minute.
+FRESH = 20.0
 RETRY = 30.0
 PATIENCE = 3.0
 # What a client needs to find a table; keys for the files themselves are never sent.
 NEEDED = ("uri", "type", "warehouse", "token", "credential", "scope", "oauth2-server-uri", "prefix")
+# Iceberg's names where the same word means something else elsewhere.
+TYPES = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp", "binary": "bytes"}
+
+
+class CatalogError(HeadwaterError):
+    """A catalog that should know a table cannot be asked now."""
+
+
+class _Known:
+    __slots__ = ("answered", "found", "until")
+
+    def __init__(self, found: Table | None, answered: bool, until: float) -> None:
+        self.found = found
+        self.answered = answered
+        self.until = until
 
 
 class Catalogs:
@@ -29,54 +46,95 @@ class Catalogs:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="catalog")
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[str | None, float]] = {}
-        self._asked: dict[tuple[str, str], Future[str | None]] = {}
-        self._said: set[str] = set()
+        self._clients: dict[frozenset[tuple[str, str]], Any] = {}
+        self._known: dict[tuple[frozenset[tuple[str, str]], str], _Known] = {}
+        self._asked: dict[tuple[frozenset[tuple[str, str]], str], Future[Table | None]] = {}
+        self._problems: dict[str, str] = {}
 
-    def location(self, catalog: Mapping[str, str], table: str) -> str | None:
-        """The table's location, as far as it is known by now."""
+    @property
+    def problem(self) -> str:
+        """What is wrong with the catalogs now."""
+        with self._lock:
+            return "; ".join(self._problems.values())
+
+    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+        """The table as last seen; None when there is none, or no catalog that we can speak to.
+
+        Raises CatalogError when the catalog does not answer and never did.
+        """
         uri = catalog.get("uri", "")
         kind = catalog.get("type", "") or ("rest" if uri.startswith("http") else "")
         if kind.lower() != "rest" or not uri.startswith("http") or "${" in uri:
             return None
-        key = (uri, table)
+        client = frozenset((k, v) for k, v in catalog.items() if k in NEEDED and "${" not in v)
+        key = (client, name)
         with self._lock:
-            found, until = self._known.get(key, (None, 0.0))
-            if time.monotonic() < until:
-                return found
+            known = self._known.get(key)
+            if known and time.monotonic() < known.until:
+                return self._answer(known, uri)
             asked = self._asked.get(key)
             if asked is None:
-                kept = {k: v for k, v in catalog.items() if k in NEEDED and "${" not in v}
-                asked = self._asked[key] = self._pool.submit(self._ask, kept, table)
+                asked = self._asked[key] = self._pool.submit(self._ask, client, name)
+        known = known or _Known(None, False, 0.0)
+        # Whoever asks first may wait a little; a later one takes what was said before.
+        wait([asked], 0.01 if known.until else PATIENCE)
+        if not asked.done():
+            return self._answer(known, uri)
         try:
-            answer = asked.result(PATIENCE if until == 0.0 else 0.01)
-        except TimeoutError:
-            return found
+            known = _Known(asked.result(), True, time.monotonic() + FRESH)
+            self._problems.pop(uri, None)
         except Exception as error:  # noqa: BLE001
-            self._say(uri, error)
-            answer, wait = found, RETRY
-        else:
-            wait = FRESH if answer else RETRY
+            said = redact(str(error) or type(error).__name__)[:300]
+            self._problems[uri] = f"Iceberg catalog {redact(uri)}: {said}"
+            known = _Known(known.found, known.answered, time.monotonic() + RETRY)
         with self._lock:
             self._asked.pop(key, None)
-            self._known[key] = (answer, time.monotonic() + wait)
-        return answer
+            self._known[key] = known
+        return self._answer(known, uri)
 
-    def _ask(self, catalog: Mapping[str, str], table: str) -> str | None:
+    def _answer(self, known: _Known, uri: str) -> Table | None:
+        if not known.answered:
+            raise CatalogError(self._problems.get(uri) or f"Iceberg catalog {redact(uri)} is slow")
+        return known.found
+
+    def _ask(self, catalog: frozenset[tuple[str, str]], name: str) -> Table | None:
         from pyiceberg.catalog.rest import RestCatalog
-        from pyiceberg.exceptions import NoSuchTableError
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-        client = RestCatalog("headwater", **dict(catalog))
+        client = self._clients.get(catalog)
+        if client is None:
+            # A table's history may be long, and is not asked for.
+            client = RestCatalog("headwater", **dict(catalog), **{"snapshot-loading-mode": "refs"})
+            self._clients[catalog] = client
         try:
-            return str(client.load_table(table).metadata.location)
-        except NoSuchTableError:
+            metadata = client.load_table(name).metadata
+        except (NoSuchTableError, NoSuchNamespaceError):
             return None
-
-    def _say(self, uri: str, error: Exception) -> None:
-        if uri not in self._said:
-            self._said.add(uri)
-            log.warning("Iceberg catalog %s: %s", redact(uri), redact(str(error))[:300])
+        fields = tuple(_field(field) for field in metadata.schema().fields)
+        return Table(str(metadata.location), Schema(fields))
 
     def close(self) -> None:
         """Ask no more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _field(field: Any, name: str = "") -> Field:
+    """A column of an Iceberg table in the words that all schemas share."""
+    return _typed(name or field.name, field.field_type, not field.required, field.doc or "")
+
+
+def _typed(name: str, kind: Any, nullable: bool, doc: str = "") -> Field:
+    if kind.is_struct:
+        inner = tuple(_field(field) for field in kind.fields)
+        return Field(name, "struct", doc, inner, nullable)
+    if hasattr(kind, "element_type"):
+        item = _typed(ELEMENT, kind.element_type, not kind.element_required)
+        return container(name, "array", (item,), nullable=nullable)
+    if hasattr(kind, "value_type"):
+        pair = (
+            _typed("key", kind.key_type, False),
+            _typed("value", kind.value_type, not kind.value_required),
+        )
+        return container(name, "map", pair, nullable=nullable)
+    text = str(kind).replace(", ", ",")
+    return Field(name, TYPES.get(text, text), doc, nullable=nullable)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headwater.lineage.columns import combine
 from headwater.lineage.schema import Schema, topic_schema
 
@@ -14,7 +16,7 @@ from .transforms import UnknownColumnsError
 if TYPE_CHECKING:
     from headwater.lineage.schema import Field
 
-    from .families.base import Origin, Projection
+    from .families.base import Origin, Place, Projection
     from .model import TopicSchema
     from .plan import Plan
     from .record import Half
@@ -24,9 +26,28 @@ _HALVES: tuple[Half, ...] = ("value", "key")
 
 
 def into_sink(
+    plan: Plan, topic: str, schema: TopicSchema | None, place: Place
+) -> tuple[Columns, Schema | None]:
+    """The column edges from a topic into a sink's dataset, and the columns it gets.
+
+    Of a dataset whose columns are known, only those that it has.
+    """
+    edges, fields = _projected(plan, topic, schema, place.columns)
+    if place.schema is None or edges is None:
+        return edges, fields
+    have = {_folded(f.name, place): f.name for f in place.schema.columns(containers=True)}
+    named = ((have.get(_folded(edge.output, place)), edge) for edge in edges)
+    kept = (msgspec.structs.replace(edge, output=name) for name, edge in named if name)
+    return tuple(kept), place.schema
+
+
+def _folded(name: str, place: Place) -> str:
+    return name.lower() if place.any_case else name
+
+
+def _projected(
     plan: Plan, topic: str, schema: TopicSchema | None, columns: Projection
 ) -> tuple[Columns, Schema | None]:
-    """The column edges from a topic into a sink's dataset, and the columns it gets."""
     if not columns.known:
         return None, None
     record = plan.chain.forward(topic, from_schema(schema))
@@ -108,8 +129,6 @@ def _origins(plan: Plan, origin: Origin, column: Column) -> list[ColumnEdge]:
 def _row_schema(plan: Plan, origin: Origin, rows: dict[str, Field]) -> Schema | None:
     if origin.shape not in ("row", "change") or not rows or plan.chain.loses(origin.topic):
         return None
-    import msgspec
-
     return Schema(tuple(msgspec.structs.replace(f, name=name) for name, f in rows.items()))
 
 

@@ -17,6 +17,8 @@ from .redact import scrub, scrub_all
 from .topics import sink_topics, source_topics
 
 if TYPE_CHECKING:
+    from headwater.lineage.schema import Schema
+
     from .model import Connector, Dataset, Settings, TopicSchema, World
 
 UNKNOWN_FAMILY = "unknown"
@@ -62,8 +64,8 @@ def _sink(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
         source = builder.add_input(_topic(plan, topic, how, schema))
         plan.read.clear()
         for place in _targets(plan, plugin, topic):
-            columns, fields = into_sink(plan, topic, schema, place.columns)
-            evidence = (how, *_why(plan, plugin, place), *_renamed(plan, topic))
+            columns, fields = into_sink(plan, topic, schema, place)
+            evidence = (how, *_why(plan, plugin, place, fields), *_renamed(plan, topic))
             output = builder.add_place(place, "output", fields, evidence[1:])
             if place.paired:
                 builder.add_edge(source, output, columns, evidence, topic)
@@ -97,7 +99,8 @@ def _source(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
         if origin is None or origin.place is None:
             continue
         columns, fields = into_topic(plan, origin, schema)
-        evidence = (how, *_why(plan, plugin, origin.place), *_renamed(plan, origin.topic))
+        why = _why(plan, plugin, origin.place, fields)
+        evidence = (how, *why, *_renamed(plan, origin.topic))
         source = builder.add_place(origin.place, "input", fields, evidence[1:])
         builder.add_edge(source, output, columns, evidence, topic)
     if not written and isinstance(reading, Reading):
@@ -132,17 +135,20 @@ def _topic(
     )
 
 
-def _why(plan: Plan, plugin: Plugin | None, place: Place) -> tuple[Evidence, ...]:
+def _why(
+    plan: Plan, plugin: Plugin | None, place: Place, fields: Schema | None = None
+) -> tuple[Evidence, ...]:
+    """What named a dataset outside Kafka, and what named its columns."""
     if plugin and plugin.family.startswith(mapping.FAMILY):
-        return (Evidence("user mapping", plugin.classes[0]),)
-    keys = ", ".join(plan.read)
-    found = (
-        Evidence("config key", keys)
-        if keys
-        else Evidence("rule", f"{plugin.family if plugin else 'generic'}: defaults")
-    )
+        found = Evidence("user mapping", plugin.classes[0])
+    elif keys := ", ".join(plan.read):
+        found = Evidence("config key", keys)
+    else:
+        found = Evidence("rule", f"{plugin.family if plugin else 'generic'}: defaults")
     if place.observed:
         return (found, Evidence("catalog", place.observed, observed=True))
+    if fields is not None:
+        return (found, Evidence("rule", "columns worked out from the topic's schema"))
     return (found,)
 
 

@@ -35,6 +35,7 @@ def run_event(
     heartbeat: int | None = None,
     engine_version: str = "",
     inferred: bool = False,
+    cluster: str = "",
     extra: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> bytes:
     """The bytes of a RunEvent: the same arguments give the same bytes.
@@ -45,7 +46,8 @@ def run_event(
     return msgspec.json.encode(
         event(
             derived, connector, run_id=run_id, state=state, time=time, status=status, error=error,
-            heartbeat=heartbeat, engine_version=engine_version, inferred=inferred, extra=extra,
+            heartbeat=heartbeat, engine_version=engine_version, inferred=inferred, cluster=cluster,
+            extra=extra,
         )
     )  # fmt: skip
 
@@ -62,6 +64,7 @@ def event(
     heartbeat: int | None = None,
     engine_version: str = "",
     inferred: bool = False,
+    cluster: str = "",
     extra: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The event as plain values."""
@@ -72,7 +75,9 @@ def event(
             scrub(error.message, hidden)[:_LONGEST_LINE],
             scrub(error.stack_trace, hidden)[:_LONGEST_TRACE],
         )
-    run: dict[str, Any] = run_facets(derived, config, status, error, engine_version, inferred)
+    run: dict[str, Any] = run_facets(
+        derived, config, status, error, engine_version, inferred, cluster
+    )
     found: dict[str, Any] = Serde.to_dict(
         ol.RunEvent(
             eventTime=_iso(time),

@@ -37,6 +37,7 @@ class ConnectRunFacet(RunFacet):
     problems: list[str] = attr.field(factory=list)
     joined: str | None = None
     inferred: bool | None = None
+    cluster: str | None = None
 
     @staticmethod
     def _get_schema() -> str:
@@ -107,7 +108,7 @@ def job_facets(derived: Derived, heartbeat: int | None) -> dict[str, Any]:
 
 def run_facets(
     derived: Derived, config: dict[str, str], status: Status | None, error: Failure | None,
-    engine_version: str, inferred: bool,
+    engine_version: str, inferred: bool, cluster: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     """The facets of the run."""
     tasks = status.tasks if status else ()
@@ -126,6 +127,7 @@ def run_facets(
             list(derived.problems),
             derived.joined or None,
             inferred or None,
+            cluster or None,
             producer=PRODUCER,
         ),
     }

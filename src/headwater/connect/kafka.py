@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +22,9 @@ log = logging.getLogger(__name__)
 
 FRESH = 20.0
 SECONDS = 10.0
+# Errors that say more than that nobody answers.
+TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "SASL_AUTHENTICATION_FAILED")
+_MOMENT = re.compile(r" \(after \d+ms in state \w+[^)]*\)")
 MSK_REGION = "headwater.msk.iam.region"
 
 
@@ -49,12 +54,14 @@ class Kafka:
         if not config.get("bootstrap.servers"):
             raise UsageError("Kafka needs bootstrap.servers", hint="--kafka-bootstrap HOST:PORT")
         self.bootstrap = ",".join(_plain(server) for server in servers(config["bootstrap.servers"]))
-        self._config = client_config(config)
+        self._config = {**client_config(config), "error_cb": self._hear}
         self._admin: Any = None
         self._lock = threading.Lock()
         self._cluster: Cluster | None = None
         self._at = float("-inf")
+        self._heard = ""
         self.problem = ""
+        """Why the last question was not answered; empty when it was."""
 
     @property
     def cluster(self) -> Cluster | None:
@@ -63,13 +70,8 @@ class Kafka:
             return self._cluster
         with self._lock:
             if time.monotonic() - self._at >= FRESH:
-                try:
+                with suppress(KafkaError):  # `problem` says why; what was seen before stands
                     self._cluster = self._look()
-                    self.problem = ""
-                except KafkaError as error:
-                    if not self.problem:
-                        log.warning("%s", error.message)
-                    self.problem = error.message
                 self._at = time.monotonic()
         return self._cluster
 
@@ -186,12 +188,23 @@ class Kafka:
 
     def _ask(self, what: str, call: Callable[[], Any]) -> Any:
         try:
-            return call()
+            # Tokens and the client's own words wait to be fetched.
+            self.admin.poll(0)
+            found = call()
         except UsageError:
             raise
         except Exception as error:  # noqa: BLE001
-            said = redact(str(error))
-            raise KafkaError(f"Kafka {self.bootstrap} does not tell {what}: {said}") from None
+            self.admin.poll(0)
+            said = redact(self._heard or str(error))
+            self.problem = f"Kafka {self.bootstrap} does not tell {what}: {said}"
+            raise KafkaError(self.problem) from None
+        self.problem = self._heard = ""
+        return found
+
+    def _hear(self, error: Any) -> None:
+        """The client's own word on why it gets nowhere, which its answers lack."""
+        if error.name() in TELLING:
+            self._heard = _MOMENT.sub("", error.str())
 
 
 def servers(listed: str) -> list[str]:

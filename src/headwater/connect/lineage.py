@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headwater.connect.world import Recorder
+from headwater.connect.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.connect.model import Connector, Dataset, Derived, Settings
+    from headwater.connect.model import Connector, Dataset, Derived, Edge, Settings
 
 
 class Lineage:
@@ -28,7 +28,7 @@ class Lineage:
 
     def changed(self) -> bool:
         """Whether the world answers otherwise now, so that it is worth deriving again."""
-        return self._asked.unsure or self._asked.changed()
+        return self._asked.unheard or self._asked.changed()
 
 
 def keep(known: Derived, found: Derived) -> Derived:
@@ -40,20 +40,31 @@ def keep(known: Derived, found: Derived) -> Derived:
     if not before.keys() <= {dataset.id for dataset in (*found.inputs, *found.outputs)}:
         return known
     edges = {(edge.input, edge.output): edge for edge in known.edges}
+    seen = {dataset.id for dataset in known.outputs if _seen(dataset)}
+    seen -= {dataset.id for dataset in found.outputs if _seen(dataset)}
 
     def filled(dataset: Dataset) -> Dataset:
         old = before.get(dataset.id)
-        return old if old is not None and dataset.schema is None and old.schema else dataset
+        if old is not None and (dataset.id in seen or (dataset.schema is None and old.schema)):
+            return old
+        return dataset
+
+    def gap(edge: Edge) -> bool:
+        return edge.columns is None or edge.output in seen
 
     return replace(
         found,
         inputs=tuple(map(filled, found.inputs)),
         outputs=tuple(map(filled, found.outputs)),
         edges=tuple(
-            edge if edge.columns is not None else edges.get((edge.input, edge.output), edge)
+            edges.get((edge.input, edge.output), edge) if gap(edge) else edge
             for edge in found.edges
         ),
     )
+
+
+def _seen(dataset: Dataset) -> bool:
+    return any(item.source == "catalog" for item in dataset.evidence)
 
 
 def work_out(

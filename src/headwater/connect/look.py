@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.connect.access import ConnectError, Trouble
-from headwater.connect.agent import STATUS, restart_topic
+from headwater.connect.agent import restart_topic
 from headwater.connect.answers import read_entry
 from headwater.connect.client import Connect
 from headwater.connect.config import default_state
 from headwater.connect.deploy import read_connector
+from headwater.connect.memory import STATUS
 from headwater.connect.model import Connector, Settings
 from headwater.connect.preview import consider, preview, read_schema
 from headwater.connect.telling import Teller
@@ -133,7 +134,7 @@ def derived_of(config: ClusterConfig, name: str) -> tuple[Derived, list[str]]:
                     f"{connect.shown} has no connector {name}", hint="headwater connect list"
                 ) from None
             raise
-        return teller.derive(_connector(entry, connect)).derived, world.problems
+        return teller.derive(_connector(entry, connect)).derived, list(world.problems.values())
     finally:
         world.close()
         connect.close()

@@ -18,6 +18,13 @@ Source = Literal[
 ]  # fmt: skip
 
 
+class Table(msgspec.Struct, frozen=True):
+    """A table as its catalog shows it now."""
+
+    location: str
+    schema: Schema | None = None
+
+
 class Connector(msgspec.Struct, frozen=True):
     """A connector as Connect shows it; `active_topics` is what `/topics` answered."""
 
@@ -66,11 +73,8 @@ class World(Protocol):
     def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
         """The schemas of a topic as this connector's converters would find them."""
 
-    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
-        """Where an Iceberg catalog keeps a table; `catalog` holds the properties of the client."""
-
-    def table_schema(self, namespace: str, name: str) -> Schema | None:
-        """The columns of a table outside Kafka."""
+    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+        """A table as an Iceberg catalog shows it; `catalog` holds the properties of the client."""
 
 
 class Unknown:
@@ -88,12 +92,8 @@ class Unknown:
         """Nobody knows the schema."""
         return None
 
-    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
+    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
         """Nobody can reach the catalog."""
-        return None
-
-    def table_schema(self, namespace: str, name: str) -> Schema | None:
-        """Nobody has looked into the table."""
         return None
 
 

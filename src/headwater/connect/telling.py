@@ -46,6 +46,7 @@ class Teller:
         self._world = world
         self._flow = flow
         self._settings = settings_of(config)
+        self._cluster = config.name
         self._heartbeat = max(1, round(config.times.heartbeat))
 
     def on_root(self, root: Mapping[str, str]) -> None:
@@ -82,6 +83,7 @@ class Teller:
             heartbeat=self._heartbeat,
             engine_version=self.version,
             inferred=said.inferred,
+            cluster=self._cluster,
             extra=self._measured(tracked.run),
         )
         if derived.joined:

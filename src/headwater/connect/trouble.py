@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import TYPE_CHECKING
 
 from headwater.lineage.naming import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,14 @@ class Troubles:
             self._wait.pop(name, None)
         if self._now.pop((name, kind), None) is not None:
             log.warning("%s: well again", self._where(name))
+
+    def around(self, problems: Mapping[str, str]) -> None:
+        """What cannot be asked beside Connect itself now, by kind; what is not named is well."""
+        known = {kind for name, kind in self._now if not name and kind}
+        for kind in known - problems.keys():
+            self.clear("", kind)
+        for kind, text in problems.items():
+            self.add("", text, kind)
 
     def forget(self, name: str) -> None:
         """The connector is gone, and its troubles with it."""

@@ -72,6 +72,7 @@ class Watcher:
             times=config.times,
             claim=names.claim,
             on_root=teller.on_root,
+            around=lambda: self.world.problems,
         )
         self.lost = False
         self._reporter = reporter

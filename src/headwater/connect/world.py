@@ -1,24 +1,25 @@
-"""The real world behind a Connect cluster, and a record of what a derivation asked of it."""
+"""The real world behind a Connect cluster: Kafka, schema registries, Iceberg catalogs."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.connect.kafka import KafkaError
 from headwater.connect.model import Connector, TopicSchema
-from headwater.connect.registry import Registered, Registry, RegistryError
+from headwater.connect.registry import Registered, Registry
+from headwater.connect.sample import read_record
 from headwater.connect.subjects import candidates, registry_of
-from headwater.lineage.schema import Field, Schema, SchemaError, read_connect
+from headwater.lineage.schema import Field, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from headwater.connect.access import Access
     from headwater.connect.catalog import Catalogs
     from headwater.connect.kafka import Cluster, Kafka
+    from headwater.connect.model import Table
 
 SAMPLE_FRESH = 300.0
 
@@ -97,23 +98,21 @@ class LiveWorld:
             )
         return self._from_record(topic, connector) if self.sample and self.kafka else None
 
-    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
-        """Where an Iceberg catalog keeps a table."""
-        return self.catalogs.location(catalog, table) if self.catalogs else None
-
-    def table_schema(self, namespace: str, name: str) -> Schema | None:
-        """Tables outside Kafka are not looked into."""
-        return None
+    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+        """A table as an Iceberg catalog shows it."""
+        return self.catalogs.table(catalog, name) if self.catalogs else None
 
     @property
-    def problems(self) -> list[str]:
-        """What cannot be reached now."""
+    def problems(self) -> dict[str, str]:
+        """What cannot be asked now, by kind."""
         with self._lock:
             registries = [*([self.registry] if self.registry else []), *self._registries.values()]
-        found = [registry.problem for registry in registries]
-        if self.kafka:
-            found.append(self.kafka.problem)
-        return [problem for problem in found if problem]
+        found = {
+            "kafka": self.kafka.problem if self.kafka else "",
+            "registry": "; ".join(r.problem for r in registries if r.problem),
+            "catalog": self.catalogs.problem if self.catalogs else "",
+        }
+        return {kind: problem for kind, problem in found.items() if problem}
 
     def close(self) -> None:
         """Let go of connections."""
@@ -155,72 +154,11 @@ class LiveWorld:
             record = self.kafka.newest_record(topic)
             if record is None:
                 return None
-            value_schema, key_schema = _read_json(record[1]), _read_json(record[0])
+            value_schema, key_schema = read_record(record[1]), read_record(record[0])
             self._sampled[topic] = (value_schema, key_schema, time.monotonic())
         if value_schema is None and key_schema is None:
             return None
         return TopicSchema(value=value_schema, key=key_schema, sampled=True)
-
-
-class Recorder:
-    """A world that remembers what was asked, so that a change in the answers can be seen."""
-
-    def __init__(self, world: Any) -> None:
-        self._world = world
-        self._asked: list[tuple[Callable[[], Any], Any]] = []
-        self.unsure = False
-        """Whether somebody who should know could not be asked."""
-
-    def _record(self, ask: Callable[[], Any], otherwise: Any = None) -> Any:
-        try:
-            answer = ask()
-        except (RegistryError, KafkaError):
-            self.unsure = True
-            answer = otherwise
-        self._asked.append((ask, answer))
-        return answer
-
-    @property
-    def bootstrap(self) -> str | None:
-        found: str | None = self._record(lambda: self._world.bootstrap)
-        return found
-
-    @property
-    def cluster_id(self) -> str | None:
-        found: str | None = self._record(lambda: self._world.cluster_id)
-        return found
-
-    @property
-    def bootstraps(self) -> tuple[str, ...]:
-        found: tuple[str, ...] = self._record(lambda: self._world.bootstraps, ())
-        return found
-
-    def topics(self) -> Collection[str] | None:
-        found: Collection[str] | None = self._record(self._world.topics)
-        return found
-
-    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
-        found: TopicSchema | None = self._record(lambda: self._world.topic_schema(topic, connector))
-        return found
-
-    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
-        kept = dict(catalog)
-        found: str | None = self._record(lambda: self._world.table_location(kept, table))
-        return found
-
-    def table_schema(self, namespace: str, name: str) -> Schema | None:
-        found: Schema | None = self._record(lambda: self._world.table_schema(namespace, name))
-        return found
-
-    def changed(self) -> bool:
-        """Whether the world would answer otherwise now."""
-        for ask, before in self._asked:
-            try:
-                if ask() != before:
-                    return True
-            except (RegistryError, KafkaError):
-                continue
-        return False
 
 
 def _union(found: list[Registered]) -> Schema | None:
@@ -236,29 +174,3 @@ def _union(found: list[Registered]) -> Schema | None:
 
 def _versions(found: list[Registered]) -> str:
     return ",".join(str(one.version) for one in found)
-
-
-def _read_json(raw: bytes | None) -> Schema | None:
-    """The shape of one JSON record: its own schema when it carries one, else its members' types."""
-    if not raw:
-        return None
-    try:
-        data = json.loads(raw)
-    except ValueError:
-        return None
-    if not isinstance(data, dict):
-        return None
-    if set(data) == {"schema", "payload"} and isinstance(data["schema"], dict):
-        try:
-            return read_connect(data)
-        except SchemaError:
-            return None
-    return Schema(tuple(_sampled_field(name, value) for name, value in data.items()))
-
-
-def _sampled_field(name: str, value: object, depth: int = 0) -> Field:
-    if isinstance(value, dict) and depth < 8:
-        inner = tuple(_sampled_field(k, v, depth + 1) for k, v in value.items())
-        return Field(name, "struct", fields=inner)
-    kinds = {bool: "boolean", int: "long", float: "double", str: "string", list: "array"}
-    return Field(name, kinds.get(type(value), ""))

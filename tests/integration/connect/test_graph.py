@@ -98,9 +98,62 @@ def test_columns_from_the_table_through_kafka_to_iceberg(agent: Agent, shop: Sho
     assert topic["facets"]["headwater_cluster"]["clusterId"]
     event = agent.events(shop.iceberg)[-1]
     table = next(d for d in event["outputs"] if "orders" in d["name"].rsplit("/", 1)[-1])
+    assert columns(table) == ORDER
     origin = table["facets"]["columnLineage"]["fields"]["price"]["inputFields"]
     assert [(i["name"], i["field"]) for i in origin] == [(shop.orders, "price")]
     assert table["facets"]["symlinks"]["identifiers"][0]["name"] == f"{shop.namespace}.orders"
+
+
+def test_a_table_gets_only_the_columns_that_it_has(
+    agent: Agent, shop: Shop, kafka: UsedKafka
+) -> None:
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField, StringType, TimestamptzType
+
+    table = f"{shop.namespace}.landing"
+    fields = [
+        NestedField(1, "order_id", StringType()),
+        NestedField(2, "supplier", StringType()),
+        NestedField(3, "loaded_at", TimestamptzType()),
+    ]
+    made = shop.catalog.client.create_table(table, Schema(*fields))
+    config = {**shop.iceberg_sink(), "topics": shop.orders, "iceberg.tables": table, "tasks.max": 1}
+    for key in [key for key in config if "route-" in key or key.startswith("transforms")]:
+        del config[key]
+    sink = shop.connect.create(config, "landing")
+    try:
+        agent.wait_for(sink, "START")
+        name = made.location().removeprefix("s3://warehouse/")
+
+        def landed() -> tuple[list[str], list[str]]:
+            found = dataset(agent, sink, "outputs", name)
+            origins = found["facets"].get("columnLineage", {}).get("fields", {})
+            return columns(found), sorted(origins)
+
+        have = ["order_id", "supplier", "loaded_at"]
+        wait_until(
+            lambda: landed() == (have, ["order_id", "supplier"]),
+            seconds=60,
+            what="the table's own columns",
+            interval=0.3,
+        )
+        evidence = agent.events(sink)[-1]["job"]["facets"]["headwater_evidence"]
+        for part in (evidence["edges"][0], evidence["datasets"][-1]):
+            said = [e for e in part["evidence"] if "columns" in e["detail"]]
+            assert [(e["source"], e["observed"]) for e in said] == [("catalog", True)]
+        derived = agent.events(shop.jdbc)[-1]["job"]["facets"]["headwater_evidence"]["edges"][0]
+        said = [e for e in derived["evidence"] if "columns" in e["detail"]]
+        assert [(e["source"], e["observed"]) for e in said] == [("rule", False)]
+        with made.update_schema() as update:
+            update.add_column("price", StringType())
+        wait_until(
+            lambda: landed() == ([*have, "price"], ["order_id", "price", "supplier"]),
+            seconds=60,
+            what="the column that was added to the table",
+            interval=0.3,
+        )
+    finally:
+        shop.connect.delete(sink)
 
 
 def test_a_new_column_is_downstream_within_a_minute(agent: Agent, shop: Shop) -> None:

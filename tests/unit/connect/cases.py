@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.connect.mapping import rules_from
-from headwater.connect.model import Connector, Derived, Settings, TopicSchema, Unknown
+from headwater.connect.model import Connector, Derived, Settings, Table, TopicSchema, Unknown
 from headwater.connect.values import normalise
 from headwater.lineage.schema import read_avro
 
@@ -43,9 +43,9 @@ class CaseWorld(Unknown):
             value_subject=f"{topic}-value",
         )  # fmt: skip
 
-    def table_location(self, catalog: Mapping[str, str], table: str) -> str | None:
-        found: str | None = self._case.get("locations", {}).get(table)
-        return found
+    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+        found = self._case.get("tables", {}).get(name)
+        return Table(found["location"], avro(found["columns"])) if found else None
 
 
 def avro(fields: Any) -> Schema | None:

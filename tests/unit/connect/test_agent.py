@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect.access import Trouble
-from headwater.connect.agent import STATUS, Agent
+from headwater.connect.agent import Agent
 from headwater.connect.lineage import work_out
+from headwater.connect.memory import STATUS
 from headwater.connect.model import Connector, Dataset, Derived, Settings, TopicSchema, Unknown
 from headwater.connect.pace import Times
 from headwater.connect.registry import RegistryError
@@ -79,6 +80,7 @@ class Bench:
         assert self.outbox.lead()
         self.outbox.register(["all"])
         self.claims: dict[str, str] = {}
+        self.around: dict[str, str] = {}
         self.mute = False
         self.agent = self.make()
         self.seen = 0
@@ -115,6 +117,7 @@ class Bench:
             times=Times(poll=5, heartbeat=300, grace=600, rotation=60),
             clock=self.clock,
             claim=lambda tracked: self.claims.get(tracked.name),
+            around=lambda: self.around,
         )
 
     def tick(self, seconds: float = 5) -> list[dict[str, Any]]:
@@ -350,6 +353,27 @@ def test_a_cluster_that_answers_oddly_is_never_taken_for_gone(
     assert [e["run"] for e in bench.tick()] == [run]
     assert bench.outbox.state(STATUS)["connect-status/lab"] == b"[]"
     assert bench.agent.wait == 5.0
+
+
+def test_who_else_cannot_be_asked_is_said_once_and_costs_no_run(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.around = {"registry": "registry answered 401", "kafka": "Kafka: SASL password=hunter2"}
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+    for _ in range(3):
+        assert bench.types(1) == []
+    bench.around.pop("kafka")
+    assert bench.types(1) == []
+    told = json.loads(bench.outbox.state(STATUS)["connect-status/lab"])
+    assert [one["problem"] for one in told] == ["registry answered 401"]
+    bench.around.clear()
+    bench.types(1)
+    assert bench.outbox.state(STATUS)["connect-status/lab"] == b"[]"
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert sum("401" in line for line in said) == sum("SASL" in line for line in said) == 1
+    assert sum("well again" in line for line in said) == 2
+    assert "hunter2" not in caplog.text
 
 
 def test_restarting_ends_a_run_that_would_have_gone_on(bench: Bench) -> None:

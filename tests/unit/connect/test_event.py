@@ -40,11 +40,12 @@ def named(file: str, name: str) -> dict[str, Any]:
 
 
 def test_the_facets_of_a_run() -> None:
-    found = made(named("jdbc", "a table for each topic") | {"cluster_id": "abc"})
+    found = made(named("jdbc", "a table for each topic") | {"cluster_id": "abc"}, cluster="shop")
     run, job = found["run"]["facets"], found["job"]["facets"]
     assert run["processing_engine"]["name"] == "kafka-connect"
     assert run["processing_engine"]["version"] == "4.3.1"
     assert run["headwater_connect"]["connectorVersion"] == "3.6.2"
+    assert run["headwater_connect"]["cluster"] == "shop"
     assert [t["state"] for t in run["headwater_connect"]["tasks"]] == ["RUNNING", "FAILED"]
     assert job["jobType"]["processingType"] == "STREAMING"
     assert job["jobType"]["integration"] == "KAFKA_CONNECT"
@@ -150,7 +151,7 @@ def test_our_facets_are_as_their_schemas_say() -> None:
     assert {"headwater_connect", "headwater_cluster", "headwater_evidence"} <= set(schemas)
     seen = set()
     for case in cases():
-        found = made(case | {"cluster_id": "abc"}, inferred=True)
+        found = made(case | {"cluster_id": "abc"}, inferred=True, cluster="shop")
         places = [found["run"], found["job"], *found["inputs"], *found["outputs"]]
         for place in places:
             for name, facet in place["facets"].items():

@@ -10,9 +10,10 @@ import pytest
 
 from headwater.connect.access import Access
 from headwater.connect.model import Connector
+from headwater.connect.recorder import Recorder
 from headwater.connect.registry import Registry, RegistryError
 from headwater.connect.subjects import candidates, registry_of
-from headwater.connect.world import LiveWorld, Recorder
+from headwater.connect.world import LiveWorld
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
 CUSTOMER = {

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headwater.connect.model import Catalog, Role, Symlink
     from headwater.connect.plan import Plan
     from headwater.lineage.naming import DatasetName
+    from headwater.lineage.schema import Schema
 
 Shape = Literal["row", "change", "same"]
 """A source's own record: the row itself, Debezium's change event, or the input's record."""
@@ -46,6 +47,9 @@ class Place:
     symlinks: tuple[Symlink, ...] = ()
     catalog: Catalog | None = None
     columns: Projection = field(default_factory=Projection)
+    schema: Schema | None = None
+    """The columns that the dataset has, where somebody who knows was asked."""
+    any_case: bool = False
     observed: str = ""
     paired: bool = True
 

@@ -75,8 +75,9 @@ def _table(plan: Plan, table: str) -> Place | None:
     kind = _kind(plan)
     name = plan.get("iceberg.catalog", default="iceberg")
     catalog = Catalog("iceberg", kind, name, scrub(uri), scrub(warehouse))
-    where = plan.world.table_location({**properties, "name": name, "type": kind}, table)
-    observed = f"{name}: location of {table}" if where else ""
+    known = plan.world.table({**properties, "name": name, "type": kind}, table)
+    where = known.location if known else ""
+    observed = f"{name}: location and columns of {table}" if known else ""
     if not where and re.match(r"^[a-z][a-z0-9+.\-]*:/|^/", warehouse, re.IGNORECASE):
         path = table.replace(".", "/")
         if kind == "hive" and "." in table:
@@ -85,7 +86,13 @@ def _table(plan: Plan, table: str) -> Place | None:
         where = f"{warehouse}/{path}"
     links = [found for found in (_logical(plan, kind, uri, warehouse, table),) if found]
     if where and (place := plan.uri(where, "TABLE")):
-        place = replace(place, catalog=catalog, observed=observed)
+        place = replace(
+            place,
+            catalog=catalog,
+            observed=observed,
+            schema=known.schema if known else None,
+            any_case=plan.flag("iceberg.tables.schema-case-insensitive"),
+        )
         return symlinked(place, *(Symlink(*link) for link in links))
     if not links:
         plan.problem(f"neither a warehouse nor the catalog says where {table} is kept")
@@ -136,7 +143,7 @@ PLUGINS = (
          "io.tabular.iceberg.connect.IcebergSinkConnector", "IcebergSink"),
         "sink",
         ("iceberg.tables", "iceberg.tables.dynamic-enabled", "iceberg.tables.route-field",
-         "iceberg.table.*.route-regex", "iceberg.catalog", "iceberg.catalog.type",
+         "iceberg.table.*.route-regex", "iceberg.tables.schema-case-insensitive", "iceberg.catalog", "iceberg.catalog.type",
          "iceberg.catalog.catalog-impl", "iceberg.catalog.uri", "iceberg.catalog.warehouse",
          "iceberg.catalog.client.region", "iceberg.catalog.glue.id",
          "iceberg.catalog.glue.account-id", "iceberg.catalog.glue.region",

@@ -1,0 +1,159 @@
+"""Tables by the word of their catalog: what is unknown stays unknown, what was seen is kept."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyiceberg import types as ice
+
+from headwater.connect import catalog as module
+from headwater.connect.catalog import CatalogError, Catalogs
+from headwater.connect.derive import derive
+from headwater.connect.lineage import keep, work_out
+from headwater.connect.model import Connector, Settings, Table, TopicSchema, Unknown
+from headwater.lineage.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SINK = Connector(
+    "sink",
+    "sink",
+    {
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "topics": "orders",
+        "iceberg.tables": "shop.orders",
+        "iceberg.catalog.type": "rest",
+        "iceberg.catalog.uri": "http://127.0.0.1:1",
+        "iceberg.catalog.warehouse": "s3://lake",
+    },
+    ("orders",),
+)
+
+
+def columns(*names: str) -> Schema:
+    return Schema(tuple(Field(name, "string") for name in names))
+
+
+class World(Unknown):
+    """A topic of three columns, and a table of two in a catalog that may be away."""
+
+    bootstrap = "k:9092"
+
+    def __init__(self) -> None:
+        self.away = False
+        self.found: Table | None = Table("s3://lake/shop/orders", columns("id", "price"))
+
+    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+        return TopicSchema(value=columns("id", "price", "note"))
+
+    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+        if self.away:
+            raise CatalogError("away")
+        return self.found
+
+
+def landed(world: World) -> tuple[list[str], list[str]]:
+    lineage = work_out(SINK, world, Settings(), derive)
+    (edge,), (table,) = lineage.derived.edges, lineage.derived.outputs
+    assert table.schema
+    return [c.output for c in edge.columns or ()], [f.name for f in table.schema.fields]
+
+
+def test_only_columns_that_the_table_has_are_claimed() -> None:
+    world = World()
+    assert landed(world) == (["id", "price"], ["id", "price"])
+    world.found = None
+    assert landed(world) == (["id", "price", "note"], ["id", "price", "note"])
+
+
+def test_evidence_says_whether_columns_were_seen() -> None:
+    world = World()
+    for found, said in ((world.found, ("catalog", True)), (None, ("rule", False))):
+        world.found = found
+        derived = work_out(SINK, world, Settings(), derive).derived
+        for evidence in (derived.edges[0].evidence, derived.outputs[0].evidence):
+            about = [(e.source, e.observed) for e in evidence if "columns" in e.detail]
+            assert about == [said]
+
+
+def test_a_column_added_to_the_table_is_a_change() -> None:
+    world = World()
+    lineage = work_out(SINK, world, Settings(), derive)
+    assert not lineage.changed()
+    world.found = Table("s3://lake/shop/orders", columns("id", "price", "note"))
+    assert lineage.changed()
+
+
+def test_a_catalog_that_is_away_takes_nothing_back() -> None:
+    world = World()
+    known = work_out(SINK, world, Settings(), derive).derived
+    world.away = True
+    lineage = work_out(SINK, world, Settings(), derive)
+    assert lineage.unsure
+    assert not lineage.changed()
+    assert lineage.derived.edges != known.edges
+    assert keep(known, lineage.derived) == known
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """An address that is taken and does not answer."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+
+
+def test_a_catalog_that_cannot_be_reached_is_said_and_asked_again(
+    deaf: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Catalogs._ask
+
+    def counted(self: Catalogs, *args: Any) -> Any:
+        asked.append(args[1])
+        return ask(self, *args)
+
+    monkeypatch.setattr(Catalogs, "_ask", counted)
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+    catalogs = Catalogs()
+    config = {"uri": deaf, "type": "rest", "token": "hunter2-token"}
+    try:
+        for _ in range(3):
+            with pytest.raises(CatalogError):
+                catalogs.table(config, "shop.orders")
+        assert asked == ["shop.orders"]
+        assert deaf in catalogs.problem
+        assert "hunter2" not in catalogs.problem
+        monkeypatch.setattr(module, "RETRY", -1.0)
+        catalogs._known.clear()
+        for _ in range(2):
+            with pytest.raises(CatalogError):
+                catalogs.table(config, "shop.orders")
+        assert len(asked) == 3
+        for other in ({"uri": "thrift://h:9083", "type": "hive"}, {"uri": "${file:/x:y}"}):
+            assert catalogs.table(other, "shop.orders") is None
+    finally:
+        catalogs.close()
+
+
+def test_types_are_written_as_everywhere() -> None:
+    struct = ice.StructType(ice.NestedField(2, "city", ice.StringType(), required=True))
+    listed = ice.ListType(3, ice.StringType(), element_required=False)
+    mapped = ice.MapType(4, ice.StringType(), 5, struct, value_required=True)
+    wanted = {
+        ice.DecimalType(10, 2): "decimal(10,2)",
+        ice.TimestampType(): "timestamp_ntz",
+        ice.TimestamptzType(): "timestamp",
+        ice.BinaryType(): "bytes",
+        ice.LongType(): "long",
+        listed: "array<string>",
+        mapped: "map",
+        struct: "struct",
+    }
+    for kind, text in wanted.items():
+        assert module._field(ice.NestedField(1, "c", kind)).type == text
+    nested = Schema((module._field(ice.NestedField(1, "c", mapped)),))
+    assert [f.name for f in nested.columns()] == ["c.key", "c.value.city"]
