@@ -11,12 +11,25 @@ from headwater.lab.fetch import ensure
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lab.artifacts import Artifact
+
 PIPELINE = "pipeline"
+OLDER = "pipeline-spark-"
 
 
-def pipeline_jars(cache: Cache | None = None) -> list[Path]:
-    """Paths for `spark.jars`, downloaded at the first time and checked against the lock."""
-    cache = cache or Cache()
-    artifacts = lock().bundle(PIPELINE)
+def pipeline_jars(cache: Cache | None = None, spark: str = "") -> list[Path]:
+    """Paths for `spark.jars`, for the lab's Spark or the minor version of an older one."""
+    older = lock().bundle(OLDER + ".".join(spark.split(".")[:2])) if spark else []
+    return _ensured(cache or Cache(), older or lock().bundle(PIPELINE))
+
+
+def peer_jar(cache: Cache | None = None) -> Path:
+    """The OpenLineage jar that the benchmark runs beside Headwater."""
+    (found,) = _ensured(cache or Cache(), lock().bundle("openlineage"))
+    return found
+
+
+def _ensured(cache: Cache, artifacts: list[Artifact]) -> list[Path]:
+    """Downloaded at the first time, and checked against the lock."""
     ensure(cache, artifacts)
     return [cache.path(artifact) for artifact in artifacts]

@@ -127,6 +127,35 @@ BUNDLES = (
             "org.postgresql:postgresql:42.7.8",
         ),
     ),
+    Bundle(
+        # The same for a job on an older Spark: what the tests' matrix of versions runs with.
+        ("pipeline-spark-4.0",),
+        _roots(
+            "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+            f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
+            "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.4",
+            "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+            "org.apache.spark:spark-avro_2.13:4.0.2",
+            "org.apache.kafka:kafka-clients:3.9.1",
+            "org.apache.commons:commons-pool2:2.12.1",
+            "org.postgresql:postgresql:42.7.8",
+        ),
+    ),
+    Bundle(
+        ("pipeline-spark-3.5",),
+        _roots(
+            f"org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:{ICEBERG}",
+            f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
+            "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
+            "org.apache.spark:spark-token-provider-kafka-0-10_2.12:3.5.7",
+            "org.apache.spark:spark-avro_2.12:3.5.7",
+            "org.apache.kafka:kafka-clients:3.9.1",
+            "org.apache.commons:commons-pool2:2.12.1",
+            "org.postgresql:postgresql:42.7.8",
+        ),
+    ),
+    # The peer that the benchmark of Spark is judged beside.
+    Bundle(("openlineage",), _roots("io.openlineage:openlineage-spark_2.13:1.53.0")),
 )
 
 

@@ -68,45 +68,50 @@ def test_ends_of_queries(
         assert len({event["run"]["runId"] for event in told.of(job)}) == 1
 
 
-def check_end(told: Told, how: str) -> None:
-    expected, code = ENDS[how]
-    check_lives(told.events)
-    assert told.types(how)[-1] == expected
-    assert told.types(f"ends_{how}")[-1] == expected
-    assert code is None or told.code == code, told.error
-    last = told.last(how)["run"]["facets"]
-    assert ("errorMessage" in last) == (expected == "FAIL")
-    assert "hunter2" not in json.dumps(told.events)
-    if how == "jvm_killed":
-        assert "JVM" in last["errorMessage"]["message"]
-    if how == "exit":
-        assert "exit code 3" in last["errorMessage"]["message"]
+class Ended:
+    """Programs that ended with these shapes running; a start of Spark takes a core, so two a time."""
+
+    def __init__(self, work: Path, kafka: UsedKafka, catalog: UsedCatalog, *shapes: str) -> None:
+        def end(how: str) -> Told:
+            given = place(kafka, catalog, work / how / "place")
+            return Drivers(work / how, catalog).run("ends.py", how, ",".join(shapes), given)
+
+        with ThreadPoolExecutor(2) as pool:
+            self.told = dict(zip(ENDS, pool.map(end, ENDS), strict=True))
+
+    def check(self, how: str, shape: str) -> None:
+        told, (expected, code) = self.told[how], ENDS[how]
+        assert code is None or told.code == code, told.error
+        check_lives(told.events)
+        assert told.types(shape)[-1] == expected
+        assert told.types(f"ends_{how}")[-1] == expected
+        assert told.last(shape)["outputs"], "the end still says where the query wrote"
+        last = told.last(shape)["run"]["facets"]
+        assert ("errorMessage" in last) == (expected == "FAIL")
+        assert "hunter2" not in json.dumps(told.events)
+        if how == "jvm_killed":
+            assert "JVM" in last["errorMessage"]["message"]
+        if how == "exit":
+            assert "exit code 3" in last["errorMessage"]["message"]
 
 
 @pytest.fixture(scope="module")
-def ended(
-    tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: UsedCatalog
-) -> dict[str, Told]:
-    """Every end on one shape; a start of Spark takes one core, so two run at a time."""
+def one(tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: UsedCatalog) -> Ended:
+    return Ended(tmp_path_factory.mktemp("one"), kafka, catalog, SHAPES[0])
 
-    def end(how: str) -> Told:
-        work = tmp_path_factory.mktemp(how)
-        given = place(kafka, catalog, work / "place")
-        return Drivers(work, catalog).run("ends.py", how, "kafka_to_kafka", given)
 
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(ENDS, pool.map(end, ENDS), strict=True))
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: UsedCatalog) -> Ended:
+    return Ended(tmp_path_factory.mktemp("many"), kafka, catalog, *SHAPES[1:])
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_ends_of_drivers(how: str, ended: dict[str, Told]) -> None:
-    check_end(ended[how], how)
+def test_ends_of_drivers(how: str, one: Ended) -> None:
+    one.check(how, SHAPES[0])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("shape", SHAPES[1:])
 @pytest.mark.parametrize("how", ENDS)
-def test_ends_of_drivers_with_every_shape(
-    how: str, shape: str, drivers: Drivers, kafka: UsedKafka, catalog: UsedCatalog, tmp_path: Path
-) -> None:
-    check_end(drivers.run("ends.py", how, shape, place(kafka, catalog, tmp_path)), how)
+def test_ends_of_drivers_with_every_shape(how: str, shape: str, many: Ended) -> None:
+    many.check(how, shape)

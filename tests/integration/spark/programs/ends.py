@@ -1,4 +1,4 @@
-"""A driver that ends in the way it is told, with a streaming query running."""
+"""A driver that ends in the way it is told, with streaming queries running, one of each shape."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ from tests.integration.spark.programs import shapes
 
 import headwater.spark
 
-how, shape = sys.argv[1], sys.argv[2]
+how, running = sys.argv[1], sys.argv[2].split(",")
 place = shapes.Place(sys.argv[3])
 spark = headwater.spark.attach(shapes.session(f"ends {how}"))
 
 
-def begun(name: str, kind: str = shape) -> Any:
-    query = shapes.start(spark, place, kind, name)
-    while not query.lastProgress:
-        if query.exception() is not None:
-            return query
+def begun(query: Any) -> Any:
+    while not query.lastProgress and query.exception() is None:
         time.sleep(0.05)
-    headwater.spark.flush(20)
     return query
 
 
@@ -33,8 +29,8 @@ def soon(process: int, number: int) -> None:
 
 
 if how == "inside":
-    begun("stopped").stop()
-    shapes.start(spark, place, shape, "natural", bounded=True).awaitTermination()
+    begun(shapes.start(spark, place, running[0], "stopped")).stop()
+    shapes.start(spark, place, running[0], "natural", bounded=True).awaitTermination()
     broken = shapes.start(spark, place, "failing", "broken")
     try:
         broken.awaitTermination()
@@ -43,7 +39,9 @@ if how == "inside":
     headwater.spark.flush(20)
     sys.exit(0)
 
-query = begun(how)
+started = [shapes.start(spark, place, shape, shape) for shape in running]
+query = [begun(query) for query in started][-1]
+headwater.spark.flush(20)
 if how == "raise":
     raise RuntimeError("the driver broke, password=hunter2")
 if how == "exit":
