@@ -1,41 +1,80 @@
 """Stream job `iceberg-ingestion`: orders from Kafka into the Iceberg table `default.orders`.
 
-Each order lands once, whatever is delivered twice. What cannot be an order goes to a dead-letter
-topic with the reason.
+Each order lands once, whatever is delivered twice: an order that is in the table already, by its id
+and time, is left alone. So a batch that is done again after a crash adds nothing. What cannot be an
+order goes to a dead-letter topic with the reason, and is counted in the log; a batch that is done
+again sends it again under the same key, which says where the record was.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, NamedTuple
 
+import options
 import orders
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     import argparse
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 JOB = "iceberg-ingestion"
 
 
-def ingest(batch: DataFrame, table: str, bootstrap: str, dead_letters: str) -> None:
+class Summary(NamedTuple):
+    """What a micro-batch holds: the span of its orders, and bad records by reason."""
+
+    first: str | None
+    last: str | None
+    rejected: dict[str, int]
+
+
+def summary(batch: DataFrame) -> Summary:
+    """Look at a micro-batch once, before it is written."""
+    fine = F.col("reason").isNull()
+    at = F.when(fine, F.col("order.bid_time").cast("timestamp"))
+    counts = [F.count_if(F.col("reason") == why).alias(why) for why in orders.REASONS]
+    found = batch.agg(
+        F.min(at).cast("string").alias("first"), F.max(at).cast("string").alias("last"), *counts
+    ).first()
+    assert found is not None
+    rejected = {why: found[why] for why in orders.REASONS if found[why]}
+    return Summary(found["first"], found["last"], rejected)
+
+
+def ingest(batch: DataFrame, number: int, settings: argparse.Namespace) -> None:
     """Write one micro-batch: new orders to the table, bad records to the dead-letter topic."""
-    spark = batch.sparkSession
     batch.persist()
     try:
-        new = orders.good(batch).dropDuplicates(["order_id"])
-        new.createOrReplaceTempView("new_orders")
-        spark.sql(
-            f"MERGE INTO {table} t USING new_orders s "
-            "ON t.order_id = s.order_id AND t.bid_time = s.bid_time "
-            "WHEN NOT MATCHED THEN INSERT *"
-        )
-        rejected(batch).write.format("kafka").option("kafka.bootstrap.servers", bootstrap).option(
-            "topic", dead_letters
-        ).save()
+        held = summary(batch)
+        if held.first is not None:
+            merge(batch, held, f"{settings.catalog}.{settings.table}")
+        if held.rejected:
+            rejected(batch).write.format("kafka").option(
+                "kafka.bootstrap.servers", settings.bootstrap
+            ).option("topic", settings.dead_letter_topic).save()
+            reasons = ", ".join(f"{why}: {count}" for why, count in held.rejected.items())
+            total = sum(held.rejected.values())
+            sys.stderr.write(f"{JOB}: batch {number}: {total} records rejected ({reasons})\n")
     finally:
         batch.unpersist()
+
+
+def merge(batch: DataFrame, held: Summary, table: str) -> None:
+    """Add the orders that the table does not have.
+
+    The span of the batch keeps Iceberg from looking at days and files that cannot hold its orders.
+    """
+    orders.good(batch).dropDuplicates(["order_id"]).createOrReplaceTempView("new_orders")
+    batch.sparkSession.sql(
+        f"MERGE INTO {table} t USING new_orders s "
+        "ON t.order_id = s.order_id AND t.bid_time = s.bid_time "
+        f"AND t.bid_time BETWEEN TIMESTAMP '{held.first}' AND TIMESTAMP '{held.last}' "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
 
 
 def rejected(records: DataFrame) -> DataFrame:
@@ -46,35 +85,33 @@ def rejected(records: DataFrame) -> DataFrame:
     )
 
 
-def main(settings: argparse.Namespace) -> None:
-    name = settings.job_name or JOB
-    spark = orders.attach(orders.session(f"{name}-stream", settings), f"{name}-stream")
+def start(spark: SparkSession, settings: argparse.Namespace) -> StreamingQuery:
+    """Make the table unless it is there, and start the stream."""
     table = f"{settings.catalog}.{settings.table}"
     orders.create_table(spark, table, orders.ORDERS_TABLE, "days(bid_time)")
-    writer = (
-        orders.read_orders(spark, settings)
-        .writeStream.queryName(name)
-        .foreachBatch(
-            lambda batch, _number: ingest(
-                batch, table, settings.bootstrap, settings.dead_letter_topic
-            )
-        )
-        .trigger(
-            **({"availableNow": True} if settings.once else {"processingTime": settings.every})
-        )
+    writer = orders.read_orders(spark, settings).writeStream.foreachBatch(
+        lambda batch, number: ingest(batch, number, settings)
     )
-    if settings.checkpoint:
-        writer = writer.option("checkpointLocation", settings.checkpoint)
-    writer.start().awaitTermination()
+    return orders.started(writer, settings.job_name or JOB, settings)
 
 
-if __name__ == "__main__":
-    parser = orders.arguments(__doc__)
-    parser.add_argument("--table", default="default.orders", help="default.orders by default")
+def main(settings: argparse.Namespace) -> None:
+    name = f"{settings.job_name or JOB}-stream"
+    spark = options.attach(options.session(name, settings, settings.table), name)
+    start(spark, settings).awaitTermination()
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The options of this job."""
+    parser = options.stream_arguments(__doc__)
+    parser.add_argument("--table", default="default.orders", help="where to  [default.orders]")
     parser.add_argument(
         "--dead-letter-topic",
         default="orders-dead-letter",
         help="where bad records go  [orders-dead-letter]",
     )
-    parser.add_argument("--every", default="5 seconds", help="how often to write  [5 seconds]")
-    main(parser.parse_args())
+    return parser
+
+
+if __name__ == "__main__":
+    main(arguments().parse_args())

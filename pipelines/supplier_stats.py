@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import options
 import orders
 from pyspark.sql import functions as F
 
@@ -34,7 +35,7 @@ def hourly(table: DataFrame) -> DataFrame:
 
 def main(settings: argparse.Namespace) -> None:
     name = settings.job_name or JOB
-    spark = orders.attach(orders.session(name, settings), name)
+    spark = options.attach(options.session(name, settings, settings.output_table), name)
     target = f"{settings.catalog}.{settings.output_table}"
     orders.create_table(spark, target, COLUMNS, "days(hour)")
     source = spark.table(f"{settings.catalog}.{settings.table}")
@@ -42,10 +43,17 @@ def main(settings: argparse.Namespace) -> None:
     spark.stop()
 
 
-if __name__ == "__main__":
-    parser = orders.arguments(__doc__)
-    parser.add_argument("--table", default="default.orders", help="default.orders by default")
+def arguments() -> argparse.ArgumentParser:
+    """The options of this job."""
+    parser = options.arguments(__doc__)
+    parser.add_argument("--table", default="default.orders", help="where from  [default.orders]")
     parser.add_argument(
-        "--output-table", default="default.supplier_stats", help="default.supplier_stats by default"
+        "--output-table",
+        default="default.supplier_stats",
+        help="where to  [default.supplier_stats]",
     )
-    main(parser.parse_args())
+    return parser
+
+
+if __name__ == "__main__":
+    main(arguments().parse_args())

@@ -62,6 +62,24 @@ def test_rejected_records_keep_their_bytes_and_say_where_they_were(spark: SparkS
     assert found["key"] == '{"reason":"no price","topic":"orders","partition":0,"offset":7}'
 
 
+def test_a_micro_batch_is_summed_up_by_the_span_of_its_orders_and_by_reasons(
+    spark: SparkSession,
+) -> None:
+    later = datetime(2026, 3, 1, 12, 0, 0, 123456)  # noqa: DTZ001
+    never = datetime(1999, 1, 1)  # noqa: DTZ001
+    rows = [
+        (order(1, "1.00"), None),
+        (order(2, "1.00", at=later), None),
+        (order(3, "-1.00", at=never), "a price that is not positive"),
+        (None, "the record is empty"),
+        (None, "the record is empty"),
+    ]
+    shape = f"order struct<{ORDER.replace(' ', ':').replace(',:', ',')}>, reason string"
+    found = iceberg_ingestion.summary(spark.createDataFrame(rows, shape))
+    assert (found.first, found.last) == ("2026-03-01 12:00:00", "2026-03-01 12:00:00.123456")
+    assert found.rejected == {"the record is empty": 2, "a price that is not positive": 1}
+
+
 def test_window_totals_are_per_supplier_and_window(spark: SparkSession) -> None:
     late = datetime(2026, 3, 1, 12, 1)  # noqa: DTZ001
     stream = frame(
@@ -71,7 +89,7 @@ def test_window_totals_are_per_supplier_and_window(spark: SparkSession) -> None:
         order(3, "5.00", "globex"),
         order(4, "7.00", at=late),
     )
-    rows = supplier_stats_stream.totals(stream, "1 minute", "1 hour").collect()
+    rows = supplier_stats_stream.totals(stream, "1 minute").collect()
     found = {
         (r["window_start"].minute, r["supplier"]): (r["total_price"], r["count"]) for r in rows
     }

@@ -1,0 +1,124 @@
+"""What the three jobs can be told, by options or the environment, and the session that makes of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from pyspark.sql import SparkSession
+
+KEYS = {
+    "s3.access-key-id": "AWS_ACCESS_KEY_ID",
+    "s3.secret-access-key": "AWS_SECRET_ACCESS_KEY",
+    "s3.session-token": "AWS_SESSION_TOKEN",
+    "client.region": "AWS_REGION",
+}
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Options that every job has; each one's default comes from the environment."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    option(parser, "--catalog", "ICEBERG_CATALOG_NAME", "name of the Iceberg catalog", "lab")
+    option(parser, "--catalog-uri", "ICEBERG_CATALOG_URI", "Iceberg REST catalog")
+    option(parser, "--hms-endpoint", "HMS_ENDPOINT", "Hive metastore, if there is no REST catalog")
+    option(parser, "--warehouse", "ICEBERG_WAREHOUSE", "where tables lie")
+    option(parser, "--s3-endpoint", "S3_ENDPOINT", "S3 server, if not AWS")
+    option(parser, "--job-name", "OPENLINEAGE_JOBNAME", "name of the job in lineage")
+    for part in ("namespace", "name"):
+        text = f"{part} to tell the output by in lineage, if not its own"
+        option(parser, f"--dataset-{part}", f"OPENLINEAGE_DATASET_{part.upper()}", text)
+    return parser
+
+
+def stream_arguments(description: str | None) -> argparse.ArgumentParser:
+    """Options that the jobs on Kafka have besides."""
+    parser = arguments(description)
+    option(parser, "--bootstrap", "BOOTSTRAP", "Kafka's address", needed=True)
+    option(parser, "--registry-url", "REGISTRY_URL", "schema registry", needed=True)
+    text = "topic of orders, Avro in Confluent's wire format"
+    option(parser, "--input-topic", "INPUT_TOPIC", text, "orders")
+    option(parser, "--output-topic", "OUTPUT_TOPIC", "topic of window totals", "supplier-stats")
+    text = "folder of the stream's checkpoint; without one it starts at the topic's beginning"
+    option(parser, "--checkpoint", "CHECKPOINT", text)
+    parser.add_argument("--every", default="5 seconds", help="how often to write  [5 seconds]")
+    parser.add_argument("--most", default="250000", help="most records in a batch  [250000]")
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        default=os.environ.get("AVAILABLE_NOW") == "1",
+        help="handle what is there and end, instead of going on  [$AVAILABLE_NOW=1]",
+    )
+    return parser
+
+
+def option(
+    parser: argparse.ArgumentParser,
+    name: str,
+    variable: str,
+    text: str,
+    default: str | None = None,
+    *,
+    needed: bool = False,
+) -> None:
+    """An option that may also be given as a variable."""
+    given = os.environ.get(variable, default)
+    otherwise = f", else {default}" if default else ""
+    text = f"{text}  [${variable}{otherwise}]"
+    parser.add_argument(name, default=given, required=needed and not given, help=text)
+
+
+def session(name: str, settings: argparse.Namespace, output: str) -> SparkSession:
+    """A session whose Iceberg catalog is the one the settings name."""
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**catalog(settings), **renamed(settings, output)}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    # Keys given to the driver go to the executors with each table; a cluster's own role needs none.
+    # They are set late because what a session starts with stands on the JVM's command line.
+    for key, variable in KEYS.items():
+        if variable in os.environ:
+            spark.conf.set(f"spark.sql.catalog.{settings.catalog}.{key}", os.environ[variable])
+    return spark
+
+
+def catalog(settings: argparse.Namespace) -> dict[str, str]:
+    """What Spark has to know of time, state and the Iceberg catalog."""
+    own = f"spark.sql.catalog.{settings.catalog}"
+    found = {
+        "spark.sql.session.timeZone": "UTC",
+        # The ids of an hour of orders do not have to fit into the heap.
+        "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
+        ".state.RocksDBStateStoreProvider",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        own: "org.apache.iceberg.spark.SparkCatalog",
+    }
+    if settings.catalog_uri:
+        found |= {f"{own}.type": "rest", f"{own}.uri": settings.catalog_uri}
+    elif settings.hms_endpoint:
+        found |= {f"{own}.type": "hive", f"{own}.uri": settings.hms_endpoint}
+    if settings.warehouse:
+        found[f"{own}.warehouse"] = settings.warehouse
+    if settings.s3_endpoint:
+        found |= {
+            f"{own}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            f"{own}.s3.endpoint": settings.s3_endpoint,
+            f"{own}.s3.path-style-access": "true",
+        }
+    return found
+
+
+def renamed(settings: argparse.Namespace, output: str) -> dict[str, str]:
+    """The name that lineage is to have for the output, where it is not its own."""
+    given = {"namespace": settings.dataset_namespace, "name": settings.dataset_name}
+    return {f"spark.headwater.datasets.{output}.{k}": v for k, v in given.items() if v}
+
+
+def attach(spark: SparkSession, name: str) -> SparkSession:
+    """Report lineage when headwater is installed; the job runs just the same without it."""
+    try:
+        import headwater.spark
+    except ImportError:
+        return spark
+    return headwater.spark.attach(spark, app_name=name)
