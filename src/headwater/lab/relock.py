@@ -67,6 +67,7 @@ BUNDLES = (
             f"org.apache.kafka:connect-json:{KAFKA}",
             f"org.apache.kafka:connect-transforms:{KAFKA}",
             f"org.apache.kafka:connect-file:{KAFKA}",
+            f"org.apache.kafka:connect-basic-auth-extension:{KAFKA}",
             "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
         ),
         transitive=True,
