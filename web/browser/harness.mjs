@@ -80,7 +80,7 @@ export class Server {
       stream?.on("data", (/** @type {Buffer} */ part) => {
         this.log = (this.log + part.toString()).slice(-4_000);
       });
-    const deadline = Date.now() + 30_000;
+    const deadline = Date.now() + 120_000;
     for (;;) {
       if (child.exitCode !== null) throw new Error(`the server ended: ${this.log}`);
       if (Date.now() > deadline) throw new Error(`the server does not answer: ${this.log}`);
@@ -98,7 +98,7 @@ export class Server {
     if (!child || child.exitCode !== null) return;
     const ended = new Promise((done) => child.once("exit", done));
     child.kill("SIGTERM");
-    const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
+    const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
     await ended;
     clearTimeout(timer);
   }
@@ -114,15 +114,20 @@ export class Server {
       method: "POST",
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    if (!response.ok) throw new Error(await this.said(path, response));
     return response;
   }
 
   /** @param {string} path @returns {Promise<any>} */
   async get(path) {
     const response = await fetch(this.url + path);
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    if (!response.ok) throw new Error(await this.said(path, response));
     return response.json();
+  }
+
+  /** A refusal in the server's words, with the end of its log. @param {string} path @param {Response} answer */
+  async said(path, answer) {
+    return `${path}: ${answer.status} ${(await answer.text()).slice(0, 600)}\nlog: ${this.log}`;
   }
 
   /** The recorded demo, moved in time so that it ends now. */

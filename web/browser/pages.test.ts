@@ -1,7 +1,7 @@
-import type { Browser } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBrowser, Server } from "./harness.mjs";
-import { accessible, drawn, open } from "./kit";
+import { accessible, open, settled } from "./kit";
 
 let server: Server;
 let browser: Browser;
@@ -19,57 +19,91 @@ afterAll(async () => {
   await server?.remove();
 });
 
-const PAGES: [string, () => string, string][] = [
-  ["overview", () => "/", "permission denied for table supplier_stats"],
-  ["graph", () => "/graph", "enrich_orders"],
-  ["graph of columns", () => "/graph?columns=1", "customer_email"],
+/** A page, its address, and the one thing on it that shows that its data is there. */
+const PAGES: [string, () => string, (page: Page) => Locator][] = [
+  [
+    "overview",
+    () => "/",
+    (page) =>
+      page
+        .getByRole("list", { name: "Jobs in trouble" })
+        .locator(".row-error", { hasText: "permission denied for table supplier_stats" }),
+  ],
+  ["graph", () => "/graph", (page) => page.getByRole("group", { name: /stream enrich_orders/ })],
+  [
+    "graph of columns",
+    () => "/graph?columns=1",
+    (page) =>
+      page
+        .getByRole("group", { name: "Kafka topic shop.orders" })
+        .getByRole("button", { name: "customer_email" }),
+  ],
   [
     "dataset",
     () => `${lake}/${encodeURIComponent("lake/supplier_stats")}`,
-    "What each supplier earned",
+    (page) => page.locator(".lead", { hasText: "What each supplier earned" }),
   ],
-  ["job", () => "/jobs/shop/supplier_stats.by_day", "Revenue by supplier and day"],
-  ["connectors", () => "/connectors", "headwater connect restart stats-sink"],
-  ["run", () => `/runs/${run}`, "Stack trace"],
-  ["events", () => "/events", "supplier_stats_stream"],
-  ["settings", () => "/settings", "Kept for this tab only"],
-  ["an unknown address", () => "/nowhere", "No such page"],
+  [
+    "job",
+    () => "/jobs/shop/supplier_stats.by_day",
+    (page) => page.locator(".lead", { hasText: "Revenue by supplier and day" }),
+  ],
+  [
+    "connectors",
+    () => "/connectors",
+    (page) =>
+      page
+        .getByRole("article", { name: "stats-sink" })
+        .getByText("headwater connect restart stats-sink"),
+  ],
+  [
+    "run",
+    () => `/runs/${run}`,
+    (page) => page.getByRole("region", { name: "Life" }).getByText("Stack trace"),
+  ],
+  [
+    "events",
+    () => "/events",
+    (page) => page.locator(".event", { hasText: "FAIL" }).getByRole("link", { name: "stats-sink" }),
+  ],
+  ["settings", () => "/settings", (page) => page.getByText("Kept for this tab only")],
+  ["an unknown address", () => "/nowhere", (page) => page.getByText("No such page")],
 ];
 
-describe.each(PAGES)("%s", (_, path, text) => {
+describe.each(PAGES)("%s", (_, path, sign) => {
   test.each(["light", "dark"] as const)("opens by its address, accessible in %s", async (theme) => {
-    const { page, context, faults } = await open(browser, server.url + path(), {
+    const { page, faults } = await open(browser, server.url + path(), {
       colorScheme: theme,
       reducedMotion: "reduce",
     });
-    await page.getByText(text).first().waitFor();
-    if (path().startsWith("/graph")) await drawn(page);
+    await sign(page).waitFor();
+    await settled(page);
     expect(await page.locator("h1").count()).toBe(1);
     await accessible(page);
     expect(faults.filter((fault) => !/404/.test(fault) || path() !== "/nowhere")).toEqual([]);
-    await context.close();
   });
 });
 
 test.each([800, 1280, 3840])("nothing is cut off at %i pixels", async (width) => {
-  const { page, context } = await open(browser, server.url, { viewport: { width, height: 900 } });
-  for (const [, path] of PAGES) {
+  const { page } = await open(browser, server.url, { viewport: { width, height: 900 } });
+  for (const [, path, sign] of PAGES) {
     await page.goto(server.url + path());
-    await page.locator("h1").first().waitFor({ state: "attached" });
-    await page.waitForTimeout(150);
+    await sign(page).waitFor({ state: "attached" });
+    await settled(page);
     const over = await page.evaluate(
       () => document.documentElement.scrollWidth - window.innerWidth,
     );
     expect(over, path()).toBeLessThanOrEqual(0);
   }
-  await context.close();
 });
 
 test("back and forward go through the pages, and an address can be shared", async () => {
-  const { page, context } = await open(browser, `${server.url}/`);
-  await page.getByRole("link", { name: "stats-sink" }).first().click();
+  const { page } = await open(browser, `${server.url}/`);
+  const troubles = page.getByRole("list", { name: "Jobs in trouble" });
+  await troubles.getByRole("link", { name: "stats-sink", exact: true }).click();
   await page.waitForURL("**/jobs/shop/stats-sink");
-  await page.getByRole("link", { name: "bi.public.supplier_stats" }).first().click();
+  const writes = page.getByRole("region", { name: "Writes" });
+  await writes.getByRole("link", { name: "bi.public.supplier_stats" }).click();
   await page.getByRole("heading", { name: "bi.public.supplier_stats" }).waitFor();
   const shared = page.url();
   await page.goBack();
@@ -78,11 +112,10 @@ test("back and forward go through the pages, and an address can be shared", asyn
   await page.getByText("What needs a look").waitFor();
   await page.goto(shared);
   await page.getByRole("heading", { name: "bi.public.supplier_stats" }).waitFor();
-  await context.close();
 });
 
 test("every panel links to the JSON it was drawn from", async () => {
-  const { page, context } = await open(browser, `${server.url}/jobs/shop/supplier_stats.by_day`);
+  const { page } = await open(browser, `${server.url}/jobs/shop/supplier_stats.by_day`);
   await page.getByText("Latest runs").waitFor();
   const links = await page
     .locator(".panel a.json-link")
@@ -93,11 +126,10 @@ test("every panel links to the JSON it was drawn from", async () => {
     expect(answer.status(), href).toBe(200);
     expect(answer.headers()["content-type"]).toContain("json");
   }
-  await context.close();
 });
 
 test("the keyboard alone is enough", async () => {
-  const { page, context } = await open(browser, `${server.url}/`);
+  const { page } = await open(browser, `${server.url}/`);
   await page.getByText("What needs a look").waitFor();
   await page.keyboard.press("g");
   await page.keyboard.press("c");
@@ -120,26 +152,23 @@ test("the keyboard alone is enough", async () => {
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("nightly_export");
   await page.keyboard.press("Enter");
   await page.waitForURL("**/jobs/shop/nightly_export");
-  await context.close();
 });
 
 test("search finds a column and lights up its path in the graph", async () => {
-  const { page, context } = await open(browser, `${server.url}/`);
+  const { page } = await open(browser, `${server.url}/`);
   await page.getByText("What needs a look").waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("customer_email");
-  await page
-    .getByRole("option", { name: /customer_email in shop.orders/ })
-    .first()
-    .waitFor();
+  await expect
+    .poll(() => page.getByRole("option", { name: /customer_email in shop.orders/ }).count())
+    .toBeGreaterThan(0);
   await page.keyboard.press("Shift+Enter");
   await page.waitForURL("**/graph?**");
-  await page.locator(".col.self").first().waitFor();
-  await context.close();
+  await expect.poll(() => page.locator(".col.self").count()).toBeGreaterThan(0);
 });
 
 test("the events follow the log, filter and show raw JSON", async () => {
-  const { page, context } = await open(browser, `${server.url}/events`);
+  const { page } = await open(browser, `${server.url}/events`);
   await page.getByRole("list", { name: /Events/ }).waitFor();
   await page.getByLabel("Filter by type").selectOption("FAIL");
   await page.getByLabel("Filter by any text").fill("stats-sink");
@@ -147,16 +176,14 @@ test("the events follow the log, filter and show raw JSON", async () => {
   expect(page.url()).toContain("type=FAIL");
   await page.getByRole("button", { name: /raw JSON/ }).click();
   await page.getByText('"eventType": "FAIL"').waitFor();
-  await context.close();
 });
 
 test("a schema's history shows what changed between two versions", async () => {
   const path = `${lake}/${encodeURIComponent("lake/orders")}`;
-  const { page, context } = await open(browser, server.url + path);
+  const { page } = await open(browser, server.url + path);
   await page.getByText("2 of 6 columns differ").waitFor();
   expect(await page.locator(".diff .added").textContent()).toContain("customer");
   expect(await page.locator(".diff .changed").textContent()).toContain("timestamptz");
-  await context.close();
 });
 
 test("a stuck run is aborted only after it was confirmed", async () => {
@@ -167,13 +194,12 @@ test("a stuck run is aborted only after it was confirmed", async () => {
     run: { runId: id },
     job: { namespace: "shop", name: "stuck" },
   });
-  const { page, context } = await open(browser, `${server.url}/jobs/shop/stuck`);
+  const { page } = await open(browser, `${server.url}/jobs/shop/stuck`);
   await page.getByRole("button", { name: "Abort run" }).click();
   await page.getByRole("dialog", { name: "Abort this run?" }).waitFor();
   await page.getByRole("button", { name: "Leave it" }).click();
   expect((await server.get(`/api/v1/jobs/runs/${id}`)).state).toBe("RUNNING");
   await page.getByRole("button", { name: "Abort run" }).click();
   await page.getByRole("button", { name: `Abort run ${id.slice(0, 8)}` }).click();
-  await page.locator(".badge.state-aborted").first().waitFor();
-  await context.close();
+  await page.getByRole("region", { name: "Now" }).locator(".badge.state-aborted").waitFor();
 });

@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { denseEvents, openBrowser, Server } from "./harness.mjs";
-import { drawn, open } from "./kit";
+import { drawn, open, within } from "./kit";
 
 let server: Server;
 let browser: Browser;
@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 test("ten thousand jobs are as quick as ten", async () => {
-  const { page, context, faults } = await open(browser, `${server.url}/`);
+  const { page, faults } = await open(browser, `${server.url}/`);
   await page.getByText("What needs a look").waitFor();
   const timed = async (path: string) => {
     const began = Date.now();
@@ -39,18 +39,16 @@ test("ten thousand jobs are as quick as ten", async () => {
     "/api/v2/search?q=job-09",
     "/api/v2/connectors",
   ]) {
-    await timed(path);
-    const { took, size } = await timed(path);
+    const { size } = await timed(path);
+    const took = await within(1_000, async () => (await timed(path)).took);
     console.log(`${path}: ${took} ms, ${size} bytes`);
-    expect(took, path).toBeLessThan(1_000);
     expect(size, path).toBeLessThan(500_000);
   }
   expect(faults).toEqual([]);
-  await context.close();
 });
 
 test("an estate of ten thousand jobs opens as its namespaces, and one of them by a click", async () => {
-  const { page, context } = await open(browser, `${server.url}/graph`);
+  const { page } = await open(browser, `${server.url}/graph`);
   await drawn(page);
   await page.getByText(/jobs and .* datasets by namespace/).waitFor();
   expect(await page.locator(".react-flow__node").count()).toBeLessThanOrEqual(300);
@@ -62,41 +60,43 @@ test("an estate of ten thousand jobs opens as its namespaces, and one of them by
   await page.waitForURL(/namespace=team-042/);
   await page.locator(".react-flow__node").filter({ hasText: "job-04200" }).waitFor();
   expect(await page.locator(".react-flow__node").count()).toBeLessThanOrEqual(300);
-  await context.close();
 });
 
 test("search answers while one types", async () => {
-  const { page, context } = await open(browser, `${server.url}/`);
+  const { page } = await open(browser, `${server.url}/`);
   await page.getByText("What needs a look").waitFor();
   await page.keyboard.press("/");
-  await page.keyboard.type("job-07777");
-  const began = Date.now();
-  await page.getByRole("option", { name: /job-07777/ }).waitFor();
-  expect(Date.now() - began).toBeLessThan(1_000);
-  await context.close();
+  let n = 7_776;
+  await within(1_000, async () => {
+    const name = `job-0${++n}`;
+    await page.getByRole("combobox").fill(name);
+    const began = Date.now();
+    await page.getByRole("option", { name }).waitFor();
+    return Date.now() - began;
+  });
 });
 
 test("300 nodes and 500 edges are drawn within a second and a half", async () => {
-  const { page, context } = await open(browser, `${server.url}/settings`);
+  const { page } = await open(browser, `${server.url}/settings`);
   await page.getByRole("heading", { name: "Settings" }).waitFor();
   const path = `/graph?${new URLSearchParams({ namespace: "dense" })}`;
   await page.goto(server.url + path);
   await drawn(page);
   const nodes = await page.locator(".react-flow__node").count();
   const edges = await page.locator(".react-flow__edge").count();
-  // The second time: the code is in the cache, as it is for whoever comes back.
-  await page.goto(`${server.url}/settings`);
-  await page.goto(server.url + path);
-  const took = await drawn(page);
-  console.log(`${nodes} nodes, ${edges} edges: ${took} ms`);
   expect(nodes).toBe(300);
   expect(edges).toBeGreaterThanOrEqual(500);
-  expect(took).toBeLessThan(1_500);
-  await context.close();
+  // The second time: the code is in the cache, as it is for whoever comes back.
+  const took = await within(1_500, async () => {
+    await page.goto(`${server.url}/settings`);
+    await page.goto(server.url + path);
+    return drawn(page);
+  });
+  console.log(`${nodes} nodes, ${edges} edges: ${took} ms`);
 });
 
 test("the first load is small", async () => {
-  const { page, context } = await open(browser, "about:blank");
+  const { page } = await open(browser, "about:blank");
   let bytes = 0;
   page.on("response", async (response) => {
     if (/\.js$/.test(new URL(response.url()).pathname))
@@ -107,5 +107,4 @@ test("the first load is small", async () => {
   console.log(`${Math.round(bytes / 1000)} kB of packed script, graph included`);
   expect(bytes).toBeGreaterThan(50_000);
   expect(bytes).toBeLessThan(300_000);
-  await context.close();
 });

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect } from "react";
+import { type ComponentType, lazy, Suspense, useEffect } from "react";
 import { link } from "./lib/live";
 import { usePlace } from "./lib/router";
 import { useStore } from "./lib/store";
@@ -11,9 +11,28 @@ import { OverviewPage } from "./pages/overview";
 import { RunPage } from "./pages/run";
 import { SettingsPage, TokenForm } from "./pages/settings";
 import { Loading } from "./ui/basics";
+import { Boundary } from "./ui/boundary";
 import { Shell } from "./ui/shell";
 
-const GraphPage = lazy(() => import("./pages/graph"));
+const RELOADED = "headwater.reloaded";
+
+/**
+ * The graph's script comes when it is needed. A browser does not ask again for a script that did
+ * not come, be it for a broken connection or an updated server, so the page is loaded anew, once.
+ */
+async function graph(): Promise<{ default: ComponentType }> {
+  try {
+    return await import("./pages/graph");
+  } catch (error) {
+    const last = Number(sessionStorage.getItem(RELOADED) ?? 0);
+    if (Date.now() - last < 60_000) throw error;
+    sessionStorage.setItem(RELOADED, String(Date.now()));
+    window.location.reload();
+    return new Promise(() => {});
+  }
+}
+
+const GraphPage = lazy(() => graph());
 
 const TITLES: Record<string, string> = {
   graph: "Graph",
@@ -59,9 +78,11 @@ export function App() {
       {denied && parts[0] !== "settings" ? (
         <TokenForm />
       ) : (
-        <Suspense fallback={<Loading />}>
-          <Page parts={parts} />
-        </Suspense>
+        <Boundary place={parts.join("\n")}>
+          <Suspense fallback={<Loading />}>
+            <Page parts={parts} />
+          </Suspense>
+        </Boundary>
       )}
     </Shell>
   );

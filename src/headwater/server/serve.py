@@ -18,6 +18,7 @@ from headwater.server.protocol import protocol_for
 from headwater.server.store import open_store
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
 
 __all__ = ["default_store", "serve"]
@@ -48,6 +49,18 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class _Server(uvicorn.Server):
+    """Ends the live streams first: they would keep an ending server for all of its grace time."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.live.close()
+        await super().shutdown(sockets)
 
 
 def serve(
@@ -92,6 +105,6 @@ def serve(
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     try:
-        uvicorn.Server(config).run()
+        _Server(config, app).run()
     except OSError as error:
         raise HeadwaterError(f"cannot listen on {host}:{port}: {error}") from error

@@ -6,6 +6,7 @@ import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from headwater.server.live import KEPT, QUEUE, Live
@@ -13,9 +14,11 @@ from headwater.server.live import KEPT, QUEUE, Live
 from .making import event, run_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.server.app import App
 
-    from .conftest import Client
+    from .conftest import Client, Process
 
 
 def listen(app: App, after: int | None, count: int, *, headers: Any = ()) -> list[dict[str, Any]]:
@@ -122,3 +125,15 @@ def test_flow_is_rolled_up_and_read(client: Client, wrapped: bool) -> None:
 @pytest.mark.parametrize("body", ["nope", "{}", '{"samples": 5}', '[{"run": 1}]'])
 def test_bad_flow_is_refused(client: Client, body: str) -> None:
     assert client.call("POST", "/api/v2/flow", content=body).status_code in (400, 422)
+
+
+def test_an_open_stream_does_not_keep_a_server_from_ending(launch: Callable[..., Process]) -> None:
+    server = launch()
+    with httpx.stream("GET", f"{server.url}/api/v2/live", timeout=30) as stream:
+        words = stream.iter_text()
+        assert "retry" in next(words)
+        began = time.monotonic()
+        server.stop()
+        # Streams had kept it for its whole grace time of ten seconds.
+        assert time.monotonic() - began < 8
+        assert "".join(words) == ""

@@ -1,5 +1,5 @@
 import { startTransition, useEffect, useMemo, useRef, useState } from "react";
-import { type ApiError, apiPath, getJson } from "../lib/api";
+import { ApiError, apiPath, getJson } from "../lib/api";
 import { type Change, onChanges } from "../lib/live";
 import { useResource } from "../lib/resource";
 import type { EstateMap, JobNode, State } from "../lib/types";
@@ -79,10 +79,19 @@ export function useEstate(view: View): Estate {
   useEffect(() => {
     if (!wanted) return;
     const stop = new AbortController();
-    Promise.all(wanted.split("\n").map((one) => getJson<EstateMap>(one, stop.signal)))
-      .then((maps) => setExtra({ wanted, maps }))
-      .catch(() => {});
-    return () => stop.abort();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = () => {
+      Promise.all(wanted.split("\n").map((one) => getJson<EstateMap>(one, stop.signal)))
+        .then((maps) => setExtra({ wanted, maps }))
+        .catch((problem) => {
+          if (problem instanceof ApiError && problem.passing) timer = setTimeout(ask, 2_000);
+        });
+    };
+    ask();
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
   }, [wanted, data]);
 
   const merged = useMemo(

@@ -9,6 +9,11 @@ export class ApiError extends Error {
     this.status = status;
     this.path = path;
   }
+
+  /** Whether the same question may get an answer a moment later. */
+  get passing(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
 }
 
 export function authorization(): Record<string, string> {

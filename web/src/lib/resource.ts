@@ -1,6 +1,6 @@
 import { startTransition, useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, getJson } from "./api";
-import { type Change, epoch, onChanges } from "./live";
+import { type Change, epoch, link, onChanges } from "./live";
 import { settings } from "./settings";
 import { useStore } from "./store";
 
@@ -14,6 +14,7 @@ export interface Resource<T> {
 
 const KEPT = 40;
 const SOONEST = 1_000;
+const LONGEST = 15_000;
 const kept = new Map<string, unknown>();
 
 function keep(path: string, data: unknown): void {
@@ -30,7 +31,8 @@ interface Held<T> {
 
 /**
  * An answer of the API, asked again when `concerns` says that a change touches it. However many
- * changes come in, it is asked at most once a second, and less often where answers are slow.
+ * changes come in, it is asked at most once a second, and less often where answers are slow. What
+ * fails for a reason that passes is tried again by itself, and what was known stays until then.
  */
 export function useResource<T>(
   path: string | null,
@@ -55,6 +57,9 @@ export function useResource<T>(
     let took = 0;
     let busy = false;
     let due = false;
+    let failures = 0;
+    // What changed between the question and the opening of the stream is told by nobody.
+    let deaf = link.get() !== "live";
 
     async function ask(): Promise<void> {
       if (!path) return;
@@ -62,21 +67,25 @@ export function useResource<T>(
       const began = performance.now();
       try {
         const data = await getJson<T>(path, stop.signal);
+        failures = 0;
         keep(path, data);
         // A transition may be interrupted, so that the page answers while it redraws.
         if (!stop.signal.aborted) startTransition(() => setHeld({ path, data, error: undefined }));
       } catch (error) {
         if (stop.signal.aborted) return;
         const problem = error instanceof ApiError ? error : new ApiError(0, String(error), path);
+        if (problem.passing) failures += 1;
+        else kept.delete(path);
         setHeld((before) => ({
           path,
-          data: before.path === path && problem.status === 0 ? before.data : undefined,
+          data: before.path === path && problem.passing ? before.data : undefined,
           error: problem,
         }));
+        due ||= problem.passing;
       } finally {
         busy = false;
         took = performance.now() - began;
-        if (due) later();
+        if (due && !stop.signal.aborted) later();
       }
     }
 
@@ -86,14 +95,14 @@ export function useResource<T>(
         return;
       }
       due = false;
-      const least = refresh === "live" ? SOONEST : Number(refresh) * 1_000;
-      timer ??= setTimeout(
-        () => {
-          timer = undefined;
-          void ask();
-        },
-        Math.max(least, took * 4),
-      );
+      const regular = refresh === "10" || refresh === "60" ? Number(refresh) * 1_000 : SOONEST;
+      const wait = failures
+        ? Math.min(LONGEST, SOONEST * 2 ** (failures - 1)) * (0.75 + Math.random() / 2)
+        : Math.max(regular, took * 4);
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        void ask();
+      }, wait);
     }
 
     setHeld((before) =>
@@ -103,14 +112,18 @@ export function useResource<T>(
     );
     again.current = () => void ask();
     void ask();
-    const leave =
-      refresh === "off"
-        ? () => {}
-        : onChanges((changes) => {
-            if (wanted.current && changes.some(wanted.current)) later();
-          });
+    const follows = refresh !== "off";
+    const leave = onChanges((changes) => {
+      if (follows && wanted.current && changes.some(wanted.current)) later();
+    });
+    const opened = link.subscribe(() => {
+      if (link.get() !== "live" || !deaf) return;
+      deaf = false;
+      if (follows && wanted.current) later();
+    });
     return () => {
       leave();
+      opened();
       clearTimeout(timer);
       stop.abort();
     };

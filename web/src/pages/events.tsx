@@ -109,8 +109,12 @@ function useTail(paused: boolean) {
     if (first <= 1) return;
     const after = Math.max(0, first - 1 - PAGE);
     const path = apiPath("/api/v2/events", { after, limit: first - 1 - after });
-    const page = await getJson<{ records: LogRecord[] }>(path);
-    setRecords((before) => [...before, ...page.records.reverse()]);
+    try {
+      const page = await getJson<{ records: LogRecord[] }>(path);
+      setRecords((before) => [...before, ...page.records.reverse()]);
+    } catch (problem) {
+      setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem), path));
+    }
   }
   return { records, error, ready, older, pull };
 }
@@ -218,7 +222,7 @@ export function EventsPage() {
           {shown.length} of {records.length} shown
         </span>
       </div>
-      {error && records.length === 0 ? <Problem error={error} retry={() => void pull()} /> : null}
+      {error ? <Problem error={error} retry={() => void pull()} /> : null}
       {!ready && !error ? <Loading /> : null}
       {ready && shown.length === 0 ? (
         <Empty>{records.length === 0 ? "No events yet." : "No event fits the filter."}</Empty>

@@ -1,6 +1,4 @@
-import { useEffect } from "react";
-import { link, onChanges } from "../lib/live";
-import { navigate } from "../lib/router";
+import { link } from "../lib/live";
 import { useStore } from "../lib/store";
 import { Code } from "../ui/code";
 import { Icon } from "../ui/icons";
@@ -30,16 +28,9 @@ function commands(origin: string): { name: string; about: string; text: string }
   ];
 }
 
-/** Before the first event: how to send one. Turns into the graph by itself when it is there. */
+/** Before the first event: how to send one. The page that shows it turns into the graph. */
 export function FirstRun() {
   const state = useStore(link);
-  useEffect(
-    () =>
-      onChanges((changes) => {
-        if (changes.some((change) => change.kind !== "flow")) navigate("/graph", { replace: true });
-      }),
-    [],
-  );
   return (
     <div className="page narrow first-run">
       <h1>Nothing has reported yet</h1>

@@ -33,7 +33,9 @@ export default function GraphPage() {
   const view = useView();
   useFlow();
   const { map, error, reload, path } = useEstate(view);
-  const head = useResource<Overview>("/api/v2/overview");
+  const none = useRef(false);
+  const head = useResource<Overview>("/api/v2/overview", () => none.current);
+  none.current = head.data?.records === 0;
   const last = useRef<Model>(undefined);
   const model = useMemo(
     () => (map ? reuse(last.current, build(map, view.options)) : undefined),

@@ -1,7 +1,8 @@
+import { useEffect, useRef } from "react";
 import { duration, number, plural } from "../lib/format";
 import { graphUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
-import { Link } from "../lib/router";
+import { Link, navigate } from "../lib/router";
 import type { JobFacts, Overview, Reach, State } from "../lib/types";
 import { Empty, Loading, Panel, Problem } from "../ui/basics";
 import { JobRow, Rows } from "../ui/lists";
@@ -97,6 +98,11 @@ function Troubles({ data }: { data: Overview }) {
 
 export function OverviewPage() {
   const { data, error, reload } = useResource<Overview>(PATH, () => true);
+  const waited = useRef(false);
+  useEffect(() => {
+    if (data?.records === 0) waited.current = true;
+    else if (data && waited.current) navigate("/graph", { replace: true });
+  }, [data]);
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
   if (data.records === 0) return <FirstRun />;
   const minutes = data.perMinute;

@@ -93,9 +93,10 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
     <div className="problem" role="alert">
       <h2>{title}</h2>
       <p className="wrap">{error.message}</p>
+      {error.passing ? <p className="muted">It is tried again by itself.</p> : null}
       {retry && error.status !== 404 ? (
         <button type="button" className="button" onClick={retry}>
-          Try again
+          Try now
         </button>
       ) : null}
     </div>
