@@ -12,6 +12,7 @@ import typer
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
+    from headwater.connect.client import Connect
     from headwater.connect.config import ClusterConfig
 
 Urls = Annotated[
@@ -46,6 +47,22 @@ TokenFile = Annotated[
     Path | None, typer.Option("--token-file", help="A bearer token; else in $CONNECT_TOKEN.")
 ]
 
+Ca = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca", metavar="PEM", help="Who signs Connect's certificate.", envvar="CONNECT_CA"
+    ),
+]
+Cert = Annotated[
+    Path | None,
+    typer.Option(
+        "--cert", metavar="PEM", help="Our certificate for Connect.", envvar="CONNECT_CERT"
+    ),
+]
+Key = Annotated[
+    Path | None, typer.Option("--key", metavar="PEM", help="Its key.", envvar="CONNECT_KEY")
+]
+
 
 def cluster_config(
     urls: list[str] | None,
@@ -55,6 +72,9 @@ def cluster_config(
     user: str | None = None,
     password_file: Path | None = None,
     token_file: Path | None = None,
+    ca: Path | None = None,
+    cert: Path | None = None,
+    key: Path | None = None,
     namespace: str | None = None,
     name: str | None = None,
     worker_properties: Path | None = None,
@@ -91,7 +111,8 @@ def cluster_config(
         auth["token"] = {"file": str(token_file)}
     elif os.environ.get("CONNECT_TOKEN"):
         auth["token"] = {"env": "CONNECT_TOKEN"}
-    access = access_of([part for one in urls for part in one.split(",")], auth, {}, "--url")
+    tls = {"ca": str(ca or ""), "cert": str(cert or ""), "key": str(key or "")}
+    access = access_of([part for one in urls for part in one.split(",")], auth, tls, "--url")
     bootstrap = kafka_bootstrap or worker.bootstrap
     given = {"poll": asked.poll, "heartbeat": asked.heartbeat, **(times or {})}
     registry = None
@@ -99,9 +120,9 @@ def cluster_config(
         info = os.environ.get("SCHEMA_REGISTRY_USER_INFO", "").partition(":")
         login = {"username": info[0], "password": info[2]} if info[0] else {}
         registry = access_of([registry_url], login, {}, "--registry-url")
-    for key, value in given.items():
+    for option, value in given.items():
         if value is not None and value <= 0:
-            raise UsageError(f"--{key} {value:g}: not a number of seconds above zero")
+            raise UsageError(f"--{option} {value:g}: not a number of seconds above zero")
     return ClusterConfig(
         name=name or urlsplit(access.urls[0]).netloc,
         access=access,
@@ -112,7 +133,14 @@ def cluster_config(
         kafka={"bootstrap.servers": bootstrap, **worker.kafka} if bootstrap else {},
         registry=registry,
         defaults=worker.defaults,
-        times=Times(**{key: value for key, value in given.items() if value is not None}),
+        times=Times(**{option: value for option, value in given.items() if value is not None}),
         sample=sample,
         mappings=tuple(str(path) for path in mappings or ()),
     )
+
+
+def connect_to(config: ClusterConfig) -> Connect:
+    """A client of the cluster."""
+    from headwater.connect.client import Connect
+
+    return Connect(config.access)

@@ -14,6 +14,9 @@ import typer
 from headwater.cli import connectors
 from headwater.cli.cluster import (
     Bootstrap,
+    Ca,
+    Cert,
+    Key,
     PasswordFile,
     RegistryUrl,
     State,
@@ -83,6 +86,9 @@ def watch(
     user: User = None,
     password_file: PasswordFile = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Report every connector's life and lineage, from outside, until interrupted.
@@ -108,6 +114,9 @@ def watch(
                 user=user,
                 password_file=password_file,
                 token_file=token_file,
+                ca=ca,
+                cert=cert,
+                key=key,
                 namespace=namespace,
                 name=name,
                 worker_properties=worker_properties,

@@ -1,17 +1,19 @@
-"""`headwater connect list|status|explain|apply|…`: connectors for people without another console."""
+"""`headwater connect list|status|pause|…`: connectors for people without another console."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
+from headwater.cli import connect_apply, connect_lineage
 from headwater.cli import lineage_tables as tables
 from headwater.cli.cluster import (
     Bootstrap,
+    Ca,
+    Cert,
+    Key,
     PasswordFile,
     RegistryUrl,
     State,
@@ -19,25 +21,22 @@ from headwater.cli.cluster import (
     Urls,
     User,
     cluster_config,
+    connect_to,
 )
 from headwater.cli.output import AsJson, err, out, print_json
-from headwater.errors import HeadwaterError, UsageError
 
 if TYPE_CHECKING:
     from headwater.connect.answers import Entry
     from headwater.connect.client import Connect
-    from headwater.connect.config import ClusterConfig
-
-Name = Annotated[str, typer.Argument(help="The connector.")]
 
 
 def register(app: typer.Typer) -> None:
     """Put these commands below `headwater connect`."""
     app.command("list")(list_connectors)
     app.command()(status)
-    app.command()(explain)
-    app.command()(preview)
-    app.command()(apply)
+    app.command()(connect_lineage.explain)
+    app.command()(connect_lineage.preview)
+    app.command()(connect_apply.apply)
     for word, help_text in {
         "pause": "Pause a connector; its run completes.",
         "resume": "Let a paused or stopped connector go on; a new run starts.",
@@ -55,12 +54,15 @@ def list_connectors(
     user: User = None,
     password_file: PasswordFile = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Show every connector: state, tasks, lag, and what it reads and writes."""
     config = cluster_config(
         url, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url, user=user,
-        password_file=password_file, token_file=token_file,
+        password_file=password_file, token_file=token_file, ca=ca, cert=cert, key=key,
     )  # fmt: skip
     from headwater.connect.look import look
 
@@ -91,13 +93,24 @@ def status(
     user: User = None,
     password_file: PasswordFile = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Show states, tasks and traces, and what troubles the agent. Exit code 1 when one failed."""
     from headwater.connect.look import troubles
 
-    config = cluster_config(url, user=user, password_file=password_file, token_file=token_file)
-    connect = _connect(config)
+    config = cluster_config(
+        url,
+        user=user,
+        password_file=password_file,
+        token_file=token_file,
+        ca=ca,
+        cert=cert,
+        key=key,
+    )
+    connect = connect_to(config)
     entries = [connect.entry(name)] if name else _entries(connect)
     said = troubles(state)
     if as_json:
@@ -116,137 +129,6 @@ def status(
         raise typer.Exit(1)
 
 
-def explain(
-    name: Name,
-    url: Urls = None,
-    kafka_bootstrap: Bootstrap = None,
-    registry_url: RegistryUrl = None,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say where each dataset and edge of a connector comes from: which key, rule or API."""
-    from headwater.connect.look import derived_of
-
-    config = cluster_config(
-        url, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url, user=user,
-        password_file=password_file, token_file=token_file,
-    )  # fmt: skip
-    derived, problems = derived_of(config, name)
-    if as_json:
-        print_json(derived)
-        return
-    tables.print_derived(derived)
-    for problem in [*derived.problems, *problems]:
-        err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
-
-
-def preview(
-    config: Annotated[
-        Path, typer.Option("--config", metavar="FILE.json", help="As one would POST it to Connect.")
-    ],
-    kind: Annotated[
-        str | None, typer.Option("--type", metavar="source|sink", help="What REST would say.")
-    ] = None,
-    topics: Annotated[
-        str | None, typer.Option("--topics", metavar="a,b", help="What /topics would answer.")
-    ] = None,
-    kafka_bootstrap: Bootstrap = None,
-    schema: Annotated[
-        list[str] | None,
-        typer.Option("--schema", metavar="topic=FILE", help="A topic's value schema; repeatable."),
-    ] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", help="Of the job.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print the START event that a connector which is not deployed would send."""
-    if kind not in (None, "source", "sink"):
-        raise UsageError(f"--type {kind}: neither source nor sink")
-    from headwater.connect.look import previewed
-
-    pairs = [item.partition("=") for item in schema or ()]
-    for topic, _, file in pairs:
-        if not topic or not file:
-            raise UsageError("--schema: not topic=FILE", hint="--schema orders=orders.avsc")
-    derived, event = previewed(
-        config,
-        kind=kind,
-        topics=tuple(t.strip() for t in (topics or "").split(",") if t.strip()),
-        bootstrap=kafka_bootstrap,
-        schemas={topic: Path(file) for topic, _, file in pairs},
-        namespace=namespace or os.environ.get("OPENLINEAGE_NAMESPACE") or "default",
-    )
-    if as_json:
-        print_json(event)
-        return
-    tables.print_derived(derived)
-    for problem in derived.problems:
-        err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
-
-
-def apply(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Connectors, one a file.")],
-    url: Urls = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make or change connectors: each is validated first, and what changes is shown."""
-    from headwater.connect.deploy import changes, faults, fit, read_connector
-
-    wanted = [read_connector(path) for path in files]
-    connect = _connect(
-        cluster_config(url, user=user, password_file=password_file, token_file=token_file)
-    )
-    available = {plugin["class"] for plugin in connect.plugins(connectors_only=False)}
-    plans = []
-    for name, asked in wanted:
-        config, left_out = fit(asked, available)
-        for transform in left_out:
-            err.print(
-                f"[yellow]note:[/] {escape(name)}: transform {transform} is left out: the worker "
-                "lacks its plug-in; the agent reports the lineage without it",
-                soft_wrap=True,
-            )
-        wrong = faults(connect.validate(config))
-        if wrong:
-            raise HeadwaterError(
-                f"{name}: the plug-in refuses the configuration: {'; '.join(wrong)}",
-                hint="nothing was changed",
-            )
-        declared = connect.passwords(config["connector.class"])
-        before = connect.entry(name).info.config if connect.exists(name) else None
-        plans.append((name, config, before is None, changes(before, config, declared), left_out))
-    for name, config, _, found, _ in plans:
-        if found and not dry_run:
-            connect.put(name, config)
-    if as_json:
-        print_json(
-            [
-                {
-                    "name": name,
-                    "created": new,
-                    "applied": bool(found) and not dry_run,
-                    "changes": [change._asdict() for change in found],
-                    "leftOut": left_out,
-                }
-                for name, _, new, found, left_out in plans
-            ]
-        )
-        return
-    for name, _, new, found, _ in plans:
-        word = ("new" if new else "changed") if found else "as it was"
-        out.print(f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}")
-        for key, old, now in found:
-            if old is not None:
-                out.print(f"  [red]- {escape(key)} = {escape(old)}[/]", soft_wrap=True)
-            if now is not None:
-                out.print(f"  [green]+ {escape(key)} = {escape(now)}[/]", soft_wrap=True)
-
-
 def _action(word: str) -> Any:
     def act(
         names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The connectors.")],
@@ -255,10 +137,21 @@ def _action(word: str) -> Any:
         user: User = None,
         password_file: PasswordFile = None,
         token_file: TokenFile = None,
+        ca: Ca = None,
+        cert: Cert = None,
+        key: Key = None,
         as_json: AsJson = False,
     ) -> None:
-        config = cluster_config(url, user=user, password_file=password_file, token_file=token_file)
-        connect = _connect(config)
+        config = cluster_config(
+            url,
+            user=user,
+            password_file=password_file,
+            token_file=token_file,
+            ca=ca,
+            cert=cert,
+            key=key,
+        )
+        connect = connect_to(config)
         for name in names:
             connect.act(name, word)
             if word == "restart":
@@ -272,12 +165,6 @@ def _action(word: str) -> Any:
             out.print(f"{done} {escape(', '.join(names))}")
 
     return act
-
-
-def _connect(config: ClusterConfig) -> Connect:
-    from headwater.connect.client import Connect
-
-    return Connect(config.access)
 
 
 def _entries(connect: Connect) -> list[Entry]:

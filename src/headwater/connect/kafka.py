@@ -194,7 +194,8 @@ class Kafka:
         except UsageError:
             raise
         except Exception as error:  # noqa: BLE001
-            self.admin.poll(0)
+            if self._admin is not None:
+                self._admin.poll(0)
             said = redact(self._heard or str(error))
             self.problem = f"Kafka {self.bootstrap} does not tell {what}: {said}"
             raise KafkaError(self.problem) from None

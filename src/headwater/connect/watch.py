@@ -7,15 +7,20 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headwater.connect.agent import Agent
 from headwater.connect.catalog import Catalogs
 from headwater.connect.client import Connect
 from headwater.connect.flow import INTERVAL, Flow, Reporter
 from headwater.connect.kafka import Kafka
+from headwater.connect.memory import STATUS
 from headwater.connect.registry import Registry
 from headwater.connect.telling import Teller
+from headwater.connect.trouble import Troubles
 from headwater.connect.world import LiveWorld
 from headwater.emit import HeldError, Outbox, Sender, destinations
+from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +54,11 @@ class Names:
             f"cluster {owner} has a job {job[1]} in namespace {job[0]} too: both show as one; "
             "give each cluster a namespace of its own"
         )
+
+    def release(self, cluster: str) -> None:
+        """Give up the names of a cluster that is watched no more."""
+        with self._lock:
+            self._owner = {job: who for job, who in self._owner.items() if who != cluster}
 
 
 class Watcher:
@@ -148,6 +158,7 @@ class Watch:
         self.stop = threading.Event()
         self._reload = reload
         self._watchers: dict[str, Watcher] = {}
+        self._unfit: dict[str, HeadwaterError] = {}
         self._names = Names()
 
     def run(self) -> None:
@@ -174,8 +185,9 @@ class Watch:
                 self.outbox.forget_connection()
 
     def _lead(self, reporter: Reporter) -> None:
-        self._names = Names()
         self._adjust(self.estate, reporter)
+        if self._unfit and not self._watchers:
+            raise next(iter(self._unfit.values()))
         checked = time.monotonic()
         while not self.stop.wait(LOOK):
             if any(watcher.lost for watcher in self._watchers.values()):
@@ -191,8 +203,8 @@ class Watch:
             changed = self._reload()
             if changed is not None:
                 self.estate = changed
-                self._names = Names()
-                self._adjust(changed, reporter)
+                self._unfit = {}
+            self._adjust(self.estate, reporter)
 
     def _adjust(self, estate: Estate, reporter: Reporter) -> None:
         """Watch what the estate names, and nothing else; what has not changed goes on."""
@@ -201,14 +213,31 @@ class Watch:
             if wanted.get(name) != watcher.config:
                 log.info("%s: no longer watched as it was", name)
                 watcher.stop()
+                self._names.release(name)
                 del self._watchers[name]
         for name, config in wanted.items():
             if name not in self._watchers:
-                watcher = Watcher(config, self.outbox, self._names, reporter)
-                self._watchers[name] = watcher
-                watcher.start()
+                self._begin(config, reporter)
+
+    def _begin(self, config: ClusterConfig, reporter: Reporter) -> None:
+        """Watch one more cluster; one with a certificate that cannot be read, say, waits."""
+        name = config.name
+        troubles = Troubles(name)
+        try:
+            watcher = Watcher(config, self.outbox, self._names, reporter)
+        except HeadwaterError as error:
+            if name not in self._unfit:
+                troubles.add("", error.message)
+                with self.outbox.transaction() as step:
+                    step.put(f"{STATUS}{name}", msgspec.json.encode(troubles.all()))
+            self._unfit[name] = error
+            return
+        self._unfit.pop(name, None)
+        self._watchers[name] = watcher
+        watcher.start()
 
     def _stop_watchers(self) -> None:
-        for watcher in self._watchers.values():
+        for name, watcher in self._watchers.items():
             watcher.stop()
+            self._names.release(name)
         self._watchers = {}

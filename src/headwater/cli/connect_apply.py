@@ -1,0 +1,96 @@
+"""`headwater connect apply`: connectors from files, validated first."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from headwater.cli.cluster import (
+    Ca,
+    Cert,
+    Key,
+    PasswordFile,
+    TokenFile,
+    Urls,
+    User,
+    cluster_config,
+    connect_to,
+)
+from headwater.cli.output import AsJson, err, out, print_json
+from headwater.errors import HeadwaterError
+
+
+def apply(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Connectors, one a file.")],
+    url: Urls = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    user: User = None,
+    password_file: PasswordFile = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make or change connectors: each is validated first, and what changes is shown."""
+    from headwater.connect.deploy import changes, faults, fit, read_connector
+
+    wanted = [read_connector(path) for path in files]
+    connect = connect_to(
+        cluster_config(
+            url,
+            user=user,
+            password_file=password_file,
+            token_file=token_file,
+            ca=ca,
+            cert=cert,
+            key=key,
+        )
+    )
+    available = {plugin["class"] for plugin in connect.plugins(connectors_only=False)}
+    plans = []
+    for name, asked in wanted:
+        config, left_out = fit(asked, available)
+        for transform in left_out:
+            err.print(
+                f"[yellow]note:[/] {escape(name)}: transform {transform} is left out: the worker "
+                "lacks its plug-in; the agent reports the lineage without it",
+                soft_wrap=True,
+            )
+        wrong = faults(connect.validate(config))
+        if wrong:
+            raise HeadwaterError(
+                f"{name}: the plug-in refuses the configuration: {'; '.join(wrong)}",
+                hint="nothing was changed",
+            )
+        declared = connect.passwords(config["connector.class"])
+        before = connect.entry(name).info.config if connect.exists(name) else None
+        plans.append((name, config, before is None, changes(before, config, declared), left_out))
+    for name, config, _, found, _ in plans:
+        if found and not dry_run:
+            connect.put(name, config)
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "created": new,
+                    "applied": bool(found) and not dry_run,
+                    "changes": [change._asdict() for change in found],
+                    "leftOut": left_out,
+                }
+                for name, _, new, found, left_out in plans
+            ]
+        )
+        return
+    for name, _, new, found, _ in plans:
+        word = ("new" if new else "changed") if found else "as it was"
+        out.print(f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}")
+        for setting, old, now in found:
+            if old is not None:
+                out.print(f"  [red]- {escape(setting)} = {escape(old)}[/]", soft_wrap=True)
+            if now is not None:
+                out.print(f"  [green]+ {escape(setting)} = {escape(now)}[/]", soft_wrap=True)

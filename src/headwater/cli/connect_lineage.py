@@ -1,0 +1,100 @@
+"""`headwater connect explain|preview`: a connector's lineage, and why it is so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from headwater.cli import lineage_tables as tables
+from headwater.cli.cluster import (
+    Bootstrap,
+    Ca,
+    Cert,
+    Key,
+    PasswordFile,
+    RegistryUrl,
+    TokenFile,
+    Urls,
+    User,
+    cluster_config,
+)
+from headwater.cli.output import AsJson, err, print_json
+from headwater.errors import UsageError
+
+Name = Annotated[str, typer.Argument(help="The connector.")]
+
+
+def explain(
+    name: Name,
+    url: Urls = None,
+    kafka_bootstrap: Bootstrap = None,
+    registry_url: RegistryUrl = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where each dataset and edge of a connector comes from: which key, rule or API."""
+    from headwater.connect.look import derived_of
+
+    config = cluster_config(
+        url, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url, user=user,
+        password_file=password_file, token_file=token_file, ca=ca, cert=cert, key=key,
+    )  # fmt: skip
+    derived, problems = derived_of(config, name)
+    if as_json:
+        print_json(derived)
+        return
+    tables.print_derived(derived)
+    for problem in [*derived.problems, *problems]:
+        err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
+
+
+def preview(
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE.json", help="As one would POST it to Connect.")
+    ],
+    kind: Annotated[
+        str | None, typer.Option("--type", metavar="source|sink", help="What REST would say.")
+    ] = None,
+    topics: Annotated[
+        str | None, typer.Option("--topics", metavar="a,b", help="What /topics would answer.")
+    ] = None,
+    kafka_bootstrap: Bootstrap = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option("--schema", metavar="topic=FILE", help="A topic's value schema; repeatable."),
+    ] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="Of the job.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the START event that a connector which is not deployed would send."""
+    if kind not in (None, "source", "sink"):
+        raise UsageError(f"--type {kind}: neither source nor sink")
+    from headwater.connect.look import previewed
+
+    pairs = [item.partition("=") for item in schema or ()]
+    for topic, _, file in pairs:
+        if not topic or not file:
+            raise UsageError("--schema: not topic=FILE", hint="--schema orders=orders.avsc")
+    derived, event = previewed(
+        config,
+        kind=kind,
+        topics=tuple(t.strip() for t in (topics or "").split(",") if t.strip()),
+        bootstrap=kafka_bootstrap,
+        schemas={topic: Path(file) for topic, _, file in pairs},
+        namespace=namespace or os.environ.get("OPENLINEAGE_NAMESPACE") or "default",
+    )
+    if as_json:
+        print_json(event)
+        return
+    tables.print_derived(derived)
+    for problem in derived.problems:
+        err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
