@@ -31,10 +31,13 @@ def suspicious(data: bytes, *, keys: bool = True) -> bool:
         return True
     if b"\\" in data and (b"\\/" in data or b"\\u" in data):
         return True
-    if not keys:
+    if not keys or (b":" not in data and b"=" not in data):
         return False
     low = data.lower()
-    return any(word in low for word in _WORDS) and _PAIR.search(data) is not None
+    for word in _WORDS:
+        if word in low:
+            return _PAIR.search(data) is not None
+    return False
 
 
 def clean(raw: bytes) -> bytes:

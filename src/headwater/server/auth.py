@@ -128,7 +128,7 @@ class Gate:
         if now - self._read_at >= REFRESH:
             self._read_at = now
             self._refresh()
-        return {**(self._stored or {}), **self._fixed}
+        return {**self._stored, **self._fixed} if self._stored else self._fixed
 
     def _refresh(self) -> None:
         """Read the stored tokens; a store that is away keeps nobody waiting, and lets nobody in."""

@@ -90,12 +90,12 @@ class Ingest:
 
     def _enqueue(self, job: _Job) -> None:
         self._waiting.append(job)
-        if not self._busy:
-            if self._timer is None:
-                wait = LINGER if self._last > 1 else 0
-                self._timer = self._loop.call_later(wait, self._hand_over)
-            if len(self._waiting) >= self._last:
-                self._hand_over()
+        if self._busy:
+            return
+        if len(self._waiting) >= self._last:
+            self._hand_over()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(LINGER, self._hand_over)
 
     def _hand_over(self) -> None:
         if self._timer is not None:

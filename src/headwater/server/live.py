@@ -24,12 +24,22 @@ class Message(NamedTuple):
 
     id: int
     kind: str
-    data: bytes
+    data: bytes | dict[str, Any]
+    """As JSON, or still as the change it is: while nobody listens, most are never asked for."""
+
+    def written(self) -> Message:
+        """The message with its data as JSON."""
+        if isinstance(self.data, bytes):
+            return self
+        data = {key: _plain(value) for key, value in self.data.items() if key != "change"}
+        return Message(self.id, self.kind, msgspec.json.encode(data))
 
     def encode(self) -> bytes:
         """The message as server-sent events write it."""
         head = f"id: {self.id}\n" if self.id else ""
-        return f"{head}event: {self.kind}\ndata: ".encode() + self.data + b"\n\n"
+        data = self.written().data
+        assert isinstance(data, bytes)
+        return f"{head}event: {self.kind}\ndata: ".encode() + data + b"\n\n"
 
 
 def _plain(value: Any) -> Any:
@@ -57,8 +67,9 @@ class Live:
     def publish(self, seq: int, changes: list[dict[str, Any]]) -> None:
         """Tell the listeners what one commit changed."""
         for change in changes:
-            data = {key: _plain(value) for key, value in change.items() if key != "change"}
-            message = Message(seq, str(change["change"]), msgspec.json.encode(data))
+            message = Message(seq, change["change"], change)
+            if self._listeners:
+                message = message.written()
             if len(self._kept) == KEPT:
                 self._since = self._kept[0].id
             self._kept.append(message)

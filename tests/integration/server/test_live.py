@@ -87,6 +87,7 @@ def test_a_slow_listener_holds_nobody_up() -> None:
 
 def test_the_stream_is_server_sent_events(client: Client) -> None:
     client.post(event("START", 0))
+    until(lambda: client.app.live._kept)
     client.app.live.close()
     response = client.call("GET", "/api/v2/live", headers={"last-event-id": "0"})
     assert response.headers["content-type"] == "text/event-stream"
