@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import tempfile
 import threading
 import time
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import httpx
 import msgspec
 import typer
-from rich.live import Live
-from rich.table import Table
 
-from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, state
+from headwater.cli.demo_view import View, verdict_table
+from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from headwater.lab.demo import Demo
-    from headwater.lab.verdict import Item, Verdict
+    from headwater.lab.verdict import Verdict
 
 VERIFY_SECONDS = 180.0
 BATCH_EVERY = 60.0
@@ -37,6 +40,7 @@ def demo(
         typer.Option("--home", help="The demo's folder.  [default: a temporary one]"),
     ] = None,
     rate: Annotated[float, typer.Option("--rate", min=0.1, help="Orders a second.")] = 5.0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the orders pipeline, from a shop's database through Kafka and PySpark into Iceberg.
@@ -47,37 +51,39 @@ def demo(
     from headwater.lab.lab import Lab
 
     signal.signal(signal.SIGTERM, _interrupt)
+    view, over = View(), threading.Event()
     with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
         lab = Lab(home or Path(folder, "lab"))
-        began = time.monotonic()
-
-        def changed(what: str, to: str) -> None:
-            err.print(f"{time.monotonic() - began:5.1f} s  {what:<20} {state(to)}")
-
-        shown = Demo(lab, changed)
-        over = threading.Event()
+        shown = Demo(lab, view.changed)
+        verified = False
         try:
             with FetchBar() as progress:
                 shown.start(progress)
-            orders = threading.Thread(target=_order, args=(shown, rate, over), daemon=True)
-            orders.start()
-            verdict = _verify(shown)
-            VERDICT.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)) + b"\n")
-            if as_json:
-                print_json(verdict)
-            else:
-                out.print(_verdict_table(verdict))
+            for work in (_order, _summarise):
+                threading.Thread(target=work, args=(shown, view, rate, over), daemon=True).start()
+            view.follow(shown.gauge)
+            verdict = _verify(shown, view)
+            with view.held():
+                _tell(verdict, shown, as_json)
             if not verdict.ok:
                 raise HeadwaterError(
                     f"not seen within {VERIFY_SECONDS:.0f} s: {', '.join(verdict.missing)}",
                     hint=f"logs are in {lab.home.logs} while the demo runs with --home DIR",
                 )
+            verified = True
             if not once:
-                _stay(shown)
+                with view.held():
+                    _invite(shown, opens=not no_open)
+                while True:  # until Ctrl-C, whatever somebody does to the lab meanwhile
+                    time.sleep(1)
         except KeyboardInterrupt:
-            pass
+            if not verified:
+                raise
         finally:
+            # A second Ctrl-C must not leave half of it running; stopping takes seconds.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             over.set()
+            view.stop()
             err.print("stopping: streams, connectors, then the lab")
             shown.stop()
             if home is None:
@@ -88,57 +94,66 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _order(shown: Demo, rate: float, over: threading.Event) -> None:
+def _order(shown: Demo, _view: View, rate: float, over: threading.Event) -> None:
+    """Customers; while the database is away they come back later."""
+    import psycopg
+
     while not over.wait(1 / rate):
-        shown.traffic.send(1)
+        try:
+            shown.traffic.send(1)
+        except psycopg.Error:
+            over.wait(1)
 
 
-def _verify(shown: Demo) -> Verdict:
-    """Run the batch job as soon as there is something to sum up, and look until all is seen."""
+def _summarise(shown: Demo, view: View, _rate: float, over: threading.Event) -> None:
+    """Run the batch job as soon as there is something to sum up, then every minute."""
+    while not shown.gauge.rows("default.orders"):
+        if over.wait(0.5):
+            return
+    while not over.is_set():
+        view.note = "the batch job supplier_stats runs"
+        try:
+            shown.summarise()
+        except HeadwaterError as error:
+            if not over.is_set():
+                view.say(f"[yellow]{error.message}[/]; {error.hint or ''}")
+        view.note = ""
+        over.wait(BATCH_EVERY)
+
+
+def _verify(shown: Demo, view: View) -> Verdict:
+    """Look until all is seen, or time is up."""
     deadline = time.monotonic() + VERIFY_SECONDS
-    while not shown.counts()["Iceberg      default.orders"] and time.monotonic() < deadline:
-        time.sleep(0.5)
-    err.print("running the batch job supplier_stats")
-    shown.summarise()
-    while not (verdict := shown.judge.verdict()).ok and time.monotonic() < deadline:
+    while True:
+        try:
+            verdict = shown.judge.verdict()
+        except httpx.HTTPError as error:
+            if time.monotonic() > deadline:
+                raise HeadwaterError(f"the lineage server does not answer: {error}") from error
+        else:
+            view.seen(verdict)
+            if verdict.ok or time.monotonic() > deadline:
+                return verdict
         time.sleep(1)
-    return verdict
 
 
-def _stay(shown: Demo) -> None:
-    out.print(f"\nThe graph: [cyan]{shown.lab.context.url('server', '/graph')}[/]")
+def _tell(verdict: Verdict, shown: Demo, as_json: bool) -> None:
+    VERDICT.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)) + b"\n")
+    if as_json:
+        print_json(verdict)
+        return
+    out.print(verdict_table(verdict))
+    out.print(f"\nThe graph: [cyan]{shown.judge.page()}[/]", soft_wrap=True)
+
+
+def _invite(shown: Demo, *, opens: bool) -> None:
     out.print("Orders go on until Ctrl-C; the batch job runs every minute.")
-    batch_at = time.monotonic() + BATCH_EVERY
-    with Live(console=out, refresh_per_second=2, auto_refresh=is_interactive()) as live:
-        while True:
-            if is_interactive():
-                live.update(_counts_table(shown.counts()))
-            if time.monotonic() >= batch_at:
-                shown.summarise()
-                batch_at = time.monotonic() + BATCH_EVERY
-            time.sleep(1)
+    out.print("Incidents to play, in another terminal: [bold]headwater lab story[/]")
+    if opens and is_interactive() and _has_display():
+        webbrowser.open(shown.judge.page())
 
 
-def _counts_table(counts: dict[str, int]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("stage")
-    table.add_column("rows", justify="right")
-    for stage, count in counts.items():
-        table.add_row(stage, f"{count:,}")
-    return table
-
-
-def _verdict_table(verdict: Verdict) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("", "seen in the lineage server", "state"):
-        table.add_column(name)
-
-    def rows(title: str, items: list[Item]) -> None:
-        table.add_row("", f"[bold]{title}[/]", "")
-        for item in items:
-            table.add_row("[green]✓[/]" if item.seen else "[red]✗[/]", item.what, item.state)
-
-    rows("jobs", verdict.jobs)
-    rows("edges", verdict.edges)
-    rows("columns", verdict.columns)
-    return table
+def _has_display() -> bool:
+    return sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )

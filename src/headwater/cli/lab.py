@@ -6,73 +6,22 @@ import re
 import shlex
 import time
 from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from headwater.cli.output import (
-    AsJson,
-    FetchBar,
-    duration,
-    err,
-    is_interactive,
-    out,
-    print_json,
-    size,
-    state,
-)
+from headwater.cli import story, traffic
+from headwater.cli.lab_home import Home, Services, missing, open_lab, say
+from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, size, state
 from headwater.cli.table import explain, print_table
 from headwater.errors import UsageError
-
-if TYPE_CHECKING:
-    from headwater.lab.lab import Lab
-
-__all__ = ["FetchBar", "app"]
 
 app = typer.Typer(
     help="A complete real streaming stack on this machine: Kafka, Connect, registry, S3, "
     "Iceberg catalog, PostgreSQL.",
     no_args_is_help=True,
 )
-
-Home = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        help="The lab's folder; another folder is another lab.  "
-        "[default: $HEADWATER_LAB_HOME, else the user's data directory]",
-        show_default=False,
-    ),
-]
-Services = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[SERVICE]...",
-        help="kafka, connect, registry, s3, catalog, postgres (these by default); hive, spark.",
-        show_default=False,
-    ),
-]
-
-
-def _lab(home: Path | None) -> Lab:
-    # Loading psutil and friends here keeps `headwater --help` and the other rooms quick, and lets
-    # a missing extra be told in one line.
-    try:
-        from headwater.lab.lab import Lab
-    except ModuleNotFoundError as error:
-        raise _missing(error) from error
-    return Lab(home, say=_say)
-
-
-def _missing(error: ModuleNotFoundError) -> UsageError:
-    said = f"the lab needs {error.name}, which is not installed"
-    return UsageError(said, hint="pip install 'headwater[lab]'")
-
-
-def _say(text: str) -> None:
-    err.print(escape(text), style="yellow", soft_wrap=True)
 
 
 @app.command()
@@ -86,7 +35,7 @@ def up(
     as_json: AsJson = False,
 ) -> None:
     """Start services, downloading what they need at the first time. Those that run stay."""
-    lab = _lab(home)
+    lab = open_lab(home)
     began = time.monotonic()
 
     def changed(service: str, to: str) -> None:
@@ -100,7 +49,7 @@ def up(
                 services or (), fixed=_ports(port or []), progress=progress, changed=changed
             )
     except KeyboardInterrupt:
-        _say(f"interrupted; what was started goes on until: headwater lab down{where}")
+        say(f"interrupted; what was started goes on until: headwater lab down{where}")
         raise
     if as_json:
         print_json(rows)
@@ -112,7 +61,7 @@ def up(
 @app.command()
 def status(services: Services = None, home: Home = None, as_json: AsJson = False) -> None:
     """Probe every service and show how it is. Exit code 1 when one that was started is not up."""
-    rows = (lab := _lab(home)).status(services or ())
+    rows = (lab := open_lab(home)).status(services or ())
     if as_json:
         print_json(rows)
     else:
@@ -127,7 +76,7 @@ def status(services: Services = None, home: Home = None, as_json: AsJson = False
 @app.command()
 def down(services: Services = None, home: Home = None, as_json: AsJson = False) -> None:
     """Stop what this lab started, and nothing else. Data stays."""
-    stopped = _lab(home).down(services or ())
+    stopped = open_lab(home).down(services or ())
     if as_json:
         print_json({"stopped": stopped})
     else:
@@ -141,7 +90,7 @@ def reset(
     as_json: AsJson = False,
 ) -> None:
     """Stop everything and wipe the lab's data."""
-    lab = _lab(home)
+    lab = open_lab(home)
     if lab.home.exists and not yes and not as_json and is_interactive() and err.is_interactive:
         typer.confirm(f"Wipe the data of the lab in {lab.home.root}?", abort=True, err=True)
     there = lab.home.root.exists()
@@ -161,7 +110,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many last lines.")] = 100,
 ) -> None:
     """Print the end of a service's log."""
-    lab = _lab(home)
+    lab = open_lab(home)
     from headwater.lab.logs import follow as following
     from headwater.lab.logs import tail
     from headwater.lab.services import select
@@ -189,14 +138,14 @@ def fetch(services: Services = None, as_json: AsJson = False) -> None:
         from headwater.lab.cache import Cache
         from headwater.lab.services import SERVICES, select, with_needs
     except ModuleNotFoundError as error:
-        raise _missing(error) from error
+        raise missing(error) from error
     cache = Cache()
     wanted = with_needs(select(services)) if services else list(SERVICES)
     try:
         with FetchBar() as progress:
             fetched = fetching.fetch(cache, lock().select(wanted), progress)
     except KeyboardInterrupt:
-        _say("interrupted; what has arrived is kept: headwater lab fetch goes on from there")
+        say("interrupted; what has arrived is kept: headwater lab fetch goes on from there")
         raise
     if as_json:
         print_json({**fetched._asdict(), "cache": str(cache.root)})
@@ -223,7 +172,7 @@ def env(
     as_json: AsJson = False,
 ) -> None:
     """Print what a client needs: addresses and keys. For a shell: eval "$(headwater lab env)"."""
-    found = _lab(home).env()
+    found = open_lab(home).env()
     if as_json or form is EnvFormat.json:
         print_json(found)
     elif form is EnvFormat.dotenv:
@@ -232,53 +181,6 @@ def env(
     else:
         for name, value in found.items():
             out.out(f"export {name}={shlex.quote(value)}")
-
-
-@app.command()
-def traffic(
-    home: Home = None,
-    rate: Annotated[float, typer.Option("--rate", min=0.01, help="Orders a second.")] = 5.0,
-    count: Annotated[
-        int | None, typer.Option("--count", min=1, help="End after so many orders.")
-    ] = None,
-    late: Annotated[str, typer.Option("--late", help="Share of late orders.")] = "5%",
-    bad: Annotated[str, typer.Option("--bad", help="Share of orders that are none.")] = "0.1%",
-    as_json: AsJson = False,
-) -> None:
-    """Write lifelike orders and bids into PostgreSQL until Ctrl-C."""
-    from headwater.lab.traffic import Mix, Traffic
-
-    found = _lab(home).env()
-    if "POSTGRES_URL" not in found:
-        raise UsageError("PostgreSQL was not started", hint="headwater lab up postgres")
-    shop = Traffic(found["POSTGRES_URL"], Mix(_share(late), _share(bad)))
-    shop.prepare()
-    sent, began = 0, time.monotonic()
-    try:
-        while count is None or sent < count:
-            # Few orders go one by one, many in groups, ten times a second.
-            due = int((time.monotonic() - began) * rate) + 1 - sent
-            due = min(due, count - sent) if count is not None else due
-            if due > 0:
-                shop.send(due)
-                sent += due
-            time.sleep(min(0.1, 1 / rate))
-    except KeyboardInterrupt:
-        pass
-    if as_json:
-        print_json({"orders": sent})
-    else:
-        out.print(f"{sent:,} orders in {duration(time.monotonic() - began)}")
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1
-    if not 0 <= share <= 1:
-        raise UsageError(f"{text!r} is not a share", hint="for example 5% or 0.05")
-    return share
 
 
 def _ports(given: list[str]) -> dict[str, int]:
@@ -298,3 +200,7 @@ def _dotenv(value: str) -> str:
     if "'" not in value:
         return f"'{value}'"
     return '"' + re.sub(r'([\\"$`])', r"\\\1", value) + '"'
+
+
+traffic.register(app)
+story.register(app)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from psycopg.conninfo import conninfo_to_dict
@@ -15,11 +15,16 @@ from headwater.lab.services.s3 import REGION
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.lab.services.base import Context
 
 RUNNING_SECONDS = 90.0
 CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink")
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+TRANSFORMS = "org.apache.kafka.connect.transforms"
+# The column by which the Iceberg sink tells one topic's records from another's.
+ORIGIN = "source_topic"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -47,25 +52,50 @@ class Shop:
             NestedField(3, "price", DecimalType(10, 2)),
             NestedField(4, "supplier", StringType()),
             NestedField(9, "bid_time", TimestamptzType()),
+            NestedField(10, ORIGIN, StringType()),
         )
         for table, fields in (("orders_landing", (order, item, *rest)), ("bids", (order, *rest))):
             catalog.create_table_if_not_exists(
                 f"default.{table}", Schema(*fields), partition_spec=by_day
             )
 
-    def deploy(self) -> None:
+    def deploy(self, changed: Callable[[str, str], None] = lambda _name, _state: None) -> None:
         """Make the connectors and wait until they and their tasks run."""
-        for name, config in self.configs().items():
-            answer = self.http.put(f"/connectors/{name}/config", json=config)
-            if answer.status_code >= 400:
-                raise HeadwaterError(f"Connect refused {name}: {answer.text}")
         for name in CONNECTORS:
+            self.apply(name)
+        for name in CONNECTORS:
+            self.resume(name)
             wait_until(
                 lambda name=name: self._running(name),  # type: ignore[misc]
                 seconds=RUNNING_SECONDS,
                 what=f"{name} to run",
                 interval=0.3,
             )
+            changed(name, "running")
+
+    def apply(self, name: str, **changes: str) -> None:
+        """Give a connector its configuration, with some settings otherwise."""
+        config = {**self.configs()[name], **changes}
+        answer = self.http.put(f"/connectors/{name}/config", json=config)
+        if answer.status_code >= 400:
+            raise HeadwaterError(f"Connect refused {name}: {answer.text}")
+
+    def config(self, name: str) -> dict[str, str]:
+        """A connector's configuration as Connect has it; none when it is not there."""
+        answer = self.http.get(f"/connectors/{name}/config")
+        return dict(answer.json()) if answer.status_code == 200 else {}
+
+    def states(self, name: str) -> list[dict[str, Any]]:
+        """The states of a connector and its tasks."""
+        status = self.http.get(f"/connectors/{name}/status").json()
+        return [status.get("connector", {}), *status.get("tasks", [])]
+
+    def pause(self, name: str) -> None:
+        self.http.put(f"/connectors/{name}/pause").raise_for_status()
+
+    def resume(self, name: str) -> None:
+        """Let a paused or stopped connector go on; one that runs is left alone."""
+        self.http.put(f"/connectors/{name}/resume").raise_for_status()
 
     def stop(self) -> None:
         """Stop the connectors; their configurations stay."""
@@ -81,8 +111,7 @@ class Shop:
         }
 
     def _running(self, name: str) -> bool:
-        status = self.http.get(f"/connectors/{name}/status").json()
-        parts = [status.get("connector", {}), *status.get("tasks", [])]
+        parts = self.states(name)
         for part in parts:
             if part.get("state") == "FAILED":
                 said = (part.get("trace") or "no trace").splitlines()[0]
@@ -100,7 +129,6 @@ class Shop:
 
     def _source(self) -> dict[str, str]:
         at = conninfo_to_dict(self.database_url)
-        transforms = "org.apache.kafka.connect.transforms"
         return {
             "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
             "database.hostname": str(at["host"]),
@@ -114,13 +142,13 @@ class Shop:
             "publication.autocreate.mode": "filtered",
             "transforms": "unwrap,key,time,route",
             "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-            "transforms.key.type": f"{transforms}.ValueToKey",
+            "transforms.key.type": f"{TRANSFORMS}.ValueToKey",
             "transforms.key.fields": "order_id",
-            "transforms.time.type": f"{transforms}.TimestampConverter$Value",
+            "transforms.time.type": f"{TRANSFORMS}.TimestampConverter$Value",
             "transforms.time.field": "bid_time",
             "transforms.time.target.type": "Timestamp",
             "transforms.time.unix.precision": "microseconds",
-            "transforms.route.type": f"{transforms}.RegexRouter",
+            "transforms.route.type": f"{TRANSFORMS}.RegexRouter",
             "transforms.route.regex": "shop\\.public\\.(.*)",
             "transforms.route.replacement": "$1",
             **self._avro(),
@@ -144,11 +172,16 @@ class Shop:
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
             "tasks.max": "2",
             "topics": "orders,bids",
-            "transforms": "origin",
-            "transforms.origin.type": "org.apache.kafka.connect.transforms.InsertField$Value",
-            "transforms.origin.topic.field": "source_topic",
+            "transforms": "origin,number",
+            "transforms.origin.type": f"{TRANSFORMS}.InsertField$Value",
+            "transforms.origin.topic.field": ORIGIN,
+            # A number of the database's own that nobody downstream needs.
+            "transforms.number.type": f"{TRANSFORMS}.ReplaceField$Value",
+            "transforms.number.exclude": "bid_id",
             "iceberg.tables": "default.orders_landing,default.bids",
-            "iceberg.tables.route-field": "source_topic",
+            "iceberg.tables.route-field": ORIGIN,
+            # A column that is new in a topic becomes one of its table.
+            "iceberg.tables.evolve-schema-enabled": "true",
             "iceberg.table.default.orders_landing.route-regex": "orders",
             "iceberg.table.default.bids.route-regex": "bids",
             "iceberg.catalog.type": "rest",

@@ -1,0 +1,138 @@
+"""What `headwater demo` shows while it runs: what starts, what flows, what lineage has seen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+
+from headwater.cli.output import duration, err, is_interactive, state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.lab.gauge import Gauge
+    from headwater.lab.verdict import Item, Verdict
+
+LOOK_SECONDS = 1.0
+LINE_SECONDS = 20.0
+# A rate is that of the last half minute or so.
+SAMPLES = 30
+
+
+class View:
+    """Live on a terminal, a line now and then elsewhere. Counting never disturbs the demo."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.note = ""
+        self._counts: dict[str, list[tuple[float, int]]] = {}
+        self._seen: set[str] = set()
+        self._over = threading.Event()
+        self._live = Live(console=err, get_renderable=self._render, refresh_per_second=2)
+        self._thread: threading.Thread | None = None
+
+    def changed(self, what: str, to: str) -> None:
+        """Something starts, or is ready."""
+        self._print(f"{time.monotonic() - self.began:6.1f} s  {what:<20} {state(to)}")
+
+    def follow(self, gauge: Gauge) -> None:
+        """Count what each stage holds from now on."""
+        self._thread = threading.Thread(target=self._count, args=(gauge,), daemon=True)
+        self._thread.start()
+        if is_interactive():
+            self._live.start()
+
+    def seen(self, verdict: Verdict) -> None:
+        """Say what lineage shows for the first time."""
+        for item in (*verdict.jobs, *verdict.edges, *verdict.columns):
+            if item.seen and item.what not in self._seen:
+                self._seen.add(item.what)
+                past = time.monotonic() - self.began
+                self._print(f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}")
+
+    def say(self, text: str) -> None:
+        """A line in between."""
+        self._print(text)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Leave the terminal to what is printed in between."""
+        live = self._live.is_started
+        if live:
+            self._live.stop()
+        yield
+        if live:
+            self._live.start()
+
+    def stop(self) -> None:
+        """Show nothing more; what was shown last stays."""
+        self._over.set()
+        if self._live.is_started:
+            self._live.stop()
+
+    def totals(self) -> dict[str, int]:
+        """The newest count of each stage that answered."""
+        return {stage: samples[-1][1] for stage, samples in self._counts.items() if samples}
+
+    def _count(self, gauge: Gauge) -> None:
+        said = time.monotonic()
+        stages = gauge.stages()
+        self._counts = {stage: [] for stage in stages}
+        while not self._over.is_set():
+            for stage, count in stages.items():
+                try:
+                    self._counts[stage] = [
+                        *self._counts[stage][1 - SAMPLES :],
+                        (time.monotonic(), count()),
+                    ]
+                except Exception:  # noqa: BLE001, S112  (a service that is away is the story, not ours)
+                    continue
+            if not self._live.is_started and time.monotonic() - said > LINE_SECONDS:
+                said = time.monotonic()
+                rows = " · ".join(f"{' '.join(k.split())} {v:,}" for k, v in self.totals().items())
+                self._print(f"{said - self.began:6.1f} s  {rows}")
+            self._over.wait(LOOK_SECONDS)
+
+    def _render(self) -> Group:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in ("rows through each stage", "rows", "a second"):
+            table.add_column(name, justify="left" if name.startswith("rows t") else "right")
+        for stage, samples in list(self._counts.items()):
+            rows = f"{samples[-1][1]:,}" if samples else "…"
+            table.add_row(stage, rows, _rate(samples))
+        past = duration(time.monotonic() - self.began)
+        return Group("", table, f"[dim]{past}[/]  {self.note}")
+
+    def _print(self, text: str) -> None:
+        err.print(text, soft_wrap=True)
+
+
+def _rate(samples: list[tuple[float, int]]) -> str:
+    if len(samples) < 2:
+        return ""
+    (then, before), (now, after) = samples[0], samples[-1]
+    rate = (after - before) / (now - then) if now > then else 0
+    return f"{rate:,.1f}" if rate > 0 else ""
+
+
+def verdict_table(verdict: Verdict) -> Table:
+    """Every expected job, edge and column path, and whether it is seen."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("", "seen in the lineage server", "state"):
+        table.add_column(name)
+
+    def rows(title: str, items: list[Item]) -> None:
+        table.add_row("", f"[bold]{title}[/]", "")
+        for item in items:
+            table.add_row("[green]✓[/]" if item.seen else "[red]✗[/]", item.what, item.state)
+
+    rows("jobs", verdict.jobs)
+    rows("edges", verdict.edges)
+    rows("columns", verdict.columns)
+    return table

@@ -1,0 +1,55 @@
+"""Which lab a command is about, and how it is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from headwater.cli.output import err
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwater.lab.lab import Lab
+
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        help="The lab's folder; another folder is another lab.  "
+        "[default: $HEADWATER_LAB_HOME, else the user's data directory]",
+        show_default=False,
+    ),
+]
+Services = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SERVICE]...",
+        help="kafka, connect, registry, s3, catalog, postgres (these by default); hive, spark.",
+        show_default=False,
+    ),
+]
+
+
+def open_lab(home: Path | None) -> Lab:
+    """The lab in a folder."""
+    # Loading psutil and friends here keeps `headwater --help` and the other rooms quick, and lets
+    # a missing extra be told in one line.
+    try:
+        from headwater.lab.lab import Lab
+    except ModuleNotFoundError as error:
+        raise missing(error) from error
+    return Lab(home, say=say)
+
+
+def missing(error: ModuleNotFoundError) -> UsageError:
+    """What to say when the lab's extra is not installed."""
+    said = f"the lab needs {error.name}, which is not installed"
+    return UsageError(said, hint="pip install 'headwater[lab]'")
+
+
+def say(text: str) -> None:
+    """A word in passing."""
+    err.print(escape(text), style="yellow", soft_wrap=True)

@@ -1,0 +1,78 @@
+"""What a story is, and what is told of one that was played."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from headwater.lab.stories.stage import Stage
+
+
+class Check(msgspec.Struct, kw_only=True):
+    """One thing that a story looked at."""
+
+    what: str
+    ok: bool
+    found: str = ""
+
+
+class Look(msgspec.Struct, kw_only=True):
+    """A place of the page at which a person sees it too."""
+
+    what: str
+    url: str
+
+
+class Telling(msgspec.Struct, kw_only=True):
+    """How a story went."""
+
+    story: str
+    ok: bool
+    seconds: float
+    look: list[Look]
+    checks: list[Check]
+    text: list[str]
+    reason: str | None = None
+
+
+class Seen(NamedTuple):
+    """Whether something is as it should be, and how it is."""
+
+    ok: bool
+    found: str = ""
+
+
+class Audience(Protocol):
+    """Whoever follows a story while it is played."""
+
+    def tell(self, text: str) -> None:
+        """What happens now, in plain words."""
+
+    def show(self, look: Look) -> None:
+        """Where to look."""
+
+    def wait(self, what: str, past: float, most: float) -> None:
+        """Something is waited for; told again and again."""
+
+    def checked(self, check: Check) -> None:
+        """Something was looked at."""
+
+
+class Story(ABC):
+    """An incident that can be played on a running pipeline, any number of times."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    shows: ClassVar[str]
+    """What lineage has to show, in one sentence."""
+
+    @abstractmethod
+    def play(self, stage: Stage) -> None:
+        """Make it happen, and check what the lineage server shows."""
+
+    @abstractmethod
+    def undo(self, stage: Stage) -> None:
+        """Put everything back; called however the play ended, so nothing may be taken for granted."""

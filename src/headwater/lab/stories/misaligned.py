@@ -1,0 +1,145 @@
+"""A job names the same data differently: one pipeline, two graphs."""
+
+from __future__ import annotations
+
+import uuid
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from headwater.lab.batch import Batch
+from headwater.lab.services.lineage import NAMESPACE
+from headwater.lab.stories.base import Seen, Story
+
+if TYPE_CHECKING:
+    from headwater.lab.lineage import Lineage
+    from headwater.lab.stories.stage import Stage
+
+SOURCE = "postgres shop.public.orders"
+ELSEWHERE = "hive://metastore.elsewhere:9083"
+PREFIX = "story_"
+WIDTH = 62
+
+
+class Misaligned(Story):
+    """A team's job was configured by hand, and calls the table by a name of its own."""
+
+    name = "misaligned"
+    title = "A job names the same data differently"
+    shows = (
+        "Two graphs, the break between them, and one graph once the names are declared the same."
+    )
+
+    def play(self, stage: Stage) -> None:
+        """Write a table under another name, read it under its own, then join the names."""
+        mark = uuid.uuid4().hex[:6]
+        table, total = f"{PREFIX}orders_{mark}", f"{PREFIX}stats_{mark}"
+        theirs = f"{ELSEWHERE} default.{table}"
+        ours, summary = f"warehouse default/{table}", f"warehouse default/{total}"
+        writer, reader = f"{PREFIX}ingestion_{mark}", f"{PREFIX}summary_{mark}"
+        stage.look("the writer's graph", stage.lineage.graph_page(theirs, 3))
+        stage.look("the reader's graph", stage.lineage.graph_page(summary, 3))
+        stage.tell(f"{writer} writes default.{table}, and reports it as {theirs}.")
+        Batch(
+            stage.lab,
+            "iceberg_ingestion.py",
+            *("--once", "--table", f"default.{table}", "--dead-letter-topic", f"{PREFIX}dead"),
+            name=writer,
+            env={
+                "OPENLINEAGE_JOBNAME": writer,
+                "OPENLINEAGE_DATASET_NAMESPACE": ELSEWHERE,
+                "OPENLINEAGE_DATASET_NAME": f"default.{table}",
+            },
+        ).wait()
+        stage.tell(f"{reader} reads the same default.{table}, and calls it what it is.")
+        Batch(
+            stage.lab,
+            "supplier_stats.py",
+            *("--table", f"default.{table}", "--output-table", f"default.{total}"),
+            name=reader,
+            env={"OPENLINEAGE_JOBNAME": reader},
+        ).wait()
+        leads = stage.lineage.leads
+        stage.check(
+            f"the data is there: default.{total} has rows",
+            lambda: _rows(stage.gauge.rows(f"default.{total}")),
+        )
+        stage.check(
+            "the writer's graph leads from the shop to the name of its own",
+            lambda: leads(SOURCE, "price", theirs, "price"),
+        )
+        stage.check(
+            "the reader's graph leads from the table to the summary",
+            lambda: leads(ours, "price", summary, "total_price"),
+        )
+        stage.check(
+            "nobody writes what the reader reads: the two graphs do not meet",
+            lambda: _apart(stage.lineage, summary, writer),
+        )
+        left = [*reversed(_chain(stage.lineage, theirs, "origin"))]
+        right = [*reversed(_chain(stage.lineage, summary, "origin"))]
+        stage.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
+        stage.tell("Declaring that both names are one table.")
+        stage.lineage.declare(theirs, ours)
+        stage.check(
+            "one graph: shop.public.orders.price leads to the summary's total_price",
+            lambda: leads(SOURCE, "price", summary, "total_price"),
+        )
+
+    def undo(self, stage: Stage) -> None:
+        """Drop the tables, and hide what the server was told of them."""
+        for _, name in stage.gauge.catalog.list_tables("default"):
+            if name.startswith(PREFIX):
+                stage.gauge.catalog.drop_table(f"default.{name}")
+                for dataset in (f"warehouse default/{name}", f"{ELSEWHERE} default.{name}"):
+                    space, text = (quote(part, safe="") for part in stage.lineage.name(dataset))
+                    _hide(stage, f"/api/v1/namespaces/{space}/datasets/{text}")
+        for job in stage.lineage.jobs():
+            if job.startswith(PREFIX):
+                _hide(stage, f"/api/v1/namespaces/{NAMESPACE}/jobs/{quote(job, safe='')}")
+
+
+def _rows(count: int) -> Seen:
+    return Seen(count > 0, f"{count} rows")
+
+
+def _hide(stage: Stage, path: str) -> None:
+    answer = stage.lineage.http.delete(path)
+    if answer.status_code != 404:
+        answer.raise_for_status()
+
+
+def _apart(lineage: Lineage, summary: str, writer: str) -> Seen:
+    nodes = [node["id"] for node in lineage.graph(lineage.node(summary))["nodes"]]
+    met = [node for node in nodes if writer in node or lineage.node(SOURCE) == node]
+    return Seen(not met and len(nodes) > 1, ", ".join(met) or f"{len(nodes)} nodes, none of theirs")
+
+
+def _chain(lineage: Lineage, dataset: str, end: str) -> list[str]:
+    """One way up from a dataset: dataset, job, dataset, … as far as it goes."""
+    start = lineage.node(dataset)
+    edges: list[dict[str, Any]] = lineage.graph(start)["edges"]
+    chain = [start]
+    while True:
+        before = [edge[end] for edge in edges if edge["destination"] == chain[-1]]
+        # The shortest name is the job itself, not what it ran for a batch.
+        fresh = sorted((node for node in before if node not in chain), key=len)
+        if not fresh:
+            return chain
+        chain.append(fresh[0])
+
+
+def _side_by_side(title: str, left: list[str], other: str, right: list[str]) -> str:
+    """Two chains, the end of the first beside the beginning of the second."""
+    gap = [""] * (len(left) - 1)
+    rows = zip_longest(map(_line, left), [*gap, *map(_line, right)], fillvalue="")
+    lines = [f"{title:<{WIDTH}}{other}", *(f"{a:<{WIDTH}}{b}".rstrip() for a, b in rows)]
+    return "\n".join(lines)
+
+
+def _line(node: str) -> str:
+    kind, _, rest = node.partition(":")
+    if kind == "job":
+        return f"  ↓ {rest.rpartition(':')[2]}"
+    space, _, name = rest.rpartition(":")
+    return f"{space} {name}"

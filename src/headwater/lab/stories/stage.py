@@ -1,0 +1,197 @@
+"""What a story has at hand: a running pipeline, its lineage, and somebody who listens."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psutil
+import psycopg
+from psycopg import sql
+
+from headwater.errors import HeadwaterError, UsageError
+from headwater.lab import process
+from headwater.lab.demo import STREAMS
+from headwater.lab.gauge import Gauge
+from headwater.lab.launch import Launch
+from headwater.lab.lineage import Lineage
+from headwater.lab.services import with_needs
+from headwater.lab.shop import CONNECTORS, Shop
+from headwater.lab.stories.base import Check, Look, Seen
+from headwater.lab.traffic import Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.lab.lab import Lab
+    from headwater.lab.stories.base import Audience
+
+CHECK_SECONDS = 90.0
+WRITE_SECONDS = 20.0
+NEEDED = ("postgres", "kafka", "connect", "registry", "s3", "catalog", "server", "agent", *STREAMS)
+
+
+class Failed(HeadwaterError):
+    """A check that did not come true in time."""
+
+
+class Stage:
+    """One play of one story on one lab."""
+
+    def __init__(self, lab: Lab, audience: Audience, seconds: float) -> None:
+        self.lab = lab
+        self.audience = audience
+        self.seconds = seconds
+        self.looks: list[Look] = []
+        self.checks: list[Check] = []
+        self.text: list[str] = []
+
+    def require(self) -> None:
+        """A pipeline that runs, whole."""
+        running = process.find(self.lab.home.root)
+        missing = [name for name in NEEDED if name not in running]
+        if not missing:
+            missing = [name for name in CONNECTORS if not self.shop.config(name)]
+        if missing:
+            raise UsageError(
+                f"the pipeline in {self.lab.home.root} does not run: no {', '.join(missing)}",
+                hint="start it in another terminal: headwater demo",
+            )
+
+    def tell(self, text: str) -> None:
+        """Say what happens."""
+        self.audience.tell(text)
+
+    def look(self, what: str, url: str) -> None:
+        """Say where a person sees it."""
+        self.looks.append(Look(what=what, url=url))
+        self.audience.show(self.looks[-1])
+
+    def show(self, text: str) -> None:
+        """Text that belongs to the story's result."""
+        self.text.append(text)
+
+    def check(
+        self, what: str, condition: Callable[[], Seen | bool], seconds: float = CHECK_SECONDS
+    ) -> None:
+        """Look until something is as it should be; one that never is ends the play."""
+        began = time.monotonic()
+        while True:
+            try:
+                answer = condition()
+                seen = answer if isinstance(answer, Seen) else Seen(answer)
+            except (httpx.HTTPError, psycopg.Error, psutil.Error) as error:
+                seen = Seen(ok=False, found=f"{type(error).__name__}: {error}")
+            past = time.monotonic() - began
+            if seen.ok or past > seconds:
+                break
+            self.audience.wait(what, past, seconds)
+            time.sleep(0.5)
+        check = Check(what=what, ok=seen.ok, found=seen.found)
+        self.checks.append(check)
+        self.audience.checked(check)
+        if not seen.ok:
+            found = f"; found: {seen.found}" if seen.found else ""
+            raise Failed(f"not seen within {seconds:.0f} s: {what}{found}")
+
+    def check_state(self, job: str, state: str, *, not_run: str | None = None) -> str:
+        """A job's newest run is in a state, and is another one than a run of before."""
+        latest: dict[str, Any] = {}
+
+        def seen() -> Seen:
+            latest.update(self.lineage.latest(job))
+            return Seen(latest["state"] == state and latest["id"] != not_run, latest["state"])
+
+        self.check(f"{job} is {state}{' in a new run' if not_run else ''}", seen)
+        return str(latest["id"])
+
+    def launch(self, *services: str) -> None:
+        """Start services again. `Lab.up` would end whatever else was started beside the lab."""
+        names = with_needs(services)
+        with self.lab.home.locked():
+            Launch(self.lab.context, names, lambda _service, _state: None).run()
+
+    def leader(self, service: str) -> psutil.Process:
+        """A service's process."""
+        found = process.find(self.lab.home.root).get(service)
+        if found is None:
+            raise HeadwaterError(f"{service} does not run")
+        return found
+
+    def produce(self, topic: str, value: bytes) -> None:
+        """Write a record past every converter, to a topic's first partition."""
+        from confluent_kafka import Producer
+
+        refused: list[object] = []
+        producer = Producer({"bootstrap.servers": self.gauge.bootstrap, "log_level": 0})
+        producer.produce(
+            topic, value, partition=0, on_delivery=lambda error, _: refused.append(error)
+        )
+        producer.flush(WRITE_SECONDS)
+        if refused != [None]:
+            raise HeadwaterError(f"Kafka did not take the record: {refused or 'no answer'}")
+
+    def order(
+        self,
+        *,
+        at: datetime | None = None,
+        supplier: str = "acme",
+        price: float = 9.99,
+        extra: dict[str, str] | None = None,
+    ) -> str:
+        """One order of a customer of the story's; returns its id."""
+        number = f"story-{uuid.uuid4().hex[:10]}"
+        moment = at or datetime.now(timezone.utc)
+        row = {
+            "order_id": number,
+            "item": "lamp",
+            "price": price,
+            "supplier": supplier,
+            "bid_time": moment.astimezone(timezone.utc).replace(tzinfo=None),
+            **(extra or {}),
+        }
+        statement = sql.SQL("insert into orders ({}) values ({})").format(
+            sql.SQL(", ").join(map(sql.Identifier, row)),
+            sql.SQL(", ").join(sql.Placeholder() * len(row)),
+        )
+        with psycopg.connect(self.database_url) as database:
+            database.execute(statement, list(row.values()))
+        return number
+
+    @cached_property
+    def database_url(self) -> str:
+        return self.lab.env()["POSTGRES_URL"]
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        return Lineage(self.lab.context)
+
+    @cached_property
+    def gauge(self) -> Gauge:
+        return Gauge(self.lab.context, self.database_url)
+
+    @cached_property
+    def shop(self) -> Shop:
+        return Shop(self.lab.context, self.database_url)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        return Traffic(self.database_url)
+
+
+def running_homes() -> list[Path]:
+    """The labs on this machine whose streams run."""
+    homes = set()
+    for one in psutil.process_iter():
+        try:
+            env = one.environ()
+        except (psutil.Error, OSError):
+            continue
+        if env.get(process.SERVICE_MARK) in STREAMS and process.HOME_MARK in env:
+            homes.add(Path(env[process.HOME_MARK]))
+    return sorted(homes)
