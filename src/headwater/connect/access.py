@@ -57,6 +57,12 @@ class Access(msgspec.Struct, frozen=True):
         return f"Access({', '.join(redact(url) for url in self.urls)})"
 
 
+def kind_of(error: Exception) -> Trouble:
+    """Whether a request failed for the sake of a certificate, or since nobody answered."""
+    text = str(error).upper()
+    return Trouble.TLS if "SSL" in text or "CERTIFICATE" in text else Trouble.UNREACHABLE
+
+
 def tls_context(access: Access) -> ssl.SSLContext | bool:
     """How to check the other side's certificate, and which one to show it."""
     if not any(url.lower().startswith("https") for url in access.urls):

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
-from headwater.connect.access import LOOPBACK, Access, ConnectError, Trouble, tls_context
+from headwater.connect.access import LOOPBACK, Access, ConnectError, Trouble, kind_of, tls_context
 from headwater.connect.answers import Entry, read_entry
 from headwater.lineage.naming import redact
 
@@ -213,7 +213,7 @@ class Connect:
             raise ConnectError(Trouble.TIMEOUT, f"{self.shown} does not answer in time") from None
         except httpx.TransportError as error:
             text = str(error)
-            if "SSL" in text or "CERTIFICATE" in text.upper():
+            if kind_of(error) is Trouble.TLS:
                 raise ConnectError(
                     Trouble.TLS, f"{self.shown}: {text}", hint="check ca, cert and key"
                 ) from None

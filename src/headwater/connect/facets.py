@@ -13,10 +13,12 @@ from openlineage.client.generated.base import DatasetFacet, JobFacet, RunFacet
 from headwater import __version__
 from headwater.lineage.schema import write_fields
 
+from .edge_facets import column_lineage, dataset_evidence, edge_evidence, entry
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .model import Dataset, Derived, Edge, Evidence, Failure, Status
+    from .model import Dataset, Derived, Edge, Failure, Status
 
 PRODUCER = f"urn:headwater:connect:{__version__}"
 SCHEMAS = "urn:headwater:facets:1-0-0:"
@@ -95,12 +97,12 @@ def job_facets(derived: Derived, heartbeat: int | None) -> dict[str, Any]:
     if derived.sql:
         facets["sql"] = ol.sql_job.SQLJobFacet(derived.sql, producer=PRODUCER)
     if derived.outputs:
-        entries: list[Any] = [_entry(derived, output) for output in derived.outputs]
+        entries: list[Any] = [entry(derived, output) for output in derived.outputs]
         facets["lineage"] = explicit.LineageJobFacet(entries, producer=PRODUCER)
     if derived.inputs or derived.outputs:
         facets["headwater_evidence"] = EvidenceJobFacet(
-            [_edge(edge) for edge in derived.edges],
-            [_seen(dataset) for dataset in (*derived.inputs, *derived.outputs)],
+            [edge_evidence(edge) for edge in derived.edges],
+            [dataset_evidence(dataset) for dataset in (*derived.inputs, *derived.outputs)],
             producer=PRODUCER,
         )
     return facets
@@ -173,7 +175,7 @@ def dataset_facets(dataset: Dataset, edges: Sequence[Edge] = ()) -> dict[str, An
         facets["headwater_cluster"] = ClusterDatasetFacet(
             dataset.cluster_id, list(dataset.bootstraps), producer=PRODUCER
         )
-    if columns := _column_lineage(edges):
+    if columns := column_lineage(edges):
         facets["columnLineage"] = ol.column_lineage_dataset.ColumnLineageDatasetFacet(
             columns, producer=PRODUCER
         )
@@ -185,57 +187,6 @@ def _field(field: dict[str, Any]) -> Any:
     return ol.schema_dataset.SchemaDatasetFacetFields(
         field["name"], field.get("type"), field.get("description"), fields=inner or None
     )
-
-
-def _entry(derived: Derived, output: Dataset) -> Any:
-    inputs: list[Any] = []
-    fields: dict[str, list[Any]] = {}
-    for edge in derived.edges:
-        if edge.output != output.id:
-            continue
-        inputs.append(explicit.LineageDatasetInput(*edge.input, "DATASET", transformations=None))
-        for column in edge.columns or ():
-            how = column.transformation
-            change = explicit.LineageTransformation(
-                how.type or "DIRECT", how.subtype, how.description, how.masking or None
-            )
-            fields.setdefault(column.output, []).append(
-                explicit.LineageDatasetInput(*edge.input, "DATASET", column.input, [change])
-            )
-    named = {name: explicit.LineageFieldEntry(sources) for name, sources in fields.items()}
-    return explicit.LineageDatasetEntry(*output.id, "DATASET", inputs, named or None)
-
-
-def _column_lineage(edges: Sequence[Edge]) -> dict[str, Any]:
-    facet = ol.column_lineage_dataset
-    found: dict[str, list[Any]] = {}
-    for edge in edges:
-        for column in edge.columns or ():
-            how = column.transformation
-            change = facet.Transformation(
-                how.type or "DIRECT", how.subtype, how.description, how.masking or None
-            )
-            found.setdefault(column.output, []).append(
-                facet.InputField(*edge.input, column.input, [change])
-            )
-    return {name: facet.Fields(inputs, None, None) for name, inputs in found.items()}
-
-
-def _edge(edge: Edge) -> dict[str, Any]:
-    return {
-        "input": edge.input._asdict(),
-        "output": edge.output._asdict(),
-        "columns": edge.columns is not None,
-        "evidence": [_evidence(item) for item in edge.evidence],
-    }
-
-
-def _seen(dataset: Dataset) -> dict[str, Any]:
-    return {**dataset.id._asdict(), "evidence": [_evidence(item) for item in dataset.evidence]}
-
-
-def _evidence(item: Evidence) -> dict[str, Any]:
-    return {"source": item.source, "detail": item.detail, "observed": item.observed}
 
 
 def _task(number: int, state: str, worker: str, version: str) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class Kafka:
 
     def _hear(self, error: Any) -> None:
         """The client's own word on why it gets nowhere, which its answers lack."""
-        if error.name() in TELLING:
+        if error.name() in TELLING or "SSL" in error.str():
             self._heard = _MOMENT.sub("", error.str())
 
 

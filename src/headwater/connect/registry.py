@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
-from headwater.connect.access import LOOPBACK, Access, ConnectError, Trouble, tls_context
+from headwater.connect.access import LOOPBACK, Access, ConnectError, Trouble, kind_of, tls_context
 from headwater.lineage.naming import redact
 from headwater.lineage.schema import (
     Schema,
@@ -192,7 +192,7 @@ class Registry:
         try:
             answer = self._http.get(self.url + path)
         except httpx.HTTPError as error:
-            raise self._failed(Trouble.UNREACHABLE, f"cannot be reached: {error}") from None
+            raise self._failed(kind_of(error), f"cannot be reached: {error}") from None
         if answer.status_code == 404:
             self._fine()
             return None

@@ -30,6 +30,7 @@ class Agent:
         *options: str,
         state: str | None = None,
         env: Mapping[str, str] | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.file = folder / "events.ndjson"
@@ -37,6 +38,7 @@ class Agent:
         self.url = url
         self.options = options
         self.env = env
+        self.more = more or {}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, log: str = "agent.log") -> Agent:
@@ -60,7 +62,7 @@ class Agent:
             "OPENLINEAGE__TRANSPORT__APPEND": "true",
             "OPENLINEAGE_NAMESPACE": "lab",
         }
-        return {**kept, **(self.env if self.env is not None else to_file)}
+        return {**kept, **(self.env if self.env is not None else to_file), **self.more}
 
     def kill(self) -> None:
         """End it as a power cut would."""

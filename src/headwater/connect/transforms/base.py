@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.connect.record import IDENTITY, Column, Half, Record
+from headwater.connect.record import IDENTITY, Column, Half, Node, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,3 +94,26 @@ class Unknown(Step):
     def back(self, column: Column) -> Back:
         """The fields may have been anything before."""
         raise UnknownColumnsError(self.kind)
+
+
+class FieldStep(Step):
+    """A transform of the fields of one half; a half that is no record is left as it is."""
+
+    reshapes = True
+
+    def forward(self, record: Record) -> Record:
+        """Change the half it is meant for."""
+        node = record.half(self.half)
+        return record if node is None else record.with_half(self.half, self.reshape(node))
+
+    def reshape(self, node: Node) -> Node:
+        """The half after the transform."""
+        return node
+
+    def back(self, column: Column) -> Back:
+        """Columns of the other half are not touched."""
+        return (column, IDENTITY) if column.half != self.half else self.undo(column)
+
+    def undo(self, column: Column) -> Back:
+        """A column of the half it is meant for, before the transform."""
+        return column, IDENTITY

@@ -9,13 +9,19 @@ from headwater.connect.record import IDENTITY, Column, Half, Record
 from headwater.connect.values import split
 from headwater.lineage.columns import combine
 
-from . import debezium, fields, iceberg, routers
+from . import contents, debezium, fields, iceberg, routers
 from .base import Back, Name, Step, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STEPS: dict[str, type[Step]] = {**routers.STEPS, **fields.STEPS, **debezium.STEPS, **iceberg.STEPS}
+STEPS: dict[str, type[Step]] = {
+    **routers.STEPS,
+    **fields.STEPS,
+    **contents.STEPS,
+    **debezium.STEPS,
+    **iceberg.STEPS,
+}
 LINEAGE = "OpenLineageLifecycleSmt"
 _PREDICATES = "org.apache.kafka.connect.transforms.predicates."
 _BRANCHES = 8

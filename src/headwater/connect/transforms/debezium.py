@@ -6,8 +6,8 @@ import re
 
 from headwater.connect.record import IDENTITY, Column, Node, Record, changed
 
-from .base import Back, Name, Step, UnknownColumnsError
-from .fields import FieldStep, generated
+from .base import Back, FieldStep, Name, Step, UnknownColumnsError
+from .fields import generated
 from .routers import LogicalRouter, Router
 
 _TEMPORAL = ("timestamp", "time", "date")

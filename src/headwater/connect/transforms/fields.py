@@ -1,49 +1,11 @@
-"""Transforms that change the fields of a value or a key."""
+"""Transforms that change which fields a value or a key has, and their names."""
 
 from __future__ import annotations
 
-from headwater.connect.record import (
-    ELEMENT,
-    IDENTITY,
-    Column,
-    Node,
-    Origin,
-    Record,
-    changed,
-    masked,
-)
+from headwater.connect.record import ELEMENT, IDENTITY, Column, Node, Origin, Record
 from headwater.connect.values import pairs
 
-from .base import Back, Step
-
-_TYPES = {
-    "int8": "int", "int16": "int", "int32": "int", "int64": "long", "float32": "float",
-    "float64": "double", "boolean": "boolean", "string": "string",
-    "timestamp": "timestamp", "date": "date", "time": "time", "unix": "long",
-}  # fmt: skip
-
-
-class FieldStep(Step):
-    """A transform of the fields of one half; a half that is no record is left as it is."""
-
-    reshapes = True
-
-    def forward(self, record: Record) -> Record:
-        """Change the half it is meant for."""
-        node = record.half(self.half)
-        return record if node is None else record.with_half(self.half, self.reshape(node))
-
-    def reshape(self, node: Node) -> Node:
-        """The half after the transform."""
-        return node
-
-    def back(self, column: Column) -> Back:
-        """Columns of the other half are not touched."""
-        return (column, IDENTITY) if column.half != self.half else self.undo(column)
-
-    def undo(self, column: Column) -> Back:
-        """A column of the half it is meant for, before the transform."""
-        return column, IDENTITY
+from .base import Back, FieldStep, Step
 
 
 class ReplaceField(FieldStep):
@@ -138,55 +100,6 @@ class Flatten(FieldStep):
         return column, IDENTITY
 
 
-class MaskField(FieldStep):
-    """Hides the values of fields."""
-
-    how = staticmethod(masked)
-
-    def setup(self) -> None:
-        """Read which fields."""
-        self.fields = dict.fromkeys(self.names("fields"), "")
-
-    def reshape(self, node: Node) -> Node:
-        """Mark each of them."""
-        what = self.how(self.kind)
-        if not node.is_record:
-            return node.touched(what, self.fields[""]) if "" in self.fields else node
-        return node.having(
-            *(
-                field.touched(what, self.fields[field.name]) if field.name in self.fields else field
-                for field in node.fields
-            )
-        )
-
-    def undo(self, column: Column) -> Back:
-        """Same column, another value."""
-        touched = (column.path[0] if column.path else "") in self.fields
-        return column, self.how(self.kind) if touched else IDENTITY
-
-
-class Cast(MaskField):
-    """Changes the types of fields, or of the whole."""
-
-    how = staticmethod(changed)
-
-    def setup(self) -> None:
-        """Read `field:type` pairs, or one type for the whole."""
-        spec = self.get("spec")
-        found = pairs(spec, ":") or {"": spec}
-        self.fields = {name: _TYPES.get(kind, kind) for name, kind in found.items()}
-
-
-class TimestampConverter(MaskField):
-    """Changes the form of one time, or of the whole."""
-
-    how = staticmethod(changed)
-
-    def setup(self) -> None:
-        """Read the field and its new form."""
-        self.fields = {self.get("field"): _TYPES.get(self.get("target.type").lower(), "")}
-
-
 class InsertField(FieldStep):
     """Adds fields that no column of the store holds."""
 
@@ -261,8 +174,7 @@ STEPS: dict[str, type[Step]] = {
     **{
         f"{_KAFKA}{step.__name__}": step
         for step in (
-            ReplaceField, ExtractField, HoistField, Flatten, MaskField, Cast, TimestampConverter,
-            InsertField, HeaderFrom, ValueToKey,
+            ReplaceField, ExtractField, HoistField, Flatten, InsertField, HeaderFrom, ValueToKey,
         )
     },
     f"{_CONFLUENT}Drop": Drop,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from headwater.connect.record import IDENTITY, Column, Node, Record
 
-from .base import Back, Step
+from .base import Back, FieldStep, Step
 from .debezium import Document
-from .fields import FieldStep, InsertField, generated
+from .fields import InsertField, generated
 
 
 class CopyValue(FieldStep):

@@ -1,0 +1,87 @@
+"""The databases that Debezium reads: where each keeps its tables, and which keys say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One database: its store, and how many parts an id of a table has in lists and in topics."""
+
+    store: str
+    parts: int = 2
+    database: tuple[str, ...] = ("database.dbname",)
+    outer: tuple[str, ...] = ("schema.include.list", "schema.whitelist")
+    listed: tuple[str, ...] = ("table.include.list", "table.whitelist")
+    barred: tuple[str, ...] = ("table.exclude.list", "table.blacklist")
+    host: tuple[str, ...] = ("database.hostname",)
+    rows: bool = True
+
+
+KINDS = {
+    "postgres": Kind("postgres"),
+    "mysql": Kind("mysql", database=(), outer=("database.include.list", "database.whitelist")),
+    "mariadb": Kind("mariadb", database=(), outer=("database.include.list",)),
+    "sqlserver": Kind("mssql", 3, ("database.names", "database.dbname")),
+    "oracle": Kind("oracle", database=("database.pdb.name", "database.service.name",
+                                       "database.dbname")),
+    "db2": Kind("db2"),
+    "as400": Kind("as400", database=()),
+    "informix": Kind("informix"),
+    "cockroachdb": Kind("cockroachdb"),
+    "yugabytedb": Kind("yugabytedb"),
+    "vitess": Kind("vitess", database=(), outer=("vitess.keyspace",)),
+    "spanner": Kind("spanner", 1, ("gcp.spanner.database.id",)),
+    "mongodb": Kind("mongodb", database=(), rows=False,
+                    outer=("database.include.list", "database.whitelist"),
+                    listed=("collection.include.list", "collection.whitelist"),
+                    barred=("collection.exclude.list", "collection.blacklist"),
+                    host=("mongodb.connection.string", "mongodb.hosts")),
+    "scylla": Kind("cassandra", database=(), listed=("scylla.table.names",),
+                   host=("scylla.cluster.ip.addresses",)),
+}  # fmt: skip
+
+_COMMON = ("topic.prefix", "database.server.name", "topic.delimiter", "topic.naming.strategy")
+CLASSES: dict[str, tuple[str, ...]] = {
+    "postgres": ("io.debezium.connector.postgresql.PostgresConnector",
+                 "io.debezium.connector.v2.postgresql.PostgresConnectorV2",
+                 "PostgresCdcSource", "PostgresCdcSourceV2"),
+    "mysql": ("io.debezium.connector.mysql.MySqlConnector",
+              "io.debezium.connector.v2.mysql.MySqlConnectorV2",
+              "MySqlCdcSource", "MySqlCdcSourceV2"),
+    "mariadb": ("io.debezium.connector.mariadb.MariaDbConnector",
+                "io.debezium.connector.v2.mariadb.MariaDbConnector", "MariaDbCdcSource"),
+    "sqlserver": ("io.debezium.connector.sqlserver.SqlServerConnector",
+                  "io.debezium.connector.v2.sqlserver.SqlServerConnectorV2",
+                  "SqlServerCdcSource", "SqlServerCdcSourceV2"),
+    "oracle": ("io.debezium.connector.oracle.OracleConnector",
+               "io.confluent.connect.oracle.xstream.cdc.OracleXStreamSourceConnector",
+               "OracleXStreamSource"),
+    "db2": ("io.debezium.connector.db2.Db2Connector",),
+    "as400": ("io.debezium.connector.db2as400.As400RpcConnector",),
+    "informix": ("io.debezium.connector.informix.InformixConnector",),
+    "cockroachdb": ("io.debezium.connector.cockroachdb.CockroachDBConnector",),
+    "yugabytedb": ("io.debezium.connector.yugabytedb.YugabyteDBConnector",
+                   "io.debezium.connector.yugabytedb.YugabyteDBgRPCConnector"),
+    "vitess": ("io.debezium.connector.vitess.VitessConnector",),
+    "spanner": ("io.debezium.connector.spanner.SpannerConnector",),
+    "mongodb": ("io.debezium.connector.mongodb.MongoDbConnector",),
+    "scylla": ("com.scylladb.cdc.debezium.connector.ScyllaConnector",),
+}  # fmt: skip
+_EXTRA = {
+    "oracle": ("database.url",),
+    "sqlserver": ("database.instance",),
+    "spanner": ("gcp.spanner.project.id", "gcp.spanner.instance.id"),
+    "mongodb": ("mongodb.name",),
+    "scylla": ("scylla.port",),
+}
+
+
+def keys_of(name: str) -> tuple[str, ...]:
+    """The keys that are read for a database."""
+    kind = KINDS[name]
+    port = () if name in ("mongodb", "spanner", "scylla") else ("database.port",)
+    host = () if name == "spanner" else kind.host
+    return (*host, *port, *kind.database, *kind.outer, *kind.listed, *kind.barred, *_COMMON,
+            *_EXTRA.get(name, ()))  # fmt: skip
