@@ -89,6 +89,8 @@ def describe(
     world: World, options: Mapping[str, str], *, topics: bool
 ) -> tuple[str, tuple[str, ...]]:
     """The id of the cluster and the names of its topics, asked of the broker within a bound."""
+    if world.jvm is None:  # a client of Spark Connect has nobody to ask through
+        return "", ()
     settings = {key[6:]: value for key, value in options.items() if key.startswith("kafka.")}
     bootstrap = settings.get("bootstrap.servers", "")
     known = _clusters.get(bootstrap)

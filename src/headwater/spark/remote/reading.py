@@ -1,0 +1,228 @@
+"""Commands to lineage: what the client is about to run, read without running it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.spark import merge
+from headwater.spark.columns import Column
+from headwater.spark.lineage import Composer, Query
+from headwater.spark.model import PlanLineage
+from headwater.spark.remote import statements, targets
+from headwater.spark.remote.layout import Drawn, Unclear, draw, sections
+from headwater.spark.remote.merging import Merge
+from headwater.spark.remote.protos import Facts
+from headwater.spark.remote.queries import Reader
+from headwater.spark.remote.targets import Target
+from headwater.spark.remote.world import World, types_of
+from headwater.spark.types import keeps, schema_of
+from headwater.spark.value import IDENTITY, TRANSFORM, Value
+from headwater.spark.writes import Write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.spark.remote.world import Server
+
+
+class Reading:
+    """What is known of one command; its target is looked up anew when it is done."""
+
+    def __init__(self, server: Server, sql: str = "") -> None:
+        self.world = World(server)
+        self.sql = sql
+        self.target: Target | None = None
+        self.query: Query | None = None
+        self.seconds = 0.0
+
+    @property
+    def stands_for(self) -> PlanLineage:
+        """Enough to give the job its name before the place of its table is known."""
+        if self.target is None:
+            return PlanLineage(sql=self.sql)
+        return PlanLineage(outputs=self.target.stands_for, operation=self.target.operation)
+
+    def lineage(self) -> PlanLineage:
+        """The lineage as far as it can be told now."""
+        target, query = self.target, self.query
+        problems = tuple(self.world.problems)
+        if target is None:
+            return PlanLineage(sql=self.sql, problems=problems, seconds=self.seconds)
+        outputs = target.datasets(self.world)
+        if query is None:
+            found = PlanLineage(outputs=self._described(outputs), operation=target.operation)
+            problems = tuple(self.world.problems)
+            return msgspec.structs.replace(
+                found, sql=self.sql, problems=problems, seconds=self.seconds
+            )
+        options = target.options
+        write = Write(target.operation, None, outputs, target.names, target.row_level, options)
+        composer = Composer(self.world, 1.0, {})  # type: ignore[arg-type]
+        found = composer.compose(query, write)
+        return msgspec.structs.replace(found, sql=self.sql, seconds=self.seconds)
+
+    def _described(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Outputs with the columns that the server knows of them."""
+        target = self.target
+        if target is None or not target.parts or target.kind != "table":
+            return outputs
+        columns = self.world.server.columns(list(target.parts))
+        if not columns:
+            return outputs
+        schema = schema_of(columns.items())
+        return tuple(msgspec.structs.replace(one, schema=schema) for one in outputs)
+
+
+def of_frame(server: Server, relation: Any, target: Any, pool: Iterable[Any]) -> Reading:
+    """What a writer of a frame does; `target` finds out where to, given a world."""
+    reading = Reading(server)
+    return _guarded(reading, lambda: _frame(reading, relation, target, pool))
+
+
+def of_statement(server: Server, message: Any, pool: Iterable[Any]) -> Reading:
+    """What a statement does."""
+    sql = statement_of(message)
+    reading = Reading(server, sql)
+    return _guarded(reading, lambda: _statement(reading, message, sql, pool))
+
+
+def of_query(server: Server, relation: Any, pool: Iterable[Any]) -> Reading:
+    """What a frame reads."""
+    return of_frame(server, relation, lambda _world: Target(""), pool)
+
+
+def statement_of(message: Any) -> str:
+    """The text of a SQL command."""
+    if message.HasField("input") and message.input.WhichOneof("rel_type") == "sql":
+        return str(message.input.sql.query)
+    return str(message.sql)
+
+
+def _guarded(reading: Reading, read: Any) -> Reading:
+    start = time.monotonic()
+    try:
+        read()
+    except Unclear as error:
+        reading.world.problem(str(error))
+    except Exception as error:  # noqa: BLE001
+        told = str(error).strip().splitlines()
+        reading.world.problem(
+            f"the plan could not be read: {type(error).__name__}: {told[0][:200] if told else ''}"
+        )
+    reading.seconds = time.monotonic() - start
+    return reading
+
+
+def _frame(reading: Reading, relation: Any, target: Any, pool: Iterable[Any]) -> None:
+    world = reading.world
+    reading.target = target(world)
+    facts = Facts()
+    facts.add(relation)
+    for more in pool:
+        facts.add(more)
+    text, literals = facts.calm(world.server.explain(relation))
+    found = sections(text, query=True)
+    columns = list(types_of(world.server.schema(relation)).items())
+    reader = Reader(world, facts, found.physical, literals)
+    query = reader.query(draw(found.analysed), columns)
+    reading.query = _adapted(world, query, reading.target)
+
+
+def _statement(reading: Reading, message: Any, sql: str, pool: Iterable[Any]) -> None:
+    world = reading.world
+    change = statements.changed(world, sql)
+    if change is not None:
+        reading.target = change
+        return
+    if not statements.writes(sql):
+        return
+    if message.HasField("input") and message.input.WhichOneof("rel_type") != "sql":
+        raise Unclear("a statement over frames of the program: its plan is not shown")
+    facts = Facts()
+    facts.add(message)
+    for more in pool:
+        facts.add(more)
+    text, literals = facts.calm(world.server.explain_sql(statements.bare(sql)))
+    found = sections(text, query=False)
+    if not found.analysed:
+        raise Unclear("the statement could not be analysed")
+    root = draw(found.analysed)
+    target, drawn = statements.read(world, root, sql)
+    reading.target = target
+    if drawn is None:
+        return
+    reader = Reader(world, facts, found.physical, literals)
+    reading.query = _rows(reader, found.parsed, drawn, target) or reader.query(drawn)
+
+
+def _rows(reader: Reader, parsed: str, drawn: Drawn, target: Target) -> Query | None:
+    """MERGE and UPDATE, which Spark has written anew before it shows them."""
+    try:
+        if target.row_level == "MERGE":
+            return Merge(reader, parsed, drawn).query(list(target.names))
+        if target.row_level == "UPDATE":
+            tree = reader.plans.plan(drawn)
+            rules = reader.rules()
+            relation = merge.updated(rules, tree)
+            if relation is None:
+                relation = rules.relation(tree)
+            return reader.told(tree, relation, rules, None)
+    except Unclear as error:
+        reader.world.problem(f"{error}: its columns are not known")
+        sources = list(reader.leaves.sources.values())
+        return Query([], [], {}, sources, (), 0, known=False)
+    return None
+
+
+def _adapted(world: World, query: Query, target: Target | None) -> Query:
+    """A query's columns as the table takes them: by name or by place, cast where types differ."""
+    if target is None or not query.known or not target.parts:
+        return query
+    if target.operation in ("create_table_as_select", "replace_table_as_select"):
+        return query
+    known = world.server.columns(list(target.parts))
+    if known is None:
+        return query
+    if target.position and len(known) != len(query.columns):
+        world.problem("how columns meet those of the table is not clear")
+        return query._replace(known=False)
+    wanted = list(known.items())
+    by_name = {name.lower(): (name, kind) for name, kind in wanted}
+    made = []
+    for place, column in enumerate(query.columns):
+        if target.position:
+            name, kind = wanted[place]
+        else:
+            name, kind = by_name.get(column.name.lower(), (column.name, column.type))
+        value = column.value
+        if not keeps(column.type, kind):
+            value = _cast(value)
+        made.append(Column(name, kind, value))
+    return query._replace(columns=made)
+
+
+def _cast(value: Value) -> Value:
+    if any(bit & IDENTITY for bit in value.all().values()):
+        return value.through(TRANSFORM)
+    return value
+
+
+def stream_target(world: World, start: Any) -> Target:
+    """Where a streaming query writes to."""
+    if start.HasField("foreach_batch"):
+        world.problem("foreachBatch runs on the server: what it writes is not known")
+        return Target("foreach_batch", foreach=True)
+    if start.HasField("foreach_writer"):
+        world.problem("foreach runs on the server: what it writes is not known")
+        return Target("write_stream")
+    from headwater.spark.remote import places
+
+    if start.table_name:
+        return Target("write_stream", tuple(places.full(world, start.table_name)))
+    word = (start.format or world.setting("spark.sql.sources.default") or "parquet").lower()
+    options = dict(start.options)
+    path = start.path or {key.lower(): value for key, value in options.items()}.get("path", "")
+    return targets.of_format(world, word, path, options, "APPEND", stream="write_stream")

@@ -1,0 +1,186 @@
+"""Commands in SQL: what each does to which table, by its analysed plan and its own words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from headwater.spark.remote import places
+from headwater.spark.remote.layout import Drawn, Unclear, bracketed, split
+from headwater.spark.remote.targets import Target
+from headwater.spark.remote.tokens import close
+from headwater.spark.stores import files
+
+if TYPE_CHECKING:
+    from headwater.spark.remote.world import World
+
+_NAME = r"((?:`[^`]+`|[\w-]+)(?:\.(?:`[^`]+`|[\w-]+))*)"
+_COMMENTS = re.compile(r"^(?:\s+|--[^\n]*\n|/\*.*?\*/)+", re.DOTALL)
+_WRITES = re.compile(
+    r"^(?:with\b.*?\binsert|insert|merge|update|delete|create\s+(?:or\s+replace\s+)?(?:\w+\s+)*?"
+    r"(?:table|view)|replace\s+table)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_CREATED = re.compile(
+    rf"^(?:create|replace)\s+(?:or\s+replace\s+)?(?:\w+\s+)*?(?:table|view)\s+"
+    rf"(?:if\s+not\s+exists\s+)?{_NAME}",
+    re.IGNORECASE,
+)
+_CHANGES = (
+    (
+        re.compile(rf"^alter\s+table\s+{_NAME}\s+rename\s+to\s+{_NAME}\s*$", re.IGNORECASE),
+        "rename_table",
+    ),
+    (re.compile(rf"^alter\s+table\s+{_NAME}\s", re.IGNORECASE), "alter_table"),
+    (re.compile(rf"^truncate\s+table\s+{_NAME}", re.IGNORECASE), "truncate_table"),
+    (re.compile(rf"^drop\s+table\s+(?:if\s+exists\s+)?{_NAME}", re.IGNORECASE), "drop_table"),
+    (re.compile(rf"^drop\s+view\s+(?:if\s+exists\s+)?{_NAME}", re.IGNORECASE), "drop_view"),
+)
+_CHANGE = {"rename_table": "RENAME", "alter_table": "ALTER", "truncate_table": "TRUNCATE",
+           "drop_table": "DROP", "drop_view": "DROP"}  # fmt: skip
+_V2 = {
+    "AppendData": ("append", ""),
+    "OverwriteByExpression": ("overwrite_by_expression", "OVERWRITE"),
+    "OverwritePartitionsDynamic": ("overwrite_partitions_dynamic", "OVERWRITE"),
+}
+_ROWS = {"MERGE": "merge_into_table", "UPDATE": "update_table", "DELETE": "delete_from_table"}
+_TABLE = re.compile(r"(?:^|, )(`[^`]+`(?:\.`[^`]+`)*)")
+_MODE = re.compile(r", (Append|Overwrite|ErrorIfExists|Ignore)(?:, |$)")
+
+
+def bare(statement: str) -> str:
+    """A statement without the comments before it."""
+    return _COMMENTS.sub("", statement)
+
+
+def writes(statement: str) -> bool:
+    """Whether a statement is a command whose plan says what it writes."""
+    return bool(_WRITES.match(bare(statement)))
+
+
+def changed(world: World, statement: str) -> Target | None:
+    """The table that a statement changes as a whole, or None when it does no such thing."""
+    text = bare(statement).rstrip().rstrip(";")
+    for pattern, operation in _CHANGES:
+        match = pattern.match(text)
+        if match is None:
+            continue
+        parts = tuple(places.full(world, match[1]))
+        change = _CHANGE[operation]
+        if operation == "rename_table":
+            return Target(operation, _renamed(parts, match[2]), change=change, previous=parts)
+        kind = "gone" if change == "DROP" else "table"
+        if operation == "drop_view":
+            kind = "view"
+        return Target(operation, parts, change=change, kind=kind)
+    return None
+
+
+def _renamed(before: tuple[str, ...], name: str) -> tuple[str, ...]:
+    after = name.replace("`", "").split(".")
+    if len(after) == len(before) and after[0] == before[0]:
+        return tuple(after)
+    return (*before[: len(before) - len(after)], *after)
+
+
+def read(world: World, root: Drawn, statement: str) -> tuple[Target, Drawn | None]:
+    """The target of a command's analysed plan, and the query whose rows it writes."""
+    kind, rest = root.kind, root.rest
+    verb = bare(statement).split(None, 1)[0].upper()
+    if kind in ("CreateTableAsSelect", "ReplaceTableAsSelect"):
+        replace = kind.startswith("Replace")
+        word = "replace_table_as_select" if replace else "create_table_as_select"
+        change = "OVERWRITE" if replace else "CREATE"
+        return Target(word, _created(world, statement), change=change), root.inside[-1]
+    if kind in _V2:
+        operation, change = _V2[kind]
+        if verb == "MERGE" and operation == "append":
+            operation = "merge_into_table"
+        parts, names = _relation(rest)
+        return Target(operation, parts, change=change, names=names), root.below[-1]
+    if kind in ("ReplaceData", "WriteDelta") and verb in _ROWS:
+        parts, names = _relation(rest)
+        return Target(_ROWS[verb], parts, row_level=verb, names=names), root.below[-1]
+    if kind in ("InsertIntoHadoopFsRelationCommand", "InsertIntoHiveTable"):
+        return _inserted(kind, rest), root.below[-1]
+    if kind == "InsertIntoDataSourceDirCommand":
+        return _folder(rest), _only(root)
+    if kind == "CreateViewCommand":
+        return _view(rest), _only(root)
+    if kind in ("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand"):
+        over = " Overwrite" in rest
+        change = "OVERWRITE" if over else "CREATE"
+        return Target("create_table_as_select", _ticked(rest), change=change), _only(root)
+    if kind in ("CreateTable", "CreateDataSourceTableCommand", "CreateTableCommand"):
+        return Target("create_table", _created(world, statement), change="CREATE"), None
+    if kind == "ReplaceTable":
+        return Target("replace_table", _created(world, statement), change="OVERWRITE"), None
+    raise Unclear(f"{kind}: a command whose table is not known")
+
+
+def _created(world: World, statement: str) -> tuple[str, ...]:
+    match = _CREATED.match(bare(statement))
+    if match is None:
+        raise Unclear("which table is made is not clear")
+    return tuple(places.full(world, match[1]))
+
+
+def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The name and the columns in `RelationV2[a#1, b#2] lab.shop.orders, false`."""
+    at = rest.index("[")
+    end = close(rest, at)
+    names = tuple(part.rpartition("#")[0] for part in split(rest[at + 1 : end]))
+    name = split(rest[end + 1 :].strip())[0]
+    if " " in name or "/" in name:
+        raise Unclear("which table is written is not clear")
+    return tuple(name.split(".")), names
+
+
+def _ticked(rest: str) -> tuple[str, ...]:
+    match = _TABLE.search(rest)
+    if match is None:
+        return ()
+    parts = match[1].strip("`").split("`.`")
+    return tuple(parts if len(parts) > 2 else [places.SESSION, *parts])
+
+
+def _inserted(kind: str, rest: str) -> Target:
+    mode = _MODE.search(rest)
+    over = mode is not None and mode[1] == "Overwrite"
+    change = "OVERWRITE" if over else ""
+    listed = bracketed(split(rest)[-1])
+    names = tuple(split(listed)) if listed else ()
+    if kind == "InsertIntoHiveTable":
+        return Target("insert_into_hive_table", _ticked(rest), change=change, names=names)
+    parts = _ticked(rest)
+    word = "insert_into_hadoop_fs_relation_command"
+    if parts:
+        return Target(word, parts, change=change, names=names)
+    told = split(rest)
+    made = files.one(told[0], told[2].lower(), "output path") if len(told) > 2 else None
+    return Target(word, fixed=(made,) if made else (), change=change, names=names)
+
+
+def _folder(rest: str) -> Target:
+    match = re.match(r"^Storage\((?:.*, )?Location: ([^,)]+).*?\), (\w+)", rest)
+    if match is None:
+        raise Unclear("which folder is written is not clear")
+    made = files.one(match[1], match[2].lower(), "output path")
+    return Target("insert_into_dir", fixed=(made,) if made else (), change="OVERWRITE")
+
+
+def _view(rest: str) -> Target:
+    match = re.search(r", (true|false), (true|false), (PersistedView|\w*TempView)\b", rest)
+    if match is None:
+        raise Unclear("a view's kind is not clear")
+    if match[3] != "PersistedView":
+        return Target("create_temp_view")
+    change = "OVERWRITE" if match[2] == "true" else "CREATE"
+    return Target("create_view", _ticked(rest), change=change, kind="view")
+
+
+def _only(root: Drawn) -> Drawn:
+    found = [*root.inside, *root.below]
+    if len(found) != 1:
+        raise Unclear("which query is written is not clear")
+    return found[0]
