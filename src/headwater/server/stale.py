@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.server.store.retention import retain
+from headwater.server.store.silence import close_stale
 
 if TYPE_CHECKING:
     from headwater.server.app import App
@@ -33,7 +34,7 @@ async def close_stale_runs(app: App) -> None:
             if not await asyncio.to_thread(app.store.database.lead):
                 continue
             now = time.time_ns() // 1000
-            closed = await app.ingest.perform(lambda store: store.close_stale(now, max_age))  # noqa: B023
+            closed = await app.ingest.perform(lambda store: close_stale(store, now, max_age))  # noqa: B023
         except Exception as error:  # noqa: BLE001  (the next round tries again)
             log.warning("cannot close silent runs: %s", error)
             continue

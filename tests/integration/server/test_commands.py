@@ -7,6 +7,7 @@ import pytest
 
 from headwater.server.store import Store, StoreError
 from headwater.server.store.rebuild import PROJECTED, export, rebuild, verify
+from headwater.server.store.silence import close_stale
 
 from .conftest import Client, dataset_url, job_url
 from .making import dataset, event, facet, run_id, schema
@@ -100,15 +101,15 @@ def test_a_run_that_misses_three_heartbeats_is_closed(store: Store) -> None:
         event("START", 0, run=2, job="batch"),
     )
     start = store.connection.all("SELECT min(created) FROM run")[0][0]
-    assert store.close_stale(start + 2 * MINUTE) == []
-    assert [str(run) for run in store.close_stale(start + 4 * MINUTE)] == [run_id(1)]
+    assert close_stale(store, start + 2 * MINUTE) == []
+    assert [str(run) for run in close_stale(store, start + 4 * MINUTE)] == [run_id(1)]
     assert state(store) == (4, start + 3 * MINUTE)
     append(store, event("RUNNING", 90, run=1, job_facets=beating))
     assert state(store) == (1, None)
     append(store, event("FAIL", 95, run=1))
     assert state(store)[0] == 3
-    assert store.close_stale(start + 9999 * MINUTE) == []
-    assert [str(r) for r in store.close_stale(start + 99 * MINUTE, 60 * MINUTE)] == [run_id(2)]
+    assert close_stale(store, start + 9999 * MINUTE) == []
+    assert [str(r) for r in close_stale(store, start + 99 * MINUTE, 60 * MINUTE)] == [run_id(2)]
 
 
 def snapshot(store: Store) -> dict[str, list[Any]]:

@@ -14,7 +14,7 @@ from headwater.server.store import Store, open_store
 from headwater.server.store.checkpoint import PROJECTED, latest
 from headwater.server.store.commands import NoSuchError
 from headwater.server.store.database import StoreError
-from headwater.server.store.purge import purge
+from headwater.server.store.purge import Target, purge
 from headwater.server.store.rebuild import export, rebuild, verify
 from headwater.server.store.retention import retain
 from headwater.server.store.schema import LATEST, MIGRATIONS
@@ -93,29 +93,94 @@ def test_nothing_to_let_go_writes_nothing(store: Store) -> None:
     assert verify(store) == 2
 
 
-@pytest.mark.parametrize("kind", ["dataset", "job"])
-def test_what_is_deleted_is_gone_for_good(store: Store, kind: str) -> None:
-    kept = run_of(1, job="kept")
-    gone = run_of(2, job="hunter2")
-    send(store, *kept, *gone)
-    name, namespace = ("hunter2_out", "s3://lake") if kind == "dataset" else ("hunter2", "jobs")
-    assert purge(store, kind, namespace, name) == 2
-    if kind == "job":
-        purge(store, "dataset", "s3://lake", "hunter2_out")
-    else:
-        purge(store, "job", "jobs", "hunter2")
-    assert "hunter2" not in repr(projection(store))
+def test_what_was_let_go_is_not_new_when_it_is_sent_again(store: Store) -> None:
+    old = run_of(1)
+    send(store, *old, *run_of(2))
+    retain(store, time.time_ns() // 1000)
+    before = projection(store)
+    again = store.append([json.dumps(e).encode() for e in old])
+    assert all(r.duplicate and r.seq for r in again)
+    assert projection(store) == before
+    # What nobody had heard of is taken in, however old: another job, or a time before the first.
+    send(store, *run_of(3, job="late"), event("START", 50, run=4, job="load"))
+    assert rebuild(store) == 3
+
+
+def mentions(store: Store, text: str) -> list[str]:
+    """Where the text can still be read: tables, packed bodies, dictionaries, the database's files."""
+    found = ["projection"] if text in repr(projection(store)) else []
     for table in ("log", "facet"):
         for dictionary, packed in store.connection.all(f"SELECT dictionary, body FROM {table}"):
-            assert b"hunter2" not in store.packer.unpack(dictionary, bytes(packed))
-    assert verify(store) == 4
+            if text.encode() in store.packer.unpack(dictionary, bytes(packed)):
+                found.append(table)
+    for (data,) in store.connection.all("SELECT data FROM dictionary"):
+        if text.encode() in bytes(data):
+            found.append("dictionary")
+    if store.database.dialect == "sqlite":
+        file = Path(store.database.url.removeprefix("sqlite:///"))
+        parts = (file, file.with_name(file.name + "-wal"))
+        found += [p.name for p in parts if p.exists() and text.encode() in p.read_bytes()]
+    return found
+
+
+TARGETS = {
+    "dataset": [Target("dataset", "s3://lake", "hunter2_out"), Target("job", "jobs", "hunter2")],
+    "job": [Target("job", "jobs", "hunter2"), Target("dataset", "s3://lake", "hunter2_out")],
+    "namespace": [Target("namespace", "hunter2"), Target("dataset", "s3://lake", "hunter2_out")],
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_what_is_deleted_is_gone_for_good(store: Store, kind: str) -> None:
+    gone = run_of(2, job="hunter2")
+    if kind == "namespace":
+        for sent in gone:
+            sent["job"]["namespace"] = "hunter2"
+    # Enough of them for a dictionary, which is made from events as they were sent.
+    send(store, *(e for n in range(40) for e in run_of(n + 10, job=f"kept{n % 5}")), *gone)
+    assert "dictionary" in mentions(store, "hunter2")
+    first, second = TARGETS[kind]
+    assert purge(store, first).records == 2
+    purge(store, second)
+    assert mentions(store, "hunter2") == []
+    assert verify(store) == 82
     assert all(r.duplicate for r in store.append([json.dumps(e).encode() for e in gone]))
     before = projection(store)
     assert rebuild(store) == 0
     assert projection(store) == before
     send(store, *run_of(3, job="kept"))
-    with pytest.raises(NoSuchError):
-        purge(store, kind, namespace, name)
+    for target in (first, second):
+        with pytest.raises(NoSuchError):
+            purge(store, target)
+    # Nor does letting the rest go make them new again.
+    retain(store, time.time_ns() // 1000)
+    assert all(r.duplicate for r in store.append([json.dumps(e).encode() for e in gone]))
+    assert mentions(store, "hunter2") == []
+    reopened = open_store(store.database.url)
+    assert len(list(export(reopened))) == len(list(export(store)))
+    reopened.close()
+
+
+def test_deleting_leaves_namesakes_alone(store: Store) -> None:
+    send(store, *run_of(1, job="load"), event("START", 300, run=2, job="other", inputs=["load"]))
+    assert purge(store, Target("job", "jobs", "load")).records == 2
+    seen = View(store.connection, Bodies(store.packer))
+    assert seen.dataset("s3://lake", "load") is not None
+    assert len(list(export(store))) == 1
+
+
+def test_a_dictionary_of_a_failed_commit_is_not_used(store: Store) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("no space is left")
+
+    events = [json.dumps(e).encode() for n in range(40) for e in run_of(n, job=f"j{n}")]
+    with pytest.raises(OSError, match="no space"):
+        store.append(events, full)
+    assert store.connection.all("SELECT count(*) FROM dictionary") == [(0,)]
+    store.append(events[:10])
+    reopened = open_store(store.database.url)
+    assert sorted(export(reopened)) == sorted(events[:10])
+    reopened.close()
 
 
 CHANGES = {

@@ -67,6 +67,14 @@ class Connection(Protocol):
         """Tell the other servers on this database what the open transaction changes."""
         ...
 
+    def thorough(self) -> None:
+        """See to it that what is deleted from now on cannot be read from the file."""
+        ...
+
+    def tidy(self) -> None:
+        """Let go of what the database keeps of earlier moments, as far as it can be done now."""
+        ...
+
     def together(self) -> AbstractContextManager[Any]:
         """Send the statements within it without waiting for each; the end waits for all."""
         ...

@@ -21,7 +21,7 @@ class _Unpackers(threading.local):
     """The decompressors of one thread: zstd lets go of the GIL, and none may serve two at once."""
 
     def __init__(self) -> None:
-        self.by_id: dict[int, zstandard.ZstdDecompressor] = {}
+        self.by_id: dict[int, tuple[bytes, zstandard.ZstdDecompressor]] = {}
 
 
 class Packer:
@@ -31,15 +31,29 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        plain = zstandard.ZstdCompressor(level=LEVEL, write_checksum=False)
+        self._plain = zstandard.ZstdCompressor(level=LEVEL, write_checksum=False)
         # Together in one place: another thread may learn a dictionary while a body is packed.
-        self._packing = (0, plain)
+        self._packing = (0, self._plain)
         self._dictionaries: dict[int, bytes] = {0: b""}
         self._unpackers = _Unpackers()
         self._samples: deque[bytes] = deque(maxlen=SAMPLES)
         self._seen = 0
         self._best = 0.0
         self._ratio = 0.0
+
+    def follow(self, stored: list[tuple[int, bytes]]) -> None:
+        """Know the stored dictionaries and no others: what a failed commit made was never kept."""
+        known = self._dictionaries
+        kept = dict(stored)
+        for number in [n for n, data in known.items() if n and kept.get(n) != data]:
+            del known[number]
+        if self._packing[0] not in known:
+            self._packing = (0, self._plain)
+            for number in kept:
+                known.pop(number, None)
+        for number, data in sorted(stored):
+            if number not in known:
+                self.learn(number, data)
 
     def learn(self, dictionary_id: int, data: bytes) -> None:
         """Take a stored dictionary in; the highest id is used for packing."""
@@ -67,16 +81,12 @@ class Packer:
 
     def unpack(self, dictionary_id: int, packed: bytes) -> bytes:
         """The body that `pack` was given."""
-        mine = self._unpackers.by_id
-        unpacker = mine.get(dictionary_id)
-        if unpacker is None:
-            data = self._dictionaries[dictionary_id]
-            unpacker = mine[dictionary_id] = (
-                zstandard.ZstdDecompressor(dict_data=_raw(data))
-                if data
-                else zstandard.ZstdDecompressor()
-            )
-        return bytes(unpacker.decompress(packed))
+        mine, data = self._unpackers.by_id, self._dictionaries[dictionary_id]
+        held = mine.get(dictionary_id)
+        if held is None or held[0] is not data:
+            unpacker = zstandard.ZstdDecompressor(dict_data=_raw(data) if data else None)
+            held = mine[dictionary_id] = (data, unpacker)
+        return bytes(held[1].decompress(packed))
 
     def knows(self, dictionary_id: int) -> bool:
         """Whether bodies packed with that dictionary can be unpacked."""
@@ -88,8 +98,16 @@ class Packer:
         due = self._seen >= FIRST_AFTER if number == 0 else self._outgrown()
         if not due or not self._samples:
             return None
-        recent = b"".join(reversed(self._samples))[:DICTIONARY_BYTES]
-        return number + 1, recent
+        return number + 1, self.make(list(reversed(self._samples)))
+
+    @staticmethod
+    def make(samples: list[bytes]) -> bytes:
+        """A dictionary from bodies, the best first."""
+        return b"".join(body[: DICTIONARY_BYTES // 2] for body in samples)[:DICTIONARY_BYTES]
+
+    def forget_samples(self) -> None:
+        """Let go of the bodies that the next dictionary would be made from."""
+        self._samples.clear()
 
     def _outgrown(self) -> bool:
         if self._seen < RENEW_AFTER:

@@ -118,6 +118,13 @@ class PostgresConnection:
             for text in listening.messages(seq, changes):
                 self.raw.execute("SELECT pg_notify(%s, %s)", (listening.CHANNEL, text))
 
+    def thorough(self) -> None:
+        """Nothing to set: a dead row goes with the next vacuum."""
+
+    def tidy(self) -> None:
+        with _errors():
+            self.raw.execute("VACUUM log, facet, dictionary, checkpoint_part")
+
     @contextmanager
     def together(self) -> Iterator[None]:
         with _errors(), self.raw.pipeline():

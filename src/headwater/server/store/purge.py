@@ -1,4 +1,4 @@
-"""Hard deletion: a job or a dataset, and every record that speaks of it, are gone for good.
+"""Hard deletion: a job, a dataset or a whole namespace, and every record that names it, are gone.
 
 A tombstone stays in the place of each record: its hash and its link of the chain, not its body.
 So the chain can still be checked, and the same event sent again is known and not taken in.
@@ -7,70 +7,142 @@ So the chain can still be checked, and the same event sent again is known and no
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from headwater.lineage.events import canonical
 from headwater.server.store import checkpoint
-from headwater.server.store.commands import DATASET, JOB, NoSuchError
-from headwater.server.store.database import Connection, within
-from headwater.server.store.entities import decode_dataset, decode_job, decode_run
+from headwater.server.store.commands import NoSuchError
+from headwater.server.store.forgetting import forget
+from headwater.server.store.parts import safe
 from headwater.server.store.rebuild import records
 from headwater.server.store.retention import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.server.store.entities import Held
+    from headwater.server.store.database import Connection
     from headwater.server.store.store import Store
 
-__all__ = ["purge"]
+__all__ = ["KINDS", "Purged", "Target", "purge"]
 
-_encode = msgspec.msgpack.encode
+KINDS = ("job", "dataset", "namespace")
+SAMPLES = 64
 
 
-def purge(store: Store, kind: str, namespace: str, name: str) -> int:
-    """Delete a `job` or `dataset`; answers how many records of the log went with it."""
-    tombstone = hashlib.sha256(f"{kind}\0{namespace}\0{name}".encode()).hexdigest()
-    table = {"job": "job", "dataset": "dataset"}[kind]
-    sql = (
-        f"SELECT e.id FROM {table} e JOIN namespace n ON n.id = e.namespace"  # noqa: S608
-        " WHERE n.name = ? AND e.name = ?"
+class Purged(NamedTuple):
+    """How much went."""
+
+    records: int
+    jobs: int
+    datasets: int
+
+
+class Target(NamedTuple):
+    """What is to go; of a namespace, `name` is empty and means everything in it."""
+
+    kind: str
+    namespace: str
+    name: str = ""
+
+    @property
+    def digest(self) -> str:
+        """What the log keeps of the request: enough to know it by, not to read it."""
+        return hashlib.sha256("\0".join(self).encode()).hexdigest()
+
+    @property
+    def mark(self) -> bytes:
+        """Bytes that every record about it holds, unless they are written with escapes."""
+        text = self.name.rsplit("/", 1)[-1] or self.namespace.rsplit("/", 1)[-1]
+        return canonical(text)[1:-1]
+
+    def mentioned(self, body: bytes) -> bool:
+        """Whether a record or a facet names it."""
+        if b"\\" not in body and self.mark not in body:
+            return False
+        return self._in(msgspec.json.decode(body))
+
+    def _in(self, value: Any) -> bool:
+        if isinstance(value, dict):
+            return self._is(value) or any(map(self._in, value.values()))
+        if isinstance(value, list):
+            # An alias stands in its command as a pair.
+            pair = len(value) == 2 and all(isinstance(item, str) for item in value)
+            return (pair and self._named(*value)) or any(map(self._in, value))
+        return False
+
+    def _is(self, value: dict[str, Any]) -> bool:
+        namespace, name = value.get("namespace"), value.get("name")
+        if not self.name and value.get("command") == "namespace" and name == self.namespace:
+            return True
+        if not isinstance(namespace, str):
+            return False
+        return self._named(namespace, name if isinstance(name, str) else "")
+
+    def _named(self, namespace: str, name: str) -> bool:
+        for found in ((namespace, name), safe(namespace, name)):
+            if found[0] == self.namespace and self.name in ("", found[1]):
+                return True
+        return False
+
+
+def purge(store: Store, target: Target) -> Purged:
+    """Delete it in one commit that leaves a checkpoint behind; answers how much went."""
+    connection = store.connection
+    jobs, datasets = _found(connection, target)
+    sql = "SELECT 1 FROM namespace WHERE name = ?"
+    known = bool(jobs or datasets) or (
+        target.kind == "namespace" and bool(connection.all(sql, (target.namespace,)))
     )
-    found = store.connection.all(sql, (namespace, name))
-    if not found:
-        raise NoSuchError(f"{kind.capitalize()} '{name}' not found.")
-    ((number,),) = found
-    with store.changing({"command": "purge", "kind": kind, "digest": tombstone}):
-        connection = store.connection
-        names = (_member("namespace", namespace), _member("name", name))
-        buried = _bury(store, names)
-        if kind == "job":
-            _job(connection, number)
-        else:
-            _dataset(connection, number, (namespace, name))
-        _facets(store, names)
+    if not known:
+        what = target.name or target.namespace
+        raise NoSuchError(f"{target.kind.capitalize()} '{what}' not found.")
+    connection.thorough()
+    with store.changing({"command": "purge", "kind": target.kind, "digest": target.digest}):
+        buried = _bury(store, target.mentioned)
+        forget(store, jobs, datasets, target.mentioned)
+        if target.kind == "namespace":
+            _space(connection, target.namespace)
         sweep(connection)
+        _repack(store, target.mark)
         earlier = checkpoint.latest(connection)
         base = (earlier.base, earlier.base_chain) if earlier else (0, bytes(32))
-        tombstones = [*(earlier.tombstones if earlier else []), tombstone]
+        tombstones = [*(earlier.tombstones if earlier else []), target.digest]
         checkpoint.write(store, "deletion", base, tombstones)
-    return buried
+    connection.tidy()
+    return Purged(buried, len(jobs), len(datasets))
 
 
-def _member(key: str, value: str) -> bytes:
-    return canonical({key: value})[1:-1]
+def _found(
+    connection: Connection, target: Target
+) -> tuple[dict[int, tuple[str, str]], dict[int, tuple[str, str]]]:
+    found = []
+    for table in ("job", "dataset"):
+        sql = (
+            f"SELECT e.id, n.name, e.name FROM {table} e JOIN namespace n ON n.id = e.namespace"  # noqa: S608
+            " WHERE n.name = ?"
+        )
+        rows: list[Any] = []
+        if target.kind == "namespace":
+            rows = connection.all(sql, (target.namespace,))
+        elif target.kind == table:
+            rows = connection.all(sql + " AND e.name = ?", (target.namespace, target.name))
+        found.append({number: (space, name) for number, space, name in rows})
+    return found[0], found[1]
 
 
-def _mentions(body: bytes, names: tuple[bytes, bytes]) -> bool:
-    plain = canonical(msgspec.json.decode(body))
-    return all(name in plain for name in names)
+def _space(connection: Connection, namespace: str) -> None:
+    for table, column in (
+        ("namespace", "name"), ("source", "name"), ("alias", "namespace"),
+        ("cluster", "dataset_namespace"),
+    ):  # fmt: skip
+        connection.run(f"DELETE FROM {table} WHERE {column} = ?", (namespace,))  # noqa: S608
 
 
-def _bury(store: Store, names: tuple[bytes, bytes]) -> int:
-    """Put a tombstone in the place of each record that speaks of the name."""
-    gone = [r[0] for group in records(store) for r in group if _mentions(r[7], names)]
+def _bury(store: Store, mentioned: Callable[[bytes], bool]) -> int:
+    """Put a tombstone in the place of each record that speaks of it."""
+    gone = [r[0] for group in records(store) for r in group if mentioned(r[7])]
     connection = store.connection
     for seq in gone:
         connection.run(
@@ -82,83 +154,29 @@ def _bury(store: Store, names: tuple[bytes, bytes]) -> int:
     return len(gone)
 
 
-def _job(connection: Connection, job: int) -> None:
-    runs = [bytes(row[0]) for row in connection.all("SELECT uuid FROM run WHERE job = ?", (job,))]
-    within(connection, "DELETE FROM flow WHERE run IN ({in}) RETURNING 1", runs)
-    for table in ("run", "edge", "column_map", "column_link", "job_version"):
-        connection.run(f"DELETE FROM {table} WHERE job = ?", (job,))  # noqa: S608
-    _entity(connection, JOB, job)
-    connection.run("DELETE FROM job WHERE id = ?", (job,))
-
-
-def _entity(connection: Connection, kind: int, number: int) -> None:
-    for table in ("facet_change", "tag_use"):
-        connection.run(f"DELETE FROM {table} WHERE kind = ? AND entity = ?", (kind, number))  # noqa: S608
-
-
-def _dataset(connection: Connection, dataset: int, key: tuple[str, str]) -> None:
-    for table in ("edge", "column_map", "dataset_version", "alias", "column_link"):
-        connection.run(f"DELETE FROM {table} WHERE dataset = ?", (dataset,))  # noqa: S608
-    connection.run("DELETE FROM column_link WHERE source = ?", (dataset,))
-    connection.run("DELETE FROM alias WHERE namespace = ? AND name = ?", key)
-    connection.run("DELETE FROM flow WHERE dataset_namespace = ? AND dataset_name = ?", key)
-    connection.run("UPDATE dataset SET root = id WHERE root = ?", (dataset,))
-    _entity(connection, DATASET, dataset)
-    connection.run("DELETE FROM dataset WHERE id = ?", (dataset,))
-    slots = (dataset * 2, dataset * 2 + 1)
-
-    def forget_job(state: Any) -> bool:
-        found = [state.open.pop(slot, None) for slot in slots] + [state.columns.pop(dataset, None)]
-        return any(item is not None for item in found)
-
-    def forget_run(state: Any) -> bool:
-        found = [state.io.pop(slot, None) for slot in slots]
-        return any(item is not None for item in found)
-
-    _each(connection, "job", decode_job, forget_job)
-    _each(connection, "run", decode_run, forget_run)
-    for number, packed in connection.all("SELECT id, state FROM job_version"):
-        inputs, outputs, location = msgspec.msgpack.decode(bytes(packed))
-        kept = [[pair for pair in side if tuple(pair) != key] for side in (inputs, outputs)]
-        if kept != [inputs, outputs]:
-            state = _encode((*kept, location))
-            connection.run("UPDATE job_version SET state = ? WHERE id = ?", (state, number))
-
-
-def _facets(store: Store, names: tuple[bytes, bytes]) -> None:
-    """Let go of every facet that speaks of the name."""
-    connection = store.connection
-    rows = connection.all("SELECT id, dictionary, body FROM facet")
-    gone = {i for i, d, b in rows if _mentions(store.packer.unpack(d, bytes(b)), names)}
-    for table in ("facet_change", "column_map"):
-        within(connection, f"DELETE FROM {table} WHERE facet IN ({{in}}) RETURNING 1", gone)  # noqa: S608
-
-    def drop(held: dict[Any, Held]) -> bool:
-        found = [name for name, item in held.items() if item[0] in gone]
-        for name in found:
-            del held[name]
-        return bool(found)
-
-    def of_run(state: Any) -> bool:
-        before = len(state.job_facets)
-        state.job_facets = {n: i for n, i in state.job_facets.items() if i not in gone}
-        changed = [drop(state.facets), *(drop(io.facets) for io in state.io.values())]
-        return any(changed) or len(state.job_facets) != before
-
-    _each(connection, "dataset", decode_dataset, lambda state: drop(state.facets))
-    _each(connection, "job", decode_job, lambda s: any([drop(s.facets), drop(s.columns)]))
-    _each(connection, "run", decode_run, of_run)
-
-
-def _each(
-    connection: Connection,
-    table: str,
-    decode: Callable[[bytes], Any],
-    change: Callable[[Any], bool],
-) -> None:
-    """Rewrite the packed states of a table that `change` says it has changed."""
-    for number, packed in connection.all(f"SELECT id, state FROM {table}"):  # noqa: S608
-        state = decode(bytes(packed))
-        if change(state):
-            sql = f"UPDATE {table} SET state = ? WHERE id = ?"  # noqa: S608
-            connection.run(sql, (_encode(state), number))
+def _repack(store: Store, mark: bytes) -> None:
+    """Replace the dictionaries that were made from bodies which are now gone."""
+    connection, packer = store.connection, store.packer
+    stale = [
+        number
+        for number, data in connection.all("SELECT id, data FROM dictionary")
+        if mark in bytes(data) or b"\\" in bytes(data)
+    ]
+    packer.forget_samples()
+    if not stale:
+        return
+    sql = "SELECT dictionary, body FROM log ORDER BY seq DESC LIMIT ?"
+    samples = [packer.unpack(d, bytes(b)) for d, b in connection.all(sql, (SAMPLES,))]
+    ((newest,),) = connection.all("SELECT max(id) FROM dictionary")
+    made = packer.make(samples) or b"{}" * 8
+    connection.run("INSERT INTO dictionary (id, data) VALUES (?, ?)", (newest + 1, made))
+    packer.learn(newest + 1, made)
+    for table, key in (("log", "seq"), ("facet", "id")):
+        for number in stale:
+            sql = f"SELECT {key}, body FROM {table} WHERE dictionary = ?"  # noqa: S608
+            for row, body in connection.all(sql, (number,)):
+                packed = packer.pack(packer.unpack(number, bytes(body)))
+                sql = f"UPDATE {table} SET dictionary = ?, body = ? WHERE {key} = ?"  # noqa: S608
+                connection.run(sql, (*packed, row))
+    for number in stale:
+        connection.run("DELETE FROM dictionary WHERE id = ?", (number,))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database import Connection
     from headwater.server.store.store import Store
 
-__all__ = ["Dropped", "retain", "sweep"]
+__all__ = ["Dropped", "retain", "retained", "sweep"]
 
 # The highest id of a table stays, so that it is never given out again.
 _RUNS = """
@@ -42,6 +42,12 @@ DELETE FROM column_map WHERE time < ? AND EXISTS (
 """
 
 
+_NOTE = (
+    "INSERT INTO setting (name, value) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
+
 class Dropped(NamedTuple):
     """How much went."""
 
@@ -61,16 +67,22 @@ def retain(store: Store, before: int) -> Dropped:
         earlier = checkpoint.latest(connection)
         ((base_chain,),) = connection.all("SELECT chain FROM log WHERE seq = ?", (last,))
         events = connection.run("DELETE FROM log WHERE seq <= ?", (last,))
-        connection.run("DELETE FROM tombstone WHERE seq <= ?", (last,))
         runs = connection.run(_RUNS, (before,))
         connection.run(_VERSIONS, (before,))
         connection.run(_FACETS, (before, before))
         connection.run(_COLUMNS, (before, before))
         connection.run("DELETE FROM edge WHERE until < ?", (before,))
         facets = sweep(connection)
+        connection.run(_NOTE, ("retained", str(before)))
         tombstones = earlier.tombstones if earlier else []
         checkpoint.write(store, "retention", (last, bytes(base_chain)), tombstones)
     return Dropped(events, runs, facets)
+
+
+def retained(connection: Connection) -> int:
+    """The moment before which history was let go of; 0 if none was."""
+    rows = connection.all("SELECT value FROM setting WHERE name = ?", ("retained",))
+    return int(rows[0][0]) if rows else 0
 
 
 def sweep(connection: Connection) -> int:

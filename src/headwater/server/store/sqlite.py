@@ -96,6 +96,12 @@ class SqliteConnection:
     def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
         """Nobody else writes to the file, so there is nobody to tell."""
 
+    def thorough(self) -> None:
+        self.all("PRAGMA secure_delete = ON")
+
+    def tidy(self) -> None:
+        self.all("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def together(self) -> AbstractContextManager[Any]:
         return nullcontext()
 

@@ -9,7 +9,6 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import msgspec
 
@@ -26,6 +25,7 @@ from headwater.server.store.database import (
 from headwater.server.store.packing import Packer
 from headwater.server.store.prepare import Parts
 from headwater.server.store.projection import Projection
+from headwater.server.store.retention import retained
 from headwater.server.store.session import Session
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Store:
         self._seq = -1
         self._chain = b""
         self._graves = False
+        self._retained = 0
 
     def close(self) -> None:
         """Let go of the database."""
@@ -116,13 +117,13 @@ class Store:
             self.forget()
             self._seq, self._chain = head[0], bytes(head[1])
             self._graves = bool(self.connection.all("SELECT 1 FROM tombstone LIMIT 1"))
+            self._retained = retained(self.connection)
             self.read_dictionaries(self.connection)
 
     def read_dictionaries(self, connection: Any) -> None:
-        """Learn every stored dictionary that is not known yet."""
-        for number, data in connection.all("SELECT id, data FROM dictionary ORDER BY id"):
-            if not self.packer.knows(number):
-                self.packer.learn(number, bytes(data))
+        """Know every stored dictionary, and none that was not kept."""
+        rows = connection.all("SELECT id, data FROM dictionary")
+        self.packer.follow([(number, bytes(data)) for number, data in rows])
 
     def _commit(
         self, group: list[tuple[int, Prepared]], receipts: list[Receipt], also: Also | None
@@ -137,6 +138,7 @@ class Store:
             known |= {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
         if self.parts is not parts:
             group = [(i, self.parts.prepare(item.raw)) for i, item in group]
+        known |= self._let_go(group)
         group = [(i, item) for i, item in group if self._new(i, item, known, receipts)]
         if group:
             session.load([item for _, item in group])
@@ -203,23 +205,27 @@ class Store:
             raise
         self._seq = -1
 
-    def close_stale(self, now: int, max_age: int | None = None) -> list[UUID]:
-        """Close the runs that have missed three heartbeats, or passed an age that was asked for."""
-        sql = "SELECT uuid, deadline FROM run WHERE deadline <= ?"
-        silent = {bytes(uuid): end for uuid, end in self.connection.all(sql, (now,))}
-        if max_age is not None:
-            sql = "SELECT uuid, updated FROM run WHERE status = 1 AND updated <= ?"
-            for uuid, updated in self.connection.all(sql, (now - max_age,)):
-                silent.setdefault(bytes(uuid), updated + max_age)
-        closed = []
-        for uuid, end in silent.items():
-            run = UUID(bytes=uuid)
-            command = {"command": "run", "run": str(run), "state": "ABORT", "time": end}
-            # Another server on the same database may have been quicker.
-            with contextlib.suppress(commands.NoSuchError):
-                self.perform({**command, "inferred": True})
-                closed.append(run)
-        return closed
+    def _let_go(self, group: list[tuple[int, Prepared]]) -> dict[bytes, int]:
+        """The events older than what is kept, of things heard of both before and after them.
+
+        They were let go of, or would be at once; the last record that went stands for them.
+        """
+        old = [item for _, item in group if item.time < self._retained]
+        if not old:
+            return {}
+        session = self.session
+        session.load(old)
+        ((first,),) = self.connection.all("SELECT min(seq) FROM log")
+        found: dict[bytes, int] = {}
+        for item in old:
+            known = (
+                session.jobs.get(item.job.key)
+                if item.job is not None
+                else session.datasets.get(item.datasets[0][1].key)
+            )
+            if known is not None and known.created <= item.time <= known.updated:
+                found[item.hash] = max(1, (first or self._seq + 1) - 1)
+        return found
 
     def _new(
         self, i: int, item: Prepared, known: dict[bytes, int], receipts: list[Receipt]
