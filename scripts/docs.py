@@ -21,6 +21,7 @@ from headwater.lab.plugins import PREFIX, plugins
 from headwater.lab.relock import BUNDLES
 from headwater.lab.services import COMPANIONS, SERVICES
 from headwater.lab.services.base import Context, Service
+from headwater.lab.stories import STORIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -96,10 +97,16 @@ def commands() -> str:
         ]
         options = [max(p.opts, key=len) for p in command.params if p.param_type_name == "option"]
         usage = " ".join(["headwater lab", name, *arguments])
-        rows.append(
-            [f"`{usage}`", (command.help or "").strip(), " ".join(f"`{o}`" for o in options)]
-        )
+        said = " ".join((command.help or "").strip().partition("\n\n")[0].split())
+        rows.append([f"`{usage}`", said, " ".join(f"`{o}`" for o in options)])
     return table(["command", "what it does", "options"], rows)
+
+
+def stories() -> str:
+    return table(
+        ["story", "what happens", "what lineage shows"],
+        ([f"`{story.name}`", story.title, story.shows] for story in STORIES.values()),
+    )
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -107,6 +114,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "connect-plugins": connect_plugins,
     "environment": environment,
     "lab-commands": commands,
+    "stories": stories,
     "connectors": connectors,
 }
 

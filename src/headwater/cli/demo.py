@@ -81,7 +81,8 @@ def demo(
                 raise
         finally:
             # A second Ctrl-C must not leave half of it running; stopping takes seconds.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
             over.set()
             view.stop()
             err.print("stopping: streams, connectors, then the lab")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from headwater.cli import story, traffic
+from headwater.cli import lab_lineage, story, traffic
 from headwater.cli.lab_home import Home, Services, missing, open_lab, say
 from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, size, state
 from headwater.cli.table import explain, print_table
@@ -203,4 +203,5 @@ def _dotenv(value: str) -> str:
 
 
 traffic.register(app)
+lab_lineage.register(app)
 story.register(app)

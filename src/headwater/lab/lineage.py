@@ -59,10 +59,14 @@ class Lineage:
         """A job's newest run; one in the state `not seen` when there is none."""
         return next(iter(self.runs(job, 1)), {"id": None, "state": NOT_SEEN})
 
+    def listed(self) -> list[dict[str, Any]]:
+        """Every job of the lab's."""
+        found = self.get(f"/api/v1/namespaces/{NAMESPACE}/jobs", limit=1000)
+        return list(found.get("jobs", []))
+
     def jobs(self, state: str | None = None) -> list[str]:
         """Names of jobs; only those whose latest run is in a state, if one is named."""
-        found = self.get(f"/api/v1/namespaces/{NAMESPACE}/jobs", limit=1000).get("jobs", [])
-        return [job["name"] for job in found if state in (None, state_of(job))]
+        return [job["name"] for job in self.listed() if state in (None, state_of(job))]
 
     def running(self) -> list[str]:
         """Jobs whose latest run goes on."""

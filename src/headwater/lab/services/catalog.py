@@ -31,6 +31,10 @@ class Catalog(Service):
                 "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
                 "uri": f"jdbc:sqlite:{lab.home.data('catalog') / 'catalog.db'}",
                 "jdbc.schema-version": "V1",
+                # A reader that the catalog leaves open would otherwise lock every writer out.
+                "jdbc.journal_mode": "WAL",
+                "jdbc.synchronous": "FULL",
+                "jdbc.busy_timeout": 30_000,
                 "warehouse": f"s3://{WAREHOUSE}",
                 "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
                 "client.region": REGION,

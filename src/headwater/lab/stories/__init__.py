@@ -26,16 +26,13 @@ STORIES: dict[str, Story] = {
 AWAY_SECONDS = 60.0
 
 
-def play(
-    name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECONDS, check: bool = True
-) -> Telling:
+def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECONDS) -> Telling:
     """Play a story and put everything back; a check that fails is told, not raised."""
     if name not in STORIES:
         raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
     story = STORIES[name]
     stage = Stage(lab, audience, seconds)
-    if check:
-        stage.require()
+    stage.require()
     began, reasons = time.monotonic(), []
     try:
         story.play(stage)

@@ -1,0 +1,112 @@
+"""`headwater lab graph` and `headwater lab run`: a lab's lineage as text, and programs that make it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headwater.cli.lab_home import Home, open_lab
+from headwater.cli.output import AsJson, out, print_json
+from headwater.errors import HeadwaterError, UsageError
+
+PIPE_WIDTH = 200
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands below `headwater lab`."""
+    app.command()(graph)
+    app.command(
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    )(run)
+
+
+def graph(
+    column: Annotated[
+        str | None,
+        typer.Option(
+            "--column",
+            metavar="'STORE DATASET COLUMN'",
+            help="Where a column comes from, as 'warehouse default/orders price'.",
+        ),
+    ] = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the lab's lineage server shows: each job, what it reads and what it writes."""
+    lab = open_lab(home)
+    from headwater.lab.drawing import jobs, origins
+    from headwater.lab.lineage import Lineage
+
+    lineage = Lineage(lab.context)
+    try:
+        if column is None:
+            drawn = jobs(lineage)
+            if as_json:
+                print_json(drawn)
+                return
+            table = Table(box=None, header_style="bold", pad_edge=False)
+            for name in ("job", "state", "reads", "writes"):
+                table.add_column(name, overflow="fold")
+            for one in drawn:
+                table.add_row(one.job, one.state, "\n".join(one.reads), "\n".join(one.writes))
+            (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
+            url = lineage.page("/graph")
+            out.print(f"\nThe page: [cyan]{escape(url)}[/]", soft_wrap=True)
+            return
+        words = column.split()
+        if len(words) != 3:
+            raise UsageError(
+                f"{column!r} is not a store, a dataset and a column",
+                hint="for example --column 'warehouse default/orders price'",
+            )
+        steps = origins(lineage, " ".join(words[:2]), words[2])
+    except httpx.HTTPError as error:
+        raise HeadwaterError(
+            f"the lab's lineage server does not answer: {error}", hint="headwater lab up server"
+        ) from error
+    if as_json:
+        print_json(steps)
+        return
+    for step in steps:
+        arrow = f"{'   ' * (step.distance - 1)}← " if step.distance else ""
+        by = f"   ({step.how}, by {', '.join(step.jobs)})" if step.jobs else ""
+        out.print(f"{arrow}{escape(step.column)}[dim]{escape(by)}[/]", soft_wrap=True)
+
+
+def run(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="PROGRAM [ARGUMENT]...", show_default=False),
+    ],
+    home: Home = None,
+) -> None:
+    """Run a PySpark program with this lab's addresses, keys and jars; here, or one of the pipeline's."""
+    lab = open_lab(home)
+    from headwater.lab import fetch, process
+    from headwater.lab.artifacts import lock
+    from headwater.lab.process import HOME_MARK, SERVICE_MARK
+    from headwater.lab.services.streams import BUNDLE, programs, spark_job
+
+    program = Path(words[0]).absolute()
+    if not program.is_file():
+        program = programs() / words[0]
+    if not program.is_file():
+        here = ", ".join(sorted(path.name for path in programs().glob("*.py")))
+        raise UsageError(f"{words[0]}: no such program", hint=f"those of the pipeline: {here}")
+    if not lab.home.exists:
+        raise UsageError(f"there is no lab in {lab.home.root}", hint="headwater lab up")
+    fetch.ensure(lab.context.cache, lock().select([BUNDLE]), None)
+    scratch = lab.home.data(program.stem)
+    scratch.mkdir(parents=True, exist_ok=True)
+    command = spark_job(lab.context, str(program), *words[1:], scratch=scratch)
+    env = process.environment(lab.home.root, "", command.env)
+    # The lab ends what it finds marked as its own; this is the user's.
+    env = {name: value for name, value in env.items() if name not in (HOME_MARK, SERVICE_MARK)}
+    os.execve(command.argv[0], list(command.argv), env)  # noqa: S606
