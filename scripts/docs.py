@@ -109,12 +109,18 @@ def stories() -> str:
     )
 
 
+def make_targets() -> str:
+    found = re.findall(r"^([a-z-]+):.*?## (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return table(["command", "what it does"], ([f"`make {name}`", said] for name, said in found))
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "services": services,
     "connect-plugins": connect_plugins,
     "environment": environment,
     "lab-commands": commands,
     "stories": stories,
+    "make-targets": make_targets,
     "connectors": connectors,
 }
 

@@ -1,0 +1,137 @@
+"""How a story is played: checks, reasons, and that everything is put back however it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.errors import HeadwaterError, UsageError
+from headwater.lab import stories
+from headwater.lab.lab import Lab
+from headwater.lab.stories.base import Check, Look, Seen, Story, Telling
+from headwater.lab.stories.misaligned import _side_by_side
+from headwater.lab.stories.stage import Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Listener:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+    def show(self, look: Look) -> None:
+        self.told.append(look.url)
+
+    def wait(self, what: str, past: float, most: float) -> None:
+        self.told.append(f"waiting for {what}, {past:.0f} of {most:.0f}")
+
+    def checked(self, check: Check) -> None:
+        self.told.append(f"{check.ok} {check.what}")
+
+
+class Rain(Story):
+    """It rains; the street is wet, or not."""
+
+    name = "rain"
+    title = "It rains"
+    shows = "A wet street."
+
+    def __init__(self, *wet: bool, dries: bool = True) -> None:
+        self.wet = list(wet)
+        self.dries = dries
+        self.undone = 0
+
+    def play(self, stage: Stage) -> None:
+        stage.look("the street", "http://127.0.0.1:1/street")
+        stage.check("the street is wet", lambda: Seen(self.wet.pop(0), "the street"), seconds=0.6)
+        stage.show("drip")
+
+    def undo(self, stage: Stage) -> None:
+        self.undone += 1
+        stage.check("the street is dry", lambda: self.dries, seconds=0)
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that needs no pipeline."""
+    monkeypatch.setattr(Stage, "require", lambda _stage: None)
+
+
+def _play(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Telling:
+    monkeypatch.setitem(stories.STORIES, "rain", story)
+    return stories.play("rain", Lab(tmp_path / "lab"), Listener())
+
+
+@pytest.mark.usefixtures("stage")
+def test_what_comes_true_later_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = _play(Rain(False, True), tmp_path, monkeypatch)
+    assert told.ok
+    assert told.reason is None
+    assert [check.ok for check in told.checks] == [True, True]
+    assert told.text == ["drip"]
+    assert told.look[0].url == "http://127.0.0.1:1/street"
+
+
+@pytest.mark.usefixtures("stage")
+def test_what_never_comes_true_ends_it_with_a_reason_and_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Rain(*[False] * 20)
+    told = _play(story, tmp_path, monkeypatch)
+    assert not told.ok
+    assert "the street is wet; found: the street" in (told.reason or "")
+    assert [check.ok for check in told.checks] == [False, True]
+    assert told.text == []
+    assert story.undone == 1
+
+
+@pytest.mark.usefixtures("stage")
+def test_what_cannot_be_undone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _play(Rain(True, dries=False), tmp_path, monkeypatch)
+    assert not told.ok
+    assert "not undone: " in (told.reason or "")
+
+
+@pytest.mark.usefixtures("stage")
+def test_an_interrupt_undoes_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Rain()
+
+    def interrupted(_stage: Stage) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(story, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _play(story, tmp_path, monkeypatch)
+    assert story.undone == 1
+
+
+def test_a_story_needs_a_running_pipeline(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not run: no postgres, kafka") as refused:
+        stories.play("poison", Lab(tmp_path / "lab"), Listener())
+    assert "headwater demo" in (refused.value.hint or "")
+
+
+def test_an_unknown_story_names_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(HeadwaterError, match="no story") as refused:
+        stories.play("fairy-tale", Lab(tmp_path / "lab"), Listener())
+    assert "poison" in (refused.value.hint or "")
+
+
+def test_two_graphs_stand_side_by_side() -> None:
+    left = ["dataset:kafka://k:1:orders", "job:shop:load", "dataset:hive://h:1:default.orders"]
+    right = ["dataset:s3://w:default/orders", "job:shop:sum", "dataset:s3://w:default/sums"]
+    lines = _side_by_side("writer", left, "reader", right).splitlines()
+    assert lines[0].split() == ["writer", "reader"]
+    assert lines[1:3] == ["kafka://k:1 orders", "  ↓ load"]
+    # The last of the one stands beside the first of the other: the same data, twice.
+    assert lines[3].split() == ["hive://h:1", "default.orders", "s3://w", "default/orders"]
+    assert [line.strip() for line in lines[4:]] == ["↓ sum", "s3://w default/sums"]
