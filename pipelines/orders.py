@@ -26,6 +26,7 @@ PRICE = "decimal(10,2)"
 ORDERS_TABLE = """
     order_id STRING, item STRING, price DECIMAL(10,2), supplier STRING, bid_time TIMESTAMP
 """
+FIELDS = ("order_id", "item", "price", "supplier", "bid_time")
 REASONS = (
     "the record is empty",
     "not Avro in Confluent's wire format",
@@ -100,7 +101,8 @@ def reason(record: Column, value: Column) -> Column:
     wrong = (
         value.isNull(),
         F.hex(F.substring(value, 1, 1)) != "00",
-        record.isNull(),
+        # What does not fit comes as a record of nothing but nulls.
+        F.coalesce(*(record[field].cast("string") for field in FIELDS)).isNull(),
         record["order_id"].isNull(),
         record["price"].isNull(),
         record["price"] <= 0,

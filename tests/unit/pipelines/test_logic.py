@@ -35,6 +35,7 @@ def order(number: int, price: str, supplier: str = "acme", at: datetime = NOON) 
         (None, None, "the record is empty"),
         (b"{}", None, "not Avro in Confluent's wire format"),
         (b"\x00\x00\x00\x00\x01x", None, "does not fit the schema"),
+        (b"\x00....x", (None,) * 5, "does not fit the schema"),
         (b"\x00....x", (None, "lamp", Decimal(1), "acme", NOON), "no order_id"),
         (b"\x00....x", ("o-1", "lamp", None, "acme", NOON), "no price"),
         (b"\x00....x", order(1, "0.00"), "a price that is not positive"),

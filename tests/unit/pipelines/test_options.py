@@ -1,0 +1,72 @@
+"""What the jobs can be told, by options or the environment."""
+
+from __future__ import annotations
+
+import iceberg_ingestion
+import options
+import pytest
+import supplier_stats
+import supplier_stats_stream
+
+CATALOG = "spark.sql.catalog.prod"
+VARIABLES = {
+    "ICEBERG_CATALOG_NAME": "prod",
+    "ICEBERG_CATALOG_URI": "http://catalog:8181",
+    "ICEBERG_WAREHOUSE": "s3://lake",
+    "BOOTSTRAP": "kafka:9092",
+    "REGISTRY_URL": "http://registry:8081",
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HMS_ENDPOINT", "S3_ENDPOINT", "INPUT_TOPIC", "OUTPUT_TOPIC", "AVAILABLE_NOW",
+                 "OPENLINEAGE_DATASET_NAMESPACE", "OPENLINEAGE_DATASET_NAME"):  # fmt: skip
+        monkeypatch.delenv(name, raising=False)
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_environment_is_enough_and_an_option_stands_above_it() -> None:
+    found = iceberg_ingestion.arguments().parse_args(["--bootstrap", "other:9092"])
+    assert (found.bootstrap, found.registry_url) == ("other:9092", VARIABLES["REGISTRY_URL"])
+    assert (found.input_topic, found.table, found.once) == ("orders", "default.orders", False)
+
+
+def test_a_stream_without_kafka_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("BOOTSTRAP")
+    with pytest.raises(SystemExit) as raised:
+        supplier_stats_stream.arguments().parse_args([])
+    assert raised.value.code == 2
+    assert "--bootstrap" in capsys.readouterr().err
+    supplier_stats.arguments().parse_args([])  # the batch job has no Kafka
+
+
+def test_a_rest_catalog_stands_above_hive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HMS_ENDPOINT", "thrift://hive:9083")
+    found = options.catalog(supplier_stats.arguments().parse_args([]))
+    assert (found[f"{CATALOG}.type"], found[f"{CATALOG}.uri"]) == ("rest", "http://catalog:8181")
+    monkeypatch.delenv("ICEBERG_CATALOG_URI")
+    found = options.catalog(supplier_stats.arguments().parse_args([]))
+    assert (found[f"{CATALOG}.type"], found[f"{CATALOG}.uri"]) == ("hive", "thrift://hive:9083")
+    assert f"{CATALOG}.io-impl" not in found
+
+
+def test_what_a_session_starts_with_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    monkeypatch.setenv("S3_ENDPOINT", "http://s3:9000")
+    found = options.catalog(supplier_stats.arguments().parse_args([]))
+    assert "hunter2" not in str(found)
+
+
+def test_the_output_can_be_told_by_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert options.renamed(supplier_stats.arguments().parse_args([]), "default.orders") == {}
+    monkeypatch.setenv("OPENLINEAGE_DATASET_NAMESPACE", "lake")
+    monkeypatch.setenv("OPENLINEAGE_DATASET_NAME", "orders_v2")
+    settings = supplier_stats.arguments().parse_args([])
+    assert options.renamed(settings, "default.orders") == {
+        "spark.headwater.datasets.default.orders.namespace": "lake",
+        "spark.headwater.datasets.default.orders.name": "orders_v2",
+    }
