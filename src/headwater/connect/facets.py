@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import attr
 from openlineage.client import facet_v2 as ol
@@ -142,10 +143,9 @@ def run_facets(
 
 def dataset_facets(dataset: Dataset, edges: Sequence[Edge] = ()) -> dict[str, Any]:
     """The facets of a dataset; `edges` are those into it."""
-    uri = dataset.namespace if _URI.match(dataset.namespace) else None
     facets: dict[str, Any] = {
         "dataSource": ol.datasource_dataset.DatasourceDatasetFacet(
-            dataset.namespace, uri, producer=PRODUCER
+            dataset.namespace, _uri(dataset.namespace), producer=PRODUCER
         )
     }
     if dataset.kind:
@@ -180,6 +180,15 @@ def dataset_facets(dataset: Dataset, edges: Sequence[Edge] = ()) -> dict[str, An
             columns, producer=PRODUCER
         )
     return facets
+
+
+def _uri(namespace: str) -> str | None:
+    """A namespace that is an address too; `spanner://project:instance` only looks like one."""
+    try:
+        _ = urlsplit(namespace).port
+    except ValueError:
+        return None
+    return namespace if _URI.match(namespace) else None
 
 
 def _field(field: dict[str, Any]) -> Any:

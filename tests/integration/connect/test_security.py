@@ -153,6 +153,7 @@ def test_kafka_that_refuses_us_says_why(
     }
     kafka = Kafka(estate.door(door, **{k: str(files.get(k, v)) for k, v in wrong.items()}))
     assert kafka.cluster is None
+    assert kafka.problem
     assert said in kafka.problem
     assert not re.search(r"hunter2|after \d+ms", kafka.problem)
 
@@ -263,7 +264,7 @@ class Guarded:
         }  # fmt: skip
         self.write()
         self.agent = Agent(
-            folder, estate.url, "--clusters", str(self.file),
+            folder, "", "--clusters", str(self.file),
             more={
                 "CONNECT_CA": str(estate.ours.pem), "CONNECT_CERT": str(estate.agent.cert),
                 "CONNECT_KEY": str(estate.agent.key),
@@ -339,6 +340,7 @@ def test_wrong_keys_are_said_once_and_end_no_run(estate: Estate, tmp_path: Path)
     }
     estate.http.put("/connectors/lines/config", json=config).raise_for_status()
     agent.start()
+    agent.url = estate.url  # for commands: the agent itself has it from its file
 
     def last() -> dict[str, Any]:
         found: dict[str, Any] = agent.events("lines")[-1]["outputs"][0]

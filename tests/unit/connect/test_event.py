@@ -8,6 +8,7 @@ import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -159,6 +160,22 @@ def test_our_facets_are_as_their_schemas_say() -> None:
                     schemas[name].validate(facet)
                     seen.add(name)
     assert seen >= {"headwater_connect", "headwater_cluster", "headwater_evidence"}
+
+
+def test_a_source_has_an_address_only_where_its_namespace_is_one() -> None:
+    found = {
+        d["namespace"]: d["facets"]["dataSource"].get("uri")
+        for case in cases()
+        for d in (made(case)["inputs"] + made(case)["outputs"])
+    }
+    assert found["kafka://k1:9092"] == "kafka://k1:9092"
+    assert found["file"] is None
+    assert [space for space in found if space.startswith("spanner://")]
+    for namespace, uri in found.items():
+        if namespace.startswith("spanner://"):
+            assert uri is None
+        if uri:
+            assert urlsplit(uri).scheme
 
 
 def test_every_event_is_valid(tmp_path: Path) -> None:

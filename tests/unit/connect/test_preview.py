@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +11,11 @@ from headwater.connect.model import TopicSchema
 from headwater.connect.preview import consider, explain, preview, read_connector, read_schema
 from headwater.errors import UsageError
 from headwater.lineage.schema import SchemaError
+
+from .cases import cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 AVRO = '{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}'
 DOCUMENT = {
@@ -36,6 +42,46 @@ def test_the_start_event_of_a_file() -> None:
     ]
     assert found["outputs"][0]["facets"]["schema"]["fields"] == [{"name": "id", "type": "long"}]
     assert found["run"]["runId"][14] == "7"
+
+
+LABS = [case for case in cases() if case["file"] == "lab"]
+
+
+@pytest.mark.parametrize("case", LABS, ids=lambda case: case["case"])
+def test_the_six_connectors_of_the_labs_as_a_person_previews_them(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from headwater.cli.main import _run
+
+    assert len(LABS) == 6
+    file = tmp_path / "connector.json"
+    file.write_text(json.dumps({"name": "as-deployed", "config": case["config"]}))
+    words = ["--config", str(file), "--type", case["type"], "--kafka-bootstrap", case["bootstrap"]]
+    if case.get("topics"):
+        words += ["--topics", ",".join(case["topics"])]
+    for topic, fields in case.get("schemas", {}).items():
+        schema = tmp_path / f"{topic}.avsc"
+        value = fields["value"] if isinstance(fields, dict) else fields
+        listed = [
+            {"name": name, "type": kind or "string"}
+            for name, _, kind in (f.partition(":") for f in value)
+        ]
+        schema.write_text(json.dumps({"type": "record", "name": "R", "fields": listed}))
+        words += ["--schema", f"{topic}={schema}"]
+    assert _run(["connect", "preview", *words, "--json"], debug=False) == 0
+    event = json.loads(capsys.readouterr().out)
+    given = case["config"]
+    assert event["job"]["name"] == given["transforms.openlineage.connector.name"]
+    for side in ("inputs", "outputs"):
+        shown = [f"{d['namespace']} {d['name']}" for d in event[side]]
+        assert shown == [text.split(" ", 1)[1] for text in case["expected"][side]]
+    pairs = [
+        (f"{i['namespace']} {i['name']}", f"{e['namespace']} {e['name']}")
+        for e in event["job"]["facets"]["lineage"]["entries"]
+        for i in e["inputs"]
+    ]
+    assert sorted(pairs) == sorted((e["from"], e["to"]) for e in case["expected"]["edges"])
+    assert "user.info" not in json.dumps(event)
 
 
 def test_a_configuration_alone_is_enough() -> None:
