@@ -114,6 +114,25 @@ test("namespaces group with counts and open one by one", async () => {
   expect(await node(page, "9 jobs").textContent()).toMatch(/1\s*failed/);
   await node(page, "5 datasets").getByRole("button").click();
   await node(page, "orders-enriched").waitFor();
+  // The opened one is a frame round its five nodes, and none of the others stands in it.
+  const frame = page.locator(".react-flow__node-frame");
+  const room = await frame.boundingBox();
+  const boxes = page.locator(".react-flow__node-box");
+  let inside = 0;
+  for (const one of await boxes.all()) {
+    const place = await one.boundingBox();
+    if (!room || !place) throw new Error("nothing is drawn");
+    const apart =
+      place.x + place.width <= room.x ||
+      place.x >= room.x + room.width ||
+      place.y + place.height <= room.y ||
+      place.y >= room.y + room.height;
+    if (!apart) inside += 1;
+  }
+  expect(inside).toBe(5);
+  await frame.getByRole("button", { name: "Close namespace kafka://broker:9092" }).click();
+  await expect.poll(() => page.locator(".react-flow__node-frame").count()).toBe(0);
+  await node(page, "5 datasets").waitFor();
 });
 
 test("the graph of a past moment and the difference between two", async () => {

@@ -1,12 +1,13 @@
 // @ts-check
 /** Real parts for the browser tests and the pictures: the server as a process, Chromium, events. */
 
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import sparticuz from "@sparticuz/chromium";
 import { chromium } from "playwright-core";
 
@@ -60,19 +61,15 @@ export class Server {
     return server;
   }
 
+  get store() {
+    return `sqlite:///${this.home}/page.db`;
+  }
+
   async up() {
     const { HEADWATER_TOKEN: _, ...rest } = process.env;
     const child = spawn(
       PYTHON,
-      [
-        "-c",
-        PROGRAM,
-        "server",
-        "--port",
-        String(this.port),
-        "--store",
-        `sqlite:///${this.home}/page.db`,
-      ],
+      ["-c", PROGRAM, "server", "--port", String(this.port), "--store", this.store],
       { cwd: ROOT, env: { ...rest, ...this.environment }, stdio: ["ignore", "pipe", "pipe"] },
     );
     this.process = child;
@@ -108,10 +105,31 @@ export class Server {
     rmSync(this.home, { recursive: true, force: true });
   }
 
+  /** A token made by the command line. @param {"read" | "write" | "admin"} role */
+  async token(role) {
+    const words = ["-c", PROGRAM, "token", "create", "test", "--role", role, "--store", this.store];
+    const { stdout } = await promisify(execFile)(PYTHON, words, { cwd: ROOT });
+    const token = stdout.trim();
+    // The server looks for new tokens every two seconds.
+    for (;;) {
+      const headers = { authorization: `Bearer ${token}` };
+      const answer = await fetch(`${this.url}/api/v2/health`, { headers });
+      if ((await answer.json()).may.length > 0) return token;
+      await new Promise((done) => setTimeout(done, 60));
+    }
+  }
+
+  /** @returns {Record<string, string>} */
+  get headers() {
+    const token = this.environment.HEADWATER_TOKEN;
+    return token ? { authorization: `Bearer ${token}` } : {};
+  }
+
   /** @param {string} path @param {string | object} body */
   async post(path, body) {
     const response = await fetch(this.url + path, {
       method: "POST",
+      headers: this.headers,
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
     if (!response.ok) throw new Error(await this.said(path, response));
@@ -120,7 +138,7 @@ export class Server {
 
   /** @param {string} path @returns {Promise<any>} */
   async get(path) {
-    const response = await fetch(this.url + path);
+    const response = await fetch(this.url + path, { headers: this.headers });
     if (!response.ok) throw new Error(await this.said(path, response));
     return response.json();
   }

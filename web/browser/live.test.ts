@@ -1,7 +1,8 @@
-import type { Browser, Page, Route } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBrowser } from "./harness.mjs";
-import { contention, drawn, open, runEvent, serve } from "./kit";
+import { contention, drawn, open, runEvent, serve, settled } from "./kit";
+import { tasksDuring } from "./tasks";
 
 const FULL = Boolean(process.env.HEADWATER_FULL);
 let browser: Browser;
@@ -100,51 +101,48 @@ test("a lost server shows as such, and the page recovers by itself", async () =>
   await expect.poll(() => feed.textContent()).toContain("after_the_gap");
 });
 
-async function watchLongTasks(page: Page): Promise<void> {
-  await page.evaluate(() => {
-    const found: number[] = [];
-    Object.assign(window, { longTasks: found });
-    new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) found.push(Math.round(entry.duration));
-    }).observe({ type: "longtask" });
-  });
-}
-
 test.each([
-  ["/graph", FULL ? 60 : 15],
+  ["/graph", FULL ? 60 : 12],
   ["/", FULL ? 60 : 6],
   ["/events", FULL ? 60 : 6],
 ] as const)(
   "%s stays responsive under 50 events a second for %i seconds",
-  // Another program on the same two cores can hold the page up; it gets a second chance.
-  { retry: 2, timeout: 120_000 },
   async (path, seconds) => {
     const server = await serve();
     await server.loadDemo();
     const { page, faults } = await open(browser, server.url + path);
     await page.locator(".live-mark.live").waitFor();
-    if (path === "/graph") await drawn(page);
-    await page.waitForTimeout(1_000);
-    await watchLongTasks(page);
-    const until = Date.now() + seconds * 1_000;
+    await settled(page);
     let sent = 0;
-    while (Date.now() < until) {
-      const next = Date.now() + 200;
-      const events = Array.from({ length: 10 }, () => {
-        const n = sent++;
-        const state = n % 2 === 0 ? "START" : "COMPLETE";
-        const run = `00000000-0000-4000-8000-${String(n >> 1).padStart(12, "0")}`;
-        return JSON.stringify(runEvent(state, `busy-${(n >> 1) % 20}`, run));
-      });
-      await server.post("/api/v2/events", events.join("\n"));
-      await new Promise((done) => setTimeout(done, Math.max(0, next - Date.now())));
-    }
-    expect(sent).toBeGreaterThan(seconds * 45);
-    const long = await page.evaluate(
-      () => (window as unknown as { longTasks: number[] }).longTasks,
+    const tasks = await tasksDuring(browser, page, async () => {
+      const began = Date.now();
+      while (Date.now() < began + seconds * 1_000) {
+        const events = Array.from({ length: 10 }, () => {
+          const n = sent++;
+          const state = n % 2 === 0 ? "START" : "COMPLETE";
+          const run = `00000000-0000-4000-8000-${String(n >> 1).padStart(12, "0")}`;
+          // Twenty jobs run over and over; now and then a new one joins and the graph grows.
+          const name = n % 100 < 2 ? `new-${n}` : `busy-${(n >> 1) % 20}`;
+          return JSON.stringify(
+            runEvent(state, name, run, {
+              inputs: [{ namespace: "kafka://broker:9092", name: "orders-enriched" }],
+              outputs: [{ namespace: "s3://busy", name }],
+            }),
+          );
+        });
+        await server.post("/api/v2/events", events.join("\n"));
+        // Where the machine falls behind, it catches up: the page gets the events all the same.
+        const due = began + (sent / 50) * 1_000;
+        await new Promise((done) => setTimeout(done, Math.max(0, due - Date.now())));
+      }
+    });
+    console.log(
+      `${path}: ${sent} events; longest tasks by CPU ${tasks.spent.join(", ")} ms,` +
+        ` by the clock ${tasks.lasted.join(", ")} ms`,
     );
-    console.log(`${path}: ${sent} events, long tasks: ${long.length ? long.join(", ") : "none"}`);
-    expect(long.filter((ms) => ms > 50)).toEqual([]);
+    expect(sent).toBeGreaterThan(seconds * 25);
+    expect(tasks.spent.length).toBeGreaterThan(0);
+    expect(tasks.spent.filter((ms) => ms > 50)).toEqual([]);
     expect(faults).toEqual([]);
   },
 );

@@ -186,6 +186,20 @@ test("a schema's history shows what changed between two versions", async () => {
   expect(await page.locator(".diff .changed").textContent()).toContain("timestamptz");
 });
 
+test("connectors stand in the cluster they run on, those in trouble first", async () => {
+  const { page } = await open(browser, `${server.url}/connectors`);
+  const cluster = page.getByRole("region", { name: "Cluster shop-connect" });
+  await cluster.getByText("3 connectors, 4 tasks, 1 failed").waitFor();
+  expect(await cluster.getByRole("article").first().getAttribute("aria-label")).toBe("stats-sink");
+  const failed = cluster.getByRole("article", { name: "stats-sink" });
+  await failed.getByText("Task 0").waitFor();
+  await failed.getByText("Stack trace").click();
+  for (const action of ["apply", "pause", "resume", "stop", "restart", "delete"]) {
+    await failed.getByLabel("Action on stats-sink").selectOption(action);
+    await failed.getByText(`headwater connect ${action} stats-sink`).waitFor();
+  }
+});
+
 test("a stuck run is aborted only after it was confirmed", async () => {
   const id = crypto.randomUUID();
   await server.post("/api/v1/lineage", {

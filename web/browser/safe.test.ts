@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBrowser } from "./harness.mjs";
-import { drawn, open, runEvent, serve } from "./kit";
+import { accessible, drawn, open, runEvent, serve } from "./kit";
 
 let browser: Browser;
 
@@ -101,4 +101,25 @@ test("a token opens the page and stays in the session only", async () => {
   const other = await context.newPage();
   await other.goto(server.url);
   await other.getByRole("heading", { name: "This server needs a token" }).waitFor();
+});
+
+test("a token that may only read is not offered to abort a run", async () => {
+  const server = await serve({ HEADWATER_TOKEN: "secret-of-the-test" });
+  await server.post("/api/v1/lineage", runEvent("START", "stuck", crypto.randomUUID()));
+  const { page } = await open(browser, `${server.url}/jobs/shop/stuck`);
+  const use = async (token: string) => {
+    await page.getByLabel("Token").fill(token);
+    await page.getByRole("button", { name: "Use it" }).click();
+  };
+  await page.getByRole("heading", { name: "This server needs a token" }).waitFor();
+  await use(await server.token("read"));
+  await page.getByText("Your token may only read").waitFor();
+  expect(await page.getByRole("button", { name: "Abort run" }).isDisabled()).toBe(true);
+  await accessible(page);
+  await page.getByRole("link", { name: "Settings" }).click();
+  await use("secret-of-the-test");
+  await page.goBack();
+  await expect.poll(() => page.getByText("Your token may only read").count()).toBe(0);
+  await page.getByRole("button", { name: "Abort run" }).click();
+  await page.getByRole("dialog", { name: "Abort this run?" }).waitFor();
 });

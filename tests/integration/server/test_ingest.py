@@ -156,6 +156,15 @@ def test_roles(store_url: str) -> None:
         assert status("POST", "/api/v1/lineage", reader) == 403
         assert status("POST", "/api/v1/lineage", writer) == 201
         assert status("GET", "/api/v1/jobs", "boss") == 200
+
+        def may(token: str) -> list[str]:
+            headers = {"authorization": f"Bearer {token}"}
+            found: list[str] = client.call("GET", "/api/v2/health", headers=headers).json()["may"]
+            return found
+
+        assert client.get("/api/v2/health")["may"] == []
+        assert (may("wrong"), may(reader), may(writer)) == ([], ["read"], ["write"])
+        assert may("boss") == ["admin", "read", "write"]
         tokens = list_tokens(store.connection)
         assert [t.role for t in tokens] == ["write", "read"]
         revoke_token(store, tokens[1].id)

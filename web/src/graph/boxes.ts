@@ -102,6 +102,7 @@ export function build(map: EstateMap, options: Options): Model {
       boxes: map.groups.map(groupBox),
       wires: twoWay(map.edges.map((edge) => plainWire(edge, new Map()))),
       columns: [],
+      frames: [],
     };
   const gone = folded(map.nodes, map.edges, options.folds);
   const nodes = map.nodes.filter((node) => !gone.has(node.id));
@@ -132,6 +133,7 @@ export function build(map: EstateMap, options: Options): Model {
     columns: options.columns
       ? columns.map((edge) => ({ id: `${edge.origin}\n${edge.destination}`, edge }))
       : [],
+    frames: [],
   };
 }
 
@@ -150,8 +152,10 @@ function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
   const groups = new Map<string, Group>();
   const place = new Map<string, string>();
   const boxes: Box[] = [];
+  const frames = new Map<string, string[]>();
   for (const node of nodes) {
     if (open.has(node.namespace)) {
+      frames.set(node.namespace, [...(frames.get(node.namespace) ?? []), node.id]);
       boxes.push(node.kind === "job" ? jobBox(node) : datasetBox(node, [], false));
       place.set(node.id, node.id);
       continue;
@@ -194,5 +198,6 @@ function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
     boxes: [...boxes, ...[...groups.values()].map(groupBox)],
     wires: twoWay([...wires.values()]),
     columns: [],
+    frames: [...frames].map(([namespace, members]) => ({ namespace, members })),
   };
 }

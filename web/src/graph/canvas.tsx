@@ -9,13 +9,14 @@ import {
 import "@xyflow/react/dist/style.css";
 import { memo, useEffect, useMemo, useRef } from "react";
 import { ColumnEdgeView, type ColumnWireEdge, type WireEdge, WireEdgeView } from "./edges";
+import { type FrameNode, FrameNodeView, frameNodes } from "./frames";
 import type { Laid } from "./layout";
 import { light } from "./light";
 
 import { type Actions, type BoxNode, BoxNodeView, describe } from "./nodes";
 import { beside } from "./walk";
 
-const NODES = { box: BoxNodeView };
+const NODES = { box: BoxNodeView, frame: FrameNodeView };
 const EDGES = { wire: WireEdgeView, column: ColumnEdgeView };
 
 interface CanvasProps {
@@ -34,10 +35,16 @@ interface CanvasProps {
   focus: (id: string) => void;
 }
 
-function colour(node: BoxNode): string {
+function colour(node: BoxNode | FrameNode): string {
+  if (node.type === "frame") return "var(--frame)";
   const one = node.data.box.node;
   if (one?.kind === "job") return `var(--${one.state.toLowerCase()})`;
   return node.data.box.kind === "group" ? "var(--accent)" : "var(--mini)";
+}
+
+/** A job or a dataset: what can be selected and centred on. */
+function isPlain(node: BoxNode | FrameNode): boolean {
+  return node.type !== "frame" && node.data.box.kind !== "group";
 }
 
 function Inner(props: CanvasProps) {
@@ -48,7 +55,7 @@ function Inner(props: CanvasProps) {
   const { model, places } = laid;
 
   const known = useRef(new Map<string, BoxNode>());
-  const nodes = useMemo(() => {
+  const boxes = useMemo(() => {
     const found = model.boxes.map((box): BoxNode => {
       const { x, y } = places[box.id] ?? { x: 0, y: 0 };
       const before = known.current.get(box.id);
@@ -78,6 +85,8 @@ function Inner(props: CanvasProps) {
     known.current = new Map(found.map((node) => [node.id, node]));
     return found;
   }, [model, places, actions, selected]);
+  const frames = useMemo(() => frameNodes(laid, actions), [laid, actions]);
+  const nodes = useMemo(() => (frames.length > 0 ? [...frames, ...boxes] : boxes), [frames, boxes]);
 
   const plain = useMemo(
     () =>
@@ -180,15 +189,15 @@ function Inner(props: CanvasProps) {
   }, [selected, laid, flow, select, choose]);
 
   return (
-    <ReactFlow<BoxNode, WireEdge | ColumnWireEdge>
+    <ReactFlow<BoxNode | FrameNode, WireEdge | ColumnWireEdge>
       nodes={nodes}
       edges={edges}
       nodeTypes={NODES}
       edgeTypes={EDGES}
-      onNodeClick={(_, node) => node.data.box.kind !== "group" && select(node.id)}
-      onNodeDoubleClick={(_, node) => node.data.box.kind !== "group" && focus(node.id)}
+      onNodeClick={(_, node) => isPlain(node) && select(node.id)}
+      onNodeDoubleClick={(_, node) => isPlain(node) && focus(node.id)}
       onNodeMouseEnter={(_, node) => {
-        if (!selected && !column) light.node(node.id, model.wires);
+        if (!selected && !column && node.type !== "frame") light.node(node.id, model.wires);
       }}
       onNodeMouseLeave={() => {
         if (!selected && !column) light.off();
@@ -212,7 +221,7 @@ function Inner(props: CanvasProps) {
       aria-label="Lineage graph"
     >
       <Background gap={24} size={1} />
-      <MiniMap<BoxNode>
+      <MiniMap<BoxNode | FrameNode>
         pannable
         zoomable
         nodeColor={colour}

@@ -3,6 +3,7 @@ import { shortName } from "../lib/names";
 import type { EstateMap } from "../lib/types";
 import { ICONS } from "../ui/icons";
 import { SHAPES, stateWord } from "../ui/state";
+import { PAD, type Room, roomOf } from "./frames";
 import type { Laid } from "./layout";
 import { type Box, HEAD, ROW } from "./model";
 
@@ -74,7 +75,16 @@ function curve(x1: number, y1: number, x2: number, y2: number): string {
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 
-export function toSvg({ model, places }: Laid): { text: string; width: number; height: number } {
+function drawFrame(name: string, room: Room, tone: (name: string) => string): string {
+  const { x, y, width, height } = room;
+  return (
+    `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="14" fill="${tone("frame")}" stroke="${tone("line-strong")}" stroke-dasharray="6 5"/>` +
+    `<text x="${x + PAD.side}" y="${y + 26}" font-size="13" font-weight="600" fill="${tone("text")}">${plain(shortName(name, 60))}</text>`
+  );
+}
+
+export function toSvg(laid: Laid): { text: string; width: number; height: number } {
+  const { model, places } = laid;
   const tone = colours();
   const boxes = new Map(model.boxes.map((box) => [box.id, box]));
   const at = (id: string) => places[id] ?? { x: 0, y: 0 };
@@ -86,6 +96,14 @@ export function toSvg({ model, places }: Laid): { text: string; width: number; h
     low.y = Math.min(low.y, y);
     high.x = Math.max(high.x, x + box.width);
     high.y = Math.max(high.y, y + box.height);
+  }
+  const rooms = model.frames.map((frame) => ({ name: frame.namespace, room: roomOf(frame, laid) }));
+  for (const { room } of rooms) {
+    if (!room) continue;
+    low.x = Math.min(low.x, room.x);
+    low.y = Math.min(low.y, room.y);
+    high.x = Math.max(high.x, room.x + room.width);
+    high.y = Math.max(high.y, room.y + room.height);
   }
   if (model.boxes.length === 0)
     Object.assign(low, { x: 0, y: 0 }, Object.assign(high, { x: 1, y: 1 }));
@@ -114,8 +132,13 @@ export function toSvg({ model, places }: Laid): { text: string; width: number; h
     paths.push(
       `<path d="${line(edge.from, edge.to, row(boxes.get(edge.from), edge.source.field), row(boxes.get(edge.to), edge.target.field))}" fill="none" stroke="${tone("accent")}" stroke-opacity=".5"/>`,
     );
+  const frames = rooms.map(({ name, room }) =>
+    room
+      ? drawFrame(name, { ...room, x: room.x - low.x + MARGIN, y: room.y - low.y + MARGIN }, tone)
+      : "",
+  );
   const drawn = model.boxes.map((box) => drawBox(box, shift(box.id).x, shift(box.id).y, tone));
-  const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}"><rect width="100%" height="100%" fill="${tone("ground")}"/>${paths.join("")}${drawn.join("")}</svg>`;
+  const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}"><rect width="100%" height="100%" fill="${tone("ground")}"/>${frames.join("")}${paths.join("")}${drawn.join("")}</svg>`;
   return { text, width, height };
 }
 

@@ -3,11 +3,13 @@
 export interface Shape {
   nodes: { id: string; width: number; height: number }[];
   edges: [string, string][];
+  /** Nodes that stay together, as lists of ids. */
+  frames: string[][];
 }
 
 export type Places = Record<string, { x: number; y: number }>;
 
-export const GAP = { layer: 54, row: 24 } as const;
+export const GAP = { layer: 54, row: 24, frame: 64 } as const;
 
 export function layered({ nodes, edges }: Shape): Places {
   const out = new Map<string, string[]>();

@@ -18,6 +18,7 @@ export function shapeOf(model: Model): Shape {
   return {
     nodes: model.boxes.map(({ id, width, height }) => ({ id, width, height })),
     edges: model.wires.map((wire): [string, string] => [wire.source, wire.target]),
+    frames: model.frames.map((frame) => frame.members),
   };
 }
 
@@ -26,6 +27,7 @@ export function keyOf(shape: Shape): string {
   const text = [
     ...shape.nodes.map((node) => `${node.id} ${node.width} ${node.height}`),
     ...shape.edges.map((edge) => edge.join("\n")),
+    ...shape.frames.map((frame) => frame.join("\n\n")),
   ].join("\0");
   let a = 0x811c9dc5;
   let b = 0x1b873593;

@@ -1,16 +1,21 @@
 import { Graph, layout } from "@dagrejs/dagre";
 import { GAP, type Places, type Shape } from "./layered";
 
-export function arrange({ nodes, edges }: Shape): Places {
-  const graph = new Graph();
+export function arrange({ nodes, edges, frames }: Shape): Places {
+  const graph = new Graph({ compound: frames.length > 0 });
   graph.setGraph({
     rankdir: "LR",
-    nodesep: GAP.row,
+    // A frame needs room for its name between its nodes and the others.
+    nodesep: frames.length > 0 ? GAP.frame : GAP.row,
     ranksep: GAP.layer,
     ranker: nodes.length > 120 ? "tight-tree" : "network-simplex",
   });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: node.width, height: node.height });
+  for (const [i, frame] of frames.entries()) {
+    graph.setNode(`frame ${i}`, {});
+    for (const id of frame) graph.setParent(id, `frame ${i}`);
+  }
   for (const [from, to] of edges) graph.setEdge(from, to);
   layout(graph);
   const places: Places = {};

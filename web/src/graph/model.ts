@@ -38,10 +38,17 @@ export interface ColumnWire {
   edge: ColumnEdge;
 }
 
+/** A namespace that stays open while the others are grouped, and the boxes it holds. */
+export interface Frame {
+  namespace: string;
+  members: string[];
+}
+
 export interface Model {
   boxes: Box[];
   wires: Wire[];
   columns: ColumnWire[];
+  frames: Frame[];
 }
 
 export interface Options {

@@ -13,6 +13,7 @@ export interface Actions {
   unfold: (id: string, side: "up" | "down") => void;
   column: (id: string | null) => void;
   group: (namespace: string) => void;
+  close: (namespace: string) => void;
 }
 
 export type BoxNode = Node<{ box: Box; actions: Actions }, "box">;

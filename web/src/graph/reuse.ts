@@ -38,6 +38,8 @@ export function reuse(old: Model | undefined, fresh: Model): Model {
   const boxes = kept(old.boxes, fresh.boxes, sameBox);
   const wires = kept(old.wires, fresh.wires, sameWire);
   const columns = kept(old.columns, fresh.columns, (a, b) => a.edge === b.edge);
-  const nothing = boxes === old.boxes && wires === old.wires && columns === old.columns;
-  return nothing ? old : { boxes, wires, columns };
+  const framed = JSON.stringify(old.frames) === JSON.stringify(fresh.frames);
+  const frames = framed ? old.frames : fresh.frames;
+  const nothing = boxes === old.boxes && wires === old.wires && columns === old.columns && framed;
+  return nothing ? old : { boxes, wires, columns, frames };
 }

@@ -19,6 +19,7 @@ export interface View {
   toggle: (id: string, side: "up" | "down") => void;
   fold: (id: string, side: "up" | "down") => void;
   group: (namespace: string) => void;
+  close: (namespace: string) => void;
 }
 
 function go(query: URLSearchParams, push: boolean): void {
@@ -58,6 +59,13 @@ export function useView(): View {
     const next = new URLSearchParams(here().query);
     if (next.get("group")) next.append("open", namespace);
     else next.set("namespace", namespace);
+    go(next, true);
+  }, []);
+  const close = useCallback((namespace: string) => {
+    const next = new URLSearchParams(here().query);
+    const open = next.getAll("open").filter((one) => one !== namespace);
+    next.delete("open");
+    for (const one of open) next.append("open", one);
     go(next, true);
   }, []);
 
@@ -100,6 +108,7 @@ export function useView(): View {
       toggle,
       fold,
       group,
+      close,
     };
-  }, [text, set, toggle, fold, group]);
+  }, [text, set, toggle, fold, group, close]);
 }

@@ -33,6 +33,25 @@ export function tasks(report: Record<string, unknown>): Task[] {
   });
 }
 
+/** The cluster that a connector runs on, by the name it is watched under; else its namespace. */
+export function clusterOf(connector: Connector): string {
+  const named = text(connector.report.cluster);
+  return named ? `Cluster ${named}` : `Namespace ${connector.namespace}`;
+}
+
+/** What there is in a cluster, in figures. */
+export function summary(members: Connector[]): string {
+  const all = members.flatMap((one) => tasks(one.report));
+  const failed = all.filter((task) => task.state === "FAILED").length;
+  return [
+    plural(members.length, "connector"),
+    plural(all.length, "task"),
+    failed > 0 ? `${failed} failed` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
 /** A word for the shell: quoted unless it is plain. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
@@ -170,7 +189,7 @@ export function ConnectorsPage() {
     (change) => change.kind !== "flow",
   );
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
-  const clusters = Map.groupBy(data.connectors, (one) => one.namespace);
+  const clusters = Map.groupBy(data.connectors, clusterOf);
   return (
     <div className="page">
       <h1>Connectors</h1>
@@ -183,9 +202,9 @@ export function ConnectorsPage() {
       {[...clusters].map(([cluster, members]) => (
         <Panel
           key={cluster}
-          title={`Namespace ${cluster}`}
+          title={cluster}
           json={PATH}
-          aside={<span className="muted">{plural(members.length, "connector")}</span>}
+          aside={<span className="muted">{summary(members)}</span>}
         >
           <div className="connectors">
             {members.map((one) => (

@@ -73,9 +73,10 @@ export default function GraphPage() {
     () => ({
       unfold: (id, side) => toggle(id, side),
       column: (id) => set({ column: id, select: null }),
-      group: (namespace) => view.group(namespace),
+      group: view.group,
+      close: view.close,
     }),
-    [set, toggle, view.group],
+    [set, toggle, view.group, view.close],
   );
   const select = useCallback(
     (id: string | null) => {

@@ -36,6 +36,7 @@ export function Failure({ facets }: { facets: Facets }) {
 
 /** Closing a stuck run by hand: asked twice, and only where the token's role allows it. */
 export function Abort({ run, done }: { run: string; done: () => void }) {
+  const { data: health } = useResource<{ may: string[] }>("/api/v2/health");
   const [asking, setAsking] = useState(false);
   const [problem, setProblem] = useState("");
   async function abort(): Promise<void> {
@@ -47,6 +48,18 @@ export function Abort({ run, done }: { run: string; done: () => void }) {
       setProblem(error instanceof ApiError ? error.message : String(error));
     }
   }
+  if (!health) return null;
+  if (!health.may.includes("write"))
+    return (
+      <span className="refused">
+        <button type="button" className="button" disabled aria-describedby="abort-why">
+          Abort run
+        </button>
+        <span id="abort-why" className="muted">
+          Your token may only read; this needs the role admin.
+        </span>
+      </span>
+    );
   return (
     <>
       <button type="button" className="button danger" onClick={() => setAsking(true)}>

@@ -1,7 +1,7 @@
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import type { JobFacts } from "../lib/types";
-import { command, quoted, tasks } from "../pages/connectors";
+import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { readRecord } from "../pages/events";
 import { difference, History, how } from "../pages/schema";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
@@ -116,6 +116,22 @@ test("a command line survives any name", () => {
   expect(command("delete", "a b'; rm -rf /")).toBe("headwater connect delete 'a b'\\''; rm -rf /'");
   expect(quoted("$HOME")).toBe("'$HOME'");
   expect(command("apply", "x")).toBe("headwater connect apply x.json");
+});
+
+test("connectors are grouped by their cluster, and by their namespace without one", () => {
+  const connector = (report: Record<string, unknown>) => ({
+    ...JOB,
+    namespace: "shop",
+    report,
+    failure: null,
+    inputs: [],
+    outputs: [],
+  });
+  expect(clusterOf(connector({ cluster: "eu-west" }))).toBe("Cluster eu-west");
+  expect(clusterOf(connector({ cluster: 7 }))).toBe("Namespace shop");
+  expect(clusterOf(connector({}))).toBe("Namespace shop");
+  const two = { tasks: [{ state: "RUNNING" }, { state: "FAILED" }] };
+  expect(summary([connector(two), connector({})])).toBe("2 connectors, 2 tasks, 1 failed");
 });
 
 test("tasks of any shape are read", () => {

@@ -17,13 +17,14 @@ __all__ = ["routes"]
 def routes(app: App) -> None:
     """`GET /api/v2/health`."""
 
-    def health(connection: Connection, request: Request) -> dict[str, Any]:  # noqa: ARG001
+    def health(connection: Connection, request: Request) -> dict[str, Any]:
         ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
         return {
             "status": "ok",
             "version": __version__,
             "store": app.store.database.dialect,
             "events": seq,
+            "may": app.gate.may(request.header(b"authorization")),
         }
 
     app.router.add("GET", "/api/v2/health", health, "none")

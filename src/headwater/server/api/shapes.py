@@ -128,7 +128,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Hits": shape(hits=some(OBJECT), highlights=some(OBJECT)),
     "Intervals": some(shape(startInterval=TIME, endInterval=TIME)),
-    "Health": shape(status=TEXT, version=TEXT, store=TEXT, events=COUNT),
+    "Health": shape(status=TEXT, version=TEXT, store=TEXT, events=COUNT, may=some(TEXT)),
     "Log": shape(
         records=some(shape(seq=COUNT, receivedAt=TIME, type=TEXT, hash=TEXT)), next=COUNT,
         more=FLAG,
