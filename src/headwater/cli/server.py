@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli import events, tokens
+from headwater.cli import events, purge, tokens
 from headwater.cli.output import AsJson, err, out, print_json
 from headwater.cli.store import StoreUrl, opened, seconds
 from headwater.errors import UsageError
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command("up", hidden=True)(server)
     app.command()(rebuild)
     app.add_typer(events.app, name="events")
+    app.add_typer(purge.app, name="purge")
     app.add_typer(tokens.runs, name="runs")
     app.add_typer(tokens.token, name="token")
 
@@ -40,6 +41,14 @@ def server(
     insecure: Annotated[
         bool, typer.Option(help="Listen beyond this machine without any token.")
     ] = False,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another host name that requests may be addressed to; may be repeated. A server "
+            "on this machine alone answers to its own address and to localhost.",
+            show_default=False,
+        ),
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="TLS private key (PEM).")] = None,
     keep: Annotated[
@@ -106,6 +115,7 @@ def server(
         store=store,
         settings=settings,
         insecure=insecure,
+        allowed=allowed_host or (),
         certificate=certificate,
         key=key,
         configure=configure,

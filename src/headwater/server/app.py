@@ -14,6 +14,7 @@ import msgspec
 from headwater.lineage.events import EventError
 from headwater.server.auth import Gate, refuse_foreign
 from headwater.server.flow import Flow, keep_flow
+from headwater.server.hosts import Hosts
 from headwater.server.http import (
     HttpError,
     Receive,
@@ -78,6 +79,7 @@ class App:
         self.live = Live()
         self.flow = Flow()
         self.gate = Gate(store.database, self.settings.tokens)
+        self.hosts = Hosts()
         self.refusals: Counter[str] = Counter()
         self.router = Router()
         self.page = Page() if self.settings.page else None
@@ -175,6 +177,8 @@ class App:
                 authorization = value
             elif name == b"sec-fetch-site":
                 refuse_foreign(value)
+            elif name == b"host":
+                self.hosts.check(value)
         self.gate.check(authorization, "write")
         body = await read_body(receive, self.settings.body_limit)
         if encoding:
@@ -185,6 +189,7 @@ class App:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         request = Request(scope)
+        self.hosts.check(request.header(b"host"))
         if self.page is not None and self.page.wants(request):
             return self.page.answer(request)
         route = self.router.find(request)

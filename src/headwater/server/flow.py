@@ -127,6 +127,10 @@ class Flow:
                 rollup = self._filling[place] = Rollup()
             rollup.add(sample)
 
+    def forget(self) -> None:
+        """Let go of what is not written yet."""
+        self._filling.clear()
+
     def flush(self, store: Store, now: float) -> None:
         """Write the intervals out, let go of those that are over, and of rows past their time."""
         if not self._filling:

@@ -70,7 +70,10 @@ class Live:
             message = Message(seq, change["change"], change)
             if self._listeners:
                 message = message.written()
-            if len(self._kept) == KEPT:
+            if message.kind == "reset":
+                self._kept.clear()
+                self._since = seq
+            elif len(self._kept) == KEPT:
                 self._since = self._kept[0].id
             self._kept.append(message)
             self._send(message)

@@ -121,7 +121,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
 
         def _submit(self, hot: _Hot) -> None:
             body = hot.body[0] if len(hot.body) == 1 else b"".join(hot.body)
-            encoding = authorization = site = None
+            encoding = authorization = site = host = None
             for name, value in self.headers:
                 if name == b"content-encoding":
                     encoding = value
@@ -129,7 +129,10 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                     authorization = value
                 elif name == b"sec-fetch-site":
                     site = value
+                elif name == b"host":
+                    host = value
             try:
+                app.hosts.check(host)
                 refuse_foreign(site)
                 app.gate.check(authorization, "write")
                 if encoding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import ipaddress
 import logging
 import os
 import sys
@@ -14,6 +13,7 @@ import uvicorn
 
 from headwater.errors import HeadwaterError, UsageError
 from headwater.server.app import App, Settings
+from headwater.server.hosts import Hosts, is_loopback
 from headwater.server.protocol import protocol_for
 from headwater.server.store import open_store
 
@@ -41,16 +41,6 @@ def read_tokens(token_file: Path | None) -> list[str]:
     return [token for token in tokens if token and not token.startswith("#")]
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 class _Server(uvicorn.Server):
     """Ends the live streams first: they would keep an ending server for all of its grace time."""
 
@@ -70,6 +60,7 @@ def serve(
     store: str | None = None,
     settings: Settings | None = None,
     insecure: bool = False,
+    allowed: Sequence[str] = (),
     certificate: Path | None = None,
     key: Path | None = None,
     configure: Sequence[Any] = (),
@@ -78,6 +69,7 @@ def serve(
     settings = settings or Settings()
     opened = open_store(store or default_store())
     app = App(opened, settings)
+    app.hosts = Hosts.of(host, allowed)
     if not is_loopback(host) and app.gate.open and not insecure:
         raise UsageError(
             f"{host} is reachable by others and no token is set",

@@ -68,3 +68,21 @@ def test_durations(text: str, seconds: float) -> None:
     assert _seconds(text) == seconds
     with pytest.raises(UsageError):
         _seconds("soon")
+
+
+def test_a_job_is_deleted_for_good_only_when_that_is_meant(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/a.db"
+    lines = [json.dumps(event("START", n, run=n, job=f"j{n}", outputs=["t"])) for n in range(3)]
+    (tmp_path / "in").write_text("\n".join(lines))
+    run("events", "import", str(tmp_path / "in"), "--store", store)
+    asked = CliRunner().invoke(app, ["purge", "job", "jobs", "j1", "--store", store])
+    assert isinstance(asked.exception, UsageError)
+    assert "--yes" in str(asked.exception.hint)
+    gone = run("purge", "job", "jobs", "j1", "--store", store, "--yes", "--json")
+    assert json.loads(gone) == {"records": 1, "jobs": 1, "datasets": 0}
+    assert "3 datasets" not in run("purge", "namespace", "s3://lake", "--store", store, "--yes")
+    assert "0 records" in run("rebuild", "--store", store)
+    missing = CliRunner().invoke(app, ["purge", "job", "jobs", "j1", "--store", store, "--yes"])
+    assert "not found" in str(missing.exception)
+    away = ["purge", "dataset", "a", "b", "--url", "http://127.0.0.1:9", "--yes"]
+    assert "does not answer" in str(CliRunner().invoke(app, away).exception)

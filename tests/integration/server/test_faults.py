@@ -66,6 +66,8 @@ class Load:
                 if response.status == 503:
                     assert response.headers["retry-after"]
                 self._changed.notify_all()
+            if response.status == 503:
+                self._stop.wait(0.05)
 
     def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         with self._changed:
@@ -75,6 +77,13 @@ class Load:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+
+def resend(server: Process, bodies: list[bytes]) -> None:
+    """Send what was not acknowledged once more, over one connection."""
+    with httpx.Client(base_url=server.url) as client:
+        for body in bodies:
+            assert client.post("/api/v1/lineage", content=body).status_code == 201
 
 
 def made(number: int) -> bytes:
@@ -108,8 +117,7 @@ def killed(launch: Callable[..., Process], store: str, times: int) -> None:
         load.stop()
         acked += load.acked
         server.start()
-        for body in load.unsure:
-            assert httpx.post(f"{server.url}/api/v1/lineage", content=body).status_code == 201
+        resend(server, load.unsure)
         acked += load.unsure
     server.stop()
     check(store, acked)
@@ -178,8 +186,7 @@ def test_a_full_disk_is_503_and_passes(disk: Disk, launch: Callable[..., Process
     load.wait(lambda: load.answers[201] > before + 20)
     load.stop()
     assert set(load.answers) == {201, 503}
-    for body in load.unsure:
-        assert httpx.post(f"{server.url}/api/v1/lineage", content=body).status_code == 201
+    resend(server, load.unsure)
     server.stop()
     check(store, load.acked + load.unsure)
 
@@ -224,8 +231,7 @@ def test_a_lost_database_is_503_and_passes(postgres: Any, launch: Callable[..., 
     load.wait(lambda: load.answers[201] > before + 20)
     load.stop()
     assert set(load.answers) == {201, 503}
-    for body in load.unsure:
-        assert httpx.post(f"{server.url}/api/v1/lineage", content=body).status_code == 201
+    resend(server, load.unsure)
     assert httpx.get(f"{server.url}/api/v1/jobs").status_code == 200
     server.stop()
     check(store, load.acked + load.unsure)

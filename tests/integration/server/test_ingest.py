@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from headwater.errors import UsageError
 from headwater.server.app import Settings
 from headwater.server.auth import create_token, list_tokens, revoke_token
-from headwater.server.serve import is_loopback, serve
+from headwater.server.hosts import is_loopback
+from headwater.server.serve import serve
 from headwater.server.store import Store, StoreUnavailableError, open_store
 
 from .conftest import Client

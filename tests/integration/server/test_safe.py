@@ -18,17 +18,17 @@ from typer.testing import CliRunner
 
 from headwater.server.app import Settings
 from headwater.server.auth import create_token
+from headwater.server.hosts import Hosts
+from headwater.server.http import HttpError
 from headwater.server.store import StoreUnavailableError, open_store
 
-from .conftest import Client
+from .conftest import Client, Process
 from .making import event
 from .test_command import app as program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from .conftest import Process
 
 ROLES = ("write", "read", "admin")
 
@@ -70,7 +70,7 @@ def test_what_removes_things_needs_an_admin(guarded: tuple[Client, dict[str, str
     client, _tokens = guarded
     roles = {f"{r.method} /{'/'.join(r.pattern)}": r.role for r in client.app.router.routes}
     hiding = [call for call, role in roles.items() if role == "admin"]
-    assert {call.split()[0] for call in hiding} == {"DELETE"}
+    assert {call for call in hiding if not call.startswith("DELETE")} == {"POST /api/v2/purge"}
     assert {call.rsplit("/", 1)[1] for call in hiding} >= {"{namespace}", "{dataset}", "{job}"}
     tags = [role for call, role in roles.items() if call.startswith("DELETE") and "/tags/" in call]
     assert set(tags) == {"write"}
@@ -232,3 +232,80 @@ def test_a_token_file_opens_the_door(tmp_path: Path) -> None:
     assert client.call("GET", "/api/v1/jobs", headers=bearer("second")).status_code == 200
     assert client.call("GET", "/api/v1/jobs").status_code == 401
     client.close()
+
+
+HOSTS = {
+    "127.0.0.1:5000": True,
+    "localhost": True,
+    "LOCALHOST.:5000": True,
+    "[::1]:5000": True,
+    "lineage.localhost:80": True,
+    "lineage.example": True,
+    "rebound.example:5000": False,
+    "127.0.0.1.rebound.example": False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_local_server_answers_only_to_its_own_names(launched: Process, host: str) -> None:
+    expected = (200, 201) if HOSTS[host] else (403, 403)
+    headers = {"host": host}
+    asked = httpx.get(f"{launched.url}/api/v1/namespaces", headers=headers)
+    sent = httpx.post(
+        f"{launched.url}/api/v1/lineage", content=json.dumps(event("START", 0)), headers=headers
+    )
+    assert (asked.status_code, sent.status_code) == expected
+    page = httpx.get(f"{launched.url}/api/v2/health", headers=headers)
+    assert page.status_code == expected[0]
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    folder = tmp_path_factory.mktemp("hosts")
+    store = f"sqlite:///{folder}/a.db"
+    server = Process(store, folder / "log", "--allowed-host", "lineage.example")
+    yield server
+    server.stop()
+
+
+def test_beyond_this_machine_any_name_does_unless_some_are_given() -> None:
+    Hosts.of("0.0.0.0", []).check(b"anything.example")
+    some = Hosts.of("0.0.0.0", ["lineage.example"])
+    some.check(b"lineage.example:443")
+    with pytest.raises(HttpError, match="host name"):
+        some.check(b"anything.example")
+
+
+def test_deletion_for_good_is_confirmed_and_reported(
+    guarded: tuple[Client, dict[str, str]],
+) -> None:
+    client, tokens = guarded
+    headers = bearer(tokens["admin"])
+    for number, job in enumerate(("kept", "hunter2")):
+        body = json.dumps(event("START", number, run=number, job=job, outputs=["t"]))
+        client.call("POST", "/api/v1/lineage", content=body, headers=headers)
+    wanted = {"kind": "job", "namespace": "jobs", "name": "hunter2"}
+
+    def ask(**changes: Any) -> httpx.Response:
+        body = json.dumps({**wanted, **changes})
+        return client.call("POST", "/api/v2/purge", content=body, headers=headers)
+
+    for wrong, field in (
+        ({}, "confirm"),
+        ({"confirm": "kept"}, "confirm"),
+        ({"kind": "run"}, "kind"),
+        ({"name": 7}, "name"),
+        ({"namespace": ""}, "namespace"),
+    ):
+        answer = ask(**wrong)
+        assert answer.status_code == 422
+        assert answer.json()["problems"][0]["field"] == field
+    done = ask(confirm="hunter2")
+    assert (done.status_code, done.json()) == (200, {"records": 1, "jobs": 1, "datasets": 0})
+    assert ask(confirm="hunter2").status_code == 404
+    for path in ("/api/v2/events", "/api/v1/events/lineage", "/api/v1/jobs", "/api/v2/overview"):
+        text = client.call("GET", path, headers=headers).text
+        assert "hunter2" not in text
+        assert "kept" in text
+    assert [m.kind for m in client.app.live._kept] == ["reset"]

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.lineage.events import iso
 
-from .making import at, dataset, event, facet, run_id, schema
+from .making import at, columns, dataset, event, facet, run_id, schema
 
 if TYPE_CHECKING:
     from .conftest import Client
@@ -156,6 +156,20 @@ def test_an_edge_has_its_evidence(client: Client) -> None:
     wrong = {"origin": edge["destination"], "destination": edge["origin"]}
     assert client.call("GET", "/api/v2/evidence", params=wrong).status_code == 404
     assert client.call("GET", "/api/v2/evidence").status_code == 400
+
+
+def test_two_datasets_have_the_jobs_between_them(client: Client) -> None:
+    mapped = dataset("b", columnLineage=columns(id=("a", "id")))
+    client.post(event("START", 0, inputs=["a", "c"], outputs=[mapped]))
+    client.post(event("START", 1, run=2, job="plain", inputs=["a"], outputs=["b"]))
+    ends = {"origin": "dataset:s3://lake:a", "destination": "dataset:s3://lake:b"}
+    found = client.get("/api/v2/evidence", **ends)
+    assert [(j["job"]["name"], j["basis"]) for j in found["jobs"]] == [
+        ("load", "columnLineage"), ("plain", "all"),
+    ]  # fmt: skip
+    # The job reads it, but says that nothing of it reaches this output.
+    unrelated = {**ends, "origin": "dataset:s3://lake:c"}
+    assert client.call("GET", "/api/v2/evidence", params=unrelated).status_code == 404
 
 
 def test_an_alias_is_declared_by_hand(client: Client) -> None:

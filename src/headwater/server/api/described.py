@@ -193,6 +193,10 @@ ROUTES: dict[str, Route] = {
         (number("limit", 100, 1), text("afterNamespace"), text("afterName")), answer="Aliases",
     ),
     "POST /api/v2/aliases": Route("Declare an alias", body="PostAlias", status=(201,)),
+    "POST /api/v2/purge": Route(
+        "Delete for good: a job, a dataset or a namespace, and every event that names it",
+        body="PostPurge", answer="Purged",
+    ),
     "GET /api/v2/overview": Route("Counts, troubles and changes"),
     "GET /api/v2/map": Route(
         "The graph as the page draws it",

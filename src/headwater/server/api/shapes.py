@@ -78,6 +78,11 @@ SCHEMAS: dict[str, Schema] = {
         "nominalEndTime": LATER, "args": {"type": "object", "additionalProperties": TEXT},
     }),
     "PostAlias": shape(alias=NAMED, dataset=NAMED),
+    "PostPurge": shape(
+        {"name": TEXT}, kind={"enum": ["job", "dataset", "namespace"]}, namespace=TEXT,
+        confirm=TEXT,
+    ),
+    "Purged": shape(records=COUNT, jobs=COUNT, datasets=COUNT),
     "Namespace": shape(
         name=TEXT, createdAt=TIME, updatedAt=TIME, ownerName=TEXT, description=MAYBE,
         isHidden=FLAG,
@@ -139,8 +144,15 @@ SCHEMAS: dict[str, Schema] = {
         removed=some(EDGE), schemas=some(OBJECT), truncated=FLAG,
     ),
     "Evidence": shape(
-        origin=TEXT, destination=TEXT, current=FLAG, truncated=FLAG,
-        intervals=some(shape(since=TIME, until=LATER)), runs=some(OBJECT), evidence=some(OBJECT),
+        {
+            "current": FLAG, "intervals": some(shape(since=TIME, until=LATER)),
+            "runs": some(OBJECT), "evidence": some(OBJECT),
+            "jobs": some(shape(
+                job=NAMED, basis={"enum": ["lineage", "columnLineage", "all"]}, since=LATER,
+                evidence=some(OBJECT),
+            )),
+        },
+        origin=TEXT, destination=TEXT, truncated=FLAG,
     ),
     "VersionPage": shape(versions=some(shape(time=TIME, fields=some(OBJECT))), **PAGED),
     "RunPage": shape(runs=some(shape(id=UUID, state=TEXT, durationMs=NUMBER)), **PAGED),

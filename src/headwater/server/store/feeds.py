@@ -10,10 +10,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.lineage import facets as known
-from headwater.lineage.graph import Direction
 from headwater.server.store.column_graph import ColumnGraph
 from headwater.server.store.entities import INPUT, OUTPUT
-from headwater.server.store.neighbourhood import Edge, Found, Neighbourhood
+from headwater.server.store.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +30,7 @@ class Feed(NamedTuple):
 
 
 class Feeds:
-    """Walks from dataset to dataset through only those inputs that feed an output."""
+    """Tells, for the jobs asked about, which of their inputs feed which output."""
 
     def __init__(self, view: View, at: int | None = None) -> None:
         self.view = view
@@ -81,46 +80,6 @@ class Feeds:
             if facet is not None:
                 found[job, members[dataset]].append((sources, facet.explicit))
         return found
-
-    def trace(
-        self, datasets: Iterable[int], direction: Direction, *, depth: int, limit: int = 2_000
-    ) -> Found:
-        """Datasets within `depth` jobs up or down, and the edges that lead there."""
-        start = list(datasets)
-        found = Found(datasets=dict.fromkeys(start, 0))
-        frontier = set(start)
-        upstream = direction is Direction.UPSTREAM
-        for step in range(1, depth + 1):
-            touching = [
-                (job, dataset)
-                for job, dataset, side in self._around.of_datasets(frontier)
-                if (side == OUTPUT) == upstream
-            ]
-            feeds = self.of_jobs({job for job, _ in touching})
-            reached: set[int] = set()
-            for job, dataset in sorted(touching):
-                for origin, target in _steps(feeds[job], dataset, upstream=upstream):
-                    other = origin if upstream else target
-                    if other not in found.datasets and len(found.datasets) >= limit:
-                        found.cut = True
-                        continue
-                    found.jobs.setdefault(job, step - 1)
-                    edges: list[Edge] = [(job, origin, INPUT), (job, target, OUTPUT)]
-                    found.edges.update(edges)
-                    if other not in found.datasets:
-                        found.datasets[other] = step
-                        reached.add(other)
-            frontier = reached
-            if not frontier:
-                break
-        return found
-
-
-def _steps(feeds: dict[int, Feed], dataset: int, *, upstream: bool) -> list[tuple[int, int]]:
-    if upstream:
-        feed = feeds.get(dataset)
-        return [(origin, dataset) for origin in sorted(feed.inputs)] if feed else []
-    return [(dataset, target) for target, feed in sorted(feeds.items()) if dataset in feed.inputs]
 
 
 def _feed(said: Iterable[tuple[frozenset[int], bool]], inputs: frozenset[int]) -> Feed:

@@ -99,7 +99,10 @@ def purge(store: Store, target: Target) -> Purged:
         what = target.name or target.namespace
         raise NoSuchError(f"{target.kind.capitalize()} '{what}' not found.")
     connection.thorough()
-    with store.changing({"command": "purge", "kind": target.kind, "digest": target.digest}):
+    command = {"command": "purge", "kind": target.kind, "digest": target.digest}
+    with store.changing(command) as changes:
+        # What was told before must not be told again: whoever listens is to ask anew.
+        changes.append({"change": "reset"})
         buried = _bury(store, target.mentioned)
         forget(store, jobs, datasets, target.mentioned)
         if target.kind == "namespace":

@@ -188,8 +188,12 @@ class Store:
         return self._seq
 
     @contextlib.contextmanager
-    def changing(self, command: dict[str, Any]) -> Iterator[None]:
-        """Do in one commit, with a record of it, what no event can say: letting things go."""
+    def changing(self, command: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+        """Do in one commit, with a record of it, what no event can say: letting things go.
+
+        What is put on the list it gives is told to those who listen.
+        """
+        changes: list[dict[str, Any]] = []
         try:
             self.begin()
             now = time.time_ns() // 1000
@@ -198,12 +202,16 @@ class Store:
             digest = hashlib.sha256(body).digest()
             self._record(COMMAND, self._seq, now, now, COMMAND_TYPE, digest, body, None, None)
             self._finish()
-            yield
+            yield changes
+            seq = self._seq
+            self.connection.announce(seq, changes)
             self.connection.commit()
         except BaseException:
             self.abandon()
             raise
         self._seq = -1
+        if changes and self.on_change is not None:
+            self.on_change(seq, changes)
 
     def _let_go(self, group: list[tuple[int, Prepared]]) -> dict[bytes, int]:
         """The events older than what is kept, of things heard of both before and after them.

@@ -54,6 +54,10 @@ class Bodies:
                 self._held, self._size = {}, 0
         return found
 
+    def forget(self) -> None:
+        """Let go of every body: one of them may have been deleted."""
+        self._held, self._size = {}, 0
+
     def unpack(self, connection: Connection, dictionary: int, packed: bytes) -> bytes:
         """A packed body as it was; learns a dictionary that another process stored."""
         if not self.packer.knows(dictionary):

@@ -13,6 +13,7 @@ from headwater.server.api.v2 import (
     graph,
     metrics,
     page,
+    purge,
     runs,
     schemas,
     stream,
@@ -38,7 +39,7 @@ READS = {
 
 def routes(app: App) -> None:
     """Put the routes on the app's router."""
-    for part in (aliases, events, graph, metrics, page, runs, stream):
+    for part in (aliases, events, graph, metrics, page, purge, runs, stream):
         part.routes(app)
     for path, handler in READS.items():
         app.router.add("GET", path, reader(app, handler))

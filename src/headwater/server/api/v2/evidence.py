@@ -12,6 +12,7 @@ from headwater.server.api.v2.paging import bad
 from headwater.server.http import HttpError
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
+from headwater.server.store.evidence import evidence as of_pair
 from headwater.server.store.timeline import members, runs_of_dataset
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["evidence"]
 
 INTERVALS = 100
+JOBS = 20
 RUNS = 10
 ITEMS = 100
 FACET = "headwater_evidence"
@@ -31,15 +33,17 @@ Name = tuple[str, str]
 
 
 def evidence(view: View, request: Request) -> dict[str, Any]:
-    """The proof of one edge, between a job and a dataset in either order."""
+    """The proof of one edge, between a job and a dataset in either order, or two datasets."""
     ends = []
     for name in ("origin", "destination"):
         if not request.query.get(name):
             raise bad(name, "is missing")
         ends.append(kind_of(request.query[name]))
     kinds = [kind for kind, _ in ends]
+    if kinds == ["dataset", "dataset"]:
+        return _between(view, request, *(dataset_node(view, rest) for _, rest in ends))
     if sorted(kinds) != ["dataset", "job"]:
-        raise bad("origin", "an edge is between a job and a dataset")
+        raise bad("origin", "must be a dataset, or a job with a dataset as destination")
     direction = OUTPUT if kinds[0] == "job" else INPUT
     job = job_node(view, next(rest for kind, rest in ends if kind == "job"))
     named = dataset_node(view, next(rest for kind, rest in ends if kind == "dataset"))
@@ -64,6 +68,35 @@ def evidence(view: View, request: Request) -> dict[str, Any]:
         "runs": _runs(view, job, ids, direction),
         "evidence": items[:ITEMS],
         "truncated": len(spans) > INTERVALS or len(items) > ITEMS,
+    }
+
+
+def _between(view: View, request: Request, origin: Dataset, target: Dataset) -> dict[str, Any]:
+    """Through which jobs data of one dataset reaches another, and what says so."""
+    sql = (
+        "SELECT DISTINCT i.job FROM edge i JOIN edge o ON o.job = i.job AND o.direction = ?"
+        " AND o.until IS NULL AND o.dataset IN (SELECT id FROM dataset WHERE root = ?)"
+        " WHERE i.direction = ? AND i.until IS NULL"
+        " AND i.dataset IN (SELECT id FROM dataset WHERE root = ?) ORDER BY i.job LIMIT ?"
+    )
+    rows = view.all(sql, (OUTPUT, target.root, INPUT, origin.root, JOBS + 1))
+    jobs = view.jobs([row[0] for row in rows[:JOBS]])
+    found = []
+    for number, job in sorted(jobs.items()):
+        said = of_pair(view, number, origin.root, target.root)
+        if said is not None:
+            named = {"namespace": job.space, "name": job.name}
+            since = when(said["since"])
+            found.append(
+                {"job": named, "basis": said["basis"], "since": since, "evidence": said["items"]}
+            )
+    if not found:
+        raise HttpError(404, "No job brings data of the one to the other.")
+    return {
+        "origin": request.query["origin"],
+        "destination": request.query["destination"],
+        "jobs": found,
+        "truncated": len(rows) > JOBS,
     }
 
 
