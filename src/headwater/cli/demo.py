@@ -59,9 +59,10 @@ def demo(
         try:
             with FetchBar() as progress:
                 shown.start(progress)
+            view.follow(shown.gauge)
+            shown.flow()
             for work in (_order, _summarise):
                 threading.Thread(target=work, args=(shown, view, rate, over), daemon=True).start()
-            view.follow(shown.gauge)
             verdict = _verify(shown, view)
             with view.held():
                 _tell(verdict, shown, as_json)

@@ -34,7 +34,7 @@ class View:
         self._counts: dict[str, list[tuple[float, int]]] = {}
         self._seen: set[str] = set()
         self._over = threading.Event()
-        self._live = Live(console=err, get_renderable=self._render, refresh_per_second=2)
+        self._live: Live | None = None
         self._thread: threading.Thread | None = None
 
     def changed(self, what: str, to: str) -> None:
@@ -45,8 +45,7 @@ class View:
         """Count what each stage holds from now on."""
         self._thread = threading.Thread(target=self._count, args=(gauge,), daemon=True)
         self._thread.start()
-        if is_interactive():
-            self._live.start()
+        self._show()
 
     def seen(self, verdict: Verdict) -> None:
         """Say what lineage shows for the first time."""
@@ -63,18 +62,15 @@ class View:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Leave the terminal to what is printed in between."""
-        live = self._live.is_started
-        if live:
-            self._live.stop()
+        live = self._hide()
         yield
         if live:
-            self._live.start()
+            self._show()
 
     def stop(self) -> None:
         """Show nothing more; what was shown last stays."""
         self._over.set()
-        if self._live.is_started:
-            self._live.stop()
+        self._hide()
 
     def totals(self) -> dict[str, int]:
         """The newest count of each stage that answered."""
@@ -93,11 +89,23 @@ class View:
                     ]
                 except Exception:  # noqa: BLE001, S112  (a service that is away is the story, not ours)
                     continue
-            if not self._live.is_started and time.monotonic() - said > LINE_SECONDS:
+            if not is_interactive() and time.monotonic() - said > LINE_SECONDS:
                 said = time.monotonic()
                 rows = " · ".join(f"{' '.join(k.split())} {v:,}" for k, v in self.totals().items())
                 self._print(f"{said - self.began:6.1f} s  {rows}")
             self._over.wait(LOOK_SECONDS)
+
+    def _show(self) -> None:
+        """Each time anew: a live display that is started again wipes what was printed since."""
+        if is_interactive():
+            self._live = Live(console=err, get_renderable=self._render, refresh_per_second=2)
+            self._live.start()
+
+    def _hide(self) -> bool:
+        live, self._live = self._live, None
+        if live:
+            live.stop()
+        return live is not None
 
     def _render(self) -> Group:
         table = Table(box=None, header_style="bold", pad_edge=False)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from headwater.lab import process
+from headwater.lab import fetch, process
+from headwater.lab.artifacts import lock
 from headwater.lab.batch import Batch
 from headwater.lab.gauge import Gauge
-from headwater.lab.services import DEFAULT
+from headwater.lab.services import DEFAULT, bundles, with_needs
 from headwater.lab.shop import CONNECTORS, Shop
 from headwater.lab.traffic import Traffic
 from headwater.lab.verdict import Judge
@@ -41,10 +42,16 @@ class Demo:
         self._ending = threading.Event()
 
     def start(self, progress: Progress | None = None) -> None:
-        """Bring everything up, in the order in which one needs the other."""
-        self.lab.up(SERVICES, progress=progress, changed=self.changed)
+        """Bring up what the pipeline stands on; whatever must be downloaded comes first."""
+        _ = self.lab.context.java  # a wrong Java is said before anything comes down
+        wanted = with_needs([*SERVICES, *STREAMS])
+        fetch.ensure(self.lab.context.cache, lock().select(bundles(wanted)), progress)
+        self.lab.up(SERVICES, changed=self.changed)
         self.traffic.prepare()
         self.shop.create_tables()
+
+    def flow(self) -> None:
+        """Let orders flow: the connectors first, then the streams that read what they write."""
         for name in CONNECTORS:
             self.changed(name, "starting")
         self.shop.deploy(self.changed)
@@ -59,7 +66,7 @@ class Demo:
             interval=0.3,
         )
         self.changed("orders, bids", "running")
-        self.lab.up(STREAMS, progress=progress, changed=self._new_only)
+        self.lab.up(STREAMS, changed=self._new_only)
 
     def summarise(self) -> None:
         """Run the batch job to its end."""
