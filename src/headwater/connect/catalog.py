@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 FRESH = 20.0
 RETRY = 30.0
 PATIENCE = 3.0
+REFRESH = 0.5
 # What a client needs to find a table; keys for the files themselves are never sent.
 NEEDED = ("uri", "type", "warehouse", "token", "credential", "scope", "oauth2-server-uri", "prefix")
 # Iceberg's names where the same word means something else elsewhere.
 TYPES = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp", "binary": "bytes"}
+
+
+Client = frozenset[tuple[str, str]]
+Key = tuple[Client, str]
 
 
 class CatalogError(HeadwaterError):
@@ -46,16 +51,15 @@ class Catalogs:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="catalog")
         self._lock = threading.Lock()
-        self._clients: dict[frozenset[tuple[str, str]], Any] = {}
-        self._known: dict[tuple[frozenset[tuple[str, str]], str], _Known] = {}
-        self._asked: dict[tuple[frozenset[tuple[str, str]], str], Future[Table | None]] = {}
+        self._clients: dict[Client, Any] = {}
+        self._known: dict[Key, _Known] = {}
+        self._asked: dict[Key, Future[None]] = {}
         self._problems: dict[str, str] = {}
 
     @property
     def problem(self) -> str:
         """What is wrong with the catalogs now."""
-        with self._lock:
-            return "; ".join(self._problems.values())
+        return "; ".join(list(self._problems.values()))
 
     def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
         """The table as last seen; None when there is none, or no catalog that we can speak to.
@@ -73,31 +77,37 @@ class Catalogs:
             if known and time.monotonic() < known.until:
                 return self._answer(known, uri)
             asked = self._asked.get(key)
+            # Who asks first waits a little; of the others none waits for one that is slow.
+            patience = 0.0 if known else PATIENCE
             if asked is None:
-                asked = self._asked[key] = self._pool.submit(self._ask, client, name)
-        known = known or _Known(None, False, 0.0)
-        # Whoever asks first may wait a little; a later one takes what was said before.
-        wait([asked], 0.01 if known.until else PATIENCE)
-        if not asked.done():
-            return self._answer(known, uri)
+                asked = self._asked[key] = self._pool.submit(self._look, key, uri)
+                patience = REFRESH if known else PATIENCE
+        wait([asked], patience)
+        return self._answer(self._known.get(key), uri)
+
+    def _look(self, key: Key, uri: str) -> None:
+        before, now = self._known.get(key), time.monotonic
         try:
-            known = _Known(asked.result(), True, time.monotonic() + FRESH)
-            self._problems.pop(uri, None)
+            found = self._ask(*key)
         except Exception as error:  # noqa: BLE001
             said = redact(str(error) or type(error).__name__)[:300]
             self._problems[uri] = f"Iceberg catalog {redact(uri)}: {said}"
-            known = _Known(known.found, known.answered, time.monotonic() + RETRY)
+            known = _Known(
+                before.found if before else None, bool(before and before.answered), now() + RETRY
+            )
+        else:
+            self._problems.pop(uri, None)
+            known = _Known(found, True, now() + FRESH)
         with self._lock:
-            self._asked.pop(key, None)
             self._known[key] = known
-        return self._answer(known, uri)
+            self._asked.pop(key, None)
 
-    def _answer(self, known: _Known, uri: str) -> Table | None:
-        if not known.answered:
+    def _answer(self, known: _Known | None, uri: str) -> Table | None:
+        if known is None or not known.answered:
             raise CatalogError(self._problems.get(uri) or f"Iceberg catalog {redact(uri)} is slow")
         return known.found
 
-    def _ask(self, catalog: frozenset[tuple[str, str]], name: str) -> Table | None:
+    def _ask(self, catalog: Client, name: str) -> Table | None:
         from pyiceberg.catalog.rest import RestCatalog
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,6 +130,7 @@ def test_a_catalog_that_cannot_be_reached_is_said_and_asked_again(
         assert deaf in catalogs.problem
         assert "hunter2" not in catalogs.problem
         monkeypatch.setattr(module, "RETRY", -1.0)
+        monkeypatch.setattr(module, "REFRESH", 60.0)
         catalogs._known.clear()
         for _ in range(2):
             with pytest.raises(CatalogError):
@@ -136,6 +139,30 @@ def test_a_catalog_that_cannot_be_reached_is_said_and_asked_again(
         for other in ({"uri": "thrift://h:9083", "type": "hive"}, {"uri": "${file:/x:y}"}):
             assert catalogs.table(other, "shop.orders") is None
     finally:
+        catalogs.close()
+
+
+def test_a_slow_catalog_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, answers = threading.Event(), [Table("s3://lake/a"), Table("s3://lake/b")]
+
+    def ask(self: Catalogs, *args: Any) -> Table:
+        if len(answers) == 1:
+            slow.wait(30)
+        return answers.pop(0)
+
+    monkeypatch.setattr(Catalogs, "_ask", ask)
+    monkeypatch.setattr(module, "REFRESH", 0.05)
+    monkeypatch.setattr(module, "FRESH", 0.0)
+    catalogs = Catalogs()
+    config = {"uri": "http://catalog", "type": "rest"}
+    try:
+        for _ in range(20):  # the first answer stands while the second is awaited
+            assert catalogs.table(config, "shop.orders") == Table("s3://lake/a")
+        slow.set()
+        wait(list(catalogs._asked.values()), 30)
+        assert next(iter(catalogs._known.values())).found == Table("s3://lake/b")
+    finally:
+        slow.set()
         catalogs.close()
 
 
