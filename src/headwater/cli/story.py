@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.lab.stories.base import Check, Look, Telling
 
 QUIET_SECONDS = 10.0
+PIPE_WIDTH = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -156,7 +158,7 @@ def _show(told: Telling) -> None:
     for check in told.checks:
         table.add_row(_mark(check), escape(check.what), f"[dim]{escape(check.found)}[/]")
     out.print()
-    out.print(table)
+    (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
     for look in told.look:
         out.print(f"{escape(look.what)}: [cyan]{escape(look.url)}[/]", soft_wrap=True)
     word = "[green]as it should be[/]" if told.ok else "[red]not as it should be[/]"

@@ -105,7 +105,8 @@ class Stage:
 
         def seen() -> Seen:
             latest.update(self.lineage.latest(job))
-            return Seen(latest["state"] == state and latest["id"] != not_run, latest["state"])
+            ok = latest["state"] == state and latest["id"] != not_run
+            return Seen(ok, "" if ok else latest["state"])
 
         self.check(f"{job} is {state}{' in a new run' if not_run else ''}", seen)
         return str(latest["id"])
