@@ -1,10 +1,11 @@
 """Ingest and query figures of the server beside those of its peers: one table.
 
-    python bench/server_load.py [--jobs 2000] [--postgres URL] [--marquez URL]
+    python bench/server_load.py [--jobs 2000] [--history 10] [--postgres URL] [--marquez URL]
 
 Events are 8.4 KB: two inputs and one output of ten columns with column lineage; each job has one run
-of three events, in components of 100 jobs. CPU is that of the server's process, and with
---postgres-pid of the database's processes.
+of three events, in components of 100 jobs; with --history 10, nine more runs of each, and the same
+questions again. CPU is that of the server's process, and with --postgres-pid of the database's
+processes. The targets are those for 10,000 jobs.
 """
 
 from __future__ import annotations
@@ -46,6 +47,17 @@ PEERS = {
     "column lineage depth 20: p50 ms": ("1300", ""),
     "100 jobs of a namespace: p50 ms": ("62000", ""),
     "search: p50 ms": ("37", ""),
+}
+TARGETS = {
+    "ingest: p99 ms": "60",
+    "ingest: events per CPU second": "2500 (PostgreSQL 1000)",
+    "ingest, 1 connection: events/s": "1000",
+    "ingest, batches of 1,000: events/s": "6000",
+    "lineage depth 20, 100 jobs: p50 ms": "25",
+    "column lineage depth 20: p50 ms": "25",
+    "100 jobs of a namespace: p50 ms": "20",
+    "search: p50 ms": "5",
+    "memory: MB": "250",
 }
 PROGRAM = (
     "import typer; from headwater.cli.server import register; a = typer.Typer(); register(a); a()"
@@ -180,9 +192,11 @@ def batch(url: str, namespace: str, jobs: int, start: datetime) -> tuple[float, 
     return time.perf_counter() - started, len(sent)
 
 
-def measure(url: str, jobs: int, pid: int | None, database: int | None = None) -> dict[str, str]:
+def measure(
+    url: str, jobs: int, pid: int | None, database: int | None = None, history: int = 1
+) -> dict[str, str]:
     namespace = f"bench{random.randrange(10**6)}"
-    start = datetime.now(timezone.utc) - timedelta(hours=2)
+    start = datetime.now(timezone.utc) - timedelta(hours=20)
     work = [events(namespace, number, start) for number in range(jobs)]
     before = cpu(pid, database)
     wall, taken = ingest(url, work, 8)
@@ -193,33 +207,47 @@ def measure(url: str, jobs: int, pid: int | None, database: int | None = None) -
         "ingest: CPU ms an event": f"{1e3 * used / len(taken):.2f}" if pid else "",
         "ingest: events per CPU second": f"{len(taken) / used:.0f}" if pid else "",
     }
+    figures |= ask(url, namespace, jobs)
     if pid:
-        alone = [events(f"{namespace}-one", number, start) for number in range(jobs // 4)]
+        few = min(jobs, 2_000)
+        alone = [events(f"{namespace}-one", number, start) for number in range(few // 4)]
         wall, taken = ingest(url, alone, 1)
         figures["ingest, 1 connection: events/s"] = f"{len(taken) / wall:.0f}"
         before = cpu(pid, database)
-        wall, count = batch(url, f"{namespace}-many", jobs, start)
+        wall, count = batch(url, f"{namespace}-many", few, start)
         figures["ingest, batches of 1,000: events/s"] = f"{count / wall:.0f}"
         figures["batches: CPU ms an event"] = f"{1e3 * (cpu(pid, database) - before) / count:.2f}"
+    if history > 1:
+        for run in range(1, history):
+            batch(url, namespace, jobs, start + run * timedelta(hours=1))
+        later = ask(url, namespace, jobs).items()
+        figures |= {f"{name}, {history}x history": value for name, value in later}
+    return figures
+
+
+def ask(url: str, namespace: str, jobs: int) -> dict[str, str]:
+    """How long the four questions take."""
     caller, space = Caller(url), quote(f"postgres://{namespace}:5432", safe="")
 
-    def asked(path: Any, count: int = 20) -> str:
+    def asked(path: Any, count: int = 40) -> str:
+        caller.call("GET", path())
         return f"{1e3 * statistics.median(caller.call('GET', path()) for _ in range(count)):.1f}"
 
     def some() -> tuple[str, list[str], str]:
         return job(namespace, random.randrange(jobs))
 
-    figures["lineage depth 20, 100 jobs: p50 ms"] = asked(
-        lambda: f"/api/v1/lineage?depth=20&nodeId=job:{namespace}:{some()[0]}"
-    )
-    figures["column lineage depth 20: p50 ms"] = asked(
-        lambda: f"/api/v1/column-lineage?depth=20&nodeId=dataset:{space}:{some()[2]}"
-    )
-    figures["100 jobs of a namespace: p50 ms"] = asked(
-        lambda: f"/api/v1/namespaces/{namespace}/jobs?limit=100"
-    )
-    figures["search: p50 ms"] = asked(lambda: f"/api/v1/search?limit=10&q={some()[2][5:]}")
-    return figures
+    return {
+        "lineage depth 20, 100 jobs: p50 ms": asked(
+            lambda: f"/api/v1/lineage?depth=20&nodeId=job:{namespace}:{some()[0]}"
+        ),
+        "column lineage depth 20: p50 ms": asked(
+            lambda: f"/api/v1/column-lineage?depth=20&nodeId=dataset:{space}:{some()[2]}"
+        ),
+        "100 jobs of a namespace: p50 ms": asked(
+            lambda: f"/api/v1/namespaces/{namespace}/jobs?limit=100"
+        ),
+        "search: p50 ms": asked(lambda: f"/api/v1/search?limit=10&q={some()[2][5:]}"),
+    }
 
 
 def serve(store: str) -> tuple[subprocess.Popen[bytes], str]:
@@ -243,20 +271,24 @@ def serve(store: str) -> tuple[subprocess.Popen[bytes], str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=2_000)
+    parser.add_argument(
+        "--history", type=int, default=1, help="runs of each job before the questions come again"
+    )
     parser.add_argument("--postgres", help="an empty database, to measure the server on it as well")
+    parser.add_argument("--no-sqlite", action="store_true", help="measure PostgreSQL alone")
     parser.add_argument("--postgres-pid", type=int, help="its process, to count its CPU as well")
     parser.add_argument("--marquez", help="a running Marquez, to measure it the same way")
     chosen = parser.parse_args()
     found: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        stores = {"SQLite": f"sqlite:///{folder}/bench.db"}
+        stores = {} if chosen.no_sqlite else {"SQLite": f"sqlite:///{folder}/bench.db"}
         if chosen.postgres:
             stores["PostgreSQL"] = chosen.postgres
         for name, store in stores.items():
             process, url = serve(store)
             try:
                 database = chosen.postgres_pid if name == "PostgreSQL" else None
-                found[name] = measure(url, chosen.jobs, process.pid, database)
+                found[name] = measure(url, chosen.jobs, process.pid, database, chosen.history)
                 memory = (
                     Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
                 )
@@ -264,28 +296,31 @@ def main() -> None:
             finally:
                 process.terminate()
                 process.wait()
-        size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 1e6
-        found["SQLite"][f"database at {3 * chosen.jobs} events: MB"] = f"{size:.0f}"
+        if "SQLite" in found:
+            size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 1e6
+            found["SQLite"]["database at the end: MB"] = f"{size:.0f}"
     if chosen.marquez:
-        found["Marquez here"] = measure(chosen.marquez, chosen.jobs, None)
+        found["Marquez here"] = measure(chosen.marquez, chosen.jobs, None, history=chosen.history)
     show(found)
 
 
 def show(found: dict[str, dict[str, str]]) -> None:
     """Print the table; the peers' figures were measured on two cores, see docs/operations.md."""
     rows = list(dict.fromkeys(name for figures in found.values() for name in figures))
-    heads = ["work", *found, "Marquez 0.51", "Data.Rentgen 0.7", "ratio"]
+    heads = ["work", *found, "target", "Marquez 0.51", "Data.Rentgen 0.7", "ratio"]
     lines = []
     for row in rows:
         marquez, rentgen = PEERS.get(row, ("", ""))
-        ours, ratio = found["SQLite"].get(row, ""), ""
+        ours, ratio = next(iter(found.values())).get(row, ""), ""
         if marquez and ours:
             more = row.endswith("events/s")
             value = (
                 float(ours) / float(marquez) if more else float(marquez) / max(float(ours), 1e-3)
             )
             ratio = f"{value:.0f}x"
-        lines.append([row, *(f.get(row, "") for f in found.values()), marquez, rentgen, ratio])
+        target = TARGETS.get(row, "")
+        ours_all = [f.get(row, "") for f in found.values()]
+        lines.append([row, *ours_all, target, marquez, rentgen, ratio])
     widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
     for line in [heads, ["-" * w for w in widths], *lines]:
         print(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID
 
+import httpx
 import pytest
 
 from .conftest import dataset_url, job_url
 from .making import at, dataset, event, facet, run_id
 
 if TYPE_CHECKING:
-    from .conftest import Client
+    from collections.abc import Callable
 
+    from .conftest import Client, Process
+
+ROOT = Path(__file__).parents[3]
 KAFKA = "kafka://k1:9092"
 
 
@@ -144,3 +152,27 @@ def test_tags_and_owners_that_producers_send_are_shown(client: Client) -> None:
     assert found["fields"][0]["tags"] == ["secret"]
     assert found["facets"]["ownership"]["owners"] == owners["owners"]
     assert client.get(job_url("load"))["tags"] == ["pii", "secret", "team=orders"]
+
+
+def test_the_server_starts_as_it_is_installed(
+    tmp_path: Path, launch: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("headwater-*.whl")
+    installed = tmp_path / "installed"
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(installed)
+    # What is installed must be enough: nothing of the source tree is beside it.
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    where = [sys.executable, "-c", "import headwater; print(headwater.__file__)"]
+    assert (
+        str(installed) in subprocess.run(where, capture_output=True, text=True, check=True).stdout
+    )
+    server = launch()
+    built = (ROOT / "src" / "headwater" / "server" / "page" / "index.html").exists()
+    assert httpx.get(server.url).status_code == (200 if built else 404)
+    for path in ("/api/docs", "/api/v2/openapi.json"):
+        assert httpx.get(server.url + path).status_code == 200
+    assert httpx.post(f"{server.url}/api/v1/lineage", json=event("START", 0)).status_code == 201
