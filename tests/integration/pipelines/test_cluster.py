@@ -82,7 +82,12 @@ def test_a_cluster_tells_the_same_lineage_and_no_key(
     kafka.produce(topic, [wire.encode(schema, number, one) for one in given])
     runs = Runs(lab, topic, totals, shop)
     history = SERVICES["spark-history"].env(lab.context)
-    logs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": history["SPARK_EVENT_LOG_DIR"]}
+    # As plain text, so that a key in it would be seen below.
+    logs = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": history["SPARK_EVENT_LOG_DIR"],
+    }
 
     cluster = runs.all(tmp_path / "cluster", spark_cluster.master, {**SMALL, **logs})
     assert len(catalog.client.load_table(runs.table).scan().to_arrow()) == 200
