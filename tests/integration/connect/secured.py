@@ -14,8 +14,7 @@ from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.connect import Connect
 from headwater.lab.services.kafka import Kafka
-
-from .certificates import STORE_PASSWORD, Authority, Issued
+from tests.unit.connect.certificates import STORE_PASSWORD, Authority, Issued
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
