@@ -24,6 +24,7 @@ PATIENCE = 3.0
 REFRESH = 0.5
 # What a client needs to find a table; keys for the files themselves are never sent.
 NEEDED = ("uri", "type", "warehouse", "token", "credential", "scope", "oauth2-server-uri", "prefix")
+SECRET = ("token", "credential")
 # Iceberg's names where the same word means something else elsewhere.
 TYPES = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp", "binary": "bytes"}
 
@@ -70,6 +71,8 @@ class Catalogs:
         kind = catalog.get("type", "") or ("rest" if uri.startswith("http") else "")
         if kind.lower() != "rest" or not uri.startswith("http") or "${" in uri:
             return None
+        if any("${" in catalog.get(key, "") for key in SECRET):
+            return None  # only the worker knows how to get in
         client = frozenset((k, v) for k, v in catalog.items() if k in NEEDED and "${" not in v)
         key = (client, name)
         with self._lock:

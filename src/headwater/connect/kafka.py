@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FRESH = 20.0
+# Each question to a cluster that is away takes seconds, which connectors' lives need.
+LONGEST_WAIT = 120.0
 SECONDS = 10.0
 # Errors that say more than that nobody answers.
 TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "SASL_AUTHENTICATION_FAILED")
@@ -58,21 +60,23 @@ class Kafka:
         self._admin: Any = None
         self._lock = threading.Lock()
         self._cluster: Cluster | None = None
-        self._at = float("-inf")
+        self._wait, self._until = FRESH / 2, float("-inf")
         self._heard = ""
         self.problem = ""
         """Why the last question was not answered; empty when it was."""
 
     @property
     def cluster(self) -> Cluster | None:
-        """The cluster as last seen; asks at most every few seconds, and never twice at once."""
-        if time.monotonic() - self._at < FRESH:
+        """The cluster as last seen; asked now and then, ever less often while it is away."""
+        if time.monotonic() < self._until:
             return self._cluster
         with self._lock:
-            if time.monotonic() - self._at >= FRESH:
+            if time.monotonic() >= self._until:
+                self._wait = min(self._wait * 2, LONGEST_WAIT)
                 with suppress(KafkaError):  # `problem` says why; what was seen before stands
                     self._cluster = self._look()
-                self._at = time.monotonic()
+                    self._wait = FRESH
+                self._until = time.monotonic() + self._wait
         return self._cluster
 
     @property

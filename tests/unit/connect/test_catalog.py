@@ -136,7 +136,11 @@ def test_a_catalog_that_cannot_be_reached_is_said_and_asked_again(
             with pytest.raises(CatalogError):
                 catalogs.table(config, "shop.orders")
         assert len(asked) == 3
-        for other in ({"uri": "thrift://h:9083", "type": "hive"}, {"uri": "${file:/x:y}"}):
+        for other in (
+            {"uri": "thrift://h:9083", "type": "hive"},
+            {"uri": "${file:/x:y}"},
+            {**config, "token": "${file:/x:token}"},
+        ):
             assert catalogs.table(other, "shop.orders") is None
     finally:
         catalogs.close()
