@@ -64,6 +64,22 @@ def test_the_facets_of_a_run() -> None:
     assert topic["dataSource"]["uri"] == "kafka://k1:9092"
 
 
+def test_what_plain_keys_say_of_a_connector() -> None:
+    base = named("jdbc", "a table for each topic")
+    said = {
+        "headwater.documentation": "Copies orders for the shop.",
+        "headwater.owners": "shop-team=maintainer, ann",
+        "headwater.tags": "tier=gold, pii",
+    }
+    case = {**base, "config": {**base["config"], **said}}
+    job = made(case)["job"]["facets"]
+    assert job["documentation"]["description"] == "Copies orders for the shop."
+    owners = [(o["name"], o.get("type")) for o in job["ownership"]["owners"]]
+    assert owners == [("shop-team", "maintainer"), ("ann", None)]
+    tags = [(t["key"], t["value"]) for t in job["tags"]["tags"]]
+    assert tags == [("tier", "gold"), ("pii", "true")]
+
+
 def test_lineage_is_pair_by_pair() -> None:
     found = made(named("jdbc", "a table for each topic"))
     entries = found["job"]["facets"]["lineage"]["entries"]

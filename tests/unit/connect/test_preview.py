@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,6 +83,30 @@ def test_the_six_connectors_of_the_labs_as_a_person_previews_them(
     ]
     assert sorted(pairs) == sorted((e["from"], e["to"]) for e in case["expected"]["edges"])
     assert "user.info" not in json.dumps(event)
+
+
+def test_the_environment_that_others_set_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from headwater.cli.main import _run
+    from headwater.emit import destinations
+
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "theirs")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", "kafka-9:9094")
+    file, config = tmp_path / "connector.json", tmp_path / "openlineage.yml"
+    file.write_text(json.dumps(DOCUMENT))
+    assert _run(["connect", "preview", "--config", str(file), "--json"], debug=False) == 0
+    event = json.loads(capsys.readouterr().out)
+    assert event["job"]["namespace"] == "theirs"
+    assert event["inputs"][0]["namespace"] == "kafka://kafka-9:9094"
+    config.write_text(f"transport: {{type: file, log_file_path: {tmp_path}/events}}")
+    monkeypatch.setenv("OPENLINEAGE_CONFIG", str(config))
+    assert [str(tmp_path) in one.shown for one in destinations()] == [True]
+    monkeypatch.delenv("OPENLINEAGE_CONFIG")
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://lineage:5000")
+    assert ["http://lineage:5000" in one.shown for one in destinations()] == [True]
 
 
 def test_a_configuration_alone_is_enough() -> None:
