@@ -133,7 +133,7 @@ BUNDLES = (
         ("pipeline-spark-4.0",),
         _roots(
             "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-            f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
+            "org.apache.iceberg:iceberg-aws-bundle:1.11.0",
             "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.4",
             "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
             "org.apache.spark:spark-avro_2.13:4.0.2",

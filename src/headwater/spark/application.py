@@ -6,14 +6,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import event, once, session
-from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
+from headwater.emit import event, session
+from headwater.emit.ends import COMPLETE, ENDS, Ending
 from headwater.emit.life import Life, new_run_id
 from headwater.emit.parent import Ancestors, RunRef
 from headwater.lineage.events import EventType
 from headwater.spark import config, facets, names
-from headwater.spark.batch import Action, Actions
+from headwater.spark.batch import Actions
 from headwater.spark.bridge import Bridge
+from headwater.spark.calls import Calls
 from headwater.spark.flow import SECONDS as FLOW_SECONDS
 from headwater.spark.flow import Flow
 from headwater.spark.listener import ExecutionListener, QueryListener, Registration
@@ -22,11 +23,7 @@ from headwater.spark.streaming import Queries
 from headwater.spark.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
-
-    from headwater.spark.entries import Entry
 
 EXIT_SECONDS = 15.0
 GRACE_SECONDS = 5.0
@@ -62,6 +59,7 @@ class Application:
         self._silent = not settings.allows_job(ref.name)
         self.queries = Queries(self)
         self.actions = Actions(self)
+        self.calls = Calls(self)
         self.worker.every(lambda: self.actions.interval, self.actions.look)
         self.worker.every(lambda: LOOK_SECONDS, self._watch)
         self.worker.every(lambda: FLOW_SECONDS, lambda: self.flow.post(self.queries.open))
@@ -92,31 +90,6 @@ class Application:
             self._registrations[key] = made
             self.worker.post(self._running_already, java)
 
-    def around(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
-        """Run an entry point, and tell of it."""
-        if self._over:
-            return call()
-        if entry.kind == "stop":
-            return self._around_stop(owner, call)
-        if entry.kind == "close":
-            return self._around_close(owner, call)
-        if entry.kind == "stream":
-            return self._around_start(entry, owner, call)
-        if entry.kind == "session":
-            made = call()
-            once.quiet("listening to a new session")(self.listen)(made)
-            return made
-        ENDS.alive()
-        action = Action(entry, event.now(), owner)
-        self.actions.began(action)
-        try:
-            result = call()
-        except BaseException as error:
-            self.actions.returned(action, error)
-            raise
-        self.actions.returned(action, None)
-        return result
-
     def child(self, name: str, processing: str, kind: str) -> Life | None:
         """A run below this application, or None when a filter keeps it out."""
         if not self.settings.allows_job(name):
@@ -142,6 +115,16 @@ class Application:
             registration.close()
         self.finish(ending)
         self.worker.stop()
+
+    def settle(self, ending: Ending) -> None:
+        """Say how everything ends but the application itself: Spark is about to stop."""
+        self.bridge.drain(EXIT_SECONDS)
+        self.worker.wait(EXIT_SECONDS)
+        self.worker.post(self.actions.end_all, ending)
+        self.worker.post(self.queries.end_all, ending)
+        self.worker.wait(GRACE_SECONDS)
+        # The program may still fail after this; the application's own end waits for it a little.
+        self._closing = (time.monotonic(), ending)
 
     def flush(self, seconds: float) -> bool:
         """Wait until what has happened so far is told and has arrived."""
@@ -182,49 +165,6 @@ class Application:
     def _running_already(self, java: Any) -> None:
         for query in java.streams().active():
             self.queries.begin(query)
-
-    def _around_start(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
-        ENDS.alive()
-        try:
-            query = call()
-        except Exception as error:
-            self.worker.post(self.queries.refused, entry, "", error)
-            raise
-        function = getattr(owner, "_headwater_batches", "")
-        self.worker.post(self.queries.begin, query._jsq, function)  # noqa: SLF001
-        return query
-
-    def _around_stop(self, query: Any, call: Callable[[], Any]) -> Any:
-        self._note_stop(query)
-        return call()
-
-    @once.quiet("noting that a query is stopped")
-    def _note_stop(self, query: Any) -> None:
-        if query.isActive:
-            self.worker.post(self.queries.stopping, str(query.runId))
-
-    def _around_close(self, context: Any, call: Callable[[], Any]) -> Any:
-        if context is self.bridge.context:
-            self._before_close()
-        try:
-            return call()
-        finally:
-            if context is self.bridge.context:
-                self.bridge.stopped = True
-
-    @once.quiet("telling what is left before Spark stops")
-    def _before_close(self) -> None:
-        import sys
-
-        error = sys.exc_info()[1]
-        ending = ENDS.now if ENDS.signalled else of_exception(error)
-        self.bridge.drain(EXIT_SECONDS)
-        self.worker.wait(EXIT_SECONDS)
-        self.worker.post(self.actions.end_all, ending)
-        self.worker.post(self.queries.end_all, ending)
-        self.worker.wait(GRACE_SECONDS)
-        # The program may still fail after this; the application's own end waits for it a little.
-        self._closing = (time.monotonic(), ending)
 
     def _watch(self) -> None:
         if self._over:

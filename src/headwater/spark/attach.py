@@ -39,7 +39,7 @@ def attach(spark: S, *, namespace: str | None = None, app_name: str | None = Non
 @once.quiet("attaching to Spark")
 def _attach(spark: Any, namespace: str | None, app_name: str | None) -> None:
     if connect_client.is_remote(spark):
-        connect_client.refuse(spark)
+        connect_client.attach(spark, namespace, app_name)
         return
     with _lock:
         current = _Attached.application
@@ -64,6 +64,9 @@ def _attach(spark: Any, namespace: str | None, app_name: str | None) -> None:
 
 def detach(spark: Any) -> None:
     """Stop reporting; what is open is said to be complete as far as this program is concerned."""
+    if connect_client.is_remote(spark):
+        connect_client.detach(spark)
+        return
     with _lock:
         current = _Attached.application
         if current is None or getattr(spark, "_sc", None) is not current.bridge.context:
@@ -80,9 +83,10 @@ def flush(timeout: float = 10.0) -> bool:
     """Wait until everything that has happened is told and has arrived; False when time is up."""
     current = _Attached.application
     told = once.quiet("flushing")(current.flush)(timeout) if current is not None else True
+    told = connect_client.flush(timeout) and told
     return bool(told) and session.flush(timeout)
 
 
 def _around(entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
     current = _Attached.application
-    return call() if current is None else current.around(entry, owner, call)
+    return call() if current is None else current.calls.around(entry, owner, call)

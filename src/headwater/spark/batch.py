@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from headwater.emit import event, once
 from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
 from headwater.lineage.events import EventType
-from headwater.spark import counts, facets, names
+from headwater.spark import names
+from headwater.spark.action import Action, is_part, same_output
 from headwater.spark.entries import Entry
-from headwater.spark.model import PlanLineage
 from headwater.spark.whose import Marks, aimed, same_error
 
 if TYPE_CHECKING:
-    from headwater.emit.life import Life
     from headwater.spark.application import Application
 
 LOOK_SECONDS = 0.05
@@ -30,61 +29,6 @@ SELDOM_SECONDS = 0.5
 DRAIN_SECONDS = 2.0
 LOOSE_SECONDS = 0.5
 KEPT = 256
-
-
-class Action:
-    """One piece of work, from its entry to its end."""
-
-    def __init__(self, entry: Entry | None, began: float, owner: Any = None) -> None:
-        self.entry = entry
-        self.began = began
-        self.owner = owner
-        self.marks: Marks | None = None
-        self.past: int | None = None
-        self.raised: BaseException | None = None
-        self.heard: Any = None
-        self.maybe: list[Action] = []
-        self._plan: int | None = None
-        self.executions: set[int] = set()
-        self.lineage = PlanLineage()
-        self.node = ""
-        self.life: Life | None = None
-        self.counts = counts.Counts()
-        self.returned = False
-        self.failure: Ending | None = None
-        self.called_back = 0
-        self.at = time.monotonic()
-
-    @property
-    def writes(self) -> bool:
-        """Whether the entry alone says that this is more than a read."""
-        entry = self.entry
-        return entry is not None and entry.kind in ("write", "sql") and bool(entry.word)
-
-    @property
-    def reads(self) -> bool:
-        """Whether the entry alone says that nothing is written."""
-        return self.entry is not None and self.entry.kind == "read"
-
-    @property
-    def plan(self) -> int:
-        """The number of the plan that a frame had before it was read; -1 for anything else."""
-        if self._plan is None:
-            frame = getattr(self.owner, "_jdf", None) if self.reads else None
-            self._plan = -1 if frame is None else int(frame.queryExecution().id())
-        return self._plan
-
-    def made(self, number: int) -> bool:
-        """Whether a plan of this number was made while the call lasted, by whichever thread."""
-        first = self.marks.first if self.marks else 0
-        return first <= number and (self.past is None or number < self.past)
-
-    @property
-    def known(self) -> bool:
-        """Whether enough is known to say START."""
-        if self.lineage.outputs:
-            return True
-        return self.reads and bool(self.lineage.inputs)
 
 
 class Actions:
@@ -197,9 +141,9 @@ class Actions:
         said = ending or action.failure or COMPLETE
         failed = said.type is not EventType.COMPLETE
         if action.life is None and (action.known or (action.writes and failed)):
-            self._start(action)
+            action.start(self._app)
         if action.life is not None:
-            self._tell(action)
+            action.tell(self._app)
             action.life.end(said)
         action.owner = action.raised = None
 
@@ -257,38 +201,7 @@ class Actions:
 
     def _start_known(self, action: Action) -> None:
         if action.known and action.life is None:
-            self._start(action)
-
-    def _start(self, action: Action) -> None:
-        entry = action.entry
-        word = entry.word if entry and not action.node else names.operation(action.node)
-        if entry and entry.kind == "read":
-            word = entry.word
-        if action.lineage.outputs or action.lineage.inputs:
-            name = names.job(self._app.settings, action.lineage, word)
-        else:
-            target = entry.target if entry else ""
-            short = names.snake("_".join(target.replace("/", ".").split(".")[-2:]))
-            name = names.plain(self._app.settings, word, short)
-        kind = "SQL_JOB" if action.lineage.sql or (entry and entry.sql) else "COMMAND"
-        life = self._app.child(name, "BATCH", kind)
-        if life is None:
-            return
-        action.life = life
-        self._tell(action)
-        life.start(action.began)
-
-    def _tell(self, action: Action) -> None:
-        assert action.life is not None
-        lineage, settings = action.lineage, self._app.settings
-        if not lineage.sql and action.entry is not None and action.entry.sql:
-            from msgspec.structs import replace
-
-            lineage = replace(lineage, sql=action.entry.sql)
-        action.life.inputs = facets.inputs(lineage, settings, action.counts.inputs)
-        action.life.outputs = facets.outputs(lineage, settings, action.counts.outputs)
-        action.life.job_facets.update(facets.sql(lineage))
-        action.life.run_facets.update(facets.problems(lineage))
+            action.start(self._app)
 
     def _loosely(
         self, function: str, execution: Any, nanoseconds: int, error: Any, maybe: list[Action]
@@ -305,7 +218,7 @@ class Actions:
         if error is None:
             action.counts.read(execution, action.lineage)
         for other in self._loose:
-            if _same_output(other, action) and action.began <= other.began:
+            if same_output(other, action) and action.began <= other.began:
                 # The command around the one that was heard of first.
                 self._loose.remove(other)
                 break
@@ -318,24 +231,13 @@ class Actions:
             waits = any(other.returned and other in self._open for other in action.maybe)
             if at_once or (now - action.at >= LOOSE_SECONDS and not waits):
                 self._loose.remove(action)
-                if not _part(action):
+                if not is_part(action):
                     self._open.append(action)
                     self.finish(action)
 
     def _jvm_failure(self, error: Any) -> Ending:
         trace = self._app.bridge.trace(error)
         return Ending(EventType.FAIL, "exception", trace.splitlines()[0] if trace else "", trace)
-
-
-def _same_output(one: Action, other: Action) -> bool:
-    ours, theirs = one.lineage.outputs, other.lineage.outputs
-    return bool(ours) and bool(theirs) and ours[0].id == theirs[0].id
-
-
-def _part(loose: Action) -> bool:
-    """Whether it is a step of a told action: all that it may be of are told, one of that output."""
-    told = all(action.life is not None for action in loose.maybe)
-    return told and any(_same_output(action, loose) for action in loose.maybe)
 
 
 def _failure(error: BaseException) -> Ending:

@@ -51,9 +51,8 @@ class Bridge:
         kind = self.jvm.java.lang.Class.forName(PLAN)
         counter = kind.getDeclaredField("_nextExecutionId")
         counter.setAccessible(True)
-        plans = counter.get(None)
-        plans.get()
-        self._plans = plans
+        int(counter.get(None))
+        self._plans = counter
 
     @property
     def pinned(self) -> bool:
@@ -70,7 +69,8 @@ class Bridge:
     @property
     def next_plan(self) -> int:
         """The number that Spark gives to the next QueryExecution; 0 when it cannot be known."""
-        return 0 if self._plans is None else int(self._plans.get())
+        # py4j gives a Java number of any kind, an AtomicLong too, as a number of Python's.
+        return 0 if self._plans is None else int(self._plans.get(None))
 
     @property
     def alive(self) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.emit.journal import Journal
-    from headwater.spark.streaming import Query
+    from headwater.spark.query import Query
 
 SECONDS = float(os.environ.get("HEADWATER_FLOW_SECONDS", "10"))
 TIMEOUT = 2.0

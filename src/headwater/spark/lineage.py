@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 2000
 MOST_CELLS = 60_000
+FEW_NODES = 64
 
 
 class Query(NamedTuple):
@@ -51,6 +52,7 @@ class Composer:
         self.world = world
         self.known = known
         self.deadline = time.monotonic() + seconds
+        self.most = MOST_NODES if seconds > 0 else FEW_NODES
 
     def query(self, plan: Any, write: Write) -> Query:
         """Read a query's leaves, then its columns if it is not too large."""
@@ -82,7 +84,7 @@ class Composer:
 
     def _fits(self, plan: Any, width: int) -> bool:
         """One call tells whether a plan has that many nodes; wide ones may have fewer."""
-        most = min(MOST_NODES, max(50, MOST_CELLS // max(width, 1)))
+        most = min(self.most, max(50, MOST_CELLS // max(width, 1)))
         return plan.apply(most) is None
 
     def _leaves_only(self, plan: Any, why: str) -> Query:

@@ -34,6 +34,13 @@ class ExecutionListener:
         """Hear nothing more, also in the sessions that were cloned from this one."""
         self._ended = None
 
+    def equals(self, other: Any) -> bool:
+        """Spark asks this of every listener when one is taken away."""
+        return other is self
+
+    def hashCode(self) -> int:
+        return id(self) & 0x7FFFFFFF
+
     class Java:
         implements = ("org.apache.spark.sql.util.QueryExecutionListener",)
 

@@ -123,9 +123,10 @@ def _delete(self: Plans, node: Node, children: list[Relation], outer: Scope | No
 
 def updated(self: Plans, node: Node) -> Relation | None:
     """The rewritten UPDATE of a table that copies on write: `if(where, new, old)` a column."""
-    inner = node.children[0] if node.kind == "Project" and node.children else None
-    if inner is None or inner.kind != "Project":
+    if node.kind != "Project" or not node.children:
         return None
+    # Spark 4 puts another projection around it, 3.5 does not.
+    inner = node.children[0] if node.children[0].kind == "Project" else node
     items = inner.nodes("projectList")
     branches = [item.children[0] for item in items if item.kind == "Alias" and item.children]
     choices = [branch for branch in branches if branch.kind == "If"]

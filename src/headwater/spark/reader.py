@@ -40,7 +40,7 @@ class Reader:
         )
 
     def _timed(self, reading: Callable[[float], PlanLineage]) -> PlanLineage:
-        # Without time only the datasets of a large plan are read, not its columns.
+        # Without time a large plan is not even taken out of the JVM: only its datasets are read.
         most = 0.0 if self._costly >= MOST_COSTLY else read.SECONDS
         began = time.monotonic()
         try:

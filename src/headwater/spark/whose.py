@@ -9,7 +9,7 @@ from headwater.emit import once
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.spark.batch import Action
+    from headwater.spark.action import Action
     from headwater.spark.bridge import Bridge
     from headwater.spark.model import Dataset
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyspark
+
 from headwater.lab.jars import pipeline_jars
 from headwater.lab.waiting import wait_until
 from headwater.lineage.events import read
@@ -62,11 +64,13 @@ class Drivers:
             "OPENLINEAGE__TRANSPORT__APPEND": "true",
             "OPENLINEAGE_NAMESPACE": "tests",
             "HEADWATER_STATE_DIR": str(work / "state"),
-            "PYTHONPATH": str(PROGRAMS.parents[3]),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(PROGRAMS.parents[3]), os.environ.get("PYTHONPATH")])
+            ),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "WAREHOUSE": str(work / "warehouse"),
-            "JARS": os.pathsep.join(str(jar) for jar in pipeline_jars()),
+            "JARS": os.pathsep.join(str(jar) for jar in pipeline_jars(spark=pyspark.__version__)),
         }
         if catalog is not None:
             settings = catalog.lab.home.settings

@@ -151,6 +151,30 @@ def test_a_plan_that_is_too_large_keeps_its_datasets(
     assert any("too large" in problem for problem in found.problems)
 
 
+def test_reading_that_keeps_costing_too_much_is_turned_off(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from headwater.spark import reader
+    from headwater.spark.bridge import Bridge
+
+    monkeypatch.setattr("headwater.emit.once._said", set())
+    monkeypatch.setattr(reader, "COSTLY_SECONDS", 0.0)
+    frame = stage.orders.select("id", "price")
+    small = frame._jdf.queryExecution()
+    for number in range(40):
+        frame = frame.where(f"id > {number}").select("id", "price")
+    large = frame._jdf.queryExecution()
+    reads = reader.Reader(Bridge(stage.spark))
+    before = [reads.batch(large) for _ in range(reader.MOST_COSTLY)]
+    after = reads.batch(large)
+    assert all(one.nodes > 64 for one in before)
+    assert after.nodes == 0
+    assert any("too large" in problem for problem in after.problems)
+    assert [stage.names[dataset.id] for dataset in after.inputs] == ["orders"]
+    assert reads.batch(small).nodes > 0, "small plans are still read whole"
+    assert caplog.text.count("reading columns costs too much here") == 1
+
+
 def test_nothing_is_raised_whatever_is_read(stage: Stage) -> None:
     found = read_batch(stage.spark, object())
     assert found.problems

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import subprocess
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -153,6 +154,7 @@ def test_programs_run_without_touching_their_code(
         "spark.range(3).write.mode('overwrite').parquet(sys.argv[1])\n"
         "raise SystemExit(4)\n"
     )
+    commit = checkout(drivers.work, "https://robot:hunter2@git.example.org/shop/jobs.git")
     events = drivers.work / f"{unique('own')}.ndjson"
     drivers.file = events
     told = drivers.run(
@@ -165,6 +167,9 @@ def test_programs_run_without_touching_their_code(
         "--conf", "spark.openlineage.parentJobName=dag.task",
         "--conf", "spark.openlineage.parentJobNamespace=airflow",
         "--conf", "spark.openlineage.facets.headwater_spark.disabled=true",
+        "--conf", "spark.openlineage.job.tags=tier:gold;nightly",
+        "--conf", "spark.openlineage.run.tags=attempt:2",
+        "--conf", "spark.openlineage.job.owners.team=sales",
         str(program), str(drivers.work / "out"),
     )  # fmt: skip
     assert told.code == 4, told.error
@@ -177,3 +182,40 @@ def test_programs_run_without_touching_their_code(
     application = told.of("plain")[0]["run"]["facets"]
     assert application["parent"]["job"] == {"namespace": "airflow", "name": "dag.task"}
     assert "headwater_spark" not in application
+    for job in told.jobs:
+        check_about(told.last(job), commit)
+    assert "hunter2" not in json.dumps(told.events)
+
+
+def checkout(folder: Path, remote: str) -> str:
+    """Make a folder a git checkout of one commit, and tell the commit."""
+
+    def git(*argv: str) -> str:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+        ran = subprocess.run(["git", *who, *argv], cwd=folder, capture_output=True, check=True)
+        return ran.stdout.decode().strip()
+
+    git("init", "-q", "-b", "trunk")
+    git("remote", "add", "origin", remote)
+    git("add", "plain.py")
+    git("commit", "-q", "-m", "A job")
+    return git("rev-parse", "HEAD")
+
+
+def check_about(event: dict[str, Any], commit: str) -> None:
+    """Where the program comes from, what it is tagged with, and who owns it."""
+    job, run = event["job"]["facets"], event["run"]["facets"]
+    code = job["sourceCodeLocation"]
+    assert (code["type"], code["path"], code["version"], code["branch"]) == (
+        "git",
+        "plain.py",
+        commit,
+        "trunk",
+    )
+    assert code["repoUrl"].endswith("git.example.org/shop/jobs.git")
+    assert {tag["key"]: tag["value"] for tag in job["tags"]["tags"]} == {
+        "tier": "gold",
+        "nightly": "true",
+    }
+    assert {tag["key"]: tag["value"] for tag in run["tags"]["tags"]} == {"attempt": "2"}
+    assert job["ownership"]["owners"] == [{"name": "sales", "type": "team"}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.spark.batch import Action
+from headwater.spark.action import Action
 from headwater.spark.entries import Entry
 from headwater.spark.model import Dataset, Symlink
 from headwater.spark.whose import Marks, aimed, same_error

@@ -25,6 +25,7 @@ _IMPLEMENTATIONS = (
     ("nessie", "NessieCatalog"),
 )
 _VERSION = re.compile(r"VERSION AS OF '?([^']+)'?")
+_CHOOSING = ("versionasof", "snapshot-id", "branch", "tag", "timestampasof", "as-of-timestamp")
 _SELECTORS = re.compile(r"^(?:branch_(?P<branch>.+)|tag_(?P<tag>.+)|snapshot_id_(?P<id>\d+))$")
 
 
@@ -99,14 +100,19 @@ def version(table: Any, identifier: list[str], options: Mapping[str, str]) -> st
     if told:
         found = attempt(table, "snapshotId")
         return str(found) if found is not None else told
-    for key in ("snapshot-id", "branch", "tag", "as-of-timestamp"):
-        if found := options.get(key):
+    given = {key.lower(): value for key, value in options.items()}
+    for key in _CHOOSING:
+        if found := given.get(key):
             return found
     for part in identifier[1:]:
         if match := _SELECTORS.match(part):
             return match["branch"] or match["tag"] or match["id"]
     branch = attempt(table, "branch")
-    return branch if isinstance(branch, str) and branch != "main" else ""
+    if isinstance(branch, str) and branch != "main":
+        return branch
+    # Spark 3.5 keeps no word of what was asked for; the table it loaded knows.
+    snapshot = attempt(table, "snapshotId")
+    return str(snapshot) if isinstance(snapshot, int) else ""
 
 
 def _settings(world: World, catalog: str) -> tuple[str, Any]:

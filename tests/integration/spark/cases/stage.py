@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from headwater.lab.jars import pipeline_jars
 from headwater.lineage.naming import DatasetName
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame
@@ -34,6 +36,7 @@ class Stage:
         catalog: UsedCatalog,
         s3: UsedS3,
         postgres: UsedPostgres,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.kafka = kafka
@@ -42,13 +45,13 @@ class Stage:
         self.names: dict[DatasetName, str] = {}
         self.executions: list[tuple[str, Any]] = []
         self.case = ""
-        self.spark = self._session(catalog, s3)
+        self.spark = self._session(catalog, s3, settings or {})
         self._listen()
         self._fill()
 
-    def _session(self, catalog: UsedCatalog, s3: UsedS3) -> SparkSession:
+    def _session(self, catalog: UsedCatalog, s3: UsedS3, more: Mapping[str, str]) -> SparkSession:
         settings = {
-            "spark.jars": ",".join(map(str, pipeline_jars())),
+            "spark.jars": ",".join(map(str, pipeline_jars(spark=pyspark.__version__))),
             "spark.driver.memory": "1g",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -70,6 +73,7 @@ class Stage:
                 **{"jdbc.user": "postgres", "jdbc.password": self.postgres.env["PGPASSWORD"]},
                 warehouse=f"file://{self.folder}/jdbc",
             ),
+            **more,
         }
         builder = SparkSession.builder.master("local[2]").appName("cases")
         for key, value in settings.items():

@@ -14,7 +14,10 @@ import headwater.spark
 
 namespace, told = sys.argv[1], Path(sys.argv[2])
 work = Path.cwd()
-spark = headwater.spark.attach(shapes.session("Supplier Stats"))
+spark = shapes.session("Supplier Stats")
+listeners = spark._jsparkSession.listenerManager()
+others = len(listeners.listListeners())
+headwater.spark.attach(spark)
 assert headwater.spark.attach(spark) is spark
 table = f"lab.{namespace}.supplier_stats"
 orders = spark.createDataFrame([("acme", 1.5), ("globex", 2.0)], "supplier string, price double")
@@ -107,4 +110,5 @@ for thread in threads:
 
 headwater.spark.flush(30)
 headwater.spark.detach(spark)
+assert len(listeners.listListeners()) == others
 source.write.mode("overwrite").parquet(str(work / "unseen"))

@@ -1,0 +1,94 @@
+"""Every supported pair of PySpark and Python: the same cases, and real drivers with their queries."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.lab.jars import pipeline_jars
+from headwater.lab.java import find_java
+
+from . import matrix
+from .matrix import PAIRS, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+HERE = "tests/integration/spark/"
+CASES = f"{HERE}test_cases.py"
+# Each Spark gets every case once, on the newest Python it knows: what plans look like is Spark's
+# doing. What can differ by Python is Python's own: functions, pickling, pandas, callbacks.
+WHOLE = {Pair(spark, pythons[-1]) for spark, pythons in matrix.SUPPORTED.items()}
+SLICE = [
+    f"{CASES}::test_lineage_is_exact[{case}]"
+    for case in ("python_udf", "pandas_udfs", "python_table_function", "rdd_round_trip",
+                 "merge_by_clause", "topic_to_table", "merge_for_each_batch")
+]  # fmt: skip
+STREAMS = f"{HERE}test_streaming_shapes.py"
+LIVES = f"{HERE}test_life_of_batches.py"
+NAME = "test_pairs_of_pyspark_and_python"
+
+
+def _asked(pair: Pair) -> list[str]:
+    if pair not in WHOLE:
+        return [*SLICE, STREAMS]
+    # Programs started by our command are the same on every Spark, and the command is not installed.
+    return [
+        CASES,
+        STREAMS,
+        LIVES,
+        "--deselect",
+        f"{LIVES}::test_programs_run_without_touching_their_code",
+    ]
+
+
+def _play(pair: Pair, home: str) -> tuple[int, str]:
+    found = matrix.environment(pair) | {"HEADWATER_LAB_HOME": home}
+    plain = ("-m", "not full", "-p", "no:cacheprovider", "--tb=short", "-q")
+    ended = subprocess.run(
+        [str(matrix.interpreter(pair)), "-m", "pytest", *plain, *_asked(pair)],
+        env=found, cwd=matrix.ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return ended.returncode, ended.stdout[-6000:] + ended.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def played(
+    request: pytest.FixtureRequest,
+    kafka: UsedKafka, catalog: UsedCatalog, s3: UsedS3, postgres: UsedPostgres,
+) -> Iterator[dict[Pair, Future[tuple[int, str]]]]:  # fmt: skip
+    """The pairs that are asked for, two at a time; what they need is fetched before."""
+    asked = {item.name for item in request.session.items}
+    able = [
+        pair
+        for pair in PAIRS
+        if f"{NAME}[{pair}]" in asked and matrix.find_python(pair.python) is not None
+    ]
+    for pair in able:
+        matrix.environment(pair)
+        matrix.interpreter(pair)
+        pipeline_jars(spark=pair.spark)
+    home = str(kafka.lab.home.root)
+    # Long ones first, so that none is left alone at the end.
+    able.sort(key=lambda pair: pair not in WHOLE)
+    with ThreadPoolExecutor(2) as pool:
+        yield {pair: pool.submit(_play, pair, home) for pair in able}
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_pairs_of_pyspark_and_python(
+    pair: Pair, played: dict[Pair, Future[tuple[int, str]]]
+) -> None:
+    if pair not in played:
+        pytest.skip(f"no Python {pair.python} on this machine")
+    if find_java().major != 17 and pair.spark == "3.5":
+        pytest.skip("Spark 3.5 needs Java 17")
+    code, told = played[pair].result()
+    assert code == 0, told
