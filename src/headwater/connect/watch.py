@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from headwater.connect.access import ConnectError
 from headwater.connect.agent import Agent
 from headwater.connect.catalog import Catalogs
 from headwater.connect.client import Connect
@@ -20,7 +22,7 @@ from headwater.connect.telling import Teller
 from headwater.connect.trouble import Troubles
 from headwater.connect.world import LiveWorld
 from headwater.emit import HeldError, Outbox, Sender, destinations
-from headwater.errors import HeadwaterError
+from headwater.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +160,7 @@ class Watch:
         self.stop = threading.Event()
         self._reload = reload
         self._watchers: dict[str, Watcher] = {}
-        self._unfit: dict[str, HeadwaterError] = {}
+        self._unfit: dict[str, ConnectError | UsageError] = {}
         self._names = Names()
 
     def run(self) -> None:
@@ -225,10 +227,10 @@ class Watch:
         troubles = Troubles(name)
         try:
             watcher = Watcher(config, self.outbox, self._names, reporter)
-        except HeadwaterError as error:
+        except (ConnectError, UsageError) as error:
             if name not in self._unfit:
                 troubles.add("", error.message)
-                with self.outbox.transaction() as step:
+                with suppress(HeldError), self.outbox.transaction() as step:
                     step.put(f"{STATUS}{name}", msgspec.json.encode(troubles.all()))
             self._unfit[name] = error
             return
