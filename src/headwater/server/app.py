@@ -20,7 +20,6 @@ from headwater.server.http import (
     Receive,
     Request,
     Response,
-    Router,
     Scope,
     Send,
     failure,
@@ -32,6 +31,7 @@ from headwater.server.ingest import Ingest
 from headwater.server.live import Live
 from headwater.server.logs import Calm
 from headwater.server.page import Page
+from headwater.server.routing import Router
 from headwater.server.stale import close_stale_runs, let_go_of_history
 from headwater.server.store import StoreUnavailableError
 from headwater.server.store.view import Bodies

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.events import EventError, EventType, Kind, Limits, canonical
+from headwater.lineage.events import EventError, Limits, canonical
 from headwater.lineage.secrets import clean_value
 from headwater.server.store import commands
 from headwater.server.store.database import (
@@ -22,21 +21,15 @@ from headwater.server.store.database import (
     open_database,
     within,
 )
-from headwater.server.store.packing import Packer
+from headwater.server.store.log import COMMAND, COMMAND_TYPE, Log
 from headwater.server.store.prepare import Parts
 from headwater.server.store.projection import Projection
 from headwater.server.store.retention import retained
-from headwater.server.store.session import Session
 
 if TYPE_CHECKING:
     from headwater.server.store.parts import Prepared
 
 __all__ = ["Receipt", "Store", "open_store"]
-
-EVENT, COMMAND = 0, 1
-TYPES = {kind: i for i, kind in enumerate(EventType)}
-JOB_EVENT, DATASET_EVENT, COMMAND_TYPE = 6, 7, 8
-HOUR = 3_600_000_000
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -52,19 +45,15 @@ Also = Callable[[Connection, Sequence[Receipt]], None]
 """What else belongs into a commit, told what became of the events in it."""
 
 
-class Store:
+class Store(Log):
     """One writer's view of a store. `append` is to be called by one thread at a time."""
 
     def __init__(self, database: Database, *, limits: Limits | None = None) -> None:
+        super().__init__(database.writer())
         self.database = database
         self.limits = limits or Limits()
-        self.packer = Packer()
-        self.connection = database.writer()
-        self.session = Session(self.connection, self.packer)
         self.parts = Parts(self.limits)
         self.on_change: Callable[[int, list[dict[str, Any]]], None] | None = None
-        self._seq = -1
-        self._chain = b""
         self._graves = False
         self._retained = 0
 
@@ -245,33 +234,6 @@ class Store:
         self._seq += 1
         known[item.hash] = self._seq
         return True
-
-    def _log(self, item: Prepared, seq: int, at: int, job: int | None, run: int | None) -> None:
-        kind = TYPES[item.type] if item.kind is Kind.RUN else JOB_EVENT
-        if item.kind is Kind.DATASET:
-            kind = DATASET_EVENT
-        self._record(EVENT, seq, at, item.time, kind, item.hash, item.raw, job, run)
-        self.session.count(item.time // HOUR, kind)
-
-    def _record(
-        self, kind: int, seq: int, at: int, when: int, event_type: int, digest: bytes, body: bytes,
-        job: int | None, run: int | None,
-    ) -> None:  # fmt: skip
-        link = self._chain + digest + struct.pack(">qqb", seq, at, kind)
-        self._chain = hashlib.sha256(link).digest()
-        packed = self.packer.pack(body)
-        row = (seq, kind, at, when, event_type, digest, self._chain, job, run, *packed)
-        self.session.rows["log"].append(row)
-
-    def _finish(self) -> None:
-        self.session.flush()
-        proposal = self.packer.proposal()
-        if proposal is not None:
-            self.connection.run("INSERT INTO dictionary (id, data) VALUES (?, ?)", proposal)
-            self.packer.learn(*proposal)
-        self.connection.run(
-            "UPDATE head SET seq = ?, chain = ? WHERE id = 1", (self._seq, self._chain)
-        )
 
 
 def open_store(url: str, *, limits: Limits | None = None) -> Store:

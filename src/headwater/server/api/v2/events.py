@@ -12,7 +12,7 @@ from headwater.server.api.v1.nodes import job_node, kind_of
 from headwater.server.api.v1.runs import the_run
 from headwater.server.api.v1.search import moment
 from headwater.server.api.v2.paging import bad
-from headwater.server.store.store import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
+from headwater.server.store.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
 
 if TYPE_CHECKING:
     from headwater.server.app import App
