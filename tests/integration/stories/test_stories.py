@@ -94,7 +94,7 @@ def test_the_page_opens_on_all_six_jobs_with_records_moving(demo: Running) -> No
     assert {"orders", "bids", "supplier-stats"} <= moving
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(ORDER))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(ORDER)))
 def test_lineage_shows_it_and_all_is_put_back(demo: Running, number: int, name: str) -> None:
     assert set(ORDER) == set(STORIES), number
     words = ["--seconds", "20"] if name == "outage" else []
