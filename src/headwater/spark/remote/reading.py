@@ -11,7 +11,7 @@ from headwater.spark import merge
 from headwater.spark.columns import Column
 from headwater.spark.lineage import Composer, Query
 from headwater.spark.model import PlanLineage
-from headwater.spark.remote import statements, targets
+from headwater.spark.remote import places, statements, targets
 from headwater.spark.remote.layout import Drawn, Unclear, draw, sections
 from headwater.spark.remote.merging import Merge
 from headwater.spark.remote.protos import Facts
@@ -87,6 +87,20 @@ def of_statement(server: Server, message: Any, pool: Iterable[Any]) -> Reading:
     sql = statement_of(message)
     reading = Reading(server, sql)
     return _guarded(reading, lambda: _statement(reading, message, sql, pool))
+
+
+def of_merge(server: Server, message: Any, pool: Iterable[Any]) -> Reading:
+    """What `mergeInto` does: its clauses are the client's own and shown by no plan."""
+
+    def target(world: World) -> Target:
+        parts = tuple(places.full(world, message.target_table_name))
+        return Target("merge_into_table", parts, row_level="MERGE")
+
+    found = of_frame(server, message.source_table_plan, target, pool)
+    if found.query is not None:
+        found.query = found.query._replace(known=False)
+    found.world.problem("the clauses of mergeInto are not shown: its columns are not known")
+    return found
 
 
 def of_query(server: Server, relation: Any, pool: Iterable[Any]) -> Reading:
@@ -218,8 +232,6 @@ def stream_target(world: World, start: Any) -> Target:
     if start.HasField("foreach_writer"):
         world.problem("foreach runs on the server: what it writes is not known")
         return Target("write_stream")
-    from headwater.spark.remote import places
-
     if start.table_name:
         return Target("write_stream", tuple(places.full(world, start.table_name)))
     word = (start.format or world.setting("spark.sql.sources.default") or "parquet").lower()

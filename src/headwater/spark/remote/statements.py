@@ -21,6 +21,9 @@ _WRITES = re.compile(
     r"(?:table|view)|replace\s+table)\b",
     re.IGNORECASE | re.DOTALL,
 )
+_READS = re.compile(
+    r"^\(*\s*(?:select|with|values|from|table|show|describe|desc|explain)\b", re.IGNORECASE
+)
 _CREATED = re.compile(
     rf"^(?:create|replace)\s+(?:or\s+replace\s+)?(?:\w+\s+)*?(?:table|view)\s+"
     rf"(?:if\s+not\s+exists\s+)?{_NAME}",
@@ -56,6 +59,17 @@ def bare(statement: str) -> str:
 def writes(statement: str) -> bool:
     """Whether a statement is a command whose plan says what it writes."""
     return bool(_WRITES.match(bare(statement)))
+
+
+def reads(statement: str) -> bool:
+    """Whether a statement only asks, so that no name means something else after it."""
+    return bool(_READS.match(bare(statement)))
+
+
+def changes(statement: str) -> bool:
+    """Whether a statement changes a table as a whole."""
+    text = bare(statement)
+    return any(pattern.match(text.rstrip().rstrip(";")) for pattern, _ in _CHANGES)
 
 
 def changed(world: World, statement: str) -> Target | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KEPT_SECONDS = 60.0
+CONNECT_SECONDS = 2.0
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _DETAILS = "# Detailed Table Information"
 
 
@@ -21,6 +25,30 @@ class Asking(threading.local):
 
 
 ASKING = Asking()
+
+
+class Hush(logging.Filter):
+    """Keeps PySpark from logging what the server refuses us: the program did not ask for it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not ASKING.deep
+
+    def __enter__(self) -> None:
+        for logger in _loggers():
+            logger.addFilter(self)
+
+    def __exit__(self, *_: object) -> None:
+        for logger in _loggers():
+            logger.removeFilter(self)
+
+
+def _loggers() -> list[logging.Logger]:
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        return []
+    # They must come to be as what PySpark expects them to be.
+    return [PySparkLogger.getLogger(name) for name in _LOGGERS]
 
 
 @contextmanager
@@ -56,6 +84,20 @@ class Server:
         self._tables.clear()
         self._schemas.clear()
 
+    def answers(self) -> bool:
+        """Whether somebody listens at the server's address.
+
+        A call would not say it: the client tries again for minutes before it gives up.
+        """
+        try:
+            host, _, port = str(self.spark.client._builder.endpoint).rpartition(":")  # noqa: SLF001
+            with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS):
+                return True
+        except OSError:
+            return False
+        except Exception:  # noqa: BLE001
+            return True
+
     def setting(self, key: str) -> str:
         """A setting of the session, or nothing."""
         if key not in self._settings:
@@ -77,8 +119,17 @@ class Server:
         name = quoted(parts)
         kept = self._tables.get(name)
         if kept is None or time.monotonic() - kept[0] > KEPT_SECONDS:
-            kept = self._tables[name] = (time.monotonic(), self._describe(name))
+            there = self._describe(name) if self._exists(name) else None
+            kept = self._tables[name] = (time.monotonic(), there)
         return kept[1]
+
+    def _exists(self, name: str) -> bool:
+        """Whether a table is there; asked first, since a server logs what it cannot describe."""
+        try:
+            with asking():
+                return bool(self.spark.catalog.tableExists(name))
+        except Exception:  # noqa: BLE001
+            return False
 
     def _describe(self, name: str) -> Table | None:
         try:
@@ -99,6 +150,8 @@ class Server:
         name = quoted(parts)
         kept = self._schemas.get(name)
         if kept is None or time.monotonic() - kept[0] > KEPT_SECONDS:
+            if self.table(parts) is None:
+                return None
             try:
                 with asking():
                     schema = self.spark.table(name).schema

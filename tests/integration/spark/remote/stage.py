@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from ..cases.stage import Stage, _catalog, _jdbc_url, _s3, pipeline_jars
+import pyspark
+
+import headwater.spark
+from headwater.lab.jars import pipeline_jars
+from headwater.lab.waiting import wait_until
+
+from ..cases.stage import Stage, _catalog, _jdbc_url, _s3
+from ..drivers import TERMINAL
 from .server import Server
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from headwater.lab.used import UsedCatalog, UsedS3
@@ -18,11 +29,38 @@ class RemoteStage(Stage):
 
     server: Server
 
-    def _session(self, catalog: UsedCatalog, s3: UsedS3) -> SparkSession:
+    @property
+    def file(self) -> Path:
+        """Where events go."""
+        return self.folder / "events.ndjson"
+
+    def events(self) -> list[dict[str, Any]]:
+        """What was told so far."""
+        if not self.file.exists():
+            return []
+        return [json.loads(line) for line in self.file.read_text().splitlines()]
+
+    def wait_ended(self, name: str, before: int) -> None:
+        """Wait until the end of a streaming query has been told."""
+
+        def ended() -> bool:
+            headwater.spark.flush(10)
+            return any(
+                event["job"]["facets"]["jobType"]["jobType"] == "STREAMING_QUERY"
+                and event["eventType"] in TERMINAL
+                and (not name or event["job"]["name"] == name)
+                for event in self.events()[before:]
+            )
+
+        wait_until(ended, seconds=60, what="the end of the query to be told")
+
+    def _session(self, catalog: UsedCatalog, s3: UsedS3, more: Mapping[str, str]) -> SparkSession:
         self.server = Server(
             self.folder / "server",
             {
-                "spark.jars": ",".join(map(str, pipeline_jars())),
+                "spark.openlineage.transport.type": "file",
+                "spark.openlineage.transport.location": str(self.file),
+                "spark.jars": ",".join(map(str, pipeline_jars(spark=pyspark.__version__))),
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.warehouse.dir": f"file://{self.folder}/warehouse",
                 "spark.sql.streaming.checkpointLocation": f"file://{self.folder}/checkpoints",
@@ -37,6 +75,7 @@ class RemoteStage(Stage):
                     **{"jdbc.user": "postgres", "jdbc.password": self.postgres.env["PGPASSWORD"]},
                     warehouse=f"file://{self.folder}/jdbc",
                 ),
+                **more,
             },
         )
         from pyspark.sql.connect.session import SparkSession as Remote

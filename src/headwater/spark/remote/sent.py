@@ -1,0 +1,129 @@
+"""What a client sends to its server, noted on its way: what it begins, and how that ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.emit import once
+from headwater.emit.ends import ENDS
+from headwater.spark.remote import hooks, statements
+from headwater.spark.remote.reading import statement_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.spark.remote.application import RemoteApplication
+
+POOL = 200
+_WRITES = ("write_operation", "write_operation_v2", "merge_into_table_command", "sql_command")
+_ROWS = ("insert", "merge", "update", "delete")
+
+
+class Calls:
+    """Stands around the client's calls; whatever fails here, the call is made."""
+
+    def __init__(self, application: RemoteApplication) -> None:
+        self._app = application
+
+    def command(self, command: Any, call: Callable[[], Any]) -> Any:
+        """A command on its way to the server."""
+        if self._app.over or command is None:
+            return call()
+        kind = command.WhichOneof("command_type")
+        if kind in _WRITES:
+            return self._act(kind, getattr(command, kind), call)
+        if kind == "write_stream_operation_start":
+            return self._stream(command.write_stream_operation_start, call)
+        self._note(kind, command)
+        return call()
+
+    @once.quiet("reading a command")
+    def _note(self, kind: str, command: Any) -> None:
+        """Commands that write nothing but matter to what others mean."""
+        if kind == "create_dataframe_view":
+            self._app.names_change()
+            self._keep(command.create_dataframe_view.input)
+        elif kind == "register_function":
+            self._keep(command.register_function)
+        elif kind == "streaming_query_command" and command.streaming_query_command.stop:
+            run = str(command.streaming_query_command.query_id.run_id)
+            self._app.worker.post(self._app.queries.stopping, run)
+
+    def _keep(self, message: Any) -> None:
+        kept = type(message)()
+        kept.CopyFrom(message)
+        self._app.pool = [*self._app.pool, kept][-POOL:]
+
+    def _act(self, kind: str, message: Any, call: Callable[[], Any]) -> Any:
+        action = self._began(kind, message)
+        try:
+            result = call()
+        except BaseException as error:
+            if action is not None:
+                self._app.actions.returned(action, error)
+            raise
+        if action is not None:
+            self._app.actions.returned(action, None)
+        return result
+
+    @once.quiet("noting a command")
+    def _began(self, kind: str, message: Any) -> Any:
+        ENDS.alive()
+        if kind == "sql_command":
+            sql = statement_of(message)
+            rows = statements.bare(sql)[:7].lower().startswith(_ROWS)
+            if not rows and not statements.reads(sql):
+                self._app.names_change()
+            if not statements.writes(sql) and not statements.changes(sql):
+                return None
+        kept = type(message)()
+        kept.CopyFrom(message)
+        return self._app.actions.began(kind, kept)
+
+    def read(self, plan: Any, call: Callable[[], Any]) -> Any:
+        """A plan whose rows the program asks for."""
+        action = None if self._app.over else self._reading(plan)
+        try:
+            result = call()
+        except BaseException as error:
+            if action is not None:
+                self._app.actions.returned(action, error)
+            raise
+        if action is not None:
+            self._app.actions.returned(action, None)
+        return result
+
+    @once.quiet("noting a read")
+    def _reading(self, plan: Any) -> Any:
+        ENDS.alive()
+        root = plan.root
+        kind = root.WhichOneof("rel_type")
+        if kind == "catalog":
+            self._app.names_change()
+        while kind in ("show_string", "html_string"):
+            root = getattr(root, kind).input
+            kind = root.WhichOneof("rel_type")
+        word = hooks.action()
+        if not word or kind in ("catalog", "local_relation", "cached_local_relation", None):
+            return None
+        kept = type(root)()
+        kept.CopyFrom(root)
+        return self._app.actions.began("read", kept, word)
+
+    def _stream(self, start: Any, call: Callable[[], Any]) -> Any:
+        ENDS.alive()
+        try:
+            result = call()
+        except Exception as error:
+            self._app.worker.post(self._app.queries.refused, start, error)
+            raise
+        self._started(start, result)
+        return result
+
+    @once.quiet("noting a streaming query")
+    def _started(self, start: Any, result: Any) -> None:
+        from pyspark.sql.connect.streaming.query import StreamingQuery
+
+        told = result[1]["write_stream_operation_start_result"]
+        handle = StreamingQuery(self._app.spark, told.query_id.id, told.query_id.run_id, told.name)
+        self._app.ask(self._app.queries.begin, start, told, hooks.batches() or "", handle)

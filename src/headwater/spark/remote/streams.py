@@ -1,0 +1,245 @@
+"""Streaming queries of a Spark Connect client: each start is one run, heard of by its listener."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from headwater.emit import event, once
+from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
+from headwater.lineage.events import EventType
+from headwater.lineage.naming import redact
+from headwater.spark import facets, names, progress
+from headwater.spark.remote import reading
+from headwater.spark.remote.world import asking
+from headwater.spark.streaming import STOPPED
+
+if TYPE_CHECKING:
+    from headwater.emit.life import Life
+    from headwater.spark.model import PlanLineage
+    from headwater.spark.remote.application import RemoteApplication
+
+POLL_SECONDS = 5.0
+MOST_SILENT = 3
+_GONE = Ending(EventType.FAIL, "server gone", "the Spark Connect server does not answer any more")
+
+
+class Query:
+    """One run of a streaming query."""
+
+    def __init__(
+        self, application: RemoteApplication, run: str, name: str, lineage: PlanLineage
+    ) -> None:
+        self._app = application
+        self.run = run
+        self.lineage = lineage
+        self.bounded = False
+        self.handle: Any = None
+        self.silent = 0
+        self.progress: progress.Progress | None = None
+        self.life: Life | None = application.child(name, "STREAMING", "STREAMING_QUERY")
+        if self.life is not None:
+            self.life.inputs = facets.inputs(lineage, application.settings)
+            self.life.outputs = facets.outputs(lineage, application.settings)
+            self.life.run_facets.update(facets.problems(lineage))
+
+    @property
+    def ref(self) -> Any:
+        """The run as others name it."""
+        assert self.life is not None
+        return self.life.ref
+
+    def beat(self, age: float) -> None:
+        """Say that the query still runs, with where it has got to."""
+        if self.life is not None and event.now() - self.life.told >= age:
+            self.life.running(self.facets())
+
+    def end(self, ending: Ending) -> None:
+        """Say how the query ended."""
+        if self.life is not None:
+            self.life.end(ending, self.facets())
+
+    def facets(self) -> dict[str, Any]:
+        """Where the query has got to."""
+        return {"headwater_streaming": self.progress.facet} if self.progress else {}
+
+
+class Queries:
+    """The streaming queries of a session that run; all but the hand-over is the worker's."""
+
+    def __init__(self, application: RemoteApplication) -> None:
+        self._app = application
+        self._open: dict[str, Query] = {}
+        self._over: dict[str, Ending] = {}
+        self._stopping: set[str] = set()
+        self._listener: Any = None
+        self._polled = time.monotonic()
+
+    @property
+    def open(self) -> list[Query]:
+        """The queries that run."""
+        return list(self._open.values())
+
+    def begin(self, start: Any, result: Any, function: str, handle: Any) -> None:
+        """A query has been started: read it, then tell of it. Runs where the server is asked."""
+        self._listen()
+        app = self._app
+        found = reading.of_frame(
+            app.server, start.input, lambda world: reading.stream_target(world, start), app.pool
+        )
+        app.worker.post(self._began, start, result, function, handle, found.lineage())
+
+    def _began(
+        self, start: Any, result: Any, function: str, handle: Any, lineage: PlanLineage
+    ) -> None:
+        run = str(result.query_id.run_id)
+        name = str(result.name or start.query_name) or self._unnamed(lineage, function)
+        query = Query(self._app, run, name, lineage)
+        query.bounded = bool(start.available_now or start.once)
+        query.handle = handle
+        if query.life is not None:
+            query.life.start()
+        self._open[run] = query
+        self._polled = 0.0
+        if run in self._over:
+            self.terminated(run, self._over.pop(run))
+
+    def _unnamed(self, lineage: PlanLineage, function: str) -> str:
+        settings = self._app.settings
+        if lineage.outputs:
+            return names.plain(settings, "streaming", names.short(lineage.outputs[0]))
+        if function:
+            return names.plain(settings, "foreach_batch", names.snake(function))
+        source = next(iter(lineage.inputs), None)
+        return names.plain(settings, "streaming", "from_" + names.short(source) if source else "")
+
+    def refused(self, start: Any, error: BaseException) -> None:
+        """A query could not be started."""
+        options = dict(start.options)
+        target = start.table_name or options.get("topic") or start.path or options.get("path", "")
+        short = names.snake("_".join(str(target).replace("/", ".").split(".")[-2:]))
+        name = str(start.query_name) or names.plain(self._app.settings, "streaming", short)
+        life = self._app.child(name, "STREAMING", "STREAMING_QUERY")
+        if life is not None:
+            life.start()
+            life.end(of_exception(error))
+
+    def stopping(self, run: str) -> None:
+        """The program stops a query."""
+        self._stopping.add(run)
+
+    def progressed(self, run: str, text: str) -> None:
+        """A batch is done."""
+        query = self._open.get(run)
+        if query is not None:
+            query.progress = progress.read(text)
+
+    def terminated(self, run: str, ending: Ending | None) -> None:
+        """A query is over; without an ending it ended without a fault."""
+        query = self._open.pop(run, None)
+        if query is None:
+            # It may be over before its start has been told.
+            self._over[run] = ending or COMPLETE
+            while len(self._over) > 64:
+                self._over.pop(next(iter(self._over)))
+            return
+        if ENDS.signalled:
+            ending = Ending(EventType.ABORT, f"signal {ENDS.signalled}")
+        elif ending is None or ending.type is EventType.COMPLETE:
+            ended = query.bounded and run not in self._stopping
+            ending = COMPLETE if ended else STOPPED
+        query.end(ending)
+        self._stopping.discard(run)
+
+    def look(self, age: float) -> None:
+        """Say that they run; ask now and then whether they do, since a listener may be deaf."""
+        for query in self.open:
+            query.beat(age)
+        if self._open and time.monotonic() - self._polled > POLL_SECONDS:
+            self._polled = time.monotonic()
+            there = self._app.server.answers()
+            for query in self.open:
+                query.silent = 0 if there else query.silent + 1
+                if query.silent >= MOST_SILENT:
+                    self.terminated(query.run, _GONE)
+                elif there:
+                    self._app.ask(self._poll, query, droppable=True)
+
+    def _poll(self, query: Query) -> None:
+        if query.handle is None or query.run not in self._open:
+            return
+        try:
+            with asking():
+                if query.handle.isActive:
+                    return
+                raised = query.handle.exception()
+        except Exception as error:  # noqa: BLE001
+            once.report("asking whether a query runs", error)
+            return
+        said = failure(str(raised)) if raised is not None else None
+        self._app.worker.post(self.terminated, query.run, said)
+
+    def end_all(self, ending: Ending) -> None:
+        """The process or the session ends with these running."""
+        said = STOPPED if ending.type is EventType.COMPLETE else ending
+        for run, query in list(self._open.items()):
+            query.end(STOPPED if run in self._stopping else said)
+        self._open.clear()
+
+    @once.quiet("listening to streaming queries")
+    def _listen(self) -> None:
+        if self._listener is not None:
+            return
+        from pyspark.sql.connect.streaming import query as module
+
+        self._listener = _listener(self._app.worker.post, self)
+        # The client's own thread would keep a program from ending that does not stop its session.
+        kept: Any = module
+        before = kept.Thread
+        kept.Thread = functools.partial(threading.Thread, daemon=True)
+        try:
+            with asking():
+                self._app.spark.streams.addListener(self._listener)
+        finally:
+            kept.Thread = before
+
+    @once.quiet("leaving streaming queries alone")
+    def deafen(self) -> None:
+        """Hear nothing more."""
+        if self._listener is not None:
+            with asking():
+                self._app.spark.streams.removeListener(self._listener)
+            self._listener = None
+
+
+def failure(text: str) -> Ending:
+    """The end of a query with an exception."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    message = lines[0] if lines else "the query failed"
+    return Ending(EventType.FAIL, "query exception", redact(message), redact(text))
+
+
+def _listener(post: Any, queries: Queries) -> Any:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    # The names of methods are Spark's.
+    class Listener(StreamingQueryListener):
+        """Hands over what the server says."""
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            found = event.progress
+            post(queries.progressed, str(found.runId), found.json)
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            said = failure(str(event.exception)) if event.exception else None
+            post(queries.terminated, str(event.runId), said)
+
+    return Listener()

@@ -1,0 +1,134 @@
+"""The cases on a real Spark Connect server: what is told is true, and what is not is said."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import headwater.spark
+from headwater.spark.names import operation
+
+from ..cases import CASES, Case
+from ..cases.truth import read
+from ..drivers import TERMINAL, check_lives, check_valid
+from .judged import EXACT, UNKNOWN, WRONG, judge, problems, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
+
+    from .stage import RemoteStage
+
+pytestmark = pytest.mark.full
+
+IMPOSSIBLE = {"rdd_round_trip", "rows_from_python"}
+"""Jobs that a client cannot do: RDDs and a context are not in its reach."""
+
+LEAST_EXACT = 105
+
+
+class Verdict(NamedTuple):
+    """What was told of one case, and what is to be said of that."""
+
+    said: str
+    lines: list[str]
+    problems: list[str]
+
+
+@pytest.fixture(scope="module")
+def stage(
+    tmp_path_factory: pytest.TempPathFactory,
+    kafka: UsedKafka,
+    catalog: UsedCatalog,
+    s3: UsedS3,
+    postgres: UsedPostgres,
+) -> Iterator[RemoteStage]:
+    from .stage import RemoteStage
+
+    folder: Path = tmp_path_factory.mktemp("remote")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        patch.setenv("HEADWATER_STATE_DIR", str(folder / "state"))
+        patch.setenv("HEADWATER_WATCHDOG", "off")
+        made = RemoteStage(folder, kafka, catalog, s3, postgres)
+        headwater.spark.attach(made.spark, namespace="remote", app_name="cases")
+        try:
+            yield made
+        finally:
+            headwater.spark.detach(made.spark)
+            made.spark.stop()
+            made.server.stop()
+
+
+@pytest.fixture(scope="module")
+def verdicts(stage: RemoteStage) -> dict[str, Verdict]:
+    return {case.name: played(stage, case) for case in CASES if case.name not in IMPOSSIBLE}
+
+
+def played(stage: RemoteStage, case: Case) -> Verdict:
+    """Run a case, and judge the last thing told of it."""
+    stage.case = case.name
+    before = len(stage.events())
+    words = case.job(stage)
+    if case.stream:
+        if case.name == "rate_to_memory":
+            words.stop()
+        words.awaitTermination(60)
+        stage.wait_ended(str(words.name) if words.name else "", before)
+    assert headwater.spark.flush(60)
+    text = case.truth.format(**words) if isinstance(words, dict) else case.truth
+    truth = read(text)
+    truth.operation = "" if case.stream else operation(truth.operation) if truth.operation else ""
+    ended = [event for event in stage.events()[before:] if event["eventType"] in TERMINAL]
+    writing = [event for event in ended if event.get("outputs")]
+    if case.stream:
+        writing = [event for event in ended if kind(event) == "STREAMING_QUERY"]
+    if not writing:
+        return Verdict(WRONG, ["nothing was told"], [])
+    last = writing[-1]
+    reasons = problems(last)
+    worst = Verdict(EXACT, [], reasons)
+    for output in sorted(truth.outputs) or [""]:
+        said, lines = judge(truth, told(last, stage.names, output), reasons)
+        if said != EXACT:
+            worst = Verdict(said, lines, reasons)
+    return worst
+
+
+def kind(event: dict[str, Any]) -> str:
+    return str(event["job"]["facets"]["jobType"]["jobType"])
+
+
+def test_nothing_is_wrong_and_most_is_exact(verdicts: dict[str, Verdict]) -> None:
+    counts = Counter(verdict.said for verdict in verdicts.values())
+    print(dict(counts))
+    print(json.dumps({n: v.problems for n, v in verdicts.items() if v.said == UNKNOWN}, indent=1))
+    wrong = {name: verdict for name, verdict in verdicts.items() if verdict.said == WRONG}
+    assert not wrong, json.dumps(wrong, indent=1)
+    assert counts[EXACT] >= LEAST_EXACT, counts
+
+
+def test_what_is_unknown_says_why(verdicts: dict[str, Verdict]) -> None:
+    unknown = {name: v.problems for name, v in verdicts.items() if v.said == UNKNOWN}
+    assert set(unknown) <= {"topics_by_pattern", "checkpoint", "merge_for_each_batch"}
+    assert all(unknown.values())
+
+
+@pytest.mark.usefixtures("verdicts")
+def test_every_run_has_one_life(stage: RemoteStage) -> None:
+    closed = {e["run"]["runId"] for e in stage.events() if e["eventType"] in TERMINAL}
+    events = [event for event in stage.events() if event["run"]["runId"] in closed]
+    check_lives(events)
+    check_valid(events, stage.folder)
+
+
+@pytest.mark.usefixtures("verdicts")
+def test_a_password_is_never_told(stage: RemoteStage) -> None:
+    assert stage.pg_options()["password"] not in stage.file.read_text()
