@@ -96,11 +96,11 @@ class App:
         """The writer, started with the event loop it answers on."""
         if self._ingest is None:
             self._ingest = Ingest(self.store)
-            self._watch(asyncio.get_running_loop())
+            self._watch(self._ingest, asyncio.get_running_loop())
             self._tasks = [asyncio.ensure_future(start(self)) for start in self.background]
         return self._ingest
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _watch(self, ingest: Ingest, loop: asyncio.AbstractEventLoop) -> None:
         """Let the changes of every writer reach the live stream."""
 
         def tell(seq: int, changes: list[dict[str, Any]]) -> None:
@@ -108,7 +108,7 @@ class App:
                 loop.call_soon_threadsafe(self.live.publish, seq, changes)
 
         if not self.store.database.watch(tell):
-            self.store.on_change = tell
+            ingest.publish = self.live.publish
         with self.store.database.reading() as connection:
             ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
         self.live.start(seq)

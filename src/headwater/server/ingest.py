@@ -48,6 +48,9 @@ class Ingest:
         self._busy = False
         self._last = 1
         self._timer: asyncio.Handle | None = None
+        self.publish: Callable[[int, list[dict[str, Any]]], None] | None = None
+        self._changes: list[tuple[int, list[dict[str, Any]]]] = []
+        store.on_change = self._note
         self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="headwater-writer", daemon=True)
         self._thread.start()
@@ -74,6 +77,10 @@ class Ingest:
             await self.perform(lambda _: None)
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
+
+    def _note(self, seq: int, changes: list[dict[str, Any]]) -> None:
+        """Keep what a commit changed until those who wait for it have their answers."""
+        self._changes.append((seq, changes))
 
     def _promise(self) -> tuple[asyncio.Future[Any], Tell]:
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -106,7 +113,9 @@ class Ingest:
             self._queue.put(self._waiting)
             self._waiting = []
 
-    def _resolve(self, answers: list[tuple[Tell, Any]]) -> None:
+    def _resolve(
+        self, answers: list[tuple[Tell, Any]], changes: list[tuple[int, list[dict[str, Any]]]]
+    ) -> None:
         self._busy = False
         for tell, answer in answers:
             try:
@@ -117,12 +126,16 @@ class Ingest:
         if self._waiting:
             # Those just answered get a moment to come back before the next commit.
             self._timer = self._loop.call_later(LINGER, self._hand_over)
+        if self.publish is not None:
+            for seq, found in changes:
+                self.publish(seq, found)
 
     def _run(self) -> None:
         while (jobs := self._queue.get()) is not None:
             answers = self._settle(jobs)
+            changes, self._changes = self._changes, []
             if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._resolve, answers)
+                self._loop.call_soon_threadsafe(self._resolve, answers, changes)
 
     def _settle(self, jobs: list[_Job]) -> list[tuple[Tell, Any]]:
         answers: list[tuple[Tell, Any]] = []
