@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"^[\w$.-]*$")
 _CONSTANT = ("LocalRelation", "OneRowRelation", "CommandResult", "EmptyRelation")
-_LISTED = ("Project", "Sort", "Deduplicate", "DeduplicateWithinWatermark")
-_FIELDS = {"Project": "projectList", "Sort": "order", "Deduplicate": "keys"}
+_LISTED = {"Sort": "order", "Deduplicate": "keys", "DeduplicateWithinWatermark": "keys"}
 _PYTHON = re.compile(r"^(?:\w*MapIn|FlatMap|TransformWithState)")
 
 
@@ -84,10 +83,10 @@ class Plans:
         kind, rest = drawn.kind, drawn.rest
         if not children and not drawn.below:
             return self._bottom(drawn)
+        if kind == "Project":
+            return _made(kind, children, {"projectList": self._named(split(rest)[0])})
         if kind in _LISTED:
-            first = split(rest)[0]
-            data = {_FIELDS.get(kind, "keys"): self._list(first)}
-            return _made(kind, children, data)
+            return _made(kind, children, {_LISTED[kind]: self._list(split(rest)[0])})
         if kind == "Filter":
             return _made(kind, children, {"condition": self.phrases.phrase(rest)})
         if kind == "Aggregate":
@@ -95,7 +94,7 @@ class Plans:
         if kind == "Join":
             return self._join(rest, children)
         if kind == "Window":
-            return _made(kind, children, {"windowExpressions": self._list(split(rest)[0])})
+            return _made(kind, children, {"windowExpressions": self._named(split(rest)[0])})
         if kind == "Generate":
             parts = split(rest)
             outputs = self._outputs(parts[-1])
@@ -117,6 +116,13 @@ class Plans:
             raise Unclear("a list is not clear")
         return self.phrases.expressions(inner)
 
+    def _named(self, text: str) -> list[Node]:
+        """A list of columns: one without a name is a constant that was cut in two."""
+        found = self._list(text)
+        if any(one.id < 0 for one in found):
+            raise Unclear("a list of columns is not clear")
+        return found
+
     def _outputs(self, text: str, separator: str = ", ") -> list[Node]:
         inner = bracketed(text)
         if inner is None:
@@ -126,7 +132,7 @@ class Plans:
     def _aggregate(self, rest: str, children: list[Text]) -> Text:
         parts = split(rest)
         groups = self._list(parts[0]) if len(parts) > 1 else []
-        items = self._list(parts[1] if len(parts) > 1 else parts[0])
+        items = self._named(parts[1] if len(parts) > 1 else parts[0])
         settle_groups(items, groups)
         data = {"groupingExpressions": groups, "aggregateExpressions": items}
         return _made("Aggregate", children, data)

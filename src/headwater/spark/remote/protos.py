@@ -91,7 +91,8 @@ class Facts:
         """A text whose constants cannot be taken for something else, and what was taken out."""
         kept: dict[str, str] = {}
         for literal in sorted(filter(risky, self.texts), key=len, reverse=True):
-            if literal not in text:
+            if literal not in text or not literal.strip(",; "):
+                # Commas alone make arguments that are empty, which change nothing.
                 continue
             if re.search(r"#\d", literal) or len(literal) < _SHORTEST:
                 raise Unclear("a constant looks like a part of the plan")

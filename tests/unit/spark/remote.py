@@ -1,0 +1,81 @@
+"""Explain texts read without a server: tables are what the test says they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.spark.columns import told
+from headwater.spark.remote.layout import draw
+from headwater.spark.remote.protos import Facts, quoted
+from headwater.spark.remote.queries import Reader
+from headwater.spark.remote.world import Server, Table, World
+
+from .plans import facts
+
+TABLES: dict[str, dict[str, Any]] = {
+    "lab.shop.orders": {
+        "id": "long",
+        "price": "decimal(10,2)",
+        "city": "string",
+        "items": {
+            "type": "array",
+            "elementType": {"type": "struct", "fields": [{"name": "sku", "type": "string"}]},
+        },
+    },
+    "lab.shop.people": {"id": "integer", "name": "string"},
+}
+ORDERS = "RelationV2[id#1L, price#2, city#3, items#4] lab.shop.orders"
+PEOPLE = "RelationV2[id#11, name#12] lab.shop.people"
+
+
+class Described(Server):
+    """A server that describes the tables of the test; a real one is asked in the integration tests."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def setting(self, key: str) -> str:
+        return ""
+
+    def current(self) -> list[str]:
+        return ["spark_catalog", "default"]
+
+    def table(self, parts: list[str]) -> Table | None:
+        name = ".".join(parts)
+        return Table(f"s3://w/{parts[-1]}", "iceberg", "") if name in TABLES else None
+
+    def columns(self, parts: list[str]) -> dict[str, Any] | None:
+        return TABLES.get(".".join(parts))
+
+
+class Text:
+    """One plan's text as it was read."""
+
+    def __init__(
+        self, *lines: str, literals: str = "", python: dict[str, int] | None = None
+    ) -> None:
+        self.world = World(Described())
+        found = Facts()
+        found.texts = dict.fromkeys(quoted(literals))
+        found.functions = {name: {kind} for name, kind in (python or {}).items()}
+        text, kept = found.calm("\n".join(lines))
+        self.reader = Reader(self.world, found, "", kept)
+        self.query = self.reader.query(draw(text))
+
+    @property
+    def problems(self) -> list[str]:
+        return list(self.world.problems)
+
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """Columns and their sources as short words."""
+        return facts(told(self.query.columns, self.query.rows))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return told(self.query.columns, self.query.rows).unknown
+
+    @property
+    def rows(self) -> list[str]:
+        found = told(self.query.columns, self.query.rows).dataset
+        return [f"{one.field} {way.subtype}" for one in found for way in one.transformations]

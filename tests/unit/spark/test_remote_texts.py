@@ -1,0 +1,270 @@
+"""Plans as an explain text draws them: read exactly, or said to be unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.spark.remote import statements, types
+from headwater.spark.remote.layout import Unclear, draw
+from headwater.spark.remote.merging import Merge
+from headwater.spark.remote.protos import Facts, quoted, risky
+from headwater.spark.remote.world import World
+
+from .remote import ORDERS, PEOPLE, Described, Text
+
+
+def one(expression: str, **more: str) -> Text:
+    """A query of one column."""
+    return Text(f"Project [{expression} AS x#9]", f"+- {ORDERS}", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("expression", "sources"),
+    [
+        ("city#3", ["city IDENTITY"]),
+        ("upper(city#3)", ["city TRANSFORMATION"]),
+        ("-price#2", ["price TRANSFORMATION"]),
+        ("(price#2 + cast(1 as decimal(1,0)))", ["price TRANSFORMATION"]),
+        ("cast(id#1L as string)", ["id TRANSFORMATION"]),
+        ("cast(price#2 as decimal(12,2))", ["price IDENTITY"]),
+        ("md5(cast(city#3 as binary))", ["city TRANSFORMATION masked"]),
+        ("items#4.sku", ["items.sku IDENTITY"]),
+        ("items#4[0].SKU", ["items.sku TRANSFORMATION"]),
+        ("coalesce(city#3, )", ["city TRANSFORMATION"]),
+        ("CASE WHEN (id#1L > cast(1 as bigint)) THEN city#3 ELSE none END",
+         ["city TRANSFORMATION", "id CONDITIONAL"]),
+        ("CASE WHEN a THEN CASE WHEN (id#1L = 1) THEN city#3 END ELSE city#3 END",
+         ["city TRANSFORMATION", "id CONDITIONAL"]),
+        ("if ((id#1L > cast(1 as bigint))) price#2 else cast(null as decimal(10,2))",
+         ["id CONDITIONAL", "price TRANSFORMATION"]),
+        ("joined(price#2, city#3)#7", ["city TRANSFORMATION", "price TRANSFORMATION"]),
+        ("transform(items#4, lambdafunction(lambda y#8.sku, lambda y#8, false))",
+         ["items.sku IDENTITY"]),
+        ("current_timestamp()", []),
+    ],
+)  # fmt: skip
+def test_expressions(expression: str, sources: list[str]) -> None:
+    found = one(expression)
+    assert not found.problems
+    assert found.columns == {"x": sources} or {
+        key.partition(".")[0]: value for key, value in found.columns.items()
+    } == {"x": sources}
+
+
+def test_joins_filters_and_groups_decide_about_rows() -> None:
+    found = Text(
+        "Aggregate [name#12], [name#12, sum(price#2) AS total#20, count(1) AS n#21L]",
+        "+- Filter (city#3 = Bern)",
+        "   +- Join LeftOuter, (id#1L = cast(id#11 as bigint)), leftHint=(strategy=broadcast)",
+        "      :- SubqueryAlias o",
+        f"      :  +- {ORDERS}",
+        f"      +- {PEOPLE}",
+    )
+    assert found.columns == {"name": ["name IDENTITY"], "total": ["price AGGREGATION"], "n": []}
+    assert sorted(found.rows) == ["city FILTER", "id JOIN", "id JOIN", "name GROUP_BY"]
+
+
+def test_a_subquery_is_read_where_it_is_named() -> None:
+    found = Text(
+        "Project [id#1L, scalar-subquery#30 [] AS best#31]",
+        ":  +- Aggregate [max(name#12) AS m#32]",
+        f":     +- {PEOPLE}",
+        f"+- {ORDERS}",
+    )
+    assert found.columns == {"id": ["id IDENTITY"], "best": ["name AGGREGATION"]}
+
+
+def test_a_window_and_a_function_over_many_rows() -> None:
+    spec = (
+        "windowspecdefinition(city#3, id#1L ASC NULLS FIRST, specifiedwindowframe(RowFrame, 1, 1))"
+    )
+    found = Text(
+        "Project [place#40, mean#41]",
+        f"+- Window [row_number() {spec} AS place#40, mean(id#1L)#42 {spec} AS mean#41], [city#3]",
+        f"   +- {ORDERS}",
+    )
+    assert found.columns == {
+        "place": ["city WINDOW", "id WINDOW"],
+        "mean": ["city WINDOW", "id AGGREGATION", "id WINDOW"],
+    }
+
+
+def test_a_function_in_python_takes_many_rows_where_its_columns_are_no_group() -> None:
+    grouped = f"Aggregate [city#3], [city#3, mean(id#1L)#42 AS x#9]\n+- {ORDERS}"
+    assert Text(*grouped.split("\n")).columns["x"] == ["id AGGREGATION"]
+    unclear = f"Aggregate [city#3], [city#3, f(city#3)#42 AS x#9]\n+- {ORDERS}".split("\n")
+    assert "one row or many" in Text(*unclear).problems[0]
+    assert not Text(*unclear).query.known
+    assert Text(*unclear, python={"f": 100}).columns["x"] == ["city TRANSFORMATION"]
+
+
+def test_an_attribute_with_an_odd_name_is_known_by_its_number() -> None:
+    found = Text(
+        "Project [sum(price, 2) AS `s`#20[0] AS x#9]",
+        "+- Aggregate [collect_list(city#3, 0, 0) AS sum(price, 2) AS `s`#20]",
+        f"   +- {ORDERS}",
+    )
+    assert found.columns == {"x": ["city AGGREGATION"]}
+
+
+def test_a_range_does_not_show_its_column() -> None:
+    found = Text("Project [id#5L, 1 AS one#6]", "+- Range (0, 3, step=1)")
+    assert found.columns == {"id": [], "one": []}
+    lost = Text("Project [other#5L, 1 AS one#6]", "+- Range (0, 3, step=1)")
+    assert lost.unknown == ("other",)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "cast(max_price#77 as bigint)",  # an attribute that nobody has defined
+        "[1,2,3]",
+        "concat(city#3, ))",
+        "struct(a, city#3, b)",
+        "CASE WHEN city#3 ELSE END",
+        "decode(city#3, a, price#2, b)",
+        "aggregate(items#4, 0)",
+        "scalar-subquery#30 []",
+    ],
+)
+def test_what_is_not_clear_is_unknown(expression: str) -> None:
+    found = one(expression)
+    assert not found.columns.get("x")
+    assert "x" in found.unknown or not found.query.known
+    assert [one.id.name for source in found.query.sources for one in source.datasets] == ["orders"]
+
+
+def test_a_cast_from_an_unknown_type_is_unknown_where_it_matters() -> None:
+    inner = f"Project [nvl(city#3, a) AS y#8, greatest_of(price#2) AS z#7]\n   +- {ORDERS}"
+    kept = Text("Project [cast(y#8 as string) AS x#9]", f"+- {inner}")
+    assert kept.columns == {"x": ["city TRANSFORMATION"]}
+    plain = f"RelationV2[odd#5] lab.shop.orders"  # noqa: F541
+    assert Text("Project [cast(odd#5 as string) AS x#9]", f"+- {plain}").unknown == ("x",)
+
+
+def test_a_text_that_is_cut_off_keeps_its_datasets() -> None:
+    found = Text("Project [id#1L, ... 3 more fields]", f"+- {ORDERS}")
+    assert "cut off" in found.problems[0]
+    assert not found.query.known
+    assert found.query.sources
+
+
+@pytest.mark.parametrize(
+    ("literal", "problem"),
+    [
+        ("'a, b AS c'", False),
+        ("') THEN city'", False),
+        ("'END'", True),
+        ("'price#2'", True),
+        ("')'", True),
+    ],
+)
+def test_a_constant_is_never_taken_for_a_part_of_the_plan(literal: str, problem: bool) -> None:
+    (text,) = quoted(literal)
+    assert risky(text)
+    lines = f"Project [CASE WHEN (id#1L > 1) THEN {text} ELSE x END AS x#9]", f"+- {ORDERS}"
+    try:
+        found = Text(*lines, literals=literal)
+    except Unclear:
+        assert problem
+        return
+    if problem:
+        assert found.unknown == ("x",) or not found.query.known
+    else:
+        assert found.columns == {"x": ["id CONDITIONAL"]}
+
+
+def test_a_comma_alone_is_harmless_between_arguments_and_unclear_between_columns() -> None:
+    sql = "select concat_ws(', ', city, id)"
+    found = one("concat_ws(, , city#3, cast(id#1L as string))", literals=sql)
+    assert found.columns == {"x": ["city TRANSFORMATION", "id TRANSFORMATION"]}
+    bare = Text("Project [,  AS x#9, city#3]", f"+- {ORDERS}", literals=sql)
+    assert not bare.query.known
+
+
+def test_constants_of_a_statement() -> None:
+    assert list(quoted("select 'it''s', \"b\\n\", `c` from t where a = ''")) == ["it's", "b\n", ""]
+
+
+MERGE = (
+    "'MergeIntoTable ('t.id = 's.id), [updateaction(Some(('s.id > 5)), assignment('t.city, 's.name),"
+    " false), deleteaction(Some(('name = x)))], [insertaction(None, assignment('id, 's.id))], false\n"
+    ":- 'SubqueryAlias t\n:  +- 'UnresolvedRelation [lab, shop, orders], [], false\n"
+    "+- 'SubqueryAlias s\n   +- 'UnresolvedRelation [lab, shop, people], [], false"
+)
+MERGED = (
+    "MergeRows[__row_operation#50, id#51L, price#52, city#53, items#54]\n"
+    "+- Join FullOuter, (id#1L = cast(id#11 as bigint))\n"
+    "   :- Project [id#1L, price#2, city#3, items#4, true AS __row_from_target#60]\n"
+    f"   :  +- {ORDERS}\n"
+    "   +- Project [id#11, name#12, true AS __row_from_source#61]\n"
+    "      +- SubqueryAlias s\n"
+    f"         +- {PEOPLE}"
+)
+COLUMNS = ["id", "price", "city", "items"]
+
+
+def test_the_clauses_of_a_merge() -> None:
+    found = Text("Project [1 AS one#90]", "+- OneRowRelation")
+    found.query = Merge(found.reader, MERGE, draw(MERGED)).query(COLUMNS)
+    assert found.columns["city"] == ["id CONDITIONAL", "name IDENTITY"]
+    assert found.columns["id"] == ["id IDENTITY"]
+    assert sorted(found.rows) == ["id JOIN", "id JOIN", "name FILTER"]
+
+
+def test_a_merge_whose_columns_could_be_of_either_side_is_unclear() -> None:
+    reader = Text("Project [1 AS one#90]", "+- OneRowRelation").reader
+    twice = MERGE.replace("'s.id > 5", "'id > 5")
+    with pytest.raises(Unclear):
+        Merge(reader, twice, draw(MERGED)).query(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "operation", "parts", "change"),
+    [
+        ("-- why\nDROP TABLE IF EXISTS `my t`", "drop_table", "spark_catalog.default.my t", "DROP"),
+        ("alter table a.b rename to c;", "rename_table", "spark_catalog.a.c", "RENAME"),
+        ("alter table a.b add column c int", "alter_table", "spark_catalog.a.b", "ALTER"),
+        ("truncate table b", "truncate_table", "spark_catalog.default.b", "TRUNCATE"),
+    ],
+)
+def test_statements_that_change_a_table(sql: str, operation: str, parts: str, change: str) -> None:
+    target = statements.changed(World(Described()), sql)
+    assert target is not None
+    assert (target.operation, ".".join(target.parts), target.change) == (operation, parts, change)
+
+
+@pytest.mark.parametrize(
+    ("sql", "writes"),
+    [
+        ("insert into a select 1", True),
+        ("with x as (select 1) insert into a select * from x", True),
+        ("/* c */ create or replace table a as select 1", True),
+        ("select * from a", False),
+        ("use lab", False),
+        ("create namespace lab.a", False),
+    ],
+)
+def test_statements_that_write(sql: str, writes: bool) -> None:
+    assert statements.writes(sql) is writes
+
+
+def test_types_in_both_ways_of_writing_them() -> None:
+    struct = {"type": "struct", "fields": [
+        {"name": "a", "type": "long", "nullable": True},
+        {"name": "b", "type": {"type": "array", "elementType": "decimal(10,2)",
+                               "containsNull": True}, "nullable": True}]}  # fmt: skip
+    assert types.simple("struct<a:bigint,b:array<decimal(10,2)>>") == struct
+    text = "StructType(StructField(a,LongType,true),StructField(b,ArrayType(DecimalType(10,2),true),true))"
+    assert types.long(text) == struct
+    assert types.simple("a strange thing") is None
+    with pytest.raises(Unclear):
+        types.long("StructType(StructField(a,b,LongType,true))")
+
+
+def test_many_constants_are_bounded() -> None:
+    found = Facts()
+    found.texts = dict.fromkeys(f"({number})" for number in range(2000))
+    text, kept = found.calm("concat((7), (8))")
+    assert len(kept) == 2
+    assert "(7)" not in text
