@@ -141,6 +141,7 @@ test("the keyboard alone is enough", async () => {
   await page.waitForURL("**/jobs/shop/supplier_stats_stream");
   await page.keyboard.press("Control+k");
   await page.getByRole("dialog", { name: "Search" }).waitFor();
+  await page.keyboard.type("orders");
   await page.keyboard.press("Escape");
   await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
   await page.keyboard.press("g");

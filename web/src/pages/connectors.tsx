@@ -75,8 +75,8 @@ function Rate({
   const rate = useRate(run ? flowKey(run, direction, dataset.name) : null);
   if (!rate) return null;
   return (
-    <span className="rate">
-      {rate.records.toFixed(rate.records < 10 ? 1 : 0)}/s
+    <span className={rate.records > 0 ? "rate" : "rate idle"}>
+      {rate.records.toFixed(rate.records > 0 && rate.records < 10 ? 1 : 0)}/s
       {rate.lag !== null && rate.lag !== undefined ? `, lag ${rate.lag}` : ""}
     </span>
   );

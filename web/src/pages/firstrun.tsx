@@ -21,7 +21,8 @@ function commands(origin: string): { name: string; about: string; text: string }
       about: "Any OpenLineage event will do; this is the smallest that draws an edge.",
       text: `curl ${origin}/api/v1/lineage -d '{
   "eventType": "START", "eventTime": "${new Date().toISOString()}",
-  "run": {"runId": "${run}"}, "job": {"namespace": "first", "name": "hello"},
+  "run": {"runId": "${run}"},
+  "job": {"namespace": "first", "name": "hello"},
   "inputs": [{"namespace": "kafka://broker:9092", "name": "orders"}],
   "outputs": [{"namespace": "s3://lake", "name": "orders"}]}'`,
     },

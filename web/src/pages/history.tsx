@@ -71,8 +71,10 @@ export function TimeLine({ runs, chosen }: { runs: Run[]; chosen: string | null 
           aria-pressed={run.id === chosen}
           ref={(element) => {
             if (!element) return;
-            element.style.left = `${((start - low) / (high - low)) * 100}%`;
-            element.style.width = `${Math.max(0.8, ((end - start) / (high - low)) * 100)}%`;
+            const width = Math.max(0.8, ((end - start) / (high - low)) * 100);
+            const left = Math.min(100 - width, ((start - low) / (high - low)) * 100);
+            element.style.left = `${left}%`;
+            element.style.width = `${width}%`;
           }}
           title={`${clock(run.startedAt)}: ${stateWord(run.state)}, ${duration((end - start) / 1000)}`}
           aria-label={`Run of ${clock(run.startedAt)}, ${stateWord(run.state)}`}

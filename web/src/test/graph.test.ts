@@ -1,9 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { build } from "../graph/boxes";
 import { broken } from "../graph/export";
 import { roomOf } from "../graph/frames";
 import { layered } from "../graph/layered";
-import { keyOf, shapeOf } from "../graph/layout";
+import { keyOf, place, shapeOf } from "../graph/layout";
 import { arrange } from "../graph/layout.worker";
 import { columnPath, Light } from "../graph/light";
 import { folded, merge } from "../graph/model";
@@ -177,6 +177,30 @@ test("the plain layout ends even in a circle, and at once with 4,000 nodes", () 
   });
   // It takes some ten milliseconds; minutes, were it not linear.
   expect(performance.now() - began).toBeLessThan(5_000);
+});
+
+test("a layout that does not come in time is replaced by the plain one", async () => {
+  const shape = shapeOf(build(MAP, PLAIN));
+  class Silent extends EventTarget {
+    ended = false;
+    postMessage(): void {}
+    terminate(): void {
+      this.ended = true;
+    }
+  }
+  const made: Silent[] = [];
+  vi.stubGlobal(
+    "Worker",
+    class extends Silent {
+      constructor() {
+        super();
+        made.push(this);
+      }
+    },
+  );
+  expect(await place(shape, 20)).toEqual(layered(shape));
+  expect(made.map((one) => one.ended)).toEqual([true]);
+  vi.unstubAllGlobals();
 });
 
 test("an opened namespace is a frame that holds its nodes and no others", () => {

@@ -72,6 +72,10 @@ export function Palette({ close }: { close: () => void }) {
     } else if (event.key === "Enter") {
       event.preventDefault();
       go(results[current], event.shiftKey);
+    } else if (event.key === "Escape") {
+      // A search field would take the first one to empty itself.
+      event.preventDefault();
+      close();
     }
   }
 

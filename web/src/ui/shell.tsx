@@ -120,7 +120,7 @@ export function Shell({ children, wide }: { children: ReactNode; wide: boolean }
         </div>
       </header>
       {lost ? (
-        <div className="lost" role="alert">
+        <div className="lost-note" role="alert">
           The server does not answer. What you see is as of before; it is tried again by itself.
         </div>
       ) : null}
