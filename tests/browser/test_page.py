@@ -24,7 +24,7 @@ def test_part(case: Case) -> None:
     vitest.check(case, vitest.results("vitest.config.ts"))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("case", BROWSER, ids=name)
 def test_browser(case: Case) -> None:
     vitest.check(case, vitest.results("vitest.browser.config.ts"))

@@ -28,8 +28,28 @@ test("the demo's jobs are connected and their flow moves only while data moves",
   await server.flow();
   // Nine of ten samples say that records move; suppliers stand still and say so.
   await expect.poll(() => page.locator(".wire-flow").count()).toBe(9);
-  for (const name of ["orders-source", "enrich_orders", "iceberg_ingestion", "stats-sink"])
-    expect(await node(page, name).count()).toBe(1);
+  const edges = await page
+    .locator(".react-flow__edge")
+    .evaluateAll((all) => all.map((one) => (one as SVGGElement).dataset.id ?? ""));
+  const joined = new Set(["job:shop:orders-source"]);
+  for (let before = 0; before < joined.size; ) {
+    before = joined.size;
+    for (const edge of edges) {
+      const ends = edge.split("\n");
+      if (ends.some((end) => joined.has(end))) for (const end of ends) joined.add(end);
+    }
+  }
+  for (const name of [
+    "orders-source",
+    "enrich_orders",
+    "iceberg_ingestion",
+    "supplier_stats_stream",
+    "supplier_stats.by_day",
+    "stats-sink",
+  ]) {
+    expect(await page.locator(`[data-id="job:shop:${name}"]`).count(), name).toBe(1);
+    expect(joined.has(`job:shop:${name}`), name).toBe(true);
+  }
   expect(await page.locator(".react-flow__edge").count()).toBe(22);
   expect(await page.locator(".wire-label.idle").textContent()).toBe("0/s");
   await page.getByText("lag 310").waitFor();

@@ -79,7 +79,8 @@ export class Server {
       });
     const deadline = Date.now() + 120_000;
     for (;;) {
-      if (child.exitCode !== null) throw new Error(`the server ended: ${this.log}`);
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`the server ended: ${this.log}`);
       if (Date.now() > deadline) throw new Error(`the server does not answer: ${this.log}`);
       try {
         if ((await fetch(`${this.url}/api/v2/health`)).ok) return;
@@ -92,7 +93,7 @@ export class Server {
 
   async down() {
     const child = this.process;
-    if (!child || child.exitCode !== null) return;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((done) => child.once("exit", done));
     child.kill("SIGTERM");
     const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);

@@ -114,20 +114,6 @@ test("back and forward go through the pages, and an address can be shared", asyn
   await page.getByRole("heading", { name: "bi.public.supplier_stats" }).waitFor();
 });
 
-test("every panel links to the JSON it was drawn from", async () => {
-  const { page } = await open(browser, `${server.url}/jobs/shop/supplier_stats.by_day`);
-  await page.getByText("Latest runs").waitFor();
-  const links = await page
-    .locator(".panel a.json-link")
-    .evaluateAll((all) => all.map((one) => (one as HTMLAnchorElement).href));
-  expect(links.length).toBeGreaterThanOrEqual(await page.locator(".panel").count());
-  for (const href of new Set(links)) {
-    const answer = await page.request.get(href);
-    expect(answer.status(), href).toBe(200);
-    expect(answer.headers()["content-type"]).toContain("json");
-  }
-});
-
 test("the keyboard alone is enough", async () => {
   const { page } = await open(browser, `${server.url}/`);
   await page.getByText("What needs a look").waitFor();

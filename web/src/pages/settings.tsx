@@ -46,8 +46,8 @@ export function TokenForm() {
           ) : null}
         </div>
         <p className="muted">
-          Kept for this tab only, gone when it is closed. <code>headwater token create</code> makes
-          one.
+          Kept for this tab only, gone when it is closed.{" "}
+          <code>headwater token create NAME --role read</code> makes one.
         </p>
       </form>
     </div>

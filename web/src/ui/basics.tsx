@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { type ApiError, authorization } from "../lib/api";
 import { ago, clock } from "../lib/format";
+import { Link } from "../lib/router";
 import { settings } from "../lib/settings";
 import { Store, useStore } from "../lib/store";
 import { Icon, type IconName } from "./icons";
@@ -94,6 +95,11 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
       <h2>{title}</h2>
       <p className="wrap">{error.message}</p>
       {error.passing ? <p className="muted">It is tried again by itself.</p> : null}
+      {error.status === 404 ? (
+        <p>
+          It may be known under another name: <kbd>/</kbd> searches. <Link to="/">Overview</Link>
+        </p>
+      ) : null}
       {retry && error.status !== 404 ? (
         <button type="button" className="button" onClick={retry}>
           Try now
