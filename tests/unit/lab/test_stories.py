@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from headwater.errors import HeadwaterError, UsageError
-from headwater.lab import stories
+from headwater.lab import process, stories
 from headwater.lab.lab import Lab
 from headwater.lab.stories.base import Check, Look, Seen, Story, Telling
 from headwater.lab.stories.misaligned import _side_by_side
-from headwater.lab.stories.stage import Stage
+from headwater.lab.stories.stage import Stage, running_homes
+from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,6 +127,17 @@ def test_an_unknown_story_names_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(HeadwaterError, match="no story") as refused:
         stories.play("fairy-tale", Lab(tmp_path / "lab"), Listener())
     assert "poison" in (refused.value.hint or "")
+
+
+def test_the_running_pipeline_is_found_by_itself(tmp_path: Path) -> None:
+    assert tmp_path not in running_homes()
+    env = process.environment(tmp_path, "supplier-stats", {})
+    stream = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env)
+    try:
+        wait_until(lambda: tmp_path in running_homes(), seconds=20, what="the stream's mark")
+    finally:
+        stream.communicate(b"\n")
+    assert tmp_path not in running_homes()
 
 
 def test_two_graphs_stand_side_by_side() -> None:
