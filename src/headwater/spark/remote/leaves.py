@@ -31,6 +31,7 @@ _SCAN = re.compile(
     r"Location: \w+\((?P<many>\d+) paths?\)\[(?P<paths>.*?)\], PartitionFilters",
 )
 _NUMBER = re.compile(r"#(\d+)")
+PATTERN = "subscribePattern"
 
 
 class Leaves:
@@ -40,6 +41,7 @@ class Leaves:
         self.world = world
         self.reads = reads
         self.sources: dict[int, Source] = {}
+        self.plan: list[Drawn] = []
         self._physical = physical
 
     def types(self, drawn: Drawn, names: list[str]) -> dict[str, Any]:
@@ -132,9 +134,12 @@ class Leaves:
         return self._kafka(fitting[0].options), dict(RECORD)
 
     def _kafka(self, options: dict[str, str]) -> Source:
-        if options.get("subscribepattern"):
-            self.world.problem("subscribePattern: which topics it stands for is not known")
-            return OpaqueSource(())
+        if pattern := options.get("subscribepattern"):
+            seen = sorted(topic for topic in self.world.topics if _matches(pattern, topic))
+            if not seen:
+                self.world.problem(f"{PATTERN}: which topics it stands for is not known")
+                return OpaqueSource(())
+            options = {**options, "subscribe": ",".join(seen)}
         return Source(kafka.read(self.world, options), topic=True)  # type: ignore[arg-type]
 
     def _jdbc(self, told: str) -> tuple[Source, dict[str, Any]]:
@@ -159,7 +164,8 @@ class Leaves:
             and int(match["many"]) == len(match["paths"].split(", "))
         }
         named = [read for read in self.reads if read.format == word and read.paths]
-        fitting = self._one(named)
+        # A leaf without a scan is the client's only read of that format if there is no other leaf.
+        fitting = self._one(named) if self.alike(word) == 1 else None
         if len(scans) == 1:
             paths = scans.pop().split(", ")
         elif fitting is not None:
@@ -169,6 +175,11 @@ class Leaves:
             return OpaqueSource(()), {}
         datasets = files.by_paths(paths, word, "file relation")
         return ShownSource(datasets), self._types(self._same(named, paths))
+
+    def alike(self, word: str) -> int:
+        """How many leaves of the plan read files of that format by path."""
+        bare = [node.rest for node in self.plan if node.kind == "Relation" and not node.below]
+        return sum(rest.startswith("[") and rest.lower().endswith(f"] {word}") for rest in bare)
 
     @staticmethod
     def _same(named: list[Read], paths: list[str]) -> Read | None:
@@ -213,6 +224,13 @@ class Leaves:
 
     def _types(self, read: Read | None) -> dict[str, Any]:
         return self.world.server.relation_columns(read.relation) if read is not None else {}
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return False
 
 
 def _named(options: dict[str, str]) -> set[str]:

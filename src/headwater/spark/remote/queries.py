@@ -35,8 +35,9 @@ class Reader:
 
     def query(self, drawn: Drawn, columns: list[tuple[str, Any]] | None = None) -> Query:
         """The query of a drawn plan; `columns` are its names and types where they are known."""
+        self.leaves.plan = every(drawn)
         try:
-            if len(every(drawn)) > MOST_NODES:
+            if len(self.leaves.plan) > MOST_NODES:
                 raise Unclear("the plan is too large to be read")
             return self._read(drawn, columns)
         except Unclear as error:

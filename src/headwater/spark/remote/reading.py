@@ -17,7 +17,7 @@ from headwater.spark.remote.merging import Merge
 from headwater.spark.remote.protos import Facts
 from headwater.spark.remote.queries import Reader
 from headwater.spark.remote.targets import Target
-from headwater.spark.remote.world import World, types_of
+from headwater.spark.remote.world import World, statement_in, types_of
 from headwater.spark.types import keeps, schema_of
 from headwater.spark.value import IDENTITY, TRANSFORM, Value
 from headwater.spark.writes import Write
@@ -76,9 +76,16 @@ class Reading:
         return tuple(msgspec.structs.replace(one, schema=schema) for one in outputs)
 
 
-def of_frame(server: Server, relation: Any, target: Any, pool: Iterable[Any]) -> Reading:
+def of_frame(
+    server: Server,
+    relation: Any,
+    target: Any,
+    pool: Iterable[Any],
+    topics: frozenset[str] = frozenset(),
+) -> Reading:
     """What a writer of a frame does; `target` finds out where to, given a world."""
     reading = Reading(server)
+    reading.world.topics = topics
     return _guarded(reading, lambda: _frame(reading, relation, target, pool))
 
 
@@ -110,9 +117,8 @@ def of_query(server: Server, relation: Any, pool: Iterable[Any]) -> Reading:
 
 def statement_of(message: Any) -> str:
     """The text of a SQL command."""
-    if message.HasField("input") and message.input.WhichOneof("rel_type") == "sql":
-        return str(message.input.sql.query)
-    return str(message.sql)
+    inside = statement_in(message)
+    return str(inside.query if inside is not None else message.sql)
 
 
 def _guarded(reading: Reading, read: Any) -> Reading:
@@ -153,13 +159,11 @@ def _statement(reading: Reading, message: Any, sql: str, pool: Iterable[Any]) ->
         return
     if not statements.writes(sql):
         return
-    if message.HasField("input") and message.input.WhichOneof("rel_type") != "sql":
-        raise Unclear("a statement over frames of the program: its plan is not shown")
     facts = Facts()
     facts.add(message)
     for more in pool:
         facts.add(more)
-    text, literals = facts.calm(world.server.explain_sql(statements.bare(sql)))
+    text, literals = facts.calm(world.server.explain_sql(message, statements.bare(sql)))
     found = sections(text, query=False)
     if not found.analysed:
         raise Unclear("the statement could not be analysed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 POOL = 200
 _WRITES = ("write_operation", "write_operation_v2", "merge_into_table_command", "sql_command")
+_CATALOG = ("set_", "drop_", "create_")
 _ROWS = ("insert", "merge", "update", "delete")
 
 
@@ -27,15 +29,20 @@ class Calls:
 
     def command(self, command: Any, call: Callable[[], Any]) -> Any:
         """A command on its way to the server."""
-        if self._app.over or command is None:
+        kind = None if self._app.over else self._kind(command)
+        if kind is None:
             return call()
-        kind = command.WhichOneof("command_type")
         if kind in _WRITES:
             return self._act(kind, getattr(command, kind), call)
         if kind == "write_stream_operation_start":
             return self._stream(command.write_stream_operation_start, call)
         self._note(kind, command)
         return call()
+
+    @staticmethod
+    @once.quiet("reading a command")
+    def _kind(command: Any) -> str | None:
+        return str(command.WhichOneof("command_type")) if command is not None else None
 
     @once.quiet("reading a command")
     def _note(self, kind: str, command: Any) -> None:
@@ -83,22 +90,35 @@ class Calls:
     def read(self, plan: Any, call: Callable[[], Any]) -> Any:
         """A plan whose rows the program asks for."""
         action = None if self._app.over else self._reading(plan)
+        if action is None:
+            return call()
         try:
             result = call()
         except BaseException as error:
-            if action is not None:
-                self._app.actions.returned(action, error)
+            self._app.actions.returned(action, error)
             raise
-        if action is not None:
-            self._app.actions.returned(action, None)
+        if inspect.isgenerator(result):
+            return self._through(result, action)
+        self._app.actions.returned(action, None)
         return result
+
+    def _through(self, rows: Any, action: Any) -> Any:
+        """Rows that come one by one: the read is over when nobody wants more."""
+        try:
+            yield from rows
+        except Exception as error:
+            self._app.actions.returned(action, error)
+            raise
+        finally:
+            if action.ending is None:
+                self._app.actions.returned(action, None)
 
     @once.quiet("noting a read")
     def _reading(self, plan: Any) -> Any:
         ENDS.alive()
         root = plan.root
         kind = root.WhichOneof("rel_type")
-        if kind == "catalog":
+        if kind == "catalog" and str(root.catalog.WhichOneof("cat_type")).startswith(_CATALOG):
             self._app.names_change()
         while kind in ("show_string", "html_string"):
             root = getattr(root, kind).input

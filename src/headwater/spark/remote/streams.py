@@ -7,63 +7,23 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import event, once
+from headwater.emit import once
 from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
 from headwater.lineage.events import EventType
 from headwater.lineage.naming import redact
-from headwater.spark import facets, names, progress
+from headwater.spark import names, progress
 from headwater.spark.remote import reading
+from headwater.spark.remote.query import Query
 from headwater.spark.remote.world import asking
 from headwater.spark.streaming import STOPPED
 
 if TYPE_CHECKING:
-    from headwater.emit.life import Life
     from headwater.spark.model import PlanLineage
     from headwater.spark.remote.application import RemoteApplication
 
 POLL_SECONDS = 5.0
 MOST_SILENT = 3
 _GONE = Ending(EventType.FAIL, "server gone", "the Spark Connect server does not answer any more")
-
-
-class Query:
-    """One run of a streaming query."""
-
-    def __init__(
-        self, application: RemoteApplication, run: str, name: str, lineage: PlanLineage
-    ) -> None:
-        self._app = application
-        self.run = run
-        self.lineage = lineage
-        self.bounded = False
-        self.handle: Any = None
-        self.silent = 0
-        self.progress: progress.Progress | None = None
-        self.life: Life | None = application.child(name, "STREAMING", "STREAMING_QUERY")
-        if self.life is not None:
-            self.life.inputs = facets.inputs(lineage, application.settings)
-            self.life.outputs = facets.outputs(lineage, application.settings)
-            self.life.run_facets.update(facets.problems(lineage))
-
-    @property
-    def ref(self) -> Any:
-        """The run as others name it."""
-        assert self.life is not None
-        return self.life.ref
-
-    def beat(self, age: float) -> None:
-        """Say that the query still runs, with where it has got to."""
-        if self.life is not None and event.now() - self.life.told >= age:
-            self.life.running(self.facets())
-
-    def end(self, ending: Ending) -> None:
-        """Say how the query ended."""
-        if self.life is not None:
-            self.life.end(ending, self.facets())
-
-    def facets(self) -> dict[str, Any]:
-        """Where the query has got to."""
-        return {"headwater_streaming": self.progress.facet} if self.progress else {}
 
 
 class Queries:
@@ -85,11 +45,18 @@ class Queries:
     def begin(self, start: Any, result: Any, function: str, handle: Any) -> None:
         """A query has been started: read it, then tell of it. Runs where the server is asked."""
         self._listen()
+        lineage = self._lineage(start, frozenset())
+        self._app.worker.post(self._began, start, result, function, handle, lineage)
+
+    def _lineage(self, start: Any, topics: frozenset[str]) -> PlanLineage:
         app = self._app
-        found = reading.of_frame(
-            app.server, start.input, lambda world: reading.stream_target(world, start), app.pool
-        )
-        app.worker.post(self._began, start, result, function, handle, found.lineage())
+        return reading.of_frame(
+            app.server,
+            start.input,
+            lambda world: reading.stream_target(world, start),
+            app.pool,
+            topics,
+        ).lineage()
 
     def _began(
         self, start: Any, result: Any, function: str, handle: Any, lineage: PlanLineage
@@ -99,6 +66,7 @@ class Queries:
         query = Query(self._app, run, name, lineage)
         query.bounded = bool(start.available_now or start.once)
         query.handle = handle
+        query.start = start
         if query.life is not None:
             query.life.start()
         self._open[run] = query
@@ -135,10 +103,31 @@ class Queries:
         query = self._open.get(run)
         if query is not None:
             query.progress = progress.read(text)
+            topics = query.topics | query.progress.topics
+            if query.patterned and topics != query.topics:
+                # A batch says what a pattern stands for.
+                self._app.ask(self._reread, query, topics)
+            query.topics = topics
+
+    def _reread(self, query: Query, topics: frozenset[str]) -> None:
+        lineage = self._lineage(query.start, topics)
+        self._app.worker.post(self._retold, query, lineage)
+
+    @staticmethod
+    def _retold(query: Query, lineage: PlanLineage) -> None:
+        query.tell(lineage)
+        if query.life is not None:
+            query.life.running(query.facets())
 
     def terminated(self, run: str, ending: Ending | None) -> None:
         """A query is over; without an ending it ended without a fault."""
-        query = self._open.pop(run, None)
+        query = self._open.get(run)
+        if query is not None and query.patterned and not query.settled:
+            # What its last batch said of topics is being read.
+            query.settled = True
+            self._app.ask(self._app.worker.post, self.terminated, run, ending)
+            return
+        self._open.pop(run, None)
         if query is None:
             # It may be over before its start has been told.
             self._over[run] = ending or COMPLETE

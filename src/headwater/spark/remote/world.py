@@ -175,11 +175,24 @@ class Server:
             text: str = self.spark.client.explain_string(_plan(relation), "extended")
             return text
 
-    def explain_sql(self, statement: str) -> str:
+    def explain_sql(self, message: Any, statement: str) -> str:
         """The extended explain of a statement, which is not run."""
+        text = f"EXPLAIN EXTENDED {statement}"
         with asking():
-            rows = self.spark.sql(f"EXPLAIN EXTENDED {statement}").collect()
-        return str(rows[0][0])
+            if not given(message):
+                return str(self.spark.sql(text).collect()[0][0])
+            return self._explain_given(message, text)
+
+    def _explain_given(self, message: Any, text: str) -> str:
+        """The explain of a statement with parameters or over frames, which go along with it."""
+        import pyspark.sql.connect.proto as messages
+
+        command = messages.Command()
+        command.sql_command.CopyFrom(message)
+        statement_in(command.sql_command).query = text
+        told = self.spark.client.execute_command(command)[1]["sql_command_result"]
+        table = self.spark.client.to_table(_plan(told), {})[0]
+        return str(table.column(0)[0].as_py())
 
 
 class World:
@@ -189,6 +202,8 @@ class World:
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self.topics: frozenset[str] = frozenset()
+        """Topics that a query was seen to read, for what a pattern stands for."""
         self.problems: dict[str, None] = {}
 
     def problem(self, text: str) -> None:
@@ -222,6 +237,25 @@ def quoted(parts: list[str]) -> str:
 def types_of(schema: Any) -> dict[str, Any]:
     """The types of a schema's columns by name, as Spark's JSON has them."""
     return {field.name: field.dataType.jsonValue() for field in schema.fields}
+
+
+def statement_in(message: Any) -> Any:
+    """The message inside a SQL command that holds its statement."""
+    if message.HasField("input"):
+        relation = message.input
+        if relation.WhichOneof("rel_type") == "with_relations":
+            relation = relation.with_relations.root
+        return relation.sql
+    return None
+
+
+def given(message: Any) -> bool:
+    """Whether a SQL command has parameters, or frames that its statement names."""
+    if not message.HasField("input"):
+        return bool(message.named_arguments or message.pos_arguments)
+    sql = statement_in(message)
+    listed = (sql.args, sql.pos_args, sql.named_arguments, sql.pos_arguments)
+    return message.input.WhichOneof("rel_type") == "with_relations" or any(map(len, listed))
 
 
 def _plan(relation: Any) -> Any:

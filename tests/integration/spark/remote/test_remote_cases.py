@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import headwater.spark
+from headwater.lineage.naming import DatasetName
 from headwater.spark.names import operation
 
 from ..cases import CASES, Case
@@ -132,3 +133,65 @@ def test_every_run_has_one_life(stage: RemoteStage) -> None:
 @pytest.mark.usefixtures("verdicts")
 def test_a_password_is_never_told(stage: RemoteStage) -> None:
     assert stage.pg_options()["password"] not in stage.file.read_text()
+
+
+def last(stage: RemoteStage, before: int, part: str) -> dict[str, Any]:
+    """The last event of the only job with such a name since then."""
+    assert headwater.spark.flush(60)
+    found = [event for event in stage.events()[before:] if part in event["job"]["name"]]
+    assert len({event["run"]["runId"] for event in found}) == 1
+    return found[-1]
+
+
+def test_a_stream_by_pattern_knows_its_topics_from_its_first_batch(stage: RemoteStage) -> None:
+    stage.case, before = "by_pattern", len(stage.events())
+    for name in ("north", "south"):
+        topic = f"zone_{stage.namespace}_{name}"
+        stage.names[DatasetName(f"kafka://{stage.kafka.bootstrap}", topic)] = name
+        stage.kafka.produce(topic, [b"x"])
+    stage.sql("create table {out} (raw string) using iceberg")
+    reader = stage.spark.readStream.format("kafka").option("startingOffsets", "earliest")
+    reader = reader.option("kafka.bootstrap.servers", stage.kafka.bootstrap)
+    read_ = reader.option("subscribePattern", f"zone_{stage.namespace}_.*").load()
+    writer = read_.selectExpr("cast(value as string) raw").writeStream.queryName("zones")
+    writer.trigger(availableNow=True).toTable(stage.out).awaitTermination(60)
+    stage.wait_ended("zones", before)
+    truth = read("north, south -> out\nraw <- north.value, south.value")
+    event = last(stage, before, "zones")
+    assert judge(truth, told(event, stage.names, "out"), problems(event)) == (EXACT, [])
+
+
+@pytest.mark.parametrize("way", ["parameters", "frames"])
+def test_a_statement_with_parameters_or_over_frames_is_exact(stage: RemoteStage, way: str) -> None:
+    stage.case, before = f"given_{way}", len(stage.events())
+    orders = stage.table("orders")
+    if way == "parameters":
+        text = (
+            f"create table {stage.out} using iceberg as select id from {orders} where id > :least"
+        )
+        stage.spark.sql(text, args={"least": 0})
+    else:
+        text = f"create table {stage.out} using iceberg as select id from {{frame}} where id > 0"
+        stage.spark.sql(text, frame=stage.orders)
+    event = last(stage, before, f"given_{way}")
+    truth = read("orders -> out\nid <- orders.id\nrows <- orders.id FILTER")
+    said, lines = judge(truth, told(event, stage.names, "out"), problems(event))
+    assert said in (EXACT, UNKNOWN), lines
+    print(way, said, problems(event))
+
+
+def test_merge_into_keeps_its_datasets_and_says_that_columns_are_unknown(
+    stage: RemoteStage,
+) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    stage.case, before = "merged_into", len(stage.events())
+    stage.sql("create table {out} (id bigint, city string) using iceberg")
+    frame: Any = stage.orders.select("id", "city").alias("s")
+    matched = F.expr(f"{stage.out}.id = s.id")
+    frame.mergeInto(stage.out, matched).whenNotMatched().insertAll().merge()
+    event = last(stage, before, "merge_into_table")
+    seen = told(event, stage.names, "out")
+    assert (seen.inputs, seen.outputs) == (frozenset({"orders"}), frozenset({"out"}))
+    assert seen.unknown == {"everything"}
+    assert any("mergeInto" in problem for problem in problems(event))
