@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Rule = Callable[["Plans", Node, list[Relation], Scope | None], Relation]
 
 RULES: dict[str, Rule] = {}
+_RESERVED = frozenset({"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id"})
 
 
 class Known(NamedTuple):
@@ -138,12 +139,20 @@ def describe(source: Source, outputs: list[Node]) -> None:
         return
     (one,) = source.datasets
     if one.schema is None:
-        columns = [(out.name, out.get("dataType")) for out in outputs if not is_metadata(out)]
+        columns = [(out.name, out.get("dataType")) for out in outputs if not _hidden(source, out)]
         source.datasets = (msgspec.structs.replace(one, schema=schema_of(columns)),)
 
 
+def _hidden(source: Source, attribute: Node) -> bool:
+    """Spark 3.5 forgets which attributes of a row-level command are Iceberg's own."""
+    reserved = attribute.name in _RESERVED
+    return is_metadata(attribute) or (
+        reserved and any(one.sub_type == "iceberg" for one in source.datasets)
+    )
+
+
 def _column(source: Source, attribute: Node) -> Value:
-    if is_metadata(attribute):
+    if _hidden(source, attribute):
         return Value()
     return source.column(attribute.name, attribute.get("dataType"))
 

@@ -107,6 +107,17 @@ def test_a_table_says_its_catalog_its_name_in_it_and_its_columns(stage: Stage) -
     assert [field.name for field in made.schema.columns()] == ["id", "address.zip"]
 
 
+def test_a_table_that_is_updated_shows_its_own_columns_alone(stage: Stage) -> None:
+    stage.case = "updated"
+    stage.sql("create table {out} (id bigint, note string) using iceberg")
+    stage.sql("insert into {out} values (1, 'a')")
+    stage.drain()
+    stage.sql("update {out} set note = 'x' where id > 5")
+    found = written(stage, "updated")
+    shown = [one.schema.columns() for one in (*found.inputs, *found.outputs) if one.schema]
+    assert [[field.name for field in fields] for fields in shown] == [["id", "note"]] * 2
+
+
 def test_a_topic_says_its_cluster_and_the_columns_it_was_read_as(stage: Stage) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
