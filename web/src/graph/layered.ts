@@ -5,13 +5,15 @@ export interface Shape {
   edges: [string, string][];
   /** Nodes that stay together, as lists of ids. */
   frames: string[][];
+  /** Whether wires carry words that need room between the layers. */
+  wordy: boolean;
 }
 
 export type Places = Record<string, { x: number; y: number }>;
 
-export const GAP = { layer: 54, row: 24, frame: 64 } as const;
+export const GAP = { layer: 54, words: 96, row: 24, frame: 64 } as const;
 
-export function layered({ nodes, edges }: Shape): Places {
+export function layered({ nodes, edges, wordy }: Shape): Places {
   const out = new Map<string, string[]>();
   const degree = new Map(nodes.map((node) => [node.id, 0]));
   for (const [from, to] of edges) {
@@ -42,7 +44,7 @@ export function layered({ nodes, edges }: Shape): Places {
   for (const node of nodes) {
     const at = layer.get(node.id) ?? 0;
     const top = bottoms[at] ?? 0;
-    places[node.id] = { x: at * (node.width + GAP.layer), y: top };
+    places[node.id] = { x: at * (node.width + (wordy ? GAP.words : GAP.layer)), y: top };
     bottoms[at] = top + node.height + GAP.row;
   }
   return places;

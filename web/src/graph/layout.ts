@@ -19,6 +19,7 @@ export function shapeOf(model: Model): Shape {
     nodes: model.boxes.map(({ id, width, height }) => ({ id, width, height })),
     edges: model.wires.map((wire): [string, string] => [wire.source, wire.target]),
     frames: model.frames.map((frame) => frame.members),
+    wordy: model.wires.some((wire) => wire.back > 0),
   };
 }
 
@@ -28,6 +29,7 @@ export function keyOf(shape: Shape): string {
     ...shape.nodes.map((node) => `${node.id} ${node.width} ${node.height}`),
     ...shape.edges.map((edge) => edge.join("\n")),
     ...shape.frames.map((frame) => frame.join("\n\n")),
+    shape.wordy ? "wordy" : "",
   ].join("\0");
   let a = 0x811c9dc5;
   let b = 0x1b873593;

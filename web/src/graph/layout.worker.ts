@@ -1,13 +1,13 @@
 import { Graph, layout } from "@dagrejs/dagre";
 import { GAP, type Places, type Shape } from "./layered";
 
-export function arrange({ nodes, edges, frames }: Shape): Places {
+export function arrange({ nodes, edges, frames, wordy }: Shape): Places {
   const graph = new Graph({ compound: frames.length > 0 });
   graph.setGraph({
     rankdir: "LR",
     // A frame needs room for its name between its nodes and the others.
     nodesep: frames.length > 0 ? GAP.frame : GAP.row,
-    ranksep: GAP.layer,
+    ranksep: wordy ? GAP.words : GAP.layer,
     ranker: nodes.length > 120 ? "tight-tree" : "network-simplex",
   });
   graph.setDefaultEdgeLabel(() => ({}));

@@ -166,6 +166,7 @@ test("the plain layout ends even in a circle, and at once with 4,000 nodes", () 
       ["b", "a"],
     ] as [string, string][],
     frames: [],
+    wordy: false,
   };
   expect(Object.keys(layered(shape))).toEqual(["a", "b"]);
   const ids = Array.from({ length: 4_000 }, (_, i) => String(i));
@@ -174,6 +175,7 @@ test("the plain layout ends even in a circle, and at once with 4,000 nodes", () 
     nodes: ids.map((id) => ({ id, width: 10, height: 10 })),
     edges: ids.slice(1).map((id): [string, string] => [String(Number(id) >> 1), id]),
     frames: [],
+    wordy: false,
   });
   // It takes some ten milliseconds; minutes, were it not linear.
   expect(performance.now() - began).toBeLessThan(5_000);

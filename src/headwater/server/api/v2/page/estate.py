@@ -80,10 +80,14 @@ def _found(view: View, request: Request, at: int | None, limit: int) -> Found:
         if kind == "job":
             return around.around(jobs=[job_node(view, rest).id], depth=depth, limit=limit)
         raise HttpError(400, "node: must be a dataset or a job")
-    where, params = " WHERE t.hidden = 0", []
+    where = " WHERE t.hidden = 0"
+    params: list[str | int] = []
     if namespace:
         where += " AND t.namespace = (SELECT id FROM namespace WHERE name = ?)"
         params.append(namespace)
+    if at is not None:
+        where += " AND t.created <= ?"
+        params.append(at)
     tail = where + " ORDER BY t.updated DESC, t.id LIMIT ?"
     values = (*params, limit + 1)
     jobs = [row[0] for row in view.all("SELECT t.id FROM job t" + tail, values)]  # noqa: S608
