@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SOURCE = "postgres shop.public.orders"
 ELSEWHERE = "hive://metastore.elsewhere:9083"
 PREFIX = "story_"
-WIDTH = 62
+GAP = 3
 
 
 class Misaligned(Story):
@@ -76,8 +76,8 @@ class Misaligned(Story):
             "nobody writes what the reader reads: the two graphs do not meet",
             lambda: _apart(stage.lineage, summary, writer),
         )
-        left = [*reversed(_chain(stage.lineage, theirs, "origin"))]
-        right = [*reversed(_chain(stage.lineage, summary, "origin"))]
+        left = [*reversed(_chain(stage.lineage, theirs))]
+        right = [*reversed(_chain(stage.lineage, summary))]
         stage.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
         stage.tell("Declaring that both names are one table.")
         stage.lineage.declare(theirs, ours)
@@ -115,13 +115,13 @@ def _apart(lineage: Lineage, summary: str, writer: str) -> Seen:
     return Seen(not met and len(nodes) > 1, ", ".join(met) or f"{len(nodes)} nodes, none of theirs")
 
 
-def _chain(lineage: Lineage, dataset: str, end: str) -> list[str]:
+def _chain(lineage: Lineage, dataset: str) -> list[str]:
     """One way up from a dataset: dataset, job, dataset, … as far as it goes."""
     start = lineage.node(dataset)
     edges: list[dict[str, Any]] = lineage.graph(start)["edges"]
     chain = [start]
     while True:
-        before = [edge[end] for edge in edges if edge["destination"] == chain[-1]]
+        before = [edge["origin"] for edge in edges if edge["destination"] == chain[-1]]
         # The shortest name is the job itself, not what it ran for a batch.
         fresh = sorted((node for node in before if node not in chain), key=len)
         if not fresh:
@@ -131,10 +131,11 @@ def _chain(lineage: Lineage, dataset: str, end: str) -> list[str]:
 
 def _side_by_side(title: str, left: list[str], other: str, right: list[str]) -> str:
     """Two chains, the end of the first beside the beginning of the second."""
-    gap = [""] * (len(left) - 1)
-    rows = zip_longest(map(_line, left), [*gap, *map(_line, right)], fillvalue="")
-    lines = [f"{title:<{WIDTH}}{other}", *(f"{a:<{WIDTH}}{b}".rstrip() for a, b in rows)]
-    return "\n".join(lines)
+    ours = [title, *map(_line, left)]
+    theirs = [other, *[""] * (len(left) - 1), *map(_line, right)]
+    width = max(map(len, ours)) + GAP
+    rows = zip_longest(ours, theirs, fillvalue="")
+    return "\n".join(f"{a:<{width}}{b}".rstrip() for a, b in rows)
 
 
 def _line(node: str) -> str:
