@@ -133,7 +133,7 @@ def fill(lab: Lab, count: int) -> str:
     return topic
 
 
-def make_session(work: Path, env: dict[str, str]) -> SparkSession:
+def make_session(work: Path) -> SparkSession:
     import iceberg_ingestion
     import options
     from pyspark.sql import SparkSession
@@ -155,9 +155,6 @@ def make_session(work: Path, env: dict[str, str]) -> SparkSession:
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    for key, variable in options.KEYS.items():
-        if variable in env:
-            spark.conf.set(f"spark.sql.catalog.{settings.catalog}.{key}", env[variable])
     return spark
 
 
@@ -166,7 +163,7 @@ class Bench:
 
     def __init__(self, lab: Lab, work: Path) -> None:
         self.lab, self.work = lab, work
-        self.spark = make_session(work, lab.env())
+        self.spark = make_session(work)
         self.number = 0
 
     def run(self, job: str, mode: str, topic: str, count: int) -> float:

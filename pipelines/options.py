@@ -7,13 +7,6 @@ import os
 
 from pyspark.sql import SparkSession
 
-KEYS = {
-    "s3.access-key-id": "AWS_ACCESS_KEY_ID",
-    "s3.secret-access-key": "AWS_SECRET_ACCESS_KEY",
-    "s3.session-token": "AWS_SESSION_TOKEN",
-    "client.region": "AWS_REGION",
-}
-
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
     """Options that every job has; each one's default comes from the environment."""
@@ -74,13 +67,7 @@ def session(name: str, settings: argparse.Namespace, output: str) -> SparkSessio
     builder = SparkSession.builder.appName(name)
     for key, value in {**catalog(settings), **renamed(settings, output)}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    # Keys given to the driver go to the executors with each table; a cluster's own role needs none.
-    # They are set late because what a session starts with stands on the JVM's command line.
-    for key, variable in KEYS.items():
-        if variable in os.environ:
-            spark.conf.set(f"spark.sql.catalog.{settings.catalog}.{key}", os.environ[variable])
-    return spark
+    return builder.getOrCreate()
 
 
 def catalog(settings: argparse.Namespace) -> dict[str, str]:
@@ -106,6 +93,10 @@ def catalog(settings: argparse.Namespace) -> dict[str, str]:
             f"{own}.s3.endpoint": settings.s3_endpoint,
             f"{own}.s3.path-style-access": "true",
         }
+    # Keys are no setting: what Spark knows of them lands in its event log. Machines have a role or
+    # the usual variables, executors too.
+    if "AWS_REGION" in os.environ:
+        found[f"{own}.client.region"] = os.environ["AWS_REGION"]
     return found
 
 

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from headwater.lab.lab import Lab
     from headwater.lab.used import UsedCatalog, UsedKafka, UsedRegistry
 
+# What the table is made with, as the pipeline promises it.
+WANTED = {
+    "write.format.default": "parquet",
+    "write.parquet.compression-codec": "snappy",
+    "write.target-file-size-bytes": "134217728",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "3",
+    "write.delete.mode": "copy-on-write",
+    "write.update.mode": "copy-on-write",
+}
+
 
 class Pipeline:
     """The two streams over topics and a table of their own."""
@@ -84,6 +95,10 @@ def test_what_is_repeated_late_bad_or_newer_and_a_restart(
         assert len(rows) == len({row["order_id"] for row in rows})
         return {row["order_id"]: row["price"] for row in rows}
 
+    table = catalog.client.load_table(pipeline.table)
+    assert [str(field.transform) for field in table.spec().fields] == ["day"]
+    assert table.metadata.format_version == 2
+    assert WANTED.items() <= table.properties.items()
     assert landed() == {"a": Decimal("1.10"), "b": Decimal("2.00")}
     assert pipeline.window_totals() == {"12:00": (Decimal("3.10"), 2)}
     bad = {

@@ -42,6 +42,15 @@ def client(lab: Context) -> Any:
     )
 
 
+def credentials(lab: Context) -> dict[str, str]:
+    """The variables by which any client of the lab's S3 is let in."""
+    return {
+        "AWS_ACCESS_KEY_ID": lab.home.settings.s3_access_key,
+        "AWS_SECRET_ACCESS_KEY": lab.home.settings.s3_secret_key,
+        "AWS_REGION": REGION,
+    }
+
+
 class S3(Service):
     name = "s3"
     title = "S3 server (S3Proxy)"
@@ -97,7 +106,5 @@ class S3(Service):
         return {
             "S3_ENDPOINT": lab.url("s3"),
             "AWS_ENDPOINT_URL_S3": lab.url("s3"),
-            "AWS_ACCESS_KEY_ID": lab.home.settings.s3_access_key,
-            "AWS_SECRET_ACCESS_KEY": lab.home.settings.s3_secret_key,
-            "AWS_REGION": REGION,
+            **credentials(lab),
         }

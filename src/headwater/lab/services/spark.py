@@ -9,6 +9,7 @@ from headwater.lab.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers
+from headwater.lab.services.s3 import credentials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,6 +136,12 @@ class SparkWorker(SparkDaemon):
             str(lab.home.data(self.name) / "work"),
         ]
         return ["--host", LOOPBACK, *ports, *size, f"spark://{LOOPBACK}:{lab.port('spark')}"]
+
+    def command(self, lab: Context) -> Command:
+        # The machines of a cluster may reach its storage: executors inherit this, and no job has to
+        # carry keys in its settings, which Spark would write into its event log.
+        found = super().command(lab)
+        return Command(found.argv, {**found.env, **credentials(lab)})
 
     def ready(self, lab: Context) -> bool:
         workers = answers(lab.url("spark-ui", "/json/")).json()["workers"]

@@ -15,7 +15,7 @@ from headwater.lab.services.base import Service, answers
 from headwater.lab.services.catalog import CATALOG
 from headwater.lab.services.lineage import HEARTBEAT_SECONDS, NAMESPACE
 from headwater.lab.services.registry import CONFLUENT_API
-from headwater.lab.services.s3 import REGION, WAREHOUSE
+from headwater.lab.services.s3 import WAREHOUSE, credentials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,6 @@ def spark_job(
     submit += ["--jars", ",".join(map(str, lab.jars(BUNDLE)))]
     for key, value in settings.items():
         submit += ["--conf", f"{key}={value}"]
-    keys = lab.home.settings
     env = {
         "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"]),
         "PYSPARK_PYTHON": sys.executable,
@@ -70,9 +69,7 @@ def spark_job(
         "ICEBERG_CATALOG_URI": lab.url("catalog"),
         "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
         "S3_ENDPOINT": lab.url("s3"),
-        "AWS_ACCESS_KEY_ID": keys.s3_access_key,
-        "AWS_SECRET_ACCESS_KEY": keys.s3_secret_key,
-        "AWS_REGION": REGION,
+        **credentials(lab),
         "OPENLINEAGE_URL": lab.url("server"),
         "OPENLINEAGE_NAMESPACE": NAMESPACE,
         "HEADWATER_HEARTBEAT_SECONDS": str(HEARTBEAT_SECONDS),
