@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headwater.spark.remote.reading import Reading
 
 PATIENCE_SECONDS = 20.0
+COSTLY_SECONDS = 5.0
+MOST_COSTLY = 3
 
 
 class Action:
@@ -52,6 +54,12 @@ class Actions:
     def __init__(self, application: RemoteApplication) -> None:
         self._app = application
         self._open: list[Action] = []
+        self._costly = 0
+
+    @property
+    def reads(self) -> bool:
+        """Whether plain reads are told too: not any more where the server takes long to explain."""
+        return self._costly < MOST_COSTLY
 
     def began(self, kind: str, message: Any, word: str = "") -> Action:
         """A call is about to be made."""
@@ -91,6 +99,12 @@ class Actions:
             found = reading.of_statement(server, message, pool)
         else:
             found = reading.of_query(server, message, pool)
+        if found.seconds > COSTLY_SECONDS and self._costly < MOST_COSTLY:
+            self._costly += 1
+            if not self.reads:
+                once.report(
+                    "explaining plans costs too much: reads are not told; this", TimeoutError()
+                )
         if action.names_then != self._app.names:
             # A view or a setting may have become another one since the call.
             found.world.problem("names changed while the plan was read: its columns are not known")

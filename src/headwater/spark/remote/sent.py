@@ -123,7 +123,7 @@ class Calls:
         while kind in ("show_string", "html_string"):
             root = getattr(root, kind).input
             kind = root.WhichOneof("rel_type")
-        word = hooks.action()
+        word = hooks.action() if self._app.actions.reads else ""
         if not word or kind in ("catalog", "local_relation", "cached_local_relation", None):
             return None
         kept = type(root)()
