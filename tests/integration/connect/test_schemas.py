@@ -71,14 +71,15 @@ def test_every_format_with_nested_records_and_references(
     address, topic = unique("address"), unique("customers")
     put(registry, address, ADDRESS)
     reference = {"name": "shop.Address", "subject": address, "version": 1}
-    for kind, schema, more in (
-        ("AVRO", CUSTOMER, {"references": [reference]}),
-        ("JSON", JSON_SCHEMA, {}),
-        ("PROTOBUF", PROTOBUF, {}),
-    ):
-        subject = f"{topic}-{kind}-value"
-        put(registry, subject, schema, schemaType=kind, **more)
-        found = asked.latest(subject)
+    formats = {
+        "AVRO": (CUSTOMER, {"references": [reference]}),
+        "JSON": (JSON_SCHEMA, {}),
+        "PROTOBUF": (PROTOBUF, {}),
+    }
+    for kind, (schema, more) in formats.items():
+        put(registry, f"{topic}-{kind}-value", schema, schemaType=kind, **more)
+    for kind in formats:
+        found = asked.latest(f"{topic}-{kind}-value")
         assert found is not None
         assert found.schema is not None, found.problem
         assert [f.name for f in found.schema.columns()] == ["id", "home.city"], kind
