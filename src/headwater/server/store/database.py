@@ -33,7 +33,11 @@ class Connection(Protocol):
     """The verbs a query or a write is made of."""
 
     like: str
-    """The operator that matches a pattern whatever the case of its letters."""
+    """What is true where `{}` fits a pattern (`?`), whatever the case of its letters A to Z."""
+
+    def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
+        """A query whose `{in}` stands for a list of keys, and the values that fill it."""
+        ...
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """Every row of the answer."""
@@ -91,23 +95,13 @@ def within(
 ) -> list[Row]:
     """The rows of a query whose `{in}` stands for a list of keys, asked in chunks.
 
-    The list is padded to a power of two so that few distinct statements need preparing.
     Keys may be tuples. `params` are the values that stand before the list.
     """
     wanted = list(keys)
     rows: list[Row] = []
     for start in range(0, len(wanted), CHUNK):
-        chunk = wanted[start : start + CHUNK]
-        size = 1 << (len(chunk) - 1).bit_length()
-        chunk += [chunk[-1]] * (size - len(chunk))
-        if isinstance(chunk[0], tuple):
-            mark = "(" + ",".join("?" * len(chunk[0])) + ")"
-            marks = "VALUES " + ",".join([mark] * size)
-            values = [value for key in chunk for value in key]
-        else:
-            marks = ",".join("?" * size)
-            values = chunk
-        rows += connection.all(sql.replace("{in}", marks), [*params, *values])
+        filled, values = connection.listed(sql, wanted[start : start + CHUNK])
+        rows += connection.all(filled, [*params, *values])
     return rows
 
 

@@ -70,7 +70,7 @@ class Examined:
         found = self._texts.get(text)
         if found is None:
             found = self._other(key, text), secrets.suspicious(text)
-            if len(text) <= TEXT and type(found[0]) is str:
+            if len(text) <= TEXT and type(found[0]) is str and key != "runId":
                 self._texts[text] = found
         return found
 

@@ -107,7 +107,7 @@ class Numbering(Loading):
     def _settled(self, facet: Facet) -> int:
         if facet.number < 0:
             facet.number = self.facets[facet.hash]
-            facet.body = b""
+            facet.body, facet.sources = b"", None
         return facet.number
 
     def body(self, number: int) -> bytes:

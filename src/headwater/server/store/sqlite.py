@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -27,7 +28,7 @@ __all__ = ["SqliteConnection", "SqliteDatabase"]
 class SqliteConnection:
     """A connection to an SQLite file."""
 
-    like = "LIKE"
+    like = "{} LIKE ? ESCAPE '\\'"
     _upserts: dict[str, str] = {
         t.name: upsert_sql(t, f"VALUES ({', '.join('?' * len(t.columns))})")
         for t in TABLES.values()
@@ -56,6 +57,16 @@ class SqliteConnection:
                 self.raw.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise StoreError(f"cannot open the SQLite store {path}: {error}") from error
+
+    def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
+        # Padded to a power of two, so that few distinct statements need preparing.
+        size = 1 << (len(keys) - 1).bit_length()
+        keys = keys + [keys[-1]] * (size - len(keys))
+        if isinstance(keys[0], tuple):
+            mark = "(" + ",".join("?" * len(keys[0])) + ")"
+            values = list(chain.from_iterable(keys))
+            return sql.replace("{in}", "VALUES " + ",".join([mark] * size)), values
+        return sql.replace("{in}", ",".join("?" * size)), keys
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         try:

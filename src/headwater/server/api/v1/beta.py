@@ -47,11 +47,8 @@ def _answer(hits: list[dict[str, Any]]) -> dict[str, Any]:
 
 def jobs(view: View, request: Request) -> dict[str, Any]:
     """Jobs whose name holds the text, the latest first, with their newest run."""
-    like = view.connection.like
-    sql = (
-        JOBS
-        + f" WHERE j.hidden = 0 AND j.name {like} ? ESCAPE '\\' ORDER BY j.updated DESC LIMIT ?"
-    )
+    like = view.connection.like.format("j.name")
+    sql = JOBS + f" WHERE j.hidden = 0 AND {like} ORDER BY j.updated DESC LIMIT ?"
     found = [to_job(row) for row in view.all(sql, (_pattern(request), HITS))]
     runs = view.runs(job.latest for job in found if job.latest is not None)
     hits = []
@@ -74,10 +71,8 @@ def jobs(view: View, request: Request) -> dict[str, Any]:
 
 def datasets(view: View, request: Request) -> dict[str, Any]:
     """Datasets whose name holds the text, the latest first, with the run that last wrote them."""
-    like = view.connection.like
-    sql = DATASETS + (
-        f" WHERE d.hidden = 0 AND d.name {like} ? ESCAPE '\\' ORDER BY d.updated DESC LIMIT ?"
-    )
+    like = view.connection.like.format("d.name")
+    sql = DATASETS + (f" WHERE d.hidden = 0 AND {like} ORDER BY d.updated DESC LIMIT ?")
     found = [to_dataset(row) for row in view.all(sql, (_pattern(request), HITS))]
     hits = []
     for dataset in found:

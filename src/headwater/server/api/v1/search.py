@@ -53,7 +53,7 @@ def search(view: View, request: Request) -> dict[str, Any]:
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     where = " WHERE t.hidden = 0"
     params: list[Any] = []
-    like = view.connection.like
+    like = view.connection.like.format("name")
     if request.query.get("namespace"):
         where += " AND n.name = ?"
         params.append(request.query["namespace"])
@@ -68,7 +68,7 @@ def search(view: View, request: Request) -> dict[str, Any]:
         if wanted in ("", kind):
             sql = f"SELECT t.name, t.updated, n.name FROM {table} t JOIN namespace n ON n.id = t.namespace{where}"  # noqa: S608
             # The names alone are read from their index; rows only where the name fits.
-            sql += f" AND t.id IN (SELECT id FROM {table} WHERE name {like} ? ESCAPE '\\')"  # noqa: S608
+            sql += f" AND t.id IN (SELECT id FROM {table} WHERE {like})"  # noqa: S608
             rows = view.all(sql + order + " LIMIT ?", (*params, f"%{escaped}%", limit))
             results += [(kind, name, updated, space) for name, updated, space in rows]
     results.sort(key=(lambda r: r[1]) if by_name else (lambda r: (-r[2], r[1])))
