@@ -30,6 +30,7 @@ class Query:
         self.topics: frozenset[str] = frozenset()
         self.patterned = any(text.startswith(PATTERN) for text in lineage.problems)
         self.settled = False
+        self.asked = False
         self.silent = 0
         self.progress: progress.Progress | None = None
         self.life: Life | None = application.child(name, "STREAMING", "STREAMING_QUERY")

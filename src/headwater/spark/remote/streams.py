@@ -122,7 +122,7 @@ class Queries:
     def terminated(self, run: str, ending: Ending | None) -> None:
         """A query is over; without an ending it ended without a fault."""
         query = self._open.get(run)
-        if query is not None and query.patterned and not query.settled:
+        if query is not None and query.patterned and not query.settled and ending is not _GONE:
             # What its last batch said of topics is being read.
             query.settled = True
             self._app.ask(self._app.worker.post, self.terminated, run, ending)
@@ -148,27 +148,32 @@ class Queries:
             query.beat(age)
         if self._open and time.monotonic() - self._polled > POLL_SECONDS:
             self._polled = time.monotonic()
-            there = self._app.server.answers()
             for query in self.open:
-                query.silent = 0 if there else query.silent + 1
-                if query.silent >= MOST_SILENT:
-                    self.terminated(query.run, _GONE)
-                elif there:
-                    self._app.ask(self._poll, query, droppable=True)
+                self._check(query)
+
+    def _check(self, query: Query) -> None:
+        """Ask whether a query runs; where the last question is still open, whether anyone is there."""
+        if not query.asked:
+            query.asked, query.silent = True, 0
+            self._app.ask(self._poll, query)
+            return
+        query.silent = 0 if self._app.server.answers() else query.silent + 1
+        if query.silent >= MOST_SILENT:
+            self.terminated(query.run, _GONE)
 
     def _poll(self, query: Query) -> None:
-        if query.handle is None or query.run not in self._open:
-            return
         try:
             with asking():
-                if query.handle.isActive:
-                    return
-                raised = query.handle.exception()
+                active = query.run not in self._open or query.handle.isActive
+                raised = None if active else query.handle.exception()
         except Exception as error:  # noqa: BLE001
             once.report("asking whether a query runs", error)
             return
-        said = failure(str(raised)) if raised is not None else None
-        self._app.worker.post(self.terminated, query.run, said)
+        finally:
+            query.asked = False
+        if not active:
+            said = failure(str(raised)) if raised is not None else None
+            self._app.worker.post(self.terminated, query.run, said)
 
     def end_all(self, ending: Ending) -> None:
         """The process or the session ends with these running."""
