@@ -17,6 +17,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import statistics
 import struct
 import sys
@@ -298,6 +299,7 @@ def main() -> None:
     arguments.add_argument("--scale", default="1,2,4", help="times the orders; empty for none")
     arguments.add_argument("--json", action="store_true")
     given = arguments.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the lab is stopped all the same
     sizes = [int(given.orders * float(part)) for part in given.scale.split(",") if part]
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
