@@ -212,7 +212,7 @@ class Bench:
             # The stream wrote in a session of its own: this one may remember the empty table.
             self.spark.catalog.refreshTable(table)
             assert self.spark.table(table).count() == count
-            self.spark.sql(f"drop table {table} purge")
+            self.spark.sql(f"drop table {table}")
             return
         topic = self.spark.read.format("kafka").option("subscribe", settings.output_topic)
         records = topic.option("kafka.bootstrap.servers", settings.bootstrap).load()
