@@ -1,10 +1,11 @@
 """What lineage costs a streaming job: off, Headwater, and the OpenLineage jar, side by side.
 
-`python bench/spark.py [--rounds 12] [--batches 10] [--json]`
+`python bench/spark.py [--rounds 12] [--batches 10] [--write] [--json]`
 
 One session, one topic. Each round runs the same query (Kafka, window aggregate, Kafka) under each of
 the three in turn, in a different order each time, and counts the batches after the first two. The
-lab's broker runs in a temporary home; the jar comes through the resolver inside PySpark.
+lab's broker runs in a temporary home. In the same session, without a query: how long the thread of a
+job waits for us, and how long the worker reads a plan of 200 nodes.
 """
 
 # ruff: noqa: SLF001  (the JVM behind PySpark is what is measured)
@@ -15,70 +16,41 @@ import argparse
 import contextlib
 import json
 import os
-import random
-import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from headwater.lab import ivy
-from headwater.lab.cache import Cache
-from headwater.lab.jars import pipeline_jars
-from headwater.lab.java import find_java
-from headwater.lab.lab import Lab
-from headwater.lab.used import UsedKafka
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bench._costs import costs  # noqa: E402
+from bench._sample import Sample, cpu, others, rows  # noqa: E402
+
+from headwater.lab.jars import peer_jar, pipeline_jars  # noqa: E402
+from headwater.lab.lab import Lab  # noqa: E402
+from headwater.lab.used import UsedKafka  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
-JAR = "io.openlineage:openlineage-spark_2.13:1.53.0"
-LISTENER = "io.openlineage.spark.agent.OpenLineageSparkListener"
+RESULTS = Path(__file__).parent / "results" / "spark.json"
 MODES = ("off", "headwater", "jar")
 WARM = 2
 RECORDS = 60_000
 A_BATCH = 500
 
 
-class Sample(msgspec.Struct):
-    """What one mode showed over all its blocks."""
-
-    batches: list[list[float]] = []
-    python: float = 0.0
-    jvm: float = 0.0
-    counted: int = 0
-    events: int = 0
-    size: int = 0
-
-
-def jar() -> Path:
-    """The peer, from the registry."""
-    work = Cache().root / "bench"
-    found = work / "cache"
-    hits = list(found.rglob("openlineage-spark*.jar")) if found.exists() else []
-    if not hits:
-        java = find_java()
-        argv = ivy.command(java.executable, work, [ivy.Dependency(JAR)])
-        ivy.run(argv, work / "ivy.log").wait()
-        hits = list(found.rglob("openlineage-spark*.jar"))
-    # A colon in a name cannot stand on a class path.
-    plain = work / "openlineage-spark.jar"
-    if not plain.exists():
-        plain.write_bytes(hits[0].read_bytes())
-    return plain
-
-
 def make_session(work: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    paths = [*pipeline_jars(), jar()]
+    paths = [*pipeline_jars(), peer_jar()]
     builder: Any = (
         SparkSession.builder.master("local[2]")
         .appName("bench")
@@ -155,17 +127,6 @@ def lineage(spark: SparkSession, mode: str) -> Iterator[None]:
         yield
 
 
-def cpu(process: int) -> float:
-    """The CPU seconds a process has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def others() -> float:
-    """The CPU seconds of every thread but this one, which only waits for batches."""
-    return time.process_time() - time.thread_time()
-
-
 def block(
     spark: SparkSession,
     begin: Callable[[], Any],
@@ -211,31 +172,15 @@ def wait(ready: Callable[[], bool]) -> None:
         time.sleep(0.25)
 
 
-def interval(base: Sample, other: Sample, draws: int = 2000) -> tuple[float, float, float]:
-    """The ratio of medians with its 95 % interval, by drawing whole blocks anew."""
-    chance = random.Random(7)
-
-    def median(blocks: list[list[float]]) -> float:
-        return statistics.median(x for one in blocks for x in one)
-
-    pairs = list(zip(base.batches, other.batches, strict=False))
-    found = []
-    for _ in range(draws):
-        drawn = [chance.choice(pairs) for _ in pairs]
-        found.append(median([b for _, b in drawn]) / median([a for a, _ in drawn]))
-    found.sort()
-    low, high = found[int(draws * 0.025)], found[int(draws * 0.975)]
-    return median(other.batches) / median(base.batches), low, high
-
-
-def run(work: Path, kafka: UsedKafka, rounds: int, batches: int) -> dict[str, Sample]:
+def run(
+    spark: SparkSession, work: Path, kafka: UsedKafka, rounds: int, batches: int
+) -> list[dict[str, Any]]:
     source, sink = kafka.topic("orders", 2), kafka.topic("totals")
     kafka.produce(source, [
         json.dumps({"supplier": f"s{i % 50}", "price": i % 100,
                     "at": f"2026-01-01T00:{i // 100 % 60:02d}:{i % 60:02d}.000Z"})
         for i in range(RECORDS)
     ])  # fmt: skip
-    spark = make_session(work)
     samples = {mode: Sample() for mode in MODES}
     log = work / "events.ndjson"
     number = 0
@@ -248,54 +193,45 @@ def run(work: Path, kafka: UsedKafka, rounds: int, batches: int) -> dict[str, Sa
             # The first round warms the JVM up and is not counted.
             sample = Sample() if turn < 0 else samples[mode]
             block(spark, begin, mode, batches, sample, log)
-    spark.stop()
-    return samples
+    return rows(samples)
 
 
-def rows(samples: dict[str, Sample]) -> list[dict[str, Any]]:
-    found = []
-    for mode, sample in samples.items():
-        flat = [x for one in sample.batches for x in one]
-        ratio, low, high = interval(samples["off"], sample)
-        found.append(
-            {
-                "mode": mode,
-                "batches": len(flat),
-                "median ms": round(statistics.median(flat), 1),
-                "ratio": round(ratio, 3),
-                "95 %": [round(low, 3), round(high, 3)],
-                "Python CPU ms a batch": round(sample.python / sample.counted * 1000, 2),
-                "JVM CPU ms a batch": round(sample.jvm / sample.counted * 1000, 1),
-                "events a batch": round(sample.events / sample.counted, 2),
-                "KB a batch": round(sample.size / sample.counted / 1000, 1),
-            }
-        )
-    return found
+def show(found: list[dict[str, Any]]) -> None:
+    table = Table(*found[0])
+    for row in found:
+        cells = (f"{v[0]} to {v[1]}" if isinstance(v, list) else str(v) for v in row.values())
+        table.add_row(*cells)
+    Console(width=140).print(table)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rounds", type=int, default=12)
     arguments.add_argument("--batches", type=int, default=10)
+    arguments.add_argument("--lab", type=Path, help="a lab that is up already")
+    arguments.add_argument("--write", action="store_true", help="keep the result for the docs")
     arguments.add_argument("--json", action="store_true")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
         os.environ["HEADWATER_STATE_DIR"] = str(work / "state")
-        lab = Lab(work / "lab")
+        lab = Lab(given.lab or work / "lab")
         lab.up(["kafka"])
         try:
-            found = rows(run(work, UsedKafka(lab, "kafka"), given.rounds, given.batches))
+            spark = make_session(work)
+            batches = run(spark, work, UsedKafka(lab, "kafka"), given.rounds, given.batches)
+            found = {"batches": batches, "costs": costs(spark, str(work))}
+            spark.stop()
         finally:
-            lab.down()
+            if given.lab is None:
+                lab.down()
+    if given.write:
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     if given.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
-    table = Table("mode", *list(found[0])[1:])
-    for row in found:
-        low, high = row["95 %"]
-        table.add_row(*(f"{low} to {high}" if key == "95 %" else str(v) for key, v in row.items()))
-    Console(width=120).print(table)
+    show(found["batches"])
+    show(found["costs"])
 
 
 if __name__ == "__main__":
