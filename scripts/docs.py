@@ -5,6 +5,7 @@ A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -114,6 +115,30 @@ def make_targets() -> str:
     return table(["command", "what it does"], ([f"`make {name}`", said] for name, said in found))
 
 
+def spark_cases() -> str:
+    """From what `bench/spark_cases.py --write` found."""
+    shown = {"exact": "exact", "sources": "sources only", "wrong": "wrong", "none": "nothing"}
+    parts = ("datasets", "columns", "rows")
+    tellers = {"headwater": "Headwater", "jar": "jar"}
+    cases = json.loads((ROOT / "bench/results/spark_cases.json").read_text())
+
+    def cell(case: dict[str, Any], who: str, part: str) -> str:
+        word = case[who][part]
+        return "" if part not in case["asks"] and word == "exact" else shown[word]
+
+    def count(who: str, part: str) -> str:
+        asked = [case for case in cases if part in case["asks"]]
+        return f"{sum(case[who][part] == 'exact' for case in asked)} of {len(asked)}"
+
+    pairs = [(who, part) for who in tellers for part in parts]
+    header = ["case", *(f"{tellers[who]}: {part}" for who, part in pairs)]
+    rows = [["**exact**", *(f"**{count(who, part)}**" for who, part in pairs)]]
+    rows += [
+        [f"`{case['case']}`", *(cell(case, who, part) for who, part in pairs)] for case in cases
+    ]
+    return table(header, rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "services": services,
     "connect-plugins": connect_plugins,
@@ -122,6 +147,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "stories": stories,
     "make-targets": make_targets,
     "connectors": connectors,
+    "spark-cases": spark_cases,
 }
 
 
