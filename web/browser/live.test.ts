@@ -102,9 +102,9 @@ test("a lost server shows as such, and the page recovers by itself", async () =>
 });
 
 test.each([
-  ["/graph", FULL ? 60 : 12],
-  ["/", FULL ? 60 : 6],
-  ["/events", FULL ? 60 : 6],
+  ["/graph", FULL ? 60 : 10],
+  ["/", FULL ? 60 : 4],
+  ["/events", FULL ? 60 : 4],
 ] as const)(
   "%s stays responsive under 50 events a second for %i seconds",
   async (path, seconds) => {

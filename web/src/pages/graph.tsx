@@ -36,6 +36,8 @@ export default function GraphPage() {
   const none = useRef(false);
   const head = useResource<Overview>("/api/v2/overview", () => none.current);
   none.current = head.data?.records === 0;
+  // The map may know of the first event before the overview does.
+  const first = none.current && !map?.nodes.length;
   const last = useRef<Model>(undefined);
   const model = useMemo(
     () => (map ? reuse(last.current, build(map, view.options)) : undefined),
@@ -59,14 +61,14 @@ export default function GraphPage() {
     delete box.current?.dataset.drawn;
   }, [path]);
   useEffect(() => {
-    if (!laid || laid.model !== model) return;
+    if (!laid || laid.model !== model || first) return;
     requestAnimationFrame(() =>
       requestAnimationFrame(() => {
         if (box.current && !box.current.dataset.drawn)
           box.current.dataset.drawn = String(Math.round(performance.now() - asked.current));
       }),
     );
-  }, [laid, model]);
+  }, [laid, model, first]);
 
   const { set, toggle } = view;
   const actions: Actions = useMemo(
@@ -91,7 +93,7 @@ export default function GraphPage() {
   );
 
   if (!map && error) return <Problem error={error} retry={reload} />;
-  if (head.data?.records === 0) return <FirstRun />;
+  if (first) return <FirstRun />;
   const selected = laid?.model.boxes.find((one) => one.id === view.select);
   const chosen = laid?.model.columns.find((one) => one.id === edge)?.edge;
   const wire = laid?.model.wires.find((one) => one.id === edge);
