@@ -72,6 +72,11 @@ class Action:
             return True
         return self.reads and bool(self.lineage.inputs)
 
+    @property
+    def placed(self) -> bool:
+        """Whether it is known where everything written lies: a new table's place is its catalog's."""
+        return all(one.placed for one in self.lineage.outputs)
+
     def start(self, application: Application) -> None:
         """Say START, as soon as the work has a name."""
         entry, lineage = self.entry, self.lineage

@@ -189,17 +189,20 @@ class Actions:
 
     def _learn(self, action: Action, execution: Any) -> None:
         action.executions.add(int(execution.id()))
-        if action.known:
+        before = action.known
+        if before and action.placed:
             return
         lineage = self._app.reader.batch(execution)
+        if before:
+            # The command again, now that its table is there, and not a step inside of it.
+            if lineage.operation == action.lineage.operation and lineage.outputs:
+                action.lineage = lineage
+            return
         node = str(execution.logical().nodeName())
         if not self._app.settings.allows_node(node):
             return
         if lineage.outputs or not action.lineage.inputs:
             action.lineage, action.node = lineage, node
-        self._start_known(action)
-
-    def _start_known(self, action: Action) -> None:
         if action.known and action.life is None:
             action.start(self._app)
 

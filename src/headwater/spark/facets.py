@@ -46,6 +46,9 @@ def outputs(
     found = []
     other = renames.names(lineage, settings.renames)
     for one in lineage.outputs:
+        if not one.placed:
+            # It would be another dataset than the one its next reader names.
+            continue
         named = renames.told(one, settings.renames)
         facets = _dataset(named, settings)
         columns = lineage.columns.get(one.id)

@@ -65,7 +65,7 @@ class Dataset(msgspec.Struct, frozen=True):
 
     `version` is the snapshot that was asked for by id, time, branch or tag; `sub_type` the format
     or kind of table; `bootstrap` and `cluster_id` belong to topics; `source` is the store's own
-    address without credentials.
+    address without credentials; `placed` is false while nobody can tell where a table will lie.
     """
 
     namespace: str
@@ -83,6 +83,7 @@ class Dataset(msgspec.Struct, frozen=True):
     cluster_id: str = ""
     change: LifecycleChange | None = None
     evidence: tuple[Evidence, ...] = ()
+    placed: bool = True
 
     @property
     def id(self) -> DatasetName:

@@ -60,6 +60,19 @@ def test_names_say_application_operation_and_table(ran: Ran) -> None:
         assert f"supplier_stats.{operation}.{table}" in ran.told.jobs, ran.told.jobs
 
 
+def test_a_table_that_a_job_makes_has_one_name(ran: Ran) -> None:
+    """Its catalog decides where it lies, which nobody knows before it is there."""
+    told = [
+        (output["namespace"], output["name"])
+        for event in ran.told.events
+        for output in event["outputs"]
+        if output["name"].endswith("supplier_stats")
+    ]
+    assert set(told) == {("s3://warehouse", f"{ran.namespace}/supplier_stats")}
+    made = ran.told.of(f"supplier_stats.replace_table_as_select.{ran.namespace}_supplier_stats")
+    assert names(made[-1]["outputs"]) == {f"{ran.namespace}/supplier_stats"}
+
+
 def test_an_action_is_one_run_however_often_spark_calls_back(ran: Ran) -> None:
     saved = [job for job in ran.told.jobs if job.endswith("saved")]
     assert len(saved) == 1, saved

@@ -32,8 +32,9 @@ def named(
         return None
     link = found.symlinks[0]
     return msgspec.structs.replace(
-        found, namespace=link.namespace, name=link.name, type=kind, symlinks=()
-    )
+        found, namespace=link.namespace, name=link.name, type=kind, symlinks=(),
+        placed=gone or kind == "VIEW",
+    )  # fmt: skip
 
 
 def _session(world: World, identifier: list[str], kind: DatasetType, gone: bool) -> Dataset | None:
