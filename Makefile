@@ -54,7 +54,7 @@ test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on
 
 .PHONY: test-full
 test-full: setup ## Run every test: matrices, long fault loops, every combination
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/python -m scripts.lanes $(ARGS)
 
 .PHONY: unit
 unit: setup ## Run the unit tests alone (under a minute)
