@@ -74,9 +74,12 @@ class Bridge:
 
     @property
     def alive(self) -> bool:
-        """Whether the JVM is there to be asked."""
-        if self.stopped:
-            return False
+        """Whether the JVM is there to be asked about its context."""
+        return not self.stopped and self._answers
+
+    @property
+    def _answers(self) -> bool:
+        """Whether the JVM is there at all: it outlives its context."""
         process = getattr(self.gateway, "proc", None)
         if process is not None:
             return process.poll() is None
@@ -91,7 +94,7 @@ class Bridge:
 
     def forget_shutdown(self) -> None:
         """This process ends first: the JVM is not to call it any more."""
-        if self._hook is not None and self.alive and not self._leaving:
+        if self._hook is not None and self._answers and not self._leaving:
             with contextlib.suppress(Exception):
                 self.jvm.java.lang.Runtime.getRuntime().removeShutdownHook(self._hook)
         self._hook = None

@@ -165,7 +165,7 @@ def test_programs_run_without_touching_their_code(
         "import sys\nfrom tests.integration.spark.programs import shapes\n"
         "spark = shapes.session('plain')\n"
         "spark.range(3).write.mode('overwrite').parquet(sys.argv[1])\n"
-        "raise SystemExit(4)\n"
+        "spark.stop()\nraise SystemExit(4)\n"
     )
     commit = checkout(drivers.work, "https://robot:hunter2@git.example.org/shop/jobs.git")
     events = drivers.work / f"{unique('own')}.ndjson"
@@ -187,6 +187,7 @@ def test_programs_run_without_touching_their_code(
     )  # fmt: skip
     assert told.code == 4, told.error
     assert "is left out of spark.extraListeners" in told.error
+    assert "py4j" not in told.error.lower(), "the JVM called a driver that was no longer there"
     check_lives(told.events)
     assert {event["job"]["namespace"] for event in told.events} == {"from-conf"}
     assert told.types("plain")[-1] == "FAIL"
