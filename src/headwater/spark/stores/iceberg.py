@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import pyspark
+
 from headwater.lineage.naming import DatasetName, NamingError, parse_jdbc, redact
 from headwater.spark.jvm import attempt, class_name, option
 from headwater.spark.model import Catalog, Dataset, Evidence, Symlink
@@ -110,8 +112,9 @@ def version(table: Any, identifier: list[str], options: Mapping[str, str]) -> st
     branch = attempt(table, "branch")
     if isinstance(branch, str) and branch != "main":
         return branch
-    # Spark 3.5 keeps no word of what was asked for; the table it loaded knows.
-    snapshot = attempt(table, "snapshotId")
+    # Spark 3.5 keeps no word of what was asked for; the table it loaded knows. Later ones do, and
+    # their tables also hold the snapshot that a plain read happened to begin with.
+    snapshot = attempt(table, "snapshotId") if pyspark.__version__.startswith("3.") else None
     return str(snapshot) if isinstance(snapshot, int) else ""
 
 
