@@ -4,7 +4,9 @@ import signal
 
 pytest_plugins = ["headwater.lab.pytest"]
 
-# A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that: the tests
-# that interrupt a command would wait for ever.
+# A shell starts what it runs in the background deaf to Ctrl-C, and `nohup` to the end of a terminal;
+# children inherit both, and the tests that send these signals would wait in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -15,7 +16,7 @@ from headwater.errors import HeadwaterError, UsageError
 from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # These say that the event is wrong; any other refusal (a token, a path, a full server) may pass.
 REFUSALS = frozenset({400, 413, 415, 422})
@@ -67,7 +68,8 @@ def destinations(config: Mapping[str, Any] | None = None) -> list[Destination]:
 
     wanted = {"transport": dict(config)} if config else None
     try:
-        transport = OpenLineageClient(config=wanted).transport
+        with _environment_kept():
+            transport = OpenLineageClient(config=wanted).transport
     except Exception as error:
         raise UsageError(
             f"where events go is not understood: {redact(str(error))}",
@@ -78,6 +80,21 @@ def destinations(config: Mapping[str, Any] | None = None) -> list[Destination]:
         if any(other.name == one.name for other in found[:at]):
             one.name = f"{one.name}#{at}"
     return found
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """The client notes what it read under other names in the environment, an API key too.
+
+    The job's children would inherit that, and a second client would add it to its own.
+    """
+    before = set(os.environ)
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.startswith("OPENLINEAGE__")]:
+            if name not in before:
+                del os.environ[name]
 
 
 def _leaves(transport: Any) -> list[Any]:

@@ -106,7 +106,10 @@ def test_the_environment_that_others_set_is_heard(
     assert [str(tmp_path) in one.shown for one in destinations()] == [True]
     monkeypatch.delenv("OPENLINEAGE_CONFIG")
     monkeypatch.setenv("OPENLINEAGE_URL", "http://lineage:5000")
+    monkeypatch.setenv("OPENLINEAGE_API_KEY", "hunter2")
+    before = dict(os.environ)
     assert ["http://lineage:5000" in one.shown for one in destinations()] == [True]
+    assert dict(os.environ) == before, "the key would reach the children of this process"
 
 
 def test_a_configuration_alone_is_enough() -> None:

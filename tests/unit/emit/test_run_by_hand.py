@@ -145,4 +145,4 @@ def test_a_server_that_is_away_costs_the_program_little(programs: Programs) -> N
     }
     _, code = programs.run("end", **away)
     assert code == 0
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30
