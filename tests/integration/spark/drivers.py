@@ -22,7 +22,7 @@ BIN = Path(sys.executable).parent
 CHECKER = Path(__file__).parents[3].parent / "shared" / "tools" / "validate_events.py"
 PROGRAMS = Path(__file__).parent / "programs"
 TERMINAL = frozenset({"COMPLETE", "FAIL", "ABORT"})
-SECONDS = 240
+SECONDS = 400
 
 
 class Told(NamedTuple):

@@ -105,12 +105,14 @@ def many(tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: Us
     return Ended(tmp_path_factory.mktemp("many"), kafka, catalog, *SHAPES[1:])
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ENDS)
 def test_ends_of_drivers(how: str, one: Ended) -> None:
     one.check(how, SHAPES[0])
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)  # the first of them waits for all six drivers, five queries in each
 @pytest.mark.parametrize("shape", SHAPES[1:])
 @pytest.mark.parametrize("how", ENDS)
 def test_ends_of_drivers_with_every_shape(how: str, shape: str, many: Ended) -> None:
