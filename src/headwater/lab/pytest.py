@@ -51,7 +51,12 @@ SERVICE_OF = {**{name: name for name in FIXTURES}, "spark_cluster": "spark"}
 
 def pytest_configure(config: pytest.Config) -> None:
     # Workers of pytest-xdist inherit the name, so that all share one lab.
-    if not hasattr(config, "workerinput") and not os.environ.get("HEADWATER_LAB_HOME"):
+    if hasattr(config, "workerinput"):
+        return
+    if os.environ.get("HEADWATER_LAB_HOME"):
+        # A run within a run inherits its parent's lab, and must leave it there when it ends.
+        os.environ.pop(RUN_HOME, None)
+    else:
         os.environ[RUN_HOME] = str(Path(tempfile.gettempdir(), unique("headwater-lab")))
 
 

@@ -112,9 +112,9 @@ def version(table: Any, identifier: list[str], options: Mapping[str, str]) -> st
     branch = attempt(table, "branch")
     if isinstance(branch, str) and branch != "main":
         return branch
-    # Spark 3.5 keeps no word of what was asked for; the table it loaded knows. Later ones do, and
+    # Spark 3.5 and 4.0 keep no word of what was asked for; the table knows. Later ones do, and
     # their tables also hold the snapshot that a plain read happened to begin with.
-    snapshot = attempt(table, "snapshotId") if pyspark.__version__.startswith("3.") else None
+    snapshot = attempt(table, "snapshotId") if pyspark.__version__ < "4.1" else None
     return str(snapshot) if isinstance(snapshot, int) else ""
 
 
