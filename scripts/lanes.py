@@ -6,6 +6,7 @@ with its name before it; the last lines tell how each of them ended, and how lon
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ LANES = {
     "quick+spark": [["-m", "not full"], ["-m", "full", SPARK]],
     "long": [["-m", "full", f"--ignore={SPARK}"]],
 }
+VERDICT = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
 NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without tests: no failure
 
 
@@ -41,7 +43,7 @@ class Lane(threading.Thread):
                 errors="replace",
             ) as process:
                 for line in process.stdout or ():
-                    last = line.strip() or last
+                    last = line.strip() if VERDICT.search(line) else last
                     print(f"{self.name:>11} | {line}", end="", flush=True)
             if process.returncode not in (0, NOTHING_COLLECTED):
                 self.code = process.returncode
