@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -38,43 +39,63 @@ State = Annotated[
         "--state", metavar="URL", help="A file, or postgresql://…  [default: a file of the user's]"
     ),
 ]
-User = Annotated[str | None, typer.Option("--user", help="For basic auth.")]
-PasswordFile = Annotated[
-    Path | None,
-    typer.Option("--password-file", help="Its password; else in $CONNECT_PASSWORD."),
-]
-TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", help="A bearer token; else in $CONNECT_TOKEN.")
-]
 
-Ca = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca", metavar="PEM", help="Who signs Connect's certificate.", envvar="CONNECT_CA"
-    ),
-]
-Cert = Annotated[
-    Path | None,
-    typer.Option(
-        "--cert", metavar="PEM", help="Our certificate for Connect.", envvar="CONNECT_CERT"
-    ),
-]
-Key = Annotated[
-    Path | None, typer.Option("--key", metavar="PEM", help="Its key.", envvar="CONNECT_KEY")
-]
+
+@dataclass(frozen=True)
+class Login:
+    """How to be let in: options of every command that talks to Connect."""
+
+    user: Annotated[str | None, typer.Option("--user", help="For basic auth.")] = None
+    password_file: Annotated[
+        Path | None,
+        typer.Option("--password-file", help="Its password; else in $CONNECT_PASSWORD."),
+    ] = None
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="A bearer token; else in $CONNECT_TOKEN.")
+    ] = None
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca", metavar="PEM", help="Who signs Connect's certificate.", envvar="CONNECT_CA"
+        ),
+    ] = None
+    cert: Annotated[
+        Path | None,
+        typer.Option(
+            "--cert", metavar="PEM", help="Our certificate for Connect.", envvar="CONNECT_CERT"
+        ),
+    ] = None
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="PEM", help="Its key.", envvar="CONNECT_KEY")
+    ] = None
+
+    def auth(self) -> dict[str, Any]:
+        """Who we are, with secrets still where they are kept."""
+        found: dict[str, Any] = {}
+        if self.user:
+            found["username"] = self.user
+            found["password"] = (
+                {"file": str(self.password_file)}
+                if self.password_file
+                else {"env": "CONNECT_PASSWORD"}
+            )
+        if self.token_file:
+            found["token"] = {"file": str(self.token_file)}
+        elif os.environ.get("CONNECT_TOKEN"):
+            found["token"] = {"env": "CONNECT_TOKEN"}
+        return found
+
+    def tls(self) -> dict[str, str]:
+        """Certificates, by their files."""
+        return {name: str(getattr(self, name) or "") for name in ("ca", "cert", "key")}
 
 
 def cluster_config(
     urls: list[str] | None,
+    login: Login,
     *,
     kafka_bootstrap: str | None = None,
     registry_url: str | None = None,
-    user: str | None = None,
-    password_file: Path | None = None,
-    token_file: Path | None = None,
-    ca: Path | None = None,
-    cert: Path | None = None,
-    key: Path | None = None,
     namespace: str | None = None,
     name: str | None = None,
     worker_properties: Path | None = None,
@@ -101,25 +122,15 @@ def cluster_config(
         raise UsageError("where is Connect?", hint="--url http://HOST:8083, or $CONNECT_URL")
     worker = read_worker(worker_properties) if worker_properties else Worker()
     asked = read_openlineage(worker.openlineage)
-    auth: dict[str, Any] = {}
-    if user:
-        auth["username"] = user
-        auth["password"] = (
-            {"file": str(password_file)} if password_file else {"env": "CONNECT_PASSWORD"}
-        )
-    if token_file:
-        auth["token"] = {"file": str(token_file)}
-    elif os.environ.get("CONNECT_TOKEN"):
-        auth["token"] = {"env": "CONNECT_TOKEN"}
-    tls = {"ca": str(ca or ""), "cert": str(cert or ""), "key": str(key or "")}
-    access = access_of([part for one in urls for part in one.split(",")], auth, tls, "--url")
+    parts = [part for one in urls for part in one.split(",")]
+    access = access_of(parts, login.auth(), login.tls(), "--url")
     bootstrap = kafka_bootstrap or worker.bootstrap
     given = {"poll": asked.poll, "heartbeat": asked.heartbeat, **(times or {})}
     registry = None
     if registry_url:
         info = os.environ.get("SCHEMA_REGISTRY_USER_INFO", "").partition(":")
-        login = {"username": info[0], "password": info[2]} if info[0] else {}
-        registry = access_of([registry_url], login, {}, "--registry-url")
+        known = {"username": info[0], "password": info[2]} if info[0] else {}
+        registry = access_of([registry_url], known, {}, "--registry-url")
     for option, value in given.items():
         if value is not None and value <= 0:
             raise UsageError(f"--{option} {value:g}: not a number of seconds above zero")

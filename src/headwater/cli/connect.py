@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwater.cli import connectors
-from headwater.cli.cluster import (
-    Bootstrap,
-    Ca,
-    Cert,
-    Key,
-    PasswordFile,
-    RegistryUrl,
-    State,
-    TokenFile,
-    Urls,
-    User,
-    cluster_config,
-)
+from headwater.cli.cluster import Bootstrap, Login, RegistryUrl, State, Urls, cluster_config
+from headwater.cli.options import spread
 from headwater.cli.output import err
 from headwater.errors import UsageError
 
@@ -40,7 +29,9 @@ log = logging.getLogger("headwater.connect")
 
 
 @app.command()
+@spread
 def watch(
+    *,
     url: Urls = None,
     clusters: Annotated[
         Path | None,
@@ -83,12 +74,7 @@ def watch(
     sample: Annotated[
         bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
     ] = False,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    cert: Cert = None,
-    key: Key = None,
+    login: Login,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Report every connector's life and lineage, from outside, until interrupted.
@@ -109,14 +95,9 @@ def watch(
         estate = _from_options(
             cluster_config(
                 url,
+                login,
                 kafka_bootstrap=kafka_bootstrap,
                 registry_url=registry_url,
-                user=user,
-                password_file=password_file,
-                token_file=token_file,
-                ca=ca,
-                cert=cert,
-                key=key,
                 namespace=namespace,
                 name=name,
                 worker_properties=worker_properties,

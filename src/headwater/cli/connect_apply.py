@@ -8,48 +8,26 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from headwater.cli.cluster import (
-    Ca,
-    Cert,
-    Key,
-    PasswordFile,
-    TokenFile,
-    Urls,
-    User,
-    cluster_config,
-    connect_to,
-)
+from headwater.cli.cluster import Login, Urls, cluster_config, connect_to
+from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, out, print_json
 from headwater.errors import HeadwaterError
 
 
+@spread
 def apply(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Connectors, one a file.")],
+    *,
     url: Urls = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    cert: Cert = None,
-    key: Key = None,
+    login: Login,
     as_json: AsJson = False,
 ) -> None:
     """Make or change connectors: each is validated first, and what changes is shown."""
     from headwater.connect.deploy import changes, faults, fit, read_connector
 
     wanted = [read_connector(path) for path in files]
-    connect = connect_to(
-        cluster_config(
-            url,
-            user=user,
-            password_file=password_file,
-            token_file=token_file,
-            ca=ca,
-            cert=cert,
-            key=key,
-        )
-    )
+    connect = connect_to(cluster_config(url, login))
     available = {plugin["class"] for plugin in connect.plugins(connectors_only=False)}
     plans = []
     for name, asked in wanted:

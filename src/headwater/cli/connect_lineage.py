@@ -10,44 +10,28 @@ import typer
 from rich.markup import escape
 
 from headwater.cli import lineage_tables as tables
-from headwater.cli.cluster import (
-    Bootstrap,
-    Ca,
-    Cert,
-    Key,
-    PasswordFile,
-    RegistryUrl,
-    TokenFile,
-    Urls,
-    User,
-    cluster_config,
-)
+from headwater.cli.cluster import Bootstrap, Login, RegistryUrl, Urls, cluster_config
+from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, print_json
 from headwater.errors import UsageError
 
 Name = Annotated[str, typer.Argument(help="The connector.")]
 
 
+@spread
 def explain(
     name: Name,
+    *,
     url: Urls = None,
     kafka_bootstrap: Bootstrap = None,
     registry_url: RegistryUrl = None,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    cert: Cert = None,
-    key: Key = None,
+    login: Login,
     as_json: AsJson = False,
 ) -> None:
     """Say where each dataset and edge of a connector comes from: which key, rule or API."""
     from headwater.connect.look import derived_of
 
-    config = cluster_config(
-        url, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url, user=user,
-        password_file=password_file, token_file=token_file, ca=ca, cert=cert, key=key,
-    )  # fmt: skip
+    config = cluster_config(url, login, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url)
     derived, problems = derived_of(config, name)
     if as_json:
         print_json(derived)

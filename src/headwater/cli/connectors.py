@@ -11,19 +11,15 @@ from headwater.cli import connect_apply, connect_lineage
 from headwater.cli import lineage_tables as tables
 from headwater.cli.cluster import (
     Bootstrap,
-    Ca,
-    Cert,
-    Key,
-    PasswordFile,
+    Login,
     RegistryUrl,
     State,
-    TokenFile,
     Urls,
-    User,
     cluster_config,
     connect_to,
 )
-from headwater.cli.output import AsJson, err, out, print_json
+from headwater.cli.options import spread
+from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
 
 if TYPE_CHECKING:
     from headwater.connect.answers import Entry
@@ -47,30 +43,24 @@ def register(app: typer.Typer) -> None:
         app.command(word, help=help_text)(_action(word))
 
 
+@spread
 def list_connectors(
+    *,
     url: Urls = None,
     kafka_bootstrap: Bootstrap = None,
     registry_url: RegistryUrl = None,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    cert: Cert = None,
-    key: Key = None,
+    login: Login,
     as_json: AsJson = False,
 ) -> None:
     """Show every connector: state, tasks, lag, and what it reads and writes."""
-    config = cluster_config(
-        url, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url, user=user,
-        password_file=password_file, token_file=token_file, ca=ca, cert=cert, key=key,
-    )  # fmt: skip
+    config = cluster_config(url, login, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url)
     from headwater.connect.look import look
 
     rows = look(config)
     if as_json:
         print_json(rows)
         return
-    table = tables.table_of("connector", "type", "state", "tasks", "lag", "lineage")
+    table = table_of("connector", "type", "state", "tasks", "lag", "lineage")
     for row in rows:
         running = sum(task["state"] == "RUNNING" for task in row["tasks"])
         table.add_row(
@@ -81,36 +71,25 @@ def list_connectors(
             "" if row["lag"] is None else f"{row['lag']:,}",
             escape(row["lineage"] or row["problem"]),
         )
-    tables.print_wide(table)
-    if not rows:
+    if rows:
+        print_wide(table)
+    else:
         out.print("no connectors")
 
 
+@spread
 def status(
     name: Annotated[str | None, typer.Argument(help="One connector; all without it.")] = None,
+    *,
     url: Urls = None,
     state: State = None,
-    user: User = None,
-    password_file: PasswordFile = None,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    cert: Cert = None,
-    key: Key = None,
+    login: Login,
     as_json: AsJson = False,
 ) -> None:
     """Show states, tasks and traces, and what troubles the agent. Exit code 1 when one failed."""
     from headwater.connect.look import troubles
 
-    config = cluster_config(
-        url,
-        user=user,
-        password_file=password_file,
-        token_file=token_file,
-        ca=ca,
-        cert=cert,
-        key=key,
-    )
-    connect = connect_to(config)
+    connect = connect_to(cluster_config(url, login))
     entries = [connect.entry(name)] if name else _entries(connect)
     said = troubles(state)
     if as_json:
@@ -130,27 +109,16 @@ def status(
 
 
 def _action(word: str) -> Any:
+    @spread
     def act(
         names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The connectors.")],
+        *,
         url: Urls = None,
         state: State = None,
-        user: User = None,
-        password_file: PasswordFile = None,
-        token_file: TokenFile = None,
-        ca: Ca = None,
-        cert: Cert = None,
-        key: Key = None,
+        login: Login,
         as_json: AsJson = False,
     ) -> None:
-        config = cluster_config(
-            url,
-            user=user,
-            password_file=password_file,
-            token_file=token_file,
-            ca=ca,
-            cert=cert,
-            key=key,
-        )
+        config = cluster_config(url, login)
         connect = connect_to(config)
         for name in names:
             connect.act(name, word)

@@ -8,15 +8,11 @@ from typing import Annotated
 
 import httpx
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headwater.cli.lab_home import Home, open_lab
-from headwater.cli.output import AsJson, out, print_json
+from headwater.cli.output import AsJson, out, print_json, print_wide, table_of
 from headwater.errors import HeadwaterError, UsageError
-
-PIPE_WIDTH = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -51,12 +47,10 @@ def graph(
             if as_json:
                 print_json(drawn)
                 return
-            table = Table(box=None, header_style="bold", pad_edge=False)
-            for name in ("job", "state", "reads", "writes"):
-                table.add_column(name, overflow="fold")
+            table = table_of("job", "state", "reads", "writes")
             for one in drawn:
                 table.add_row(one.job, one.state, "\n".join(one.reads), "\n".join(one.writes))
-            (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
+            print_wide(table)
             url = lineage.page("/graph")
             out.print(f"\nThe page: [cyan]{escape(url)}[/]", soft_wrap=True)
             return

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from headwater.cli.output import out
+from headwater.cli.output import out, print_wide, table_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from headwater.connect.model import Derived
 
 STYLES = {"RUNNING": "green", "FAILED": "bold red", "PAUSED": "yellow", "STOPPED": "dim"}
-PIPE_WIDTH = 200
 LEAST_WIDTH = 40
 
 
@@ -31,7 +30,8 @@ def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
             )
             if values["trace"]:
                 traces.append((f"{connector} {part}", values["trace"]))
-    print_wide(table)
+    if table.row_count:
+        print_wide(table)
     for where, trace in traces:
         out.print(f"\n[bold red]{escape(where)}[/]")
         out.print(escape(trace.strip()), soft_wrap=True)
@@ -43,7 +43,7 @@ def print_derived(derived: Derived) -> None:
         f"[bold]{escape(derived.job_name)}[/] in {escape(derived.namespace)}: {derived.family}"
         f"{f', {derived.role}' if derived.role else ''}"
     )
-    table = table_of("", "dataset", "columns", "evidence")
+    table = _with_evidence("", "dataset", "columns")
     for side, datasets in (("reads", derived.inputs), ("writes", derived.outputs)):
         for dataset in datasets:
             count = len(dataset.schema.columns()) if dataset.schema else 0
@@ -53,9 +53,10 @@ def print_derived(derived: Derived) -> None:
                 str(count or "unknown"),
                 escape(_evidence(dataset.evidence)),
             )
-    print_wide(table)
+    if table.row_count:
+        print_wide(table)
     if derived.edges:
-        edges = table_of("from", "to", "columns", "evidence")
+        edges = _with_evidence("from", "to", "columns")
         for edge in derived.edges:
             known = "unknown" if edge.columns is None else f"{len(edge.columns)} edges"
             edges.add_row(
@@ -77,18 +78,8 @@ def state(name: str) -> str:
     return f"[{STYLES.get(name, 'yellow')}]{name.lower()}[/]"
 
 
-def table_of(*columns: str) -> Table:
+def _with_evidence(*columns: str) -> Table:
     """An empty table; evidence gets room to be read."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in columns:
-        table.add_column(
-            name, overflow="fold", min_width=LEAST_WIDTH if name == "evidence" else None
-        )
+    table = table_of(*columns, "evidence")
+    table.columns[-1].min_width = LEAST_WIDTH
     return table
-
-
-def print_wide(table: Table) -> None:
-    """Print a table that has rows."""
-    if table.row_count:
-        wide = out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
-        wide.print(table)

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+PIPE_WIDTH = 200
 
 # A character the terminal's encoding lacks must not end the program.
 for stream in (sys.stdout, sys.stderr):
@@ -48,6 +50,19 @@ def print_error(error: HeadwaterError) -> None:
     err.print(f"[bold red]error:[/] {escape(error.message)}", soft_wrap=True)
     if error.hint:
         err.print(f"[cyan]hint:[/] {escape(error.hint)}", soft_wrap=True)
+
+
+def table_of(*columns: str) -> Table:
+    """An empty table without lines, whose cells fold where they do not fit."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def print_wide(table: Table) -> None:
+    """Print a table as wide as the terminal; what reads a pipe wants a row a line."""
+    (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
 
 
 def state(name: str) -> str:

@@ -7,13 +7,20 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
-from rich.table import Table
 
 from headwater.cli.lab_home import Home, missing, open_lab
-from headwater.cli.output import AsJson, duration, err, is_interactive, out, print_json
+from headwater.cli.output import (
+    AsJson,
+    duration,
+    err,
+    is_interactive,
+    out,
+    print_json,
+    print_wide,
+    table_of,
+)
 from headwater.errors import HeadwaterError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +29,6 @@ if TYPE_CHECKING:
     from headwater.lab.stories.base import Check, Look, Telling
 
 QUIET_SECONDS = 10.0
-PIPE_WIDTH = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -89,12 +95,11 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json([{"name": s.name, "title": s.title, "shows": s.shows} for s in STORIES.values()])
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("story", "what happens", "what lineage shows"):
-        table.add_column(column, no_wrap=column == "story")
+    table = table_of("story", "what happens", "what lineage shows")
+    table.columns[0].no_wrap = True
     for one in STORIES.values():
         table.add_row(f"[cyan]{one.name}[/]", escape(one.title), escape(one.shows))
-    out.print(table)
+    print_wide(table)
     out.print(
         "\nWith [bold]headwater demo[/] in another terminal: [bold]headwater lab story NAME[/]"
     )
@@ -152,13 +157,11 @@ def _show(told: Telling) -> None:
     for text in told.text:
         out.print()
         out.print(escape(text), soft_wrap=True)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("", told.story, "found"):
-        table.add_column(column, overflow="fold")
+    table = table_of("", told.story, "found")
     for check in told.checks:
         table.add_row(_mark(check), escape(check.what), f"[dim]{escape(check.found)}[/]")
     out.print()
-    (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
+    print_wide(table)
     for look in told.look:
         out.print(f"{escape(look.what)}: [cyan]{escape(look.url)}[/]", soft_wrap=True)
     word = "[green]as it should be[/]" if told.ok else "[red]not as it should be[/]"

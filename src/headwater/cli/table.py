@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headwater.cli.output import duration, err, out, size, state
+from headwater.cli.output import duration, err, out, print_wide, size, state
 
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab, Status
-
-# What reads a pipe has no width of its own and wants a service a line.
-PIPE_WIDTH = 200
 
 
 def print_table(lab: Lab, rows: list[Status]) -> None:
@@ -43,7 +39,7 @@ def print_table(lab: Lab, rows: list[Status]) -> None:
     if total:
         table.add_section()
         table.add_row("", "", "", "", size(total), "", "", "", style="bold")
-    (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
+    print_wide(table)
     out.print(f"[dim]home[/] {escape(str(lab.home.root))}", soft_wrap=True)
 
 

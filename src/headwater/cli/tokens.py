@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
 from headwater.cli.output import AsJson, out, print_json
+from headwater.cli.remote import SERVER, post
 from headwater.cli.store import StoreUrl, opened
-from headwater.errors import HeadwaterError
 
 __all__ = ["runs", "token"]
 
@@ -20,30 +19,14 @@ token = typer.Typer(help="The tokens that let clients in.", no_args_is_help=True
 @runs.command("abort")
 def abort_run(
     run: Annotated[str, typer.Argument(metavar="ID", help="The run's UUID.")],
-    url: Annotated[
-        str, typer.Option("--url", help="Where the server answers.")
-    ] = "http://127.0.0.1:5000",
+    url: Annotated[str, typer.Option("--url", help="Where the server answers.")] = SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Close a run that will not end by itself. A token is read from HEADWATER_TOKEN."""
     from urllib.parse import quote
 
-    import httpx
-
-    held = os.environ.get("HEADWATER_TOKEN")
-    headers = {"authorization": f"Bearer {held}"} if held else {}
-    address = f"{url.rstrip('/')}/api/v2/runs/{quote(run, safe='')}/abort"
-    try:
-        response = httpx.post(address, headers=headers, timeout=30)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise HeadwaterError(f"{url} does not answer: {error}") from error
-    try:
-        answer = response.json()
-        said = answer.get("message") or answer["state"]
-    except (ValueError, KeyError, AttributeError) as error:
-        raise HeadwaterError(f"{url} does not answer as Headwater does") from error
-    if response.is_error:
-        raise HeadwaterError(said)
+    path = f"/api/v2/runs/{quote(run, safe='')}/abort"
+    said = post(url, path, "state", hint="say where it is: --url")["state"]
     if as_json:
         print_json({"run": run, "state": said})
     else:

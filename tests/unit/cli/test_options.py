@@ -1,0 +1,113 @@
+"""Options that commands share: each stands in its place, and its value arrives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from headwater.cli.cluster import Login
+from headwater.cli.main import app as headwater
+from headwater.cli.options import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOGIN = ["--user", "--password-file", "--token-file", "--ca", "--cert", "--key"]
+
+
+@dataclass(frozen=True)
+class Where:
+    """A group of options."""
+
+    shelf: Annotated[int, typer.Option("--shelf", envvar="SHELF")] = 1
+    label: Annotated[Path | None, typer.Option("--label", "-l")] = None
+
+
+def _app(heard: list[Any]) -> typer.Typer:
+    app = typer.Typer()
+
+    @app.command()
+    @spread
+    def put(
+        what: Annotated[str, typer.Argument()],
+        *,
+        first: Annotated[bool, typer.Option("--first")] = False,
+        where: Where,
+        last: Annotated[bool, typer.Option("--last")] = False,
+    ) -> None:
+        """Put something somewhere."""
+        heard.append((what, first, where, last))
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "arrived"),
+    [
+        ([], {}, (False, Where(), False)),
+        (["--shelf", "3", "-l", "a", "--last"], {}, (False, Where(3, Path("a")), True)),
+        (["--first"], {"SHELF": "7"}, (True, Where(7), False)),
+    ],
+)
+def test_values_arrive_in_their_group(
+    words: list[str], env: dict[str, str], arrived: tuple[Any, ...]
+) -> None:
+    heard: list[Any] = []
+    ran = CliRunner().invoke(_app(heard), ["book", *words], env=env)
+    assert ran.exit_code == 0, ran.output
+    assert heard == [("book", *arrived)]
+
+
+def test_a_wrong_value_is_refused() -> None:
+    assert CliRunner().invoke(_app([]), ["book", "--shelf", "top"]).exit_code == 2
+
+
+def test_options_stand_where_their_group_stood() -> None:
+    command = get_command(_app([]))
+    assert [p.name for p in command.params[:5]] == ["what", "first", "shelf", "label", "last"]
+    assert command.help == "Put something somewhere."
+
+
+def _commands(group: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, *path, name)
+        else:
+            yield " ".join((*path, name)), command
+
+
+COMMANDS = dict(_commands(get_command(headwater)))
+
+
+def _options(name: str) -> list[str]:
+    return [option for parameter in COMMANDS[name].params for option in parameter.opts]
+
+
+def test_every_command_that_talks_to_connect_can_log_in() -> None:
+    names = [name for name in COMMANDS if name.startswith("connect ") and "preview" not in name]
+    assert len(names) == 10
+    for name in names:
+        options = _options(name)
+        assert "--url" in options, name
+        at = options.index("--user")
+        assert options[at : at + len(LOGIN)] == LOGIN, name
+
+
+def test_secrets_stay_where_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECT_TOKEN", "hunter2")
+    monkeypatch.setenv("CONNECT_PASSWORD", "hunter3")
+    login = Login(user="ann", ca=Path("ca.pem"))
+    assert login.auth() == {
+        "username": "ann",
+        "password": {"env": "CONNECT_PASSWORD"},
+        "token": {"env": "CONNECT_TOKEN"},
+    }
+    assert login.tls() == {"ca": "ca.pem", "cert": "", "key": ""}
+    given = Login(user="ann", password_file=Path("p"), token_file=Path("t")).auth()
+    assert (given["password"], given["token"]) == ({"file": "p"}, {"file": "t"})
