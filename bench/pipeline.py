@@ -1,6 +1,6 @@
 """How fast the pipeline is with lineage off and on, and as the data grows.
 
-`python bench/pipeline.py [--orders 1000000] [--rounds 5] [--minutes 10] [--scale 1,2,4] [--json]`
+`python bench/pipeline.py [--orders 1000000] [--rounds 5] [--minutes 10] [--scale 1,2,4] [--write] [--json]`
 
 Orders lie ready in Kafka as Connect writes them (Avro, the schema in the registry). The pipeline's own
 streams take them to the table `default.orders` and to the topic `supplier-stats`, in one session, with
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+RESULTS = Path(__file__).parent / "results" / "pipeline.json"
 SERVICES = ("kafka", "registry", "s3", "catalog", "server")
 MODES = ("off", "on")
 JOBS = ("iceberg-ingestion", "supplier-stats")
@@ -297,6 +298,7 @@ def main() -> None:
         "--minutes", type=float, default=10.0, help="fewer rounds if they take longer"
     )
     arguments.add_argument("--scale", default="1,2,4", help="times the orders; empty for none")
+    arguments.add_argument("--write", action="store_true", help="keep the result for the docs")
     arguments.add_argument("--json", action="store_true")
     given = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the lab is stopped all the same
@@ -320,6 +322,8 @@ def main() -> None:
         finally:
             lab.down()
     found = {"lineage": rows(compared, given.orders) if given.rounds else [], "scale": grown}
+    if given.write:
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     if given.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
