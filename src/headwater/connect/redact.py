@@ -34,6 +34,16 @@ _QUERY = re.compile(r"(\w://[^\s?\"']{0,2000})\?[^\s\"']+")
 _PLACEHOLDER = re.compile(r"\$\{[A-Za-z][\w.\-]*:[^{}]*\}")
 _HARMLESS = re.compile(r"[\w.\-/]{0,200}")
 _SHORTEST = 4
+_PLAIN_WORDS = frozenset({"true", "false", "none", "null", *naming.SCHEMES, *naming.STORES})
+# Keys whose values name things that events must show.
+_NAMING = re.compile(
+    r"(?:^|[._-])(?:name|names|host|hosts|hostname|dbname|database|databases|databasename|schema"
+    r"|keyspace|bucket|collection|index|user|username|prefix|topics?|url|uri|class"
+    r"|table|tables|whitelist|include\.list)$",
+    re.IGNORECASE,
+)
+_NAMELIKE = re.compile(r"[A-Za-z][A-Za-z_.\-]{0,30}\d{0,4}")
+_TAIL = re.compile(r"[?;].*$", re.DOTALL)
 
 
 def is_secret(key: str, declared: Collection[str] = ()) -> bool:
@@ -56,8 +66,24 @@ def secrets(config: Mapping[str, str], declared: Collection[str] = ()) -> tuple[
         found.update(_PLACEHOLDER.findall(value))
         parts = (part for match in _PARTS.findall(value) for part in match)
         found.update(part for part in parts if len(part) >= _SHORTEST)
-    plain = {"true", "false", "none", "null"}
-    return tuple(sorted((v for v in found if v.lower() not in plain), key=len, reverse=True))
+    kept = (v for v in found if v.lower() not in _PLAIN_WORDS and not _said(v, config))
+    return tuple(sorted(kept, key=len, reverse=True))
+
+
+def _said(value: str, config: Mapping[str, str]) -> bool:
+    """Whether a password is also the name of something, as in a database `shop` with that password.
+
+    Hiding the name would hide the dataset, and the name alone does not say that it opens anything.
+    """
+    if not _NAMELIKE.fullmatch(value):
+        return False
+    word = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
+    return any(
+        value in text and word.search(_TAIL.sub("", naming.redact(text)))
+        for key, text in config.items()
+        # The path of a web address may itself be a secret.
+        if _NAMING.search(key) and not is_secret(key) and not text.lower().startswith("http")
+    )
 
 
 def scrub(text: str, hidden: Collection[str] = ()) -> str:

@@ -112,3 +112,20 @@ def test_what_counts_as_a_secret() -> None:
     shown = safe_config({"database.password": "x", "topics": "a", "url": "http://u:p@h/"})
     assert shown == {"database.password": MASK, "topics": "a", "url": f"http://{MASK}@h/"}
     assert scrub("user ${file:/x:pw} of hunter22", ["hunter22"]) == f"user {MASK} of {MASK}"
+
+
+def test_a_password_that_is_also_a_name_hides_nothing() -> None:
+    config = {"database.hostname": "postgres", "database.user": "postgres",
+              "database.password": "postgres", "database.dbname": "inventory"}  # fmt: skip
+    assert secrets(config) == ()
+    assert secrets({**config, "database.password": "inventory"}) == ()
+    assert secrets({**config, "database.password": "inventor"}) == ("inventor",)
+    assert secrets({**config, "database.password": "mysql"}) == ()
+
+
+def test_a_password_that_stands_in_an_address_stays_hidden() -> None:
+    password = {"connection.password": "hunter22"}
+    for url in ("jdbc:postgresql://u:hunter22@db/shop", "jdbc:postgresql://db/s?password=hunter22",
+                "https://api.example.com/hooks/hunter22", "mongodb://app:hunter22@m1/"):  # fmt: skip
+        assert "hunter22" in secrets({**password, "connection.url": url}), url
+    assert "hunter22" in secrets({**password, "query": "SELECT * FROM t WHERE k = 'hunter22'"})

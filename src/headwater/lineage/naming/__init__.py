@@ -9,7 +9,7 @@ from .canonical import canonical
 from .errors import NamingError
 from .jdbc import JdbcTarget, from_jdbc, parse_jdbc
 from .redact import redact
-from .registry import STORES, table
+from .registry import SCHEMES, STORES, table
 from .store import DatasetName, Store
 from .uri import from_arn, from_uri
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "SCHEMES",
     "STORES",
     "DatasetName",
     "JdbcTarget",
