@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003  (typer reads the annotations)
@@ -36,7 +37,10 @@ RegistryUrl = Annotated[
 State = Annotated[
     str | None,
     typer.Option(
-        "--state", metavar="URL", help="A file, or postgresql://…  [default: a file of the user's]"
+        "--state",
+        metavar="URL",
+        help="A file, or postgresql://…",
+        show_default="a file of the user's",
     ),
 ]
 
@@ -132,7 +136,7 @@ def cluster_config(
         known = {"username": info[0], "password": info[2]} if info[0] else {}
         registry = access_of([registry_url], known, {}, "--registry-url")
     for option, value in given.items():
-        if value is not None and value <= 0:
+        if value is not None and not 0 < value < math.inf:
             raise UsageError(f"--{option} {value:g}: not a number of seconds above zero")
     return ClusterConfig(
         name=name or urlsplit(access.urls[0]).netloc,

@@ -42,22 +42,24 @@ def watch(
     state: State = None,
     poll: Annotated[
         float | None,
-        typer.Option("--poll", metavar="S", help="Seconds between looks.  [default: 5]"),
+        typer.Option("--poll", metavar="S", help="Seconds between looks.", show_default="5"),
     ] = None,
     heartbeat: Annotated[
         float | None,
-        typer.Option("--heartbeat", metavar="S", help="Seconds between RUNNING.  [default: 300]"),
+        typer.Option(
+            "--heartbeat", metavar="S", help="Seconds between RUNNING.", show_default="300"
+        ),
     ] = None,
     grace: Annotated[
         float | None,
         typer.Option(
-            "--grace", metavar="S", help="Silence that is no failure yet.  [default: 600]"
+            "--grace", metavar="S", help="Silence that is no failure yet.", show_default="600"
         ),
     ] = None,
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", help="Of jobs.  [default: $OPENLINEAGE_NAMESPACE, else default]"
+            "--namespace", help="Of jobs.", show_default="$OPENLINEAGE_NAMESPACE, else default"
         ),
     ] = None,
     name: Annotated[

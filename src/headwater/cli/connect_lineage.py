@@ -56,7 +56,12 @@ def preview(
         list[str] | None,
         typer.Option("--schema", metavar="topic=FILE", help="A topic's value schema; repeatable."),
     ] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", help="Of the job.")] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", help="Of the job.", show_default="$OPENLINEAGE_NAMESPACE, else default"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the START event that a connector which is not deployed would send."""

@@ -37,7 +37,7 @@ def demo(
     ] = False,
     home: Annotated[
         Path | None,
-        typer.Option("--home", help="The demo's folder.  [default: a temporary one]"),
+        typer.Option("--home", help="The demo's folder.", show_default="a temporary one"),
     ] = None,
     rate: Annotated[float, typer.Option("--rate", min=0.1, help="Orders a second.")] = 5.0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page.")] = False,

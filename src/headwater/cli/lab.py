@@ -13,7 +13,17 @@ from rich.markup import escape
 
 from headwater.cli import lab_lineage, story, traffic
 from headwater.cli.lab_home import Home, Services, missing, open_lab, say
-from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json, size, state
+from headwater.cli.output import (
+    AsJson,
+    FetchBar,
+    confirm,
+    err,
+    is_interactive,
+    out,
+    print_json,
+    size,
+    state,
+)
 from headwater.cli.table import explain, print_table
 from headwater.errors import UsageError
 
@@ -92,7 +102,7 @@ def reset(
     """Stop everything and wipe the lab's data."""
     lab = open_lab(home)
     if lab.home.exists and not yes and not as_json and is_interactive() and err.is_interactive:
-        typer.confirm(f"Wipe the data of the lab in {lab.home.root}?", abort=True, err=True)
+        confirm(f"Wipe the data of the lab in {lab.home.root}?")
     there = lab.home.root.exists()
     stopped = lab.reset()
     if as_json:
@@ -108,6 +118,7 @@ def logs(
     home: Home = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many last lines.")] = 100,
+    as_json: AsJson = False,
 ) -> None:
     """Print the end of a service's log."""
     lab = open_lab(home)
@@ -121,7 +132,11 @@ def logs(
         raise UsageError(
             f"{service} has no log yet in {lab.home.root}", hint=f"headwater lab up {service}"
         )
-    if follow:
+    if as_json:
+        if follow:
+            raise UsageError("--json and --follow exclude each other")
+        print_json({"service": service, "log": str(path), "lines": tail(path, lines)})
+    elif follow:
         for line in following(path, lines):
             out.out(line, end="")
     else:

@@ -18,16 +18,16 @@ Home = Annotated[
     Path | None,
     typer.Option(
         "--home",
-        help="The lab's folder; another folder is another lab.  "
-        "[default: $HEADWATER_LAB_HOME, else the user's data directory]",
-        show_default=False,
+        help="The lab's folder; another folder is another lab.",
+        show_default="$HEADWATER_LAB_HOME, else one in the user's data directory",
     ),
 ]
 Services = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[SERVICE]...",
-        help="kafka, connect, registry, s3, catalog, postgres (these by default); hive, spark.",
+        help="kafka, connect, registry, s3, catalog, postgres (what `up` starts by default); "
+        "hive, spark, server, agent, supplier-stats, iceberg-ingestion.",
         show_default=False,
     ),
 ]

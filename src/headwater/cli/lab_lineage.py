@@ -40,6 +40,11 @@ def graph(
     from headwater.lab.drawing import jobs, origins
     from headwater.lab.lineage import Lineage
 
+    if "server" not in lab.home.settings.wanted:
+        raise UsageError(
+            f"no lineage server was started in {lab.home.root}",
+            hint="headwater lab up server agent; which lab: --home DIR",
+        )
     lineage = Lineage(lab.context)
     try:
         if column is None:
@@ -85,7 +90,7 @@ def run(
     lab = open_lab(home)
     from headwater.lab import fetch, process
     from headwater.lab.artifacts import lock
-    from headwater.lab.process import HOME_MARK, SERVICE_MARK
+    from headwater.lab.process import HOME_MARK, PARENT_MARK, SERVICE_MARK
     from headwater.lab.services.streams import BUNDLE, programs, spark_job
 
     program = Path(words[0]).absolute()
@@ -102,5 +107,6 @@ def run(
     command = spark_job(lab.context, str(program), *words[1:], scratch=scratch)
     env = process.environment(lab.home.root, "", command.env)
     # The lab ends what it finds marked as its own; this is the user's.
-    env = {name: value for name, value in env.items() if name not in (HOME_MARK, SERVICE_MARK)}
+    marks = (HOME_MARK, SERVICE_MARK, PARENT_MARK)
+    env = {name: value for name, value in env.items() if name not in marks}
     os.execve(command.argv[0], list(command.argv), env)  # noqa: S606

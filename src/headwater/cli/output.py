@@ -19,8 +19,16 @@ if TYPE_CHECKING:
 
     from headwater.errors import HeadwaterError
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class _Console(Console):
+    """A console whose reader may leave, as `head` does: the program's end is told in one place."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+out = _Console(highlight=False)
+err = _Console(stderr=True, highlight=False)
 PIPE_WIDTH = 200
 
 # A character the terminal's encoding lacks must not end the program.
@@ -42,7 +50,11 @@ STATE_STYLE = {
 
 def print_json(value: object) -> None:
     """Print a value as indented JSON, never wrapped or coloured."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+    try:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise BrokenPipeError from None  # without its number, for which click ends with 1
 
 
 def print_error(error: HeadwaterError) -> None:
@@ -63,6 +75,13 @@ def table_of(*columns: str) -> Table:
 def print_wide(table: Table) -> None:
     """Print a table as wide as the terminal; what reads a pipe wants a row a line."""
     (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
+
+
+def confirm(question: str) -> None:
+    """Go on only if a person says yes; asked beside what programs read."""
+    if not typer.confirm(question, err=True):
+        err.print("nothing was done")
+        raise typer.Exit(1)
 
 
 def state(name: str) -> str:

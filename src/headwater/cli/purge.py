@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, out, print_json
+from headwater.cli.output import AsJson, confirm, out, print_json
 from headwater.cli.remote import SERVER, post
 from headwater.cli.store import StoreUrl, opened
 from headwater.errors import UsageError
@@ -67,7 +67,7 @@ def _purge(kind: str, namespace: str, name: str, how: How) -> None:
     if not how.yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{what} would be deleted for good", hint="say --yes to do it")
-        typer.confirm(f"Delete {what} and every event that names it, for good?", abort=True)
+        confirm(f"Delete {what} and every event that names it, for good?")
     found = (
         _in_store(kind, namespace, name, how.store)
         if how.store

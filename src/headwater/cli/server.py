@@ -11,7 +11,7 @@ import typer
 from headwater.cli import events, purge, tokens
 from headwater.cli.output import AsJson, err, out, print_json
 from headwater.cli.store import StoreUrl, opened, seconds
-from headwater.errors import UsageError
+from headwater.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from headwater.server.kafka import KafkaSettings
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def server(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on.")] = 5000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 5000,
     store: StoreUrl = None,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with tokens, one a line, that may do everything.")
@@ -57,7 +57,9 @@ def server(
     max_age: Annotated[
         str | None, typer.Option(help="Close runs that have been silent this long, such as 2d.")
     ] = None,
-    body_limit: Annotated[int, typer.Option(help="The largest body, in bytes.")] = 10 * 1024 * 1024,
+    body_limit: Annotated[int, typer.Option(min=1, help="The largest body, in bytes.")] = 10
+    * 1024
+    * 1024,
     kafka_bootstrap: Annotated[
         str | None, typer.Option(help="Also read events from this Kafka cluster.")
     ] = None,
@@ -68,8 +70,8 @@ def server(
     dead_letter_topic: Annotated[
         str | None,
         typer.Option(
-            help="Where messages go that cannot be read.  [default: the topic's name and .dead]",
-            show_default=False,
+            help="Where messages go that cannot be read.",
+            show_default="the topic's name and .dead",
         ),
     ] = None,
     kafka_config: Annotated[
@@ -107,6 +109,7 @@ def server(
         )
         configure.append(lambda app: app.background.append(consume(source)))
         _say_topic(source)
+    _require_free(host, port)
     scheme = "https" if certificate else "http"
     err.print(f"headwater server on {scheme}://{host}:{port}")
     serve(
@@ -119,6 +122,27 @@ def server(
         certificate=certificate,
         key=key,
         configure=configure,
+    )
+
+
+def _require_free(host: str, port: int) -> None:
+    """Say at once, and in one line, where a server cannot listen; one address of a name is enough."""
+    refused = None
+    try:
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        places, refused = [], error
+    for family, kind, protocol, _, address in places:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                return
+        except OSError as error:
+            refused = error
+    raise EnvironmentProblem(
+        f"cannot listen on {host}:{port}: {refused.strerror if refused else 'no such address'}",
+        hint="say another --port or --host, or end what listens there",
     )
 
 

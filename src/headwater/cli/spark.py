@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.output import out
+from headwater.cli.output import AsJson, out, print_json
 from headwater.errors import EnvironmentProblem, UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Run PySpark programs with lineage.")
@@ -53,6 +53,9 @@ def run(
 
 
 @app.command("launcher")
-def launcher() -> None:
+def launcher(as_json: AsJson = False) -> None:
     """Print the file to give to spark-submit before the program: spark-submit … $(headwater spark launcher) job.py"""
-    out.print(str(launcher_path()), soft_wrap=True, highlight=False)
+    if as_json:
+        print_json({"launcher": str(launcher_path())})
+    else:
+        out.out(launcher_path())

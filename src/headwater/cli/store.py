@@ -20,8 +20,8 @@ StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="sqlite:///FILE or postgresql://…  [default: a file in the user's data directory]",
-        show_default=False,
+        help="sqlite:///FILE or postgresql://…",
+        show_default="a file in the user's data directory",
     ),
 ]
 UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}

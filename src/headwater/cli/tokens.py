@@ -38,12 +38,17 @@ def create(
     name: Annotated[str, typer.Argument(help="Whom or what the token is for.")],
     role: Annotated[str, typer.Option(help="write, read or admin.")] = "write",
     store: StoreUrl = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a token and print it; it is not shown again."""
     from headwater.server.auth import create_token
 
     with opened(store) as target:
-        out.print(create_token(target, name, role), soft_wrap=True, markup=False)
+        made = create_token(target, name, role)
+    if as_json:
+        print_json({"name": name, "role": role, "token": made})
+    else:
+        out.print(made, soft_wrap=True, markup=False)
 
 
 @token.command("list")
@@ -77,10 +82,14 @@ def revoke(
         str, typer.Argument(metavar="ID", help="As `headwater token list` shows it.")
     ],
     store: StoreUrl = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a token worthless from now on."""
     from headwater.server.auth import revoke_token
 
     with opened(store) as target:
         revoke_token(target, token_id)
-    out.print(f"token {token_id} is revoked", markup=False)
+    if as_json:
+        print_json({"revoked": token_id})
+    else:
+        out.print(f"token {token_id} is revoked", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -257,9 +258,36 @@ def test_env_of_a_lab_that_was_never_started(run: Callable[..., Ran], tmp_path: 
 def test_logs(run: Callable[..., Ran], home: Path) -> None:
     assert run("lab", "logs", "s3", "--home", home).out == "starting\nout of luck\n"
     assert run("lab", "logs", "s3", "-n", "1", "--home", home).out == "out of luck\n"
+    told = json.loads(run("lab", "logs", "s3", "-n", "1", "--json", "--home", home).out)
+    assert told == {"service": "s3", "log": str(home / "logs/s3.log"), "lines": ["out of luck"]}
     ran = run("lab", "logs", "kafka", "--home", home)
     assert ran.code == 2
     assert "kafka has no log yet" in ran.error
+
+
+def test_a_graph_of_no_server_is_refused_and_changes_nothing(
+    run: Callable[..., Ran], home: Path, tmp_path: Path
+) -> None:
+    before = (home / "lab.json").read_bytes()
+    for where in (home, tmp_path / "none"):
+        ran = run("lab", "graph", "--home", where)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.error == f"error: no lineage server was started in {where}"
+        assert "headwater lab up server" in ran.hint
+    assert (home / "lab.json").read_bytes() == before
+    assert not (tmp_path / "none").exists()
+
+
+def test_who_says_no_is_not_an_interrupt(
+    run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.cli.lab.is_interactive", lambda: True)
+    monkeypatch.setattr("headwater.cli.lab.err.is_interactive", True, raising=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    ran = run("lab", "reset", "--home", home)
+    assert ran.code == 1
+    assert ran.err.endswith("nothing was done\n")
+    assert home.exists()
 
 
 def test_down_and_reset(run: Callable[..., Ran], home: Path) -> None:

@@ -99,6 +99,37 @@ def test_every_command_that_talks_to_connect_can_log_in() -> None:
         assert options[at : at + len(LOGIN)] == LOGIN, name
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "said"),
+    [
+        ("connect watch", "poll", "5"),
+        ("connect watch", "heartbeat", "300"),
+        ("connect watch", "grace", "600"),
+        ("connect watch", "state", "a file of the user's"),
+        ("lab up", "home", "$HEADWATER_LAB_HOME"),
+        ("server", "store", "a file in the user's data directory"),
+    ],
+)
+def test_help_says_what_holds_without_an_option(name: str, option: str, said: str) -> None:
+    (found,) = (p for p in COMMANDS[name].params if p.name == option)
+    assert said in found.show_default
+    assert "[default" not in found.help  # which would be taken for a style
+
+
+def test_help_swallows_nothing_in_brackets() -> None:
+    texts = {
+        f"{n} {p.name}": getattr(p, "help", None) or ""
+        for n, c in COMMANDS.items()
+        for p in c.params
+    }
+    assert [where for where, text in texts.items() if "[" in text] == []
+
+
+def test_what_prints_a_result_prints_it_as_json_too() -> None:
+    silent = {"connect watch", "server", "up", "lab run", "spark run"}
+    assert {name for name in COMMANDS if "--json" not in _options(name)} == silent
+
+
 def test_secrets_stay_where_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECT_TOKEN", "hunter2")
     monkeypatch.setenv("CONNECT_PASSWORD", "hunter3")
