@@ -80,7 +80,7 @@ class Lab:
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is said before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
-            process.end(self._remains())
+            process.end(self._remains(process.orphans))
             self.home.settings.wanted = in_order({*self.home.settings.wanted, *wanted})
             self._choose_ports(wanted)
             self.home.save()
@@ -179,16 +179,17 @@ class Lab:
                 max(service.stop_seconds for service in part),
             )
             left = [name for name in left if name in needed]
-        process.end(self._remains())
+        # A demo in another terminal may have a job at work, unless everything is to end.
+        process.end(self._remains(process.strays if chosen >= SERVICES.keys() else process.orphans))
         return stopping
 
-    def _remains(self) -> list[psutil.Process]:
+    def _remains(self, unled: Callable[[Path], list[psutil.Process]]) -> list[psutil.Process]:
         """What killed services and commands have left of themselves."""
         running = process.find(self.home.root)
         unmarked = [
             p for n, s in SERVICES.items() if n not in running for p in s.remains(self.home)
         ]
-        return [*process.strays(self.home.root), *unmarked]
+        return [*unled(self.home.root), *unmarked]
 
     def _waiting(self) -> None:
         self._say("another command is at work on this lab, waiting for it")

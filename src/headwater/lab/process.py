@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HOME_MARK = "HEADWATER_LAB_PROCESS_OF"
 SERVICE_MARK = "HEADWATER_LAB_SERVICE"
+PARENT_MARK = "HEADWATER_LAB_STARTED_BY"
 MAX_LOG = 20 << 20
 
 # What a shell says about other clusters, proxies and JVMs must not reach the lab's services.
@@ -75,7 +76,8 @@ def run(argv: Sequence[str], *, home: Path, cwd: Path) -> subprocess.CompletedPr
 def environment(home: Path, service: str, extra: Mapping[str, str]) -> dict[str, str]:
     """What a process of the lab sees: this process's environment less what is not its business."""
     kept = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
-    return {**kept, **LOCALE, **extra, HOME_MARK: str(home), SERVICE_MARK: service}
+    marks = {HOME_MARK: str(home), SERVICE_MARK: service, PARENT_MARK: str(os.getpid())}
+    return {**kept, **LOCALE, **extra, **marks}
 
 
 def find(home: Path) -> dict[str, psutil.Process]:
@@ -87,20 +89,40 @@ def find(home: Path) -> dict[str, psutil.Process]:
 
 
 def strays(home: Path) -> list[psutil.Process]:
-    """What a killed service or command left behind: processes of the lab without their leader."""
+    """Processes of the lab that no service leads: a command's own, and what the killed left."""
+    return [mark.process for mark in _unled(home)]
+
+
+def orphans(home: Path) -> list[psutil.Process]:
+    """What a killed service or command left behind; a command that lives keeps its own."""
+    unled = _unled(home)
+    kept = {member.pid for mark in unled if mark.waited_for for member in family(mark.process)}
+    return [mark.process for mark in unled if mark.process.pid not in kept]
+
+
+def _unled(home: Path) -> list[_Mark]:
     marked = _marked(home)
     led = {mark.session for mark in marked if mark.leads}
-    return [mark.process for mark in marked if mark.session not in led]
+    return [mark for mark in marked if mark.session not in led]
 
 
 class _Mark(NamedTuple):
     service: str
     process: psutil.Process
     session: int
+    starter: str
 
     @property
     def leads(self) -> bool:
         return bool(self.service) and self.session == self.process.pid
+
+    @property
+    def waited_for(self) -> bool:
+        """Whether whoever started it is still its parent."""
+        try:
+            return str(self.process.ppid()) == self.starter
+        except psutil.Error:
+            return False
 
 
 def _marked(home: Path) -> list[_Mark]:
@@ -109,7 +131,8 @@ def _marked(home: Path) -> list[_Mark]:
         try:
             env = process.environ()
             if env.get(HOME_MARK) == str(home) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(_Mark(env[SERVICE_MARK], process, os.getsid(process.pid)))
+                starter = env.get(PARENT_MARK, "")
+                found.append(_Mark(env[SERVICE_MARK], process, os.getsid(process.pid), starter))
         except (psutil.Error, OSError, KeyError):
             continue
     return found

@@ -91,11 +91,35 @@ def test_a_tool_of_a_killed_command_is_a_stray(home: Path) -> None:
     )
     command = subprocess.Popen([sys.executable, "-c", program, str(home)])
     (tool,) = wait_until(lambda: process.strays(home), seconds=10, what="the tool")
+    assert process.orphans(home) == []
     command.kill()
     command.wait()
     assert process.find(home) == {}
+    assert process.orphans(home) == [tool]
     assert Lab(home).down() == []
     assert not process.alive(tool)
+
+
+def test_a_commands_own_job_outlives_the_start_and_stop_of_other_services(home: Path) -> None:
+    Lab(home).home.save()
+    env = process.environment(home, "", {})
+    job = subprocess.Popen([sys.executable, "-IS", "-c", PARENT], env=env, stdout=subprocess.PIPE)
+    assert job.stdout
+    job.stdout.readline()
+    members = process.family(psutil.Process(job.pid))
+    try:
+        assert set(process.strays(home)) == set(members)
+        assert process.orphans(home) == []
+        leader = start(home, SLEEP)
+        assert Lab(home).down(["kafka"]) == ["kafka"]
+        assert not leader.is_running()
+        assert all(process.alive(member) for member in members)
+        assert len(members) == 2
+        assert Lab(home).down() == []
+        assert not any(process.alive(member) for member in members)
+    finally:
+        job.kill()
+        job.communicate()
 
 
 def test_what_the_shell_says_about_other_clusters_stays_outside(

@@ -112,7 +112,7 @@ class Stage:
         return str(latest["id"])
 
     def launch(self, *services: str) -> None:
-        """Start services again. `Lab.up` would end whatever else was started beside the lab."""
+        """Start services again, without a look at what the lab was asked to run."""
         names = with_needs(services)
         with self.lab.home.locked():
             Launch(self.lab.context, names, lambda _service, _state: None).run()
