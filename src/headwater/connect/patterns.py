@@ -128,20 +128,69 @@ def pattern(java: str, *, ignore_case: bool = False) -> Pattern:
 
 def literal(java: str) -> str | None:
     """The one text an expression stands for when it holds no operators, such as `shop\\.orders`."""
-    out: list[str] = []
-    index = 0
-    while index < len(java):
-        char = java[index]
-        if char == "\\" and index + 1 < len(java) and not java[index + 1].isalnum():
-            index += 1
-            out.append(java[index])
-        elif char in "\\^$*+?()[]{}|":
-            return None
-        else:
-            # A lone dot is what people write for a dot; it is also what a dot matches.
-            out.append(char)
-        index += 1
-    return "".join(out)
+    found = literals(java)
+    return found[0] if found and len(found) == 1 else None
+
+
+def literals(java: str) -> list[str] | None:
+    """The texts that the whole of an expression can match, such as both of `shop[.](orders|items)`.
+
+    None when there is no end of them, or more than a person would have listed.
+    """
+    if len(java) > LONGEST:
+        return None
+    try:
+        found, rest = _choices(java.removeprefix("^"), 0)
+    except (_EndlessError, RecursionError):
+        return None
+    return list(dict.fromkeys(found)) if rest == "" else None
+
+
+class _EndlessError(Exception):
+    """More texts match than can be listed."""
+
+
+_CLASS = re.compile(r"\[(?:\\(\W)|([^\]\\^]))\]")
+_QUOTE = re.compile(r"\\Q(.*?)(?:\\E|$)", re.DOTALL)
+_MOST = 64
+
+
+def _choices(text: str, depth: int) -> tuple[list[str], str]:
+    """Every alternative up to the end or the closing bracket, and what follows."""
+    done: list[str] = []
+    current = [""]
+    while text and text[0] != ")":
+        if text[0] == "|":
+            done, current, text = done + current, [""], text[1:]
+            continue
+        parts, text = _piece(text, depth)
+        if text[:1] in ("*", "+", "?", "{") and text[:1]:
+            raise _EndlessError
+        current = [head + tail for head in current for tail in parts]
+        if len(done) + len(current) > _MOST:
+            raise _EndlessError
+    return done + current, text
+
+
+def _piece(text: str, depth: int) -> tuple[list[str], str]:
+    if text[0] == "(" and depth < 8:
+        inner = text[3:] if text.startswith("(?:") else text[1:]
+        found, rest = _choices(inner, depth + 1)
+        if inner.startswith("?") or not rest:
+            raise _EndlessError
+        return found, rest[1:]
+    if match := _CLASS.match(text):
+        return [match[1] or match[2]], text[match.end() :]
+    if match := _QUOTE.match(text):
+        return [match[1]], text[match.end() :]
+    if text[0] == "\\" and len(text) > 1 and not text[1].isalnum():
+        return [text[1]], text[2:]
+    if text == "$":
+        return [""], ""
+    if text[0] in "\\^$*+?()[]{}":
+        raise _EndlessError
+    # A lone dot is what people write for a dot; it is also what a dot matches.
+    return [text[0]], text[1:]
 
 
 def _translate(java: str) -> str:

@@ -12,7 +12,7 @@ from .model import Connector, Dataset, Evidence
 from .patterns import PatternError, pattern
 from .redact import scrub, secrets
 from .transforms import Chain
-from .values import PLACEHOLDER, mark, placeheld, split
+from .values import PLACEHOLDER, mark, placeheld, split, split_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +62,10 @@ class Plan:
     def names(self, *keys: str) -> list[str]:
         """A key that is a list separated by commas."""
         return split(self.get(*keys))[:_MOST]
+
+    def patterns(self, *keys: str) -> list[str]:
+        """A key that is a list of expressions."""
+        return split_patterns(self.get(*keys))[:_MOST]
 
     def used(self, key: str) -> None:
         """Remember a key that was read in another way."""

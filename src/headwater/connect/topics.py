@@ -111,7 +111,7 @@ def _reversed(
     ]
     if len(hits) == 1:
         return [(topic, hits[0], SEEN)]
-    if plan.chain.routes or plan.chain.unknown:
+    if (plan.chain.routes or plan.chain.unknown) and not reading.closed:
         plan.problem(f"the transforms hide which table the topic {topic} comes from")
         return [(topic, None, SEEN)]
     return []

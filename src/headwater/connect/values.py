@@ -48,6 +48,12 @@ def split(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
+def split_patterns(text: str) -> list[str]:
+    """A list of expressions separated by commas; a comma of an expression has a backslash before."""
+    parts = re.findall(r"(?:\\.|[^,\\])+", text, re.DOTALL)
+    return [part.strip().replace("\\,", ",") for part in parts if part.strip()]
+
+
 def pairs(text: str, separators: str = ":=") -> dict[str, str]:
     """`a:b,c:d` as a dictionary; the last separator divides, so that names may hold it."""
     found: dict[str, str] = {}

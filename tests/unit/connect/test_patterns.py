@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.connect.patterns import PatternError, literal, pattern
+from headwater.connect.patterns import PatternError, literal, literals, pattern
+from headwater.connect.values import split_patterns
 
 
 @pytest.mark.parametrize(
@@ -87,3 +88,34 @@ def test_literals() -> None:
     assert literal("public.orders") == "public.orders"
     assert literal(r"public\..*") is None
     assert literal("a|b") is None
+
+
+@pytest.mark.parametrize(
+    ("java", "texts"),
+    [
+        (r"shop\.orders", ["shop.orders"]),
+        (r"^shop[.]orders$", ["shop.orders"]),
+        (r"shop\.(orders|items)", ["shop.orders", "shop.items"]),
+        (r"(?:a|b)\.(c|d)", ["a.c", "a.d", "b.c", "b.d"]),
+        (r"a|b", ["a", "b"]),
+        (r"\Qa.b$\E|c\$d", ["a.b$", "c$d"]),
+        (r"inv[_]x", ["inv_x"]),
+        ("", [""]),
+    ],
+)
+def test_an_expression_that_stands_for_a_few_texts(java: str, texts: list[str]) -> None:
+    assert literals(java) == texts
+    assert all(pattern(java).matches(text) for text in texts)
+
+
+@pytest.mark.parametrize(
+    "java",
+    [r"a.*", r"a[bc]", r"(a|b)+", r"a?", r"t\d", r"(?i)a", r"(?=a)b", r"a{2}", "(a", "a)", "[^.]",
+     "(a|b)" * 7, r"a\1", "(?<n>a)", "((" * 2_000],
+)  # fmt: skip
+def test_an_expression_that_stands_for_too_many(java: str) -> None:
+    assert literals(java) is None
+
+
+def test_a_list_of_expressions() -> None:
+    assert split_patterns(r"a\.b, c{1\,3} ,,d\\,e") == [r"a\.b", "c{1,3}", r"d\\", "e"]

@@ -74,7 +74,8 @@ class Reading:
     """All that a source's configuration says.
 
     `reverse` names the dataset behind a topic that was seen, where the configuration holds
-    expressions instead of names; `hidden` tells bookkeeping topics.
+    expressions instead of names; `hidden` tells bookkeeping topics. With `closed`, a topic that was
+    seen and that nothing explains is one of an earlier configuration.
     """
 
     origins: tuple[Origin, ...] = ()
@@ -84,6 +85,7 @@ class Reading:
     hidden: Callable[[str], bool] = lambda topic: False  # noqa: ARG005
     place: Place | None = None
     sql: str = ""
+    closed: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.patterns import literal
+from headwater.connect.patterns import literal, literals
 from headwater.connect.plan import templated
 from headwater.lineage import naming
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FAMILY = "debezium"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._\-]")
+# Here the underscore begins the escapes, so it is escaped too.
+_ESCAPED = re.compile(r"[^A-Za-z0-9.\-]")
 _HEAD = re.compile(r"^\^?\(?((?:[\w$#\-]|\\[_\-$])+)(?:\\?\.|\[\.\])")
 _STRATEGIES = ("", "SchemaTopicNamingStrategy", "DefaultTopicNamingStrategy")
 
@@ -29,13 +31,17 @@ _STRATEGIES = ("", "SchemaTopicNamingStrategy", "DefaultTopicNamingStrategy")
 def source(plan: Plan, key: str) -> Reading:
     """Tables to topics: the prefix and the table's id, as the default strategies name them."""
     kind = KINDS[key]
-    prefix = plan.get("topic.prefix", "database.server.name", "mongodb.name")
+    prefix = plan.get("topic.prefix", "database.server.name", "mongodb.name", "scylla.name")
     delimiter = plan.get("topic.delimiter", default=".")
-    databases = plan.names(*kind.database) if kind.database else [""]
+    databases = plan.names(*kind.database) or [""]
     hidden = _bookkeeping(plan, prefix, delimiter)
     rename = _strategy(plan)
-    if rename is None:
-        plan.problem("topic.naming.strategy: a class of the worker names the topics")
+    if rename is None or not prefix:
+        plan.problem(
+            "topic.naming.strategy: a class of the worker names the topics"
+            if prefix
+            else "topic.prefix is needed to name the topics"
+        )
         return Reading(hidden=hidden)
     # Before it could follow many databases, the connector left theirs out of the topic.
     short = kind.parts == 3 and "database.names" not in plan.config
@@ -46,28 +52,24 @@ def source(plan: Plan, key: str) -> Reading:
 
     def topic(database: str, ident: str) -> str:
         inner = [database] if kind.parts == 3 and not short else []
-        parts = [prefix, *inner, *ident.split(".")]
-        return rename(_ILLEGAL.sub("_", delimiter.join(parts)))
+        return rename(delimiter.join([prefix, *inner, *ident.split(".")]))
 
-    listed = plan.names(*kind.listed)
+    listed = plan.patterns(*kind.listed)
     origins = []
     open_ended = not listed
     for item in listed:
-        ident = literal(item)
-        if ident is None:
-            open_ended = True
-            continue
-        for database in databases[:1] if key == "oracle" else databases:
-            given = ident.split(".")
-            if kind.parts == 3 and len(given) == 3 and given[0] != database:
-                continue
-            bare = ".".join(given[-2:]) if kind.parts == 3 else ident
-            if key == "vitess" and len(given) == 1:
-                bare = f"{plan.get('vitess.keyspace')}.{ident}"
-            origins.append(Origin(topic(database, bare), place(database, bare), shape))
-    if not open_ended:
-        return Reading(tuple(origins), shape=shape, hidden=hidden)
-    allowed = _filter(plan, kind)
+        idents = literals(item)
+        open_ended = open_ended or idents is None
+        for ident in map(kind.folded, idents or ()):
+            for database in databases:
+                given = ident.split(".")
+                if kind.qualified and len(given) == 3 and given[0] != database:
+                    continue
+                bare = ".".join(given[-2:]) if kind.qualified else ident
+                if key == "vitess" and len(given) == 1:
+                    bare = f"{plan.get('vitess.keyspace')}.{ident}"
+                origins.append(Origin(topic(database, bare), place(database, bare), shape))
+    allowed = cache(lambda: _filter(plan, kind))
 
     def reverse(name: str) -> Place | None:
         start = f"{prefix}{delimiter}"
@@ -77,15 +79,15 @@ def source(plan: Plan, key: str) -> Reading:
         width = kind.parts - 1 if short else kind.parts
         if len(parts) < width:
             return None
-        database, ident = (databases or [""])[0], ".".join(parts)
+        database, ident = databases[0], ".".join(parts)
         if kind.parts == 3 and not short:
             database, ident = parts[0], ".".join(parts[1:])
             if database not in databases:
                 return None
-        return place(database, ident) if allowed(database, ident) else None
+        return place(database, ident) if allowed()(database, ident) else None
 
     def candidates(name: str) -> list[str]:
-        heads = [h for item in plan.names(*kind.outer) if (h := literal(item))]
+        heads = [h for item in plan.patterns(*kind.outer) if (h := literal(item))]
         heads += [m[1].replace("\\", "") for item in listed if (m := _HEAD.match(item))]
         tails = {name, re.split(r"[._\-]", name)[-1], name.rpartition(".")[2]}
         return [
@@ -96,7 +98,9 @@ def source(plan: Plan, key: str) -> Reading:
             if tail
         ]
 
-    if not plan.connector.active_topics and not origins:
+    if not open_ended:
+        return Reading(tuple(origins), reverse, None, shape, hidden, closed=True)
+    if not plan.connector.active_topics:
         plan.problem("the configuration names no tables one by one, and no topic was seen yet")
     return Reading(tuple(origins), reverse, candidates, shape, hidden)
 
@@ -111,7 +115,9 @@ def _place(plan: Plan, kind: Kind, database: str, ident: str) -> Place | None:
     host, port = plan.get(*kind.host), plan.get("database.port", "scylla.port")
     outer, _, table = ident.partition(".")
     if kind.store == "oracle" and (url := plan.get("database.url")):
-        found = plan.name(lambda: naming.from_jdbc(url, ident, database=database or None))
+        # The URL may name the database that holds the pluggable one.
+        name = f'"{database}".{ident}' if plan.get("database.pdb.name") else ident
+        found = plan.name(lambda: naming.from_jdbc(url, name, database=database or None))
         return Place(found) if found else None
     if kind.store == "mssql" and (instance := plan.get("database.instance")) and not port:
         url = f"jdbc:sqlserver://{host}\\{instance};databaseName={database}"
@@ -124,23 +130,31 @@ def _place(plan: Plan, kind: Kind, database: str, ident: str) -> Place | None:
 
 
 def _strategy(plan: Plan) -> Callable[[str], str] | None:
-    name = plan.get("topic.naming.strategy").rpartition(".")[2].replace("Unicode", "")
+    """What becomes of the parts of a topic's name once they are joined."""
+    name = plan.get("topic.naming.strategy").rpartition(".")[2]
+    if "Unicode" in name and name.replace("Unicode", "") in _STRATEGIES:
+        return lambda t: _ESCAPED.sub(lambda m: f"_u{ord(m[0]):04x}", t)
     if name in _STRATEGIES:
-        return str
+        return lambda t: _ILLEGAL.sub("_", t)
     if "Regex" not in name:
         return None
     expression = plan.expression("topic.regex")
     replacement = plan.get("topic.replacement")
     if expression is None:
         return None
-    return lambda t: expression.replace_first(t, replacement) if expression.matches(t) else t
+
+    def renamed(topic: str) -> str:
+        topic = _ILLEGAL.sub("_", topic)
+        return expression.replace_first(topic, replacement) if expression.matches(topic) else topic
+
+    return renamed
 
 
 def _filter(plan: Plan, kind: Kind) -> Callable[[str, str], bool]:
     def expressions(keys: tuple[str, ...]) -> list[Callable[[str], bool]]:
         return [
             found.matches
-            for item in plan.names(*keys)
+            for item in plan.patterns(*keys)
             if (found := plan.expression(keys[0], item, ignore_case=True))
         ]
 
@@ -171,12 +185,12 @@ def _bookkeeping(plan: Plan, prefix: str, delimiter: str) -> Callable[[str], boo
     own = {
         prefix,
         f"{prefix}{delimiter}{transaction}",
-        f"{beat}.{prefix}",
+        f"{beat}{delimiter}{prefix}",
         *(
             plan.config.get(key, "")
             for key in (
                 "schema.history.internal.kafka.topic", "database.history.kafka.topic",
-                "signal.kafka.topic", "notification.sink.topic.name",
+                "signal.kafka.topic", "notification.sink.topic.name", "topic.heartbeat.name",
             )
         ),
     }  # fmt: skip

@@ -17,18 +17,25 @@ class Kind:
     barred: tuple[str, ...] = ("table.exclude.list", "table.blacklist")
     host: tuple[str, ...] = ("database.hostname",)
     rows: bool = True
+    qualified: bool = False
+    """Whether an id in a list may have the database before it, which the topic does not."""
+    capitals: bool = False
+
+    def folded(self, ident: str) -> str:
+        """An id from a list, which fits in any case, as the database itself spells it."""
+        return ident.upper() if self.capitals and ident == ident.lower() else ident
 
 
 KINDS = {
     "postgres": Kind("postgres"),
     "mysql": Kind("mysql", database=(), outer=("database.include.list", "database.whitelist")),
     "mariadb": Kind("mariadb", database=(), outer=("database.include.list",)),
-    "sqlserver": Kind("mssql", 3, ("database.names", "database.dbname")),
+    "sqlserver": Kind("mssql", 3, ("database.names", "database.dbname"), qualified=True),
     "oracle": Kind("oracle", database=("database.pdb.name", "database.service.name",
-                                       "database.dbname")),
-    "db2": Kind("db2"),
+                                       "database.dbname"), capitals=True),
+    "db2": Kind("db2", capitals=True),
     "as400": Kind("as400", database=()),
-    "informix": Kind("informix"),
+    "informix": Kind("informix", qualified=True),
     "cockroachdb": Kind("cockroachdb"),
     "yugabytedb": Kind("yugabytedb"),
     "vitess": Kind("vitess", database=(), outer=("vitess.keyspace",)),
@@ -74,7 +81,7 @@ _EXTRA = {
     "sqlserver": ("database.instance",),
     "spanner": ("gcp.spanner.project.id", "gcp.spanner.instance.id"),
     "mongodb": ("mongodb.name",),
-    "scylla": ("scylla.port",),
+    "scylla": ("scylla.port", "scylla.name"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.patterns import literal
+from headwater.connect.patterns import literals
 from headwater.connect.plan import templated
 from headwater.lineage import naming
 
@@ -38,7 +38,8 @@ def mirror_source(plan: Plan) -> Reading:
     origins = [
         Origin(f"{prefix}{name}", _topic(plan, "source.cluster.bootstrap.servers", name), "same")
         for item in listed
-        if (name := literal(item))
+        for name in literals(item) or ()
+        if not any(e.matches(name) for e in barred)
     ]
 
     def reverse(topic: str) -> Place | None:
@@ -49,6 +50,8 @@ def mirror_source(plan: Plan) -> Reading:
             return None
         return _topic(plan, "source.cluster.bootstrap.servers", name)
 
+    if not origins and not plan.connector.active_topics:
+        plan.problem("topics: only expressions are given, and no topic was seen yet")
     return Reading(tuple(origins), reverse, shape="same", hidden=_hidden)
 
 
@@ -56,9 +59,11 @@ def replicator_source(plan: Plan) -> Reading:
     """Topics renamed by a format."""
     plan.target = plan.get("dest.kafka.bootstrap.servers")
     shape = plan.get("topic.rename.format", default="${topic}")
+    barred = plan.names("topic.blacklist")
     origins = [
         Origin(templated(shape, name), _topic(plan, "src.kafka.bootstrap.servers", name), "same")
         for name in plan.names("topic.whitelist")
+        if name not in barred
     ]
     wanted = plan.expression("topic.regex")
     head, _, tail = shape.partition("${topic}")
@@ -67,7 +72,9 @@ def replicator_source(plan: Plan) -> Reading:
         if not (topic.startswith(head) and topic.endswith(tail)) or wanted is None:
             return None
         name = topic[len(head) : len(topic) - len(tail)]
-        return _topic(plan, "src.kafka.bootstrap.servers", name) if wanted.matches(name) else None
+        if name in barred or not wanted.matches(name):
+            return None
+        return _topic(plan, "src.kafka.bootstrap.servers", name)
 
     return Reading(tuple(origins), reverse, shape="same")
 
@@ -98,7 +105,7 @@ PLUGINS = (
     Plugin(
         "replicator", ("io.confluent.connect.replicator.ReplicatorSourceConnector",), "source",
         ("src.kafka.bootstrap.servers", "dest.kafka.bootstrap.servers", "topic.whitelist",
-         "topic.regex", "topic.rename.format"),
+         "topic.blacklist", "topic.regex", "topic.rename.format"),
         source=replicator_source, stores="Kafka",
     ),
 )  # fmt: skip

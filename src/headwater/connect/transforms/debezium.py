@@ -35,6 +35,11 @@ class ExtractNewRecordState(Step):
             self.added["__deleted"] = ""
         # A row is whole in `after`: what is lost is the event around it, not a column.
         self.loses = False
+        self.routes = bool(self.get("route.by.field"))
+
+    def route(self, name: Name) -> Name | None:
+        """The row may name its topic."""
+        return Name("", ".+", open=True) if self.routes else name
 
     def forward(self, record: Record) -> Record:
         """The row with the kept fields; a value that is no change event passes."""
