@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import httpx
 import msgspec
 import typer
+from rich.markup import escape
 
 from headwater.cli.demo_view import View, verdict_table
 from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 VERIFY_SECONDS = 180.0
 BATCH_EVERY = 60.0
 VERDICT = Path("demo-verdict.json")
+MOST_RATE = 1000
 
 
 def demo(
@@ -39,7 +41,9 @@ def demo(
         Path | None,
         typer.Option("--home", help="The demo's folder.", show_default="a temporary one"),
     ] = None,
-    rate: Annotated[float, typer.Option("--rate", min=0.1, help="Orders a second.")] = 5.0,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.1, max=MOST_RATE, help="Orders a second.")
+    ] = 5.0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -100,16 +104,21 @@ def _order(shown: Demo, _view: View, rate: float, over: threading.Event) -> None
     """Customers; while the database is away they come back later."""
     import psycopg
 
-    while not over.wait(1 / rate):
+    from headwater.lab.traffic import Pace
+
+    pace = Pace(rate)
+    while not over.wait(pace.interval):
         try:
-            shown.traffic.send(1)
+            if due := pace.due():
+                shown.traffic.send(due)
         except psycopg.Error:
             over.wait(1)
+            pace = Pace(rate)
 
 
 def _summarise(shown: Demo, view: View, _rate: float, over: threading.Event) -> None:
     """Run the batch job as soon as there is something to sum up, then every minute."""
-    while not shown.gauge.rows("default.orders"):
+    while not _ingested(shown):
         if over.wait(0.5):
             return
     while not over.is_set():
@@ -118,9 +127,16 @@ def _summarise(shown: Demo, view: View, _rate: float, over: threading.Event) -> 
             shown.summarise()
         except HeadwaterError as error:
             if not over.is_set():
-                view.say(f"[yellow]{error.message}[/]; {error.hint or ''}")
+                view.say(f"[yellow]{escape(error.message)}[/]; {escape(error.hint or '')}")
         view.note = ""
         over.wait(BATCH_EVERY)
+
+
+def _ingested(shown: Demo) -> bool:
+    try:
+        return shown.gauge.rows("default.orders") > 0
+    except Exception:  # noqa: BLE001  (a catalog that is away now may be back in a moment)
+        return False
 
 
 def _verify(shown: Demo, view: View) -> Verdict:
@@ -140,7 +156,10 @@ def _verify(shown: Demo, view: View) -> Verdict:
 
 
 def _tell(verdict: Verdict, shown: Demo, as_json: bool) -> None:
-    VERDICT.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)) + b"\n")
+    try:
+        VERDICT.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)) + b"\n")
+    except OSError as error:
+        err.print(f"[yellow]{VERDICT} was not written:[/] {error.strerror}", soft_wrap=True)
     if as_json:
         print_json(verdict)
         return

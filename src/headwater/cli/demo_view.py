@@ -63,9 +63,11 @@ class View:
     def held(self) -> Iterator[None]:
         """Leave the terminal to what is printed in between."""
         live = self._hide()
-        yield
-        if live:
-            self._show()
+        try:
+            yield
+        finally:
+            if live:
+                self._show()
 
     def stop(self) -> None:
         """Show nothing more; what was shown last stays."""

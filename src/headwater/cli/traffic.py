@@ -9,7 +9,9 @@ import typer
 
 from headwater.cli.lab_home import Home, open_lab
 from headwater.cli.output import AsJson, duration, out, print_json
-from headwater.errors import UsageError
+from headwater.errors import HeadwaterError, UsageError
+
+MOST = 100_000
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 def traffic(
     home: Home = None,
-    rate: Annotated[float, typer.Option("--rate", min=0.01, help="Orders a second.")] = 5.0,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.01, max=MOST, help="Orders a second.")
+    ] = 5.0,
     count: Annotated[
         int | None, typer.Option("--count", min=1, help="End after so many orders.")
     ] = None,
@@ -28,25 +32,32 @@ def traffic(
     as_json: AsJson = False,
 ) -> None:
     """Write lifelike orders and bids into PostgreSQL until Ctrl-C."""
-    from headwater.lab.traffic import Mix, Traffic
+    import psycopg
+
+    from headwater.lab.traffic import Mix, Pace, Traffic
 
     found = open_lab(home).env()
     if "POSTGRES_URL" not in found:
         raise UsageError("PostgreSQL was not started", hint="headwater lab up postgres")
     shop = Traffic(found["POSTGRES_URL"], Mix(_share(late), _share(bad)))
-    shop.prepare()
     sent, began = 0, time.monotonic()
     try:
+        shop.prepare()
+        pace = Pace(rate)
         while count is None or sent < count:
-            # Few orders go one by one, many in groups, ten times a second.
-            due = int((time.monotonic() - began) * rate) + 1 - sent
+            due = pace.due()
             due = min(due, count - sent) if count is not None else due
-            if due > 0:
+            if due:
                 shop.send(due)
                 sent += due
-            time.sleep(min(0.1, 1 / rate))
+            time.sleep(pace.interval)
     except KeyboardInterrupt:
         pass
+    except psycopg.Error as error:
+        said = str(error).strip().partition("\n")[0]
+        raise HeadwaterError(
+            f"PostgreSQL took {sent:,} orders, then no more: {said}", hint="headwater lab status"
+        ) from error
     if as_json:
         print_json({"orders": sent})
     else:

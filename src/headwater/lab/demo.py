@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import httpx
 
+from headwater.errors import HeadwaterError
 from headwater.lab import fetch, process
 from headwater.lab.artifacts import lock
 from headwater.lab.batch import Batch
@@ -20,7 +22,7 @@ from headwater.lab.verdict import Judge
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from headwater.lab.fetch import Progress
     from headwater.lab.lab import Lab
@@ -80,15 +82,23 @@ class Demo:
         self._ending.set()
         if self._batch:
             self._batch.stop()
-        running = process.find(self.lab.home.root)
-        if "server" in running:
-            self.lab.down(STREAMS)
-            if "agent" in running and "connect" in running:
-                self.shop.stop()
-                deadline = time.monotonic() + ENDED_SECONDS
-                while self._goes_on() and time.monotonic() < deadline:
-                    time.sleep(0.3)
-        self.lab.down()
+        try:
+            self._end_runs(process.find(self.lab.home.root))
+        finally:
+            self.lab.down()
+
+    def _end_runs(self, running: Container[str]) -> None:
+        """Let each job tell its end while there is a server to tell it to."""
+        if "server" not in running:
+            return
+        self.lab.down(STREAMS)
+        if "agent" not in running or "connect" not in running:
+            return
+        with suppress(httpx.HTTPError, HeadwaterError):  # a worker that hangs ends with the lab
+            self.shop.stop()
+            deadline = time.monotonic() + ENDED_SECONDS
+            while self._goes_on() and time.monotonic() < deadline:
+                time.sleep(0.3)
 
     @cached_property
     def traffic(self) -> Traffic:

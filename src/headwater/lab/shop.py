@@ -20,11 +20,25 @@ if TYPE_CHECKING:
     from headwater.lab.services.base import Context
 
 RUNNING_SECONDS = 90.0
+CALM_SECONDS = 30.0
 CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink")
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 TRANSFORMS = "org.apache.kafka.connect.transforms"
-# The column by which the Iceberg sink tells one topic's records from another's.
+# The column by which the Iceberg sink tells one topic's records from another's. It routes by a field
+# of the value and by nothing else, and writes that field too as long as it adds new columns.
 ORIGIN = "source_topic"
+# As the pipeline's own jobs make theirs.
+TABLE_PROPERTIES = {
+    "format-version": "2",
+    "write.format.default": "parquet",
+    "write.parquet.compression-codec": "snappy",
+    "write.target-file-size-bytes": str(128 << 20),
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "3",
+    "write.delete.mode": "copy-on-write",
+    "write.update.mode": "copy-on-write",
+    "write.merge.mode": "copy-on-write",
+}
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -56,7 +70,10 @@ class Shop:
         )
         for table, fields in (("orders_landing", (order, item, *rest)), ("bids", (order, *rest))):
             catalog.create_table_if_not_exists(
-                f"default.{table}", Schema(*fields), partition_spec=by_day
+                f"default.{table}",
+                Schema(*fields),
+                partition_spec=by_day,
+                properties=TABLE_PROPERTIES,
             )
 
     def deploy(self, changed: Callable[[str, str], None] = lambda _name, _state: None) -> None:
@@ -75,10 +92,7 @@ class Shop:
 
     def apply(self, name: str, **changes: str) -> None:
         """Give a connector its configuration, with some settings otherwise."""
-        config = {**self.configs()[name], **changes}
-        answer = self.http.put(f"/connectors/{name}/config", json=config)
-        if answer.status_code >= 400:
-            raise HeadwaterError(f"Connect refused {name}: {answer.text}")
+        self._put(f"/connectors/{name}/config", {**self.configs()[name], **changes})
 
     def config(self, name: str) -> dict[str, str]:
         """A connector's configuration as Connect has it; none when it is not there."""
@@ -91,16 +105,17 @@ class Shop:
         return [status.get("connector", {}), *status.get("tasks", [])]
 
     def pause(self, name: str) -> None:
-        self.http.put(f"/connectors/{name}/pause").raise_for_status()
+        self._put(f"/connectors/{name}/pause")
 
     def resume(self, name: str) -> None:
         """Let a paused or stopped connector go on; one that runs is left alone."""
-        self.http.put(f"/connectors/{name}/resume").raise_for_status()
+        self._put(f"/connectors/{name}/resume")
 
     def stop(self) -> None:
         """Stop the connectors; their configurations stay."""
         for name in CONNECTORS:
-            self.http.put(f"/connectors/{name}/stop")
+            if self.config(name):
+                self._put(f"/connectors/{name}/stop")
 
     def configs(self) -> dict[str, dict[str, str]]:
         """Every connector's configuration."""
@@ -109,6 +124,19 @@ class Shop:
             "orders-s3-sink": self._archive(),
             "orders-iceberg-sink": self._landing(),
         }
+
+    def _put(self, path: str, body: dict[str, str] | None = None) -> None:
+        """PUT, again and again while Connect shares out its work anew and takes no other."""
+
+        def answered() -> httpx.Response | None:
+            answer = self.http.put(path, json=body)
+            return None if answer.status_code == httpx.codes.CONFLICT else answer
+
+        answer = wait_until(
+            answered, seconds=CALM_SECONDS, what="Connect to have shared out its work", interval=0.3
+        )
+        if answer.is_error:
+            raise HeadwaterError(f"Connect refused {path}: {answer.text}")
 
     def _running(self, name: str) -> bool:
         parts = self.states(name)

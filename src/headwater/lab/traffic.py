@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +33,21 @@ class Mix(NamedTuple):
 
     late: float = 0.05
     bad: float = 0.001
+
+
+class Pace:
+    """Says how many orders are due: few come one by one, many in groups, ten times a second."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.interval = min(0.1, 1 / rate)
+        self._began, self._told = time.monotonic(), 0
+
+    def due(self) -> int:
+        """Orders since the last time it was asked; the first one is due at once."""
+        count = int((time.monotonic() - self._began) * self.rate) + 1 - self._told
+        self._told += count
+        return count
 
 
 class Traffic:

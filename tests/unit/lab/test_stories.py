@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from headwater.errors import HeadwaterError, UsageError
@@ -102,6 +103,22 @@ def test_what_cannot_be_undone_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     told = _play(Rain(True, dries=False), tmp_path, monkeypatch)
     assert not told.ok
     assert "not undone: " in (told.reason or "")
+
+
+@pytest.mark.usefixtures("stage")
+def test_a_service_that_is_away_is_a_reason_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Rain()
+
+    def refused(_stage: Stage) -> None:
+        httpx.get("http://127.0.0.1:9/connectors", trust_env=False)
+
+    monkeypatch.setattr(story, "play", refused)
+    told = _play(story, tmp_path, monkeypatch)
+    assert not told.ok
+    assert (told.reason or "").startswith("ConnectError: ")
+    assert story.undone == 1
 
 
 @pytest.mark.usefixtures("stage")

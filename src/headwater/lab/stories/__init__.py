@@ -13,7 +13,7 @@ from headwater.lab.stories.misaligned import Misaligned
 from headwater.lab.stories.outage import Outage
 from headwater.lab.stories.poison import Poison
 from headwater.lab.stories.schema_change import SchemaChange
-from headwater.lab.stories.stage import Stage
+from headwater.lab.stories.stage import AWAY, Stage
 
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab
@@ -36,14 +36,14 @@ def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECON
     began, reasons = time.monotonic(), []
     try:
         story.play(stage)
-    except HeadwaterError as error:
-        reasons.append(error.message)
+    except (HeadwaterError, *AWAY) as error:
+        reasons.append(_said(error))
         stage.tell("It did not go as it should; putting everything back.")
     finally:
         try:
             story.undo(stage)
-        except HeadwaterError as error:
-            reasons.append(f"not undone: {error.message}")
+        except (HeadwaterError, *AWAY) as error:
+            reasons.append(f"not undone: {_said(error)}")
     return Telling(
         story=name,
         ok=not reasons,
@@ -52,4 +52,10 @@ def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECON
         checks=stage.checks,
         text=stage.text,
         reason="; ".join(reasons) or None,
+    )
+
+
+def _said(error: Exception) -> str:
+    return (
+        error.message if isinstance(error, HeadwaterError) else f"{type(error).__name__}: {error}"
     )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS = 90.0
 WRITE_SECONDS = 20.0
+AWAY = (httpx.HTTPError, psycopg.Error, psutil.Error)
 NEEDED = ("postgres", "kafka", "connect", "registry", "s3", "catalog", "server", "agent", *STREAMS)
 
 
@@ -85,7 +86,7 @@ class Stage:
             try:
                 answer = condition()
                 seen = answer if isinstance(answer, Seen) else Seen(answer)
-            except (httpx.HTTPError, psycopg.Error, psutil.Error) as error:
+            except Exception as error:  # noqa: BLE001  (what is away now may be back in a moment)
                 seen = Seen(ok=False, found=f"{type(error).__name__}: {error}")
             past = time.monotonic() - began
             if seen.ok or past > seconds:

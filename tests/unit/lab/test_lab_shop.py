@@ -1,0 +1,102 @@
+"""The shop's connectors and customers: what they are given, and what Connect may answer."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.errors import HeadwaterError
+from headwater.lab import shop
+from headwater.lab.lab import Lab
+from headwater.lab.traffic import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATABASE = "postgresql://postgres:secret@127.0.0.1:5432/shop"
+
+
+class Answers(HTTPServer):
+    """A worker in the middle of a rebalance, which a real one is only for an instant."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.codes: list[int] = []
+        self.asked: list[str] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Answers
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.server.asked.append(self.path)
+        self.send_response(self.server.codes.pop(0))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def connect() -> Iterator[Answers]:
+    with Answers() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _shop(connect: Answers, folder: Path) -> shop.Shop:
+    lab = Lab(folder / "lab")
+    with lab.home.created():
+        lab.home.settings.ports["connect"] = connect.server_port
+        lab.home.save()
+    return shop.Shop(lab.context, DATABASE)
+
+
+def test_a_worker_that_shares_out_its_work_is_asked_again(connect: Answers, tmp_path: Path) -> None:
+    connect.codes = [409, 409, 200]
+    _shop(connect, tmp_path).apply("orders-s3-sink")
+    assert connect.asked == ["/connectors/orders-s3-sink/config"] * 3
+
+
+def test_what_a_worker_refuses_is_said(connect: Answers, tmp_path: Path) -> None:
+    connect.codes = [400]
+    with pytest.raises(HeadwaterError, match="Connect refused /connectors/orders-source/resume"):
+        _shop(connect, tmp_path).resume("orders-source")
+
+
+def test_configurations_hold_no_password(connect: Answers, tmp_path: Path) -> None:
+    found = _shop(connect, tmp_path)
+    secrets = [found.lab.home.settings.s3_secret_key, "secret@", ":secret"]
+    for name, config in found.configs().items():
+        assert not [s for s in secrets if any(s in value for value in config.values())], name
+
+
+def test_every_table_is_kept_alike() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[3] / "pipelines"))
+    import orders
+
+    assert shop.TABLE_PROPERTIES == orders.TABLE_PROPERTIES
+
+
+@pytest.mark.parametrize("rate", [2.0, 1000.0])
+def test_customers_come_at_the_rate_that_was_asked_for(
+    rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    pace, counts = Pace(rate), []
+    while now < 110.0:
+        counts.append(pace.due())
+        now += pace.interval
+    assert counts[0] == 1
+    assert sum(counts) == pytest.approx(10 * rate, abs=rate * pace.interval + 1)
