@@ -42,25 +42,29 @@ def plugins() -> list[str]:
     return sorted(need.removeprefix(PREFIX) for need in needs if need.startswith(PREFIX))
 
 
-def plugin_path(cache: Cache) -> Path:
-    """The folder for `plugin.path`, built when the lock is new to this cache."""
+def plugin_path(cache: Cache, *bundles: str) -> Path:
+    """The folder for `plugin.path`, built when what the lock says of it is new to this cache.
+
+    It holds the lab's plug-ins, or the bundles that are named, each as one plug-in.
+    """
+    chosen = bundles or tuple(PREFIX + plugin for plugin in plugins())
 
     def build(fresh: Path) -> None:
-        for plugin in plugins():
-            _build(cache, plugin, fresh / plugin)
+        for bundle in chosen:
+            _build(cache, bundle, fresh / bundle.removeprefix(PREFIX))
 
-    return cache.built(Path("plugins", _digest()), build)
+    return cache.built(Path("plugins", _digest(chosen)), build)
 
 
-def _build(cache: Cache, plugin: str, folder: Path) -> None:
+def _build(cache: Cache, bundle: str, folder: Path) -> None:
     folder.mkdir()
-    for artifact in lock().bundle(PREFIX + plugin):
+    for artifact in lock().bundle(bundle):
         source = cache.path(artifact)
         if artifact.type == "tar.gz":
             unpack(source, folder)
         else:
             _link(source, folder / artifact.filename)
-    if announced := ANNOUNCED.get(plugin):
+    if announced := ANNOUNCED.get(folder.name):
         with zipfile.ZipFile(folder / "announced.jar", "w") as jar:
             for interface, name in announced.items():
                 jar.writestr(f"META-INF/services/{interface}", f"{name}\n")
@@ -73,8 +77,9 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _digest() -> str:
+def _digest(bundles: tuple[str, ...]) -> str:
     summed = hashlib.sha256(repr(sorted(ANNOUNCED)).encode())
-    for artifact in lock().artifacts:
-        summed.update(f"{artifact.sha256}{artifact.needed_by}\n".encode())
+    for bundle in bundles:
+        for artifact in lock().bundle(bundle):
+            summed.update(f"{artifact.sha256}{bundle}\n".encode())
     return summed.hexdigest()[:16]

@@ -155,6 +155,15 @@ BUNDLES = (
             "org.postgresql:postgresql:42.7.8",
         ),
     ),
+    Bundle(
+        # Debezium with what it needs to report lineage itself, as one plug-in; of one version, and
+        # the newest whose lineage part is to be had.
+        ("debezium-lineage",),
+        (
+            Dependency("io.debezium:debezium-connector-postgres:3.5.0.Final", "plugin", "tar.gz"),
+            Dependency("io.debezium:debezium-openlineage-core:3.5.0.Final", "libs", "tar.gz"),
+        ),
+    ),
     # The peer that the benchmark of Spark is judged beside.
     Bundle(("openlineage",), _roots("io.openlineage:openlineage-spark_2.13:1.53.0")),
 )
