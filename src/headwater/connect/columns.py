@@ -159,7 +159,7 @@ def _fields(record: Record, columns: Projection) -> list[Node]:
     fields = list(value.fields) if value.is_record else [value.renamed("value")]
     if columns.drop:
         fields = [field for field in fields if field.name not in columns.drop]
-    if columns.only:
+    if columns.only is not None:
         fields = [field for field in fields if field.name in columns.only]
     if columns.keys is not None and record.key is not None:
         fields = [*_keys(record.key, columns.keys, {f.name for f in fields}), *fields]

@@ -13,6 +13,12 @@ _DIALECTS = {
     "trino": "trino", "teradata": "teradata", "duckdb": "duckdb", "unity": "databricks",
 }  # fmt: skip
 
+_CAPITALS = frozenset(
+    {"oracle", "snowflake", "db2", "derby", "hsqldb", "exasol", "firebird", "sap"}
+)
+_SMALL = frozenset({"postgres", "redshift", "greenplum", "cockroachdb", "yugabytedb"})
+_SCHEMAS = {"mssql": "dbo", "synapse": "dbo", "snowflake": "PUBLIC"}
+
 
 class Output(NamedTuple):
     """What one output column is made of; `plain` when it is one column as it stands."""
@@ -22,10 +28,14 @@ class Output(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A parsed query: `tables` as written, `columns` by output name, None where nobody knows."""
+    """A parsed query: `tables` as written, `columns` by output name, None where nobody knows.
+
+    With `whole`, its rows are those of its one table as they stand.
+    """
 
     tables: list[str]
     columns: dict[str, Output] | None
+    whole: bool = False
 
 
 def parse(text: str, store: str = "") -> Query | None:
@@ -41,26 +51,55 @@ def parse(text: str, store: str = "") -> Query | None:
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
         tree = sqlglot.parse_one(text.strip().rstrip(";"), dialect=_DIALECTS.get(store) or None)
+        if not isinstance(tree, exp.Query):
+            return None
+        _fold(tree, store)
+        found = _tables(tree)
     except (errors.SqlglotError, RecursionError, ValueError):
         return None
-    if not isinstance(tree, exp.Query):
-        return None
-    defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    names: dict[str, None] = {}
-    for table in tree.find_all(exp.Table):
-        name = _qualified(table)
-        if name and not (name.lower() in defined and not table.db):
-            names[name] = None
-    return Query(list(names), _columns(tree, names))
+    names = {
+        _qualified(table, store): None
+        for table in found
+        if table.name and not (table.name.lower() == "dual" and not table.db)
+    }
+    plain = isinstance(tree, exp.Select) and not tree.find(
+        exp.CTE, exp.Subquery, exp.SetOperation, exp.Lateral
+    )
+    whole = plain and len(names) == 1 and all(item.is_star for item in tree.expressions)
+    return Query(list(names), _columns(tree, names, store) if plain else None, whole)
 
 
-def _columns(tree: Any, tables: dict[str, None]) -> dict[str, Output] | None:
+def _fold(tree: Any, store: str) -> None:
+    """Spell names that are not quoted as the store does."""
+    from sqlglot import exp
+
+    if store not in _CAPITALS and store not in _SMALL:
+        return
+    for name in tree.find_all(exp.Identifier):
+        if not name.quoted:
+            name.set("this", name.name.upper() if store in _CAPITALS else name.name.lower())
+
+
+def _tables(tree: Any) -> list[Any]:
+    """The tables that are read; a name that a WITH clause gives is none of them in its scope."""
+    from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
+
+    found = {
+        id(source): source
+        for scope in traverse_scope(tree)
+        for source in scope.sources.values()
+        if isinstance(source, exp.Table)
+    }
+    # The order of the query, which is the order people read it in.
+    return [table for table in tree.find_all(exp.Table, bfs=False) if id(table) in found]
+
+
+def _columns(tree: Any, tables: dict[str, None], store: str) -> dict[str, Output] | None:
     """Each output column with the table columns it is made of; only for plain queries."""
     from sqlglot import exp
 
-    if not isinstance(tree, exp.Select) or tree.find(exp.CTE, exp.Subquery, exp.SetOperation):
-        return None
-    aliases = {t.alias_or_name.lower(): _qualified(t) for t in tree.find_all(exp.Table)}
+    aliases = {t.alias_or_name.lower(): _qualified(t, store) for t in tree.find_all(exp.Table)}
     only = next(iter(tables)) if len(tables) == 1 else ""
     found: dict[str, Output] = {}
     for item in tree.expressions:
@@ -77,6 +116,8 @@ def _columns(tree: Any, tables: dict[str, None]) -> dict[str, Output] | None:
     return found
 
 
-def _qualified(table: Any) -> str:
+def _qualified(table: Any, store: str) -> str:
     parts = [part.name for part in table.parts if part.name]
+    if table.catalog and not table.db and store in _SCHEMAS:  # database..table
+        parts.insert(-1, _SCHEMAS[store])
     return ".".join(f'"{p}"' if "." in p else p for p in parts)

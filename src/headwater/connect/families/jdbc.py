@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.connect import sql
-from headwater.connect.patterns import literal
+from headwater.connect.patterns import literals
 from headwater.connect.plan import sanitised, templated
 from headwater.connect.values import pairs
 from headwater.lineage import naming
@@ -26,6 +27,7 @@ _URLS = {
 }
 _PORTS = {"postgresql": 5432, "mysql": 3306, "sqlserver": 1433, "oracle": 1521, "snowflake": 443}
 _USER = ("connection.user", "connection.username")
+_HEAD = re.compile(r"(?:[\w$#]+(?:\\\.|\[\.\]|\.(?![*+?{])))+")
 
 
 def table(plan: Plan, url: str, name: str, schema: str = "") -> Place | None:
@@ -60,14 +62,15 @@ def source(plan: Plan, kind: str = "") -> Reading:
     schema = "" if "%" in schema else schema
     listed = plan.names("table.whitelist")
     patterns = plan.names("table.include.list")
-    exact = listed + [name for item in patterns if (name := literal(item))]
+    plain = [literals(item) for item in patterns]
+    exact = listed + [name for names in plain for name in names or ()]
     qualify = plan.get("table.names.qualify").lower() == "true"
     origins = []
     for name in exact:
         parts = naming.split_identifier(name)
         topic = prefix + (".".join(parts) if qualify else parts[-1] if parts else "")
         origins.append(Origin(topic, table(plan, url, name, schema), "row"))
-    if exact and len(exact) == len(listed) + len(patterns):
+    if exact and None not in plain:
         return Reading(tuple(origins), shape="row")
     barred = set(plan.names("table.blacklist"))
     wanted = [e for item in patterns if (e := plan.expression("table.include.list", item))]
@@ -81,12 +84,24 @@ def source(plan: Plan, kind: str = "") -> Reading:
         name = topic.removeprefix(prefix)
         if not topic.startswith(prefix) or not name or name in barred:
             return None
-        spellings = (name, f"{schema}.{name}") if schema else (name,)
+        if not qualify:
+            name = f'"{name}"' if "." in name else name
+        # Expressions are held against the name with its schema, which the topic leaves out.
+        heads = [
+            m[0].replace("\\", "").replace("[.]", ".") for i in patterns if (m := _HEAD.match(i))
+        ]
+        places = {
+            place.id: place
+            for head in dict.fromkeys(("", *heads))
+            if (place := table(plan, url, head + name, schema)) and fits(place)
+        }
+        return next(iter(places.values())) if len(places) == 1 else None
+
+    def fits(place: Place) -> bool:
+        spellings = [".".join(place.id.name.split(".")[start:]) for start in range(3)]
         if any(e.matches(text) for e in unwanted for text in spellings):
-            return None
-        if wanted and not any(e.find(text) for e in wanted for text in spellings):
-            return None
-        return table(plan, url, f'"{name}"' if "." in name and not qualify else name, schema)
+            return False
+        return not wanted or any(e.matches(text) for e in wanted for text in spellings)
 
     if not plan.connector.active_topics and not origins:
         plan.problem("the configuration names no tables one by one, and no topic was seen yet")
@@ -114,8 +129,7 @@ def _query(plan: Plan, url: str, query: str, topic: str) -> Reading:
                 output: (tuple(c for owner, c in made.sources if owner == name), made.plain)
                 for output, made in parsed.columns.items()
             }
-        star = parsed.columns is None and len(parsed.tables) == 1 and "*" in query
-        origins.append(Origin(topic, found, "row" if star else None, columns))
+        origins.append(Origin(topic, found, "row" if parsed.whole else None, columns))
     return Reading(tuple(origins) or (Origin(topic),), sql=shown)
 
 
@@ -123,9 +137,12 @@ def sink(plan: Plan, topic: str, kind: str = "") -> list[Place]:
     """A topic to the table its format names."""
     mapped = pairs(plan.get("topics.to.tables.mapping"), ":")
     shape = plan.get("table.name.format", default="${topic}")
-    name = mapped.get(topic) or templated(shape, topic)
+    name = templated(shape, topic)
     if plan.flag("table.name.normalize"):
         name = sanitised(name)
+    name = mapped.get(topic) or name
+    if len(parts := naming.split_identifier(name)) > 3:  # the connector reads no further
+        name = ".".join(f'"{part}"' for part in parts[:2])
     place = table(plan, address(plan, kind), name, plan.get("db.schema", "schema.name"))
     if place is None:
         return []
@@ -141,18 +158,29 @@ def debezium_sink(plan: Plan, topic: str) -> list[Place]:
     if "${source." in shape:
         plan.problem("collection.name.format: fields of each row decide on the table")
         return []
-    if "${topic}" in shape and plan.get("collection.naming.strategy", "table.naming.strategy"):
+    strategy = plan.get("collection.naming.strategy", "table.naming.strategy").rpartition(".")[2]
+    if "${topic}" in shape and strategy not in _STRATEGIES:
         plan.problem("collection.naming.strategy: a class of the worker names the tables")
         return []
     place = table(plan, plan.get("connection.url"), templated(shape, topic.replace(".", "_")))
     if place is None:
         return []
-    fields = [item.rpartition(":")[2] for item in plan.names("field.include.list")]
+    barred = _fields(plan, "field.exclude.list", topic)
+    # A list of fields to leave out wins over one of fields to keep.
+    only = None if barred is not None else _fields(plan, "field.include.list", topic)
     keyed = plan.get("primary.key.mode").lower() == "record_key"
     keys = tuple(plan.names("primary.key.fields")) if keyed else None
-    return [place.with_columns(Projection(only=frozenset(fields) or None, keys=keys, unwrap=True))]
+    columns = Projection(only=only, drop=barred or frozenset(), keys=keys, unwrap=True)
+    return [place.with_columns(columns)]
 
 
+def _fields(plan: Plan, key: str, topic: str) -> frozenset[str] | None:
+    """`field` is for every topic, `topic:field` for that one."""
+    items = [item.rpartition(":") for item in plan.names(key)]
+    return frozenset(n for t, _, n in items if t.strip() in ("", topic)) if items else None
+
+
+_STRATEGIES = ("", "DefaultCollectionNamingStrategy", "DefaultTableNamingStrategy")
 _SOURCE = (
     "connection.url", "connection.user", "table.whitelist", "table.blacklist",
     "table.include.list", "table.exclude.list", "schema.pattern", "query", "query.masked",
@@ -196,7 +224,7 @@ PLUGINS = (
         FAMILY, ("io.debezium.connector.jdbc.JdbcSinkConnector",), "sink",
         ("connection.url", "connection.username", "collection.name.format", "table.name.format",
          "collection.naming.strategy", "table.naming.strategy", "primary.key.mode",
-         "primary.key.fields", "field.include.list"),
+         "primary.key.fields", "field.include.list", "field.exclude.list"),
         sink=debezium_sink, stores=_STORES,
     ),
     *(
