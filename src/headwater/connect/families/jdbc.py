@@ -64,11 +64,11 @@ def source(plan: Plan, kind: str = "") -> Reading:
     patterns = plan.names("table.include.list")
     plain = [literals(item) for item in patterns]
     exact = listed + [name for names in plain for name in names or ()]
-    qualify = plan.get("table.names.qualify").lower() == "true"
     origins = []
     for name in exact:
         parts = naming.split_identifier(name)
-        topic = prefix + (".".join(parts) if qualify else parts[-1] if parts else "")
+        topic, whole = prefix + (parts[-1] if parts else ""), prefix + ".".join(parts)
+        topic = whole if whole in plan.connector.active_topics else topic
         origins.append(Origin(topic, table(plan, url, name, schema), "row"))
     if exact and None not in plain:
         return Reading(tuple(origins), shape="row")
@@ -84,8 +84,7 @@ def source(plan: Plan, kind: str = "") -> Reading:
         name = topic.removeprefix(prefix)
         if not topic.startswith(prefix) or not name or name in barred:
             return None
-        if not qualify:
-            name = f'"{name}"' if "." in name else name
+        name = f'"{name}"' if "." in name else name
         # Expressions are held against the name with its schema, which the topic leaves out.
         heads = [
             m[0].replace("\\", "").replace("[.]", ".") for i in patterns if (m := _HEAD.match(i))
@@ -213,8 +212,8 @@ PLUGINS = (
         sink=sink, stores=_STORES,
     ),
     Plugin(
-        FAMILY, ("io.aiven.connect.jdbc.JdbcSourceConnector",), "source",
-        (*_SOURCE, "table.names.qualify"), source=source, stores=_STORES,
+        FAMILY, ("io.aiven.connect.jdbc.JdbcSourceConnector",), "source", _SOURCE,
+        source=source, stores=_STORES,
     ),
     Plugin(
         FAMILY, ("io.aiven.connect.jdbc.JdbcSinkConnector",), "sink",
