@@ -62,6 +62,16 @@ def _by(self: Expressions, node: Node, scope: Scope) -> Value:
     return value
 
 
+@rule("ListAgg")
+def _listed(self: Expressions, node: Node, scope: Scope) -> Value:
+    """Texts put together: what comes behind them says how they are put in order."""
+    value = self.value(node.children[0], scope).through(AGGREGATE)
+    bits = dict(value.all())
+    for other in node.children[1:]:
+        add(bits, indirect(self.value(other, scope).all(), SORT))
+    return Value(bits)
+
+
 @rule("PivotFirst")
 def _pivot(self: Expressions, node: Node, scope: Scope) -> Value:
     pivot, value = self.values(node.children[:2], scope)

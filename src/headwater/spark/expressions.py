@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.spark.functions import KEPT, MASKS, PLAIN, TRANSPARENT, WRITE_SIDE
+from headwater.spark.functions import KEPT, MASKS, PLAIN, TRANSPARENT, WHOLE, WRITE_SIDE
 from headwater.spark.types import keeps, type_of
 from headwater.spark.value import (
     AGGREGATE,
@@ -75,12 +75,13 @@ class Expressions:
     def plain(self, node: Node, scope: Scope) -> Bits:
         """All columns below a node as entering directly, whatever conditions stand between."""
         found: Bits = {}
-        waiting = [node]
+        waiting = list(node.children)
         while waiting:
             one = waiting.pop()
-            if one.kind in ("AttributeReference", "OuterReference", "NamedLambdaVariable"):
+            if one.kind in WHOLE:
                 add(found, self.value(one, scope).all())
-            waiting.extend(one.children)
+            else:
+                waiting.extend(one.children)
         return found
 
     def element(self, value: Value) -> Value:

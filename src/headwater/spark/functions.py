@@ -23,6 +23,16 @@ TRANSPARENT = (
 PLAIN = ("NullIf", "NullIfZero", "ZeroIfNull", "PreciseTimestampConversion", "IfNull")
 """What Spark spells out with conditions, though a reader sees one function of a column."""
 
+WHOLE = (
+    "AttributeReference",
+    "OuterReference",
+    "NamedLambdaVariable",
+    "AggregateExpression",
+    "WindowExpression",
+    "ScalarSubquery",
+)
+"""Where columns come into such a function: what an aggregate or a query makes of them stays."""
+
 MASKS = (
     "Md5",
     "Sha1",
@@ -71,6 +81,7 @@ AGGREGATES = (
     "HyperLogLogPlusPlus",
     "MaxBy",
     "MinBy",
+    "ListAgg",
     "PivotFirst",
 )
 """Aggregate functions with a rule of their own."""

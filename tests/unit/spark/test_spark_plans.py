@@ -55,6 +55,32 @@ def test_a_hash_masks(kind: str) -> None:
     assert one(node(kind, C)) == ["c TRANSFORMATION masked"]
 
 
+def aggregate(function: str, *children: Flat) -> Flat:
+    return node("AggregateExpression", node(function, *children), aggregateFunction=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("NullIf", "AGGREGATION"), ("IfNull", "AGGREGATION"), ("Md5", "AGGREGATION masked")],
+)
+def test_an_aggregate_stays_one_inside_of_a_function_read_as_one(kind: str, way: str) -> None:
+    total = aggregate("Sum", A)
+    equal = node("EqualTo", total, literal("0"))
+    assert one(node(kind, node("If", equal, literal("0"), total))) == [f"a {way}"]
+
+
+def test_a_query_inside_of_a_hash_is_hidden_with_it() -> None:
+    inner = project(table(attribute("d", 21)), alias(attribute("d", 21), "d", 22))
+    hashed = node("Md5", node("ScalarSubquery", plan=inner))
+    found = relation(project(TABLE, alias(hashed, "x", 9)), n1=source(), n21=source("u"))
+    assert facts(lineage(found, ("x", 9, "string")))["x"] == ["d TRANSFORMATION masked"]
+
+
+def test_what_orders_a_list_of_texts_is_no_part_of_it() -> None:
+    order = node("SortOrder", B, child=0)
+    assert one(aggregate("ListAgg", C, literal(","), order)) == ["b SORT", "c AGGREGATION"]
+
+
 def test_a_column_that_enters_masked_and_bare_shows_both() -> None:
     expression = node("Concat", node("Md5", C), C)
     assert one(expression) == ["c TRANSFORMATION", "c TRANSFORMATION masked"]
