@@ -41,6 +41,8 @@ class Ending(NamedTuple):
 COMPLETE = Ending(EventType.COMPLETE, "finished")
 TRACES: list[Callable[[BaseException], str]] = []
 """What finds a trace inside an exception that Python does not show, such as a JVM's."""
+WORDINGS: list[Callable[[str], str]] = []
+"""What takes out of a text what is not to be told, besides credentials."""
 
 
 def of_exception(error: BaseException | None) -> Ending:
@@ -54,7 +56,14 @@ def of_exception(error: BaseException | None) -> Ending:
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     hidden = [text for find in TRACES if (text := find(error)) and text not in trace]
     trace = "\n".join([trace, *hidden])
-    return Ending(EventType.FAIL, "exception", redact(_first(error)), redact(trace))
+    return failed("exception", _first(error), trace)
+
+
+def failed(reason: str, message: str, trace: str) -> Ending:
+    """A failure, with nothing in its texts that is not to be told."""
+    for wording in WORDINGS:
+        message, trace = wording(message), wording(trace)
+    return Ending(EventType.FAIL, reason, redact(message), redact(trace))
 
 
 def of_exit(code: object) -> Ending:
@@ -95,6 +104,9 @@ class Ends:
         """New work begins, so an exit or interrupt that was seen before did not end the process."""
         if threading.current_thread() is threading.main_thread():
             self._code = None
+            if hasattr(sys, "ps1"):
+                # In a shell an exception ends one command, too.
+                self._exception = None
 
     @property
     def signalled(self) -> str:

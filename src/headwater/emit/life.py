@@ -63,8 +63,10 @@ class Life:
         *,
         run_facets: Mapping[str, Any] | None = None,
         job_facets: Mapping[str, Any] | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self.ref = ref
+        self._without = without
         self.run_facets = dict(run_facets or {})
         self.job_facets = dict(job_facets or {})
         self.inputs: Sequence[Mapping[str, Any]] = ()
@@ -89,9 +91,10 @@ class Life:
         """Say START, with the lineage as far as it is known."""
         with self._lock:
             if self._producer.allows(EventType.START):
-                self._producer.say(EventType.START)
                 body = self._body(EventType.START, moment, {})
                 self._key = self._journal.begin(self.ref.run_id, body)
+                # Not before it is on disk: an end without a beginning would follow.
+                self._producer.say(EventType.START)
 
     def running(self, facets: Mapping[str, Any] | None = None) -> None:
         """Say RUNNING, with full lineage."""
@@ -124,11 +127,14 @@ class Life:
             namespace=self.ref.namespace,
             name=self.ref.name,
             moment=self.told,
-            run_facets={**self.run_facets, **facets},
-            job_facets=self.job_facets,
+            run_facets=self._wanted({**self.run_facets, **facets}),
+            job_facets=self._wanted(self.job_facets),
             inputs=self.inputs,
             outputs=self.outputs,
         )
+
+    def _wanted(self, facets: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in facets.items() if name not in self._without}
 
 
 def _end_facets(ending: Ending) -> dict[str, Any]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import logging
+import traceback
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +24,11 @@ def report(where: str, error: BaseException) -> None:
         return
     _said.add(key)
     log = logging.getLogger("headwater")
-    text = str(error).splitlines()[0][:300] if str(error) else ""
+    # A message is cut only when nothing in it is secret any more.
+    text = redact(str(error)).partition("\n")[0][:300]
     log.warning("lineage: %s failed and goes on: %s: %s", where, key[1], text)
-    log.debug(where, exc_info=error)
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s: %s", where, redact("".join(traceback.format_exception(error))))
 
 
 def quiet(where: str) -> Callable[[Callable[P, T]], Callable[P, T | None]]:

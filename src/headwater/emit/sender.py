@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headwater.emit.transport import RefusedError
 from headwater.errors import HeadwaterError
+from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ BATCH = 50
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
 IDLE = 5.0
+MOST_REASONS = 100
 
 
 class Sender:
@@ -108,20 +110,20 @@ class Sender:
         except RefusedError as refusal:
             self.outbox.park(destination.name, event, refusal.message)
             reason = refusal.message[:200]
-            if (destination.name, reason) not in self._parked:
-                self._parked.add((destination.name, reason))
-                said = "%s refused an event of run %s, which is put aside: %s"
-                log.warning(said, destination.shown, event.run, reason)
+            # A reason may name the event: of many, the first few say enough.
+            said = (destination.name, reason)
+            if said not in self._parked and len(self._parked) < MOST_REASONS:
+                self._parked.add(said)
+                text = "%s refused an event of run %s, which is put aside: %s"
+                log.warning(text, destination.shown, event.run, reason)
             return False
         return True
 
     def _say(self, destination: Destination, error: Exception) -> None:
         known = isinstance(error, HeadwaterError)
-        text = str(error) if known else f"{type(error).__name__}: {error}"
+        text = str(error) if known else redact(f"{type(error).__name__}: {error}")
         if destination.name not in self.problems:
             log.warning("%s: %s; events wait and are sent again", destination.shown, text)
-            if not known:
-                log.debug("sending", exc_info=error)
         self.problems[destination.name] = f"{destination.shown}: {text}"
 
     def _recover(self, destination: Destination) -> None:

@@ -55,7 +55,12 @@ def _finish(_ending: Ending) -> None:
     with _lock:
         pairs = [pair for pair in _open.values() if pair[0].pid == os.getpid()]
         _open.clear()
-    for opened, watchdog in pairs:
-        empty = opened.close(FLUSH_SECONDS)
-        if watchdog is not None:
-            watchdog.dismiss(empty)
+    for pair in pairs:
+        _close(*pair)
+
+
+@once.quiet("closing a journal")
+def _close(opened: Journal, watchdog: Watchdog | None) -> None:
+    empty = opened.close(FLUSH_SECONDS)
+    if watchdog is not None:
+        watchdog.dismiss(empty)

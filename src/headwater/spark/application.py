@@ -55,6 +55,7 @@ class Application:
             ref,
             run_facets={**({"parent": above.facet} if above else {}), **self._about_runs},
             job_facets=facets.of_job(settings, "BATCH", "APPLICATION"),
+            without=settings.disabled_facets,
         )
         self._silent = not settings.allows_job(ref.name)
         self.queries = Queries(self)
@@ -100,6 +101,7 @@ class Application:
             ref,
             run_facets={"parent": self._below.facet, **self._about_runs},
             job_facets=facets.of_job(self.settings, processing, kind),
+            without=self.settings.disabled_facets,
         )
 
     def finish(self, ending: Ending) -> None:

@@ -11,6 +11,7 @@ from headwater.spark import config, connect_client
 from headwater.spark.application import Application
 from headwater.spark.bridge import trace_of
 from headwater.spark.entries import Patches
+from headwater.spark.faults import without_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,7 @@ def _attach(spark: Any, namespace: str | None, app_name: str | None) -> None:
                 return
             current = _Attached.application = Application(spark, settings)
             ends.TRACES[:] = [trace_of]
+            ends.WORDINGS[:] = [without_plan]
             ENDS.watch(current.finish)
         if _Attached.patches is None:
             _Attached.patches = Patches(_around)

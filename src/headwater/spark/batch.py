@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import event, once
-from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
+from headwater.emit.ends import COMPLETE, ENDS, Ending, failed, of_exception
 from headwater.lineage.events import EventType
 from headwater.spark import names
 from headwater.spark.action import Action, is_part, same_output
@@ -240,7 +240,7 @@ class Actions:
 
     def _jvm_failure(self, error: Any) -> Ending:
         trace = self._app.bridge.trace(error)
-        return Ending(EventType.FAIL, "exception", trace.splitlines()[0] if trace else "", trace)
+        return failed("exception", trace.partition("\n")[0], trace)
 
 
 def _failure(error: BaseException) -> Ending:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import once
+from headwater.emit import ends, once
 from headwater.emit.ends import COMPLETE, ENDS
+from headwater.spark.faults import without_plan
 
 if TYPE_CHECKING:
     from headwater.spark.remote.application import RemoteApplication
@@ -39,6 +40,7 @@ def attach(spark: Any, namespace: str | None, app_name: str | None) -> None:
             current.close(COMPLETE)
         current = _Attached.application = attached(spark, namespace, app_name)
         if current is not None:
+            ends.WORDINGS[:] = [without_plan]
             ENDS.watch(current.finish)
 
 

@@ -31,8 +31,7 @@ def inputs(
     """The datasets read, each with what is known of it."""
     found = []
     for one in lineage.inputs:
-        count = (counts or {}).get(one.id)
-        used = {"inputStatistics": facet("inputStatistics", **count)} if count else None
+        used = _counted("inputStatistics", (counts or {}).get(one.id), settings)
         named = renames.told(one, settings.renames)
         facets = _dataset(named, settings)
         found.append(event.dataset(named.namespace, named.name, facets, inputs=used))
@@ -58,10 +57,17 @@ def outputs(
                 facets["headwater_columns"] = facet(
                     "headwater_columns", unknown=list(columns.unknown)
                 )
-        count = (counts or {}).get(one.id)
-        made = {"outputStatistics": facet("outputStatistics", **count)} if count else None
+        made = _counted("outputStatistics", (counts or {}).get(one.id), settings)
         found.append(event.dataset(named.namespace, named.name, facets, outputs=made))
     return found
+
+
+def _counted(
+    name: str, count: Mapping[str, int] | None, settings: Settings
+) -> dict[str, Any] | None:
+    if not count or name in settings.disabled_facets:
+        return None
+    return {name: facet(name, **count)}
 
 
 def _dataset(one: Dataset, settings: Settings) -> dict[str, Any]:
@@ -78,11 +84,13 @@ def _dataset(one: Dataset, settings: Settings) -> dict[str, Any]:
             framework=catalog.framework,
             type=catalog.type,
             name=catalog.name,
-            metadataUri=catalog.metadata_uri or None,
-            warehouseUri=catalog.warehouse_uri or None,
+            metadataUri=redact(catalog.metadata_uri) or None,
+            warehouseUri=redact(catalog.warehouse_uri) or None,
             source=catalog.source or None,
         )
-    found["dataSource"] = facet("dataSource", name=one.namespace, uri=one.source or one.namespace)
+    found["dataSource"] = facet(
+        "dataSource", name=one.namespace, uri=redact(one.source or one.namespace)
+    )
     if one.type:
         found["datasetType"] = facet(
             "datasetType", datasetType=one.type, subType=one.sub_type or None
@@ -192,7 +200,12 @@ def of_job(settings: Settings, processing: str, kind: str) -> dict[str, Any]:
 
 def properties(conf: Mapping[str, str], settings: Settings) -> dict[str, Any]:
     """The facet of Spark properties that are on the list of those one may show."""
-    shown = {key: redact(conf[key]) for key in settings.properties if key in conf}
+    # What a key is called may be all that shows its value to be a secret.
+    shown = {
+        key: redact(f"{key}={conf[key]}").removeprefix(f"{key}=")
+        for key in settings.properties
+        if key in conf
+    }
     return {"headwater_spark": facet("headwater_spark", properties=shown)} if shown else {}
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.naming import redact
 from headwater.spark.ddl import read_change
+from headwater.spark.faults import without_plan
 from headwater.spark.jvm import World, attempt, option
 from headwater.spark.lineage import Composer
 from headwater.spark.model import Dataset, PlanLineage
@@ -86,9 +88,10 @@ def _guarded(read: Callable[[], PlanLineage]) -> PlanLineage:
     start = time.monotonic()
     try:
         found = read()
-    except Exception as error:
-        log.debug("a plan could not be read", exc_info=True)
-        told = f"the plan could not be read: {type(error).__name__}: {str(error)[:200]}"
+    except Exception as error:  # noqa: BLE001
+        said = redact(without_plan(str(error)))
+        log.debug("a plan could not be read: %s", said)
+        told = f"the plan could not be read: {type(error).__name__}: {said[:200]}"
         found = PlanLineage(problems=(told,))
     return msgspec.structs.replace(found, seconds=time.monotonic() - start)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
-from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
+from headwater.emit.ends import COMPLETE, ENDS, Ending, failed, of_exception
 from headwater.lineage.events import EventType
 from headwater.spark import names
 from headwater.spark.query import Query
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headwater.spark.application import Application
     from headwater.spark.entries import Entry
 
+KEPT = 1000
+KEPT_EARLY = 64
 STOPPED = Ending(EventType.ABORT, "stopped")
 
 
@@ -24,7 +26,8 @@ class Queries:
     def __init__(self, application: Application) -> None:
         self._app = application
         self._open: dict[str, Query] = {}
-        self._ended: dict[str, float] = {}
+        self._ended: deque[str] = deque(maxlen=KEPT)
+        self._early: dict[str, Any] = {}
         self._stopping: set[str] = set()
         self._moved = False
 
@@ -53,6 +56,8 @@ class Queries:
             return
         query = Query(self._app, java, function)
         self._open[query.spark_run] = query
+        if run in self._early:
+            self.terminated(self._early.pop(run))
 
     def refused(self, entry: Entry, name: str, error: BaseException) -> None:
         """A query could not start."""
@@ -72,8 +77,13 @@ class Queries:
         run = str(found.runId().toString())
         query = self._open.pop(run, None)
         if query is None:
+            # One that fails at once may be over before its start has returned.
+            if run not in self._ended:
+                self._early[run] = found
+                while len(self._early) > KEPT_EARLY:
+                    self._early.pop(next(iter(self._early)))
             return
-        self._ended[run] = time.monotonic()
+        self._ended.append(run)
         self._look(query)
         query.end(self._ending(query, found, run))
         self._stopping.discard(run)
@@ -118,10 +128,7 @@ class Queries:
         error = found.exception()
         if error.isDefined():
             trace = self._trace(query) or str(error.get())
-            message = str(error.get()).splitlines()[0]
-            from headwater.lineage.naming import redact
-
-            return Ending(EventType.FAIL, "query exception", redact(message), redact(trace))
+            return failed("query exception", str(error.get()).partition("\n")[0], trace)
         return COMPLETE if query.bounded and run not in self._stopping else STOPPED
 
     @once.quiet("reading why a query failed")

@@ -61,6 +61,27 @@ def test_new_work_takes_an_exit_back() -> None:
     assert watched.now.type is EventType.COMPLETE
 
 
+@pytest.mark.parametrize(("shell", "said"), [(True, EventType.COMPLETE), (False, EventType.FAIL)])
+def test_in_a_shell_an_exception_ends_one_command_alone(
+    monkeypatch: pytest.MonkeyPatch, shell: bool, said: EventType
+) -> None:
+    if shell:
+        monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    watched = Ends()
+    watched.leaving(ValueError("of an hour ago"))
+    watched.alive()
+    assert watched.now.type is said
+
+
+def test_what_is_not_to_be_told_is_taken_out_of_message_and_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ends, "WORDINGS", [lambda text: text.replace("plan", "...")])
+    ending = of_exception(ValueError("the plan"))
+    assert ending.message == "ValueError: the ..."
+    assert "plan" not in ending.stack_trace
+
+
 PROGRAM = """
 import os, signal, sys
 if {early}:

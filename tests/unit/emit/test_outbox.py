@@ -15,6 +15,7 @@ import pytest
 
 from headwater.emit import Outbox, Sender, destinations
 from headwater.emit.outbox import HeldError
+from headwater.emit.sender import MOST_REASONS
 from headwater.emit.transport import Destination, RefusedError
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.waiting import wait_until
@@ -169,6 +170,22 @@ while True:
         step.append("r", b'{"job":{},"number":%d}' % number)
         step.put("number", b"%d" % (number + 1))
 """
+
+
+def test_refusals_that_all_differ_are_not_all_remembered(outbox: Outbox) -> None:
+    def refuse(body: bytes) -> None:
+        raise RefusedError(f"event {json.loads(body)['number']} is wrong")
+
+    class Nothing:
+        def close(self, _: float) -> None:
+            pass
+
+    sender = Sender(outbox, [Destination("here", "here", refuse, Nothing())])
+    fill(outbox, MOST_REASONS + 50)
+    sender.start()
+    assert sender.stop(flush=30)
+    assert len(sender._parked) == MOST_REASONS
+    assert len(outbox.parked()) == MOST_REASONS + 50
 
 
 def test_nothing_is_lost_by_kill_9(tmp_path: Path) -> None:

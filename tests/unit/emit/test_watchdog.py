@@ -105,3 +105,24 @@ def test_a_watchdog_survives_signals_to_its_process_group(told: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     wait_until(lambda: types(told) == ["START", "ABORT"], seconds=30, what="ABORT")
+
+
+def test_a_watchdog_that_is_gone_keeps_no_other_journal_from_its_end(
+    told: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.ndjson"
+    program = (
+        "import os, signal\n"
+        "from headwater.emit import session\n"
+        f"for told in ({config(told)!r}, {config(other)!r}):\n"
+        "    own = session.journal(told)\n"
+        f"    key = own.begin({RUN!r}, {body(EventType.START)!r})\n"
+        f"    own.end(key, {RUN!r}, {body(EventType.COMPLETE)!r})\n"
+        "first = next(iter(session._open.values()))[1]\n"
+        "os.kill(first.pid, signal.SIGKILL)\n"
+        "first._child.wait(10)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    # Its own process has said everything, not a watchdog after it.
+    assert types(told) == types(other) == ["START", "COMPLETE"]
+    assert not list((tmp_path / "state").rglob("*.db"))

@@ -1,0 +1,75 @@
+"""The sending side of a run, with a journal on disk."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.emit.ends import COMPLETE
+from headwater.emit.journal import Journal
+from headwater.emit.life import Life, new_run_id
+from headwater.emit.parent import RunRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEADWATER_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "events.ndjson"
+
+
+@pytest.fixture
+def journal(file: Path) -> Iterator[Journal]:
+    made = Journal({"type": "file", "log_file_path": str(file), "append": True})
+    yield made
+    made.close(5)
+
+
+def told(journal: Journal, file: Path) -> list[dict[str, Any]]:
+    assert journal.flush(10)
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def test_facets_that_are_not_wanted_are_left_out_whoever_adds_them(
+    journal: Journal, file: Path
+) -> None:
+    life = Life(
+        journal,
+        RunRef("n", "j", new_run_id()),
+        run_facets={"parent": {}},
+        job_facets={"jobType": {}},
+        without=frozenset({"sql", "headwater_streaming"}),
+    )
+    life.start()
+    life.job_facets["sql"] = {"query": "select secret"}
+    life.running({"headwater_streaming": {}})
+    life.end(COMPLETE)
+    events = told(journal, file)
+    assert [event["eventType"] for event in events] == ["START", "RUNNING", "COMPLETE"]
+    for event in events:
+        assert set(event["run"]["facets"]) <= {"parent", "headwater_end"}
+        assert set(event["job"]["facets"]) == {"jobType"}
+
+
+def test_a_start_that_could_not_be_kept_is_followed_by_no_end(
+    journal: Journal, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> str:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    life = Life(journal, RunRef("n", "j", new_run_id()))
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "begin", full)
+        with pytest.raises(sqlite3.OperationalError):
+            life.start()
+    assert not life.end(COMPLETE)
+    assert told(journal, file) == []
+    life.start()
+    assert life.end(COMPLETE)
+    assert [event["eventType"] for event in told(journal, file)] == ["START", "COMPLETE"]

@@ -1,0 +1,108 @@
+"""Texts of errors and settings: no plan and no credential of them is told."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from headwater.emit import once
+from headwater.spark import facets, read
+from headwater.spark.config import Settings
+from headwater.spark.faults import LEFT_OUT, without_plan
+from headwater.spark.model import Catalog, Dataset, PlanLineage
+
+if TYPE_CHECKING:
+    import pytest
+
+ANALYSIS = """[UNRESOLVED_COLUMN] A column with name `nothing` cannot be resolved; line 1 pos 7;
+'InsertIntoStatement 'UnresolvedRelation [stats], [__required_write_privileges__=INSERT], false
++- 'Project ['nothing]
+   +- SubqueryAlias fresh
+      :- View (`fresh`, [supplier#1, price#2])
+      :  +- Relation [supplier#1,price#2] parquet
+      +- LocalRelation [x#3]
+
+\tat org.apache.spark.sql.Dataset.ofRows(Dataset.scala:99)"""
+STREAM = """Job aborted
+=== Streaming Query ===
+Current State: ACTIVE
+
+Logical Plan:
+WriteToMicroBatchDataSource file, 1f, [path=/x], Append
++- Project [bad(id#0L) AS id#5L]
+   +- StreamingExecutionRelation FileStreamSource[file:/come], [id#0L]
+
+Caused by: java.lang.Exception: x - y"""
+
+
+def test_a_drawn_plan_is_left_out_of_an_error() -> None:
+    said = without_plan(ANALYSIS)
+    assert said.splitlines() == [
+        ANALYSIS.splitlines()[0],
+        LEFT_OUT,
+        "",
+        "\tat org.apache.spark.sql.Dataset.ofRows(Dataset.scala:99)",
+    ]
+    said = without_plan(STREAM)
+    assert "id#" not in said
+    assert said.endswith(f"Logical Plan:\n{LEFT_OUT}\n\nCaused by: java.lang.Exception: x - y")
+
+
+def test_a_plan_of_one_node_is_left_out() -> None:
+    text = (
+        "[TABLE_OR_VIEW_NOT_FOUND] `nope` cannot be found;\n'UnresolvedRelation [nope], [], false"
+    )
+    assert without_plan(text).splitlines()[1:] == [LEFT_OUT]
+
+
+def test_a_text_without_a_plan_stays_as_it_is() -> None:
+    text = "a - b\n+ c\n'quoted' word\n:-)\n- item\n  +-3"
+    assert without_plan(text) == text
+
+
+LONG = "x" * 180 + " jdbc:postgresql://user:hunter22hunter22hunter22hunter22@host/db"
+
+
+def test_a_message_is_not_cut_in_the_middle_of_a_password() -> None:
+    def fail() -> PlanLineage:
+        raise ValueError(LONG)
+
+    (problem,) = read._guarded(fail).problems
+    assert "hunter" not in problem
+
+
+def test_a_fault_of_ours_is_logged_without_credentials(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "headwater")
+    once._said.clear()
+    try:
+        raise ValueError("y" * 80 + LONG)
+    except ValueError as error:
+        once.report("testing", error)
+    assert "testing failed" in caplog.text
+    assert "ValueError" in caplog.text
+    assert "hunter" not in caplog.text
+
+
+def test_a_property_that_is_called_a_secret_is_not_shown() -> None:
+    asked = ("spark.hadoop.fs.s3a.secret.key", "spark.master")
+    conf = {asked[0]: "abcdefgh", asked[1]: "local[2]"}
+    found = facets.properties(conf, Settings(properties=asked))["headwater_spark"]["properties"]
+    assert found == {asked[0]: "***", asked[1]: "local[2]"}
+
+
+def test_a_catalog_does_not_show_the_keys_in_its_addresses() -> None:
+    catalog = Catalog("spark", "hive", "spark_catalog", "thrift://u:pw1@h:9083", "s3a://k:pw2@b/w")
+    one = Dataset("s3://b", "w/t", catalog=catalog, source="s3a://k:pw3@b")
+    (told,) = facets.inputs(PlanLineage(inputs=(one,)), Settings())
+    assert "pw" not in str(told)
+    assert told["facets"]["catalog"]["warehouseUri"].endswith("@b/w")
+
+
+def test_counts_may_be_left_out() -> None:
+    one = Dataset("s3://b", "t")
+    off = Settings(disabled_facets=frozenset({"inputStatistics", "outputStatistics"}))
+    lineage = PlanLineage(inputs=(one,), outputs=(one,))
+    counts = {one.id: {"rowCount": 3}}
+    assert "inputStatistics" in facets.inputs(lineage, Settings(), counts)[0]["inputFacets"]
+    assert "inputFacets" not in facets.inputs(lineage, off, counts)[0]
+    assert "outputFacets" not in facets.outputs(lineage, off, counts)[0]
