@@ -156,9 +156,9 @@ def _properties(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        lines = file.read_text().splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from error
     found = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):

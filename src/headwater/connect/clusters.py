@@ -9,7 +9,13 @@ import msgspec
 
 from headwater.connect.access import Access
 from headwater.connect.client import CLOUD
-from headwater.connect.config import ClusterConfig, read_openlineage, read_worker, secret
+from headwater.connect.config import (
+    ClusterConfig,
+    read_openlineage,
+    read_text,
+    read_worker,
+    secret,
+)
 from headwater.connect.pace import Times
 from headwater.errors import UsageError
 
@@ -42,9 +48,7 @@ def read_estate(path: Path) -> Estate:
             hint="pip install 'headwater[connect]'",
         ) from error
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        found = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:
         at = getattr(error, "problem_mark", None)
         line = f" line {at.line + 1}" if at else ""

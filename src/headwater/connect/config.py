@@ -59,13 +59,20 @@ def secret(value: Any, where: str) -> str:
                 raise UsageError(f"{where}: the variable {name} is not set")
             return os.environ[name]
         if kind == "file":
-            try:
-                return Path(name).expanduser().read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise UsageError(f"{where}: {name}: {error.strerror}") from None
+            return read_text(Path(name).expanduser(), f"{where}: ").strip()
     raise UsageError(
         f"{where}: not a value", hint="a text, {env: VARIABLE} or {file: PATH}"
     ) from None
+
+
+def read_text(path: Path, where: str = "") -> str:
+    """What stands in a file that a person has named; raises UsageError that names it too."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{where}{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{where}{path}: not a text in UTF-8") from None
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -85,10 +92,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 def read_worker(path: Path) -> Worker:
     """What counts in a worker's properties file."""
-    try:
-        found = read_properties(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--worker-properties {path}: {error.strerror}") from None
+    found = read_properties(read_text(path, "--worker-properties "))
     kafka = {
         key: value
         for key, value in found.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.connect.config import read_properties
+from headwater.connect.config import read_properties, read_text
 from headwater.connect.redact import safe_config
 from headwater.errors import UsageError
 
@@ -33,10 +33,7 @@ class Change(NamedTuple):
 
 def read_connector(path: Path) -> Wanted:
     """A connector out of a file: `{"name", "config"}`, a flat JSON object, or properties."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+    text = read_text(path)
     if path.suffix == ".properties":
         found: Any = read_properties(text)
     else:

@@ -11,7 +11,7 @@ from headwater.connect.access import ConnectError, Trouble
 from headwater.connect.agent import restart_topic
 from headwater.connect.answers import read_entry
 from headwater.connect.client import Connect
-from headwater.connect.config import default_state
+from headwater.connect.config import default_state, read_text
 from headwater.connect.deploy import read_connector
 from headwater.connect.memory import STATUS
 from headwater.connect.model import Connector, Settings
@@ -142,9 +142,7 @@ def derived_of(config: ClusterConfig, name: str) -> tuple[Derived, list[str]]:
 
 def _schema(path: Path) -> Schema:
     try:
-        return read_schema(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--schema {path}: {error.strerror}") from None
+        return read_schema(read_text(path, "--schema "))
     except SchemaError as error:
         raise UsageError(f"--schema {path}: {error}") from None
 

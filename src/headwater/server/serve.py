@@ -35,8 +35,9 @@ def read_tokens(token_file: Path | None) -> list[str]:
     tokens = [os.environ.get("HEADWATER_TOKEN", "").strip()]
     if token_file is not None:
         try:
-            tokens += [line.strip() for line in token_file.read_text().splitlines()]
-        except OSError as error:
+            text = token_file.read_text(encoding="utf-8")
+            tokens += [line.strip() for line in text.splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read the token file: {error}") from error
     return [token for token in tokens if token and not token.startswith("#")]
 

@@ -55,12 +55,18 @@ def test_preview_prints_the_start_event(
     ("words", "said"),
     [
         (["preview", "--config", "none.json"], "none.json"),
+        (["preview", "--config", "BYTES"], "not a text in UTF-8"),
+        (["preview", "--config", "FILE", "--schema", "orders=BYTES"], "not a text in UTF-8"),
         (["preview", "--config", "FILE", "--type", "drain"], "neither source nor sink"),
         (["preview", "--config", "FILE", "--schema", "orders"], "not topic=FILE"),
         (["list"], "where is Connect?"),
         (["watch"], "where is Connect?"),
         (["watch", "--url", "http://c:8083", "--clusters", "x.yml"], "exclude"),
         (["watch", "--clusters", "none.yml"], "none.yml"),
+        (["watch", "--clusters", "BYTES"], "not a text in UTF-8"),
+        (["watch", "--url", "http://c:8083", "--worker-properties", "BYTES"], "not a text"),
+        (["apply", "BYTES", "--url", "http://c:8083"], "not a text in UTF-8"),
+        (["list", "--url", "http://c:8083", "--token-file", "BYTES"], "not a text in UTF-8"),
         (["watch", "--url", "http://c:8083", "--poll", "0"], "above zero"),
         (["watch", "--url", "ftp://c"], "not an http address"),
         (["status", "--url", "http://c", "--user", "u"], "CONNECT_PASSWORD is not set"),
@@ -75,7 +81,8 @@ def test_what_cannot_be_asked_is_said(
 ) -> None:
     for name in ("CONNECT_URL", "CONNECT_PASSWORD", "KAFKA_BOOTSTRAP"):
         monkeypatch.delenv(name, raising=False)
-    given = [str(file) if word == "FILE" else word for word in words]
+    (noise := file.with_name("noise")).write_bytes(b"\xff\xfe")
+    given = [word.replace("BYTES", str(noise)).replace("FILE", str(file)) for word in words]
     assert _run(["connect", *given], debug=False) == 2
     assert said in capsys.readouterr().err.replace("\n", "")
 
