@@ -61,8 +61,8 @@ class View:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Leave the terminal to what is printed in between."""
-        live = self._hide()
+        """Leave the terminal to what is printed in between, and no old counts above it."""
+        live = self._hide(wipe=True)
         try:
             yield
         finally:
@@ -103,9 +103,10 @@ class View:
             self._live = Live(console=err, get_renderable=self._render, refresh_per_second=2)
             self._live.start()
 
-    def _hide(self) -> bool:
+    def _hide(self, *, wipe: bool = False) -> bool:
         live, self._live = self._live, None
         if live:
+            live.transient = wipe
             live.stop()
         return live is not None
 
