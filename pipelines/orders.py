@@ -154,8 +154,10 @@ def started(writer: DataStreamWriter, name: str, settings: argparse.Namespace) -
 
 def create_table(spark: SparkSession, table: str, columns: str, partition: str) -> None:
     """Make an Iceberg table, and its namespace, unless they are there."""
-    catalog, namespace, _ = table.split(".")
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.{namespace}")
+    namespace, _, name = table.rpartition(".")
+    if "." not in namespace:
+        raise SystemExit(f"the table {name} is in no namespace: name it as default.{name}")
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
     properties = ", ".join(f"'{key}' = '{value}'" for key, value in TABLE_PROPERTIES.items())
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING iceberg "

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar, cast
+
 import iceberg_ingestion
 import options
+import orders
 import pytest
 import supplier_stats
 import supplier_stats_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CATALOG = "spark.sql.catalog.prod"
 VARIABLES = {
@@ -52,6 +58,24 @@ def test_a_rest_catalog_stands_above_hive(monkeypatch: pytest.MonkeyPatch) -> No
     found = options.catalog(supplier_stats.arguments().parse_args([]))
     assert (found[f"{CATALOG}.type"], found[f"{CATALOG}.uri"]) == ("hive", "thrift://hive:9083")
     assert f"{CATALOG}.io-impl" not in found
+
+
+@pytest.mark.parametrize("namespace", ["prod.default", "prod.sales.europe"])
+def test_a_tables_namespace_is_made_however_deep(namespace: str) -> None:
+    class Session:
+        """Hears what would be run."""
+
+        said: ClassVar[list[str]] = []
+
+        def sql(self, text: str) -> None:
+            self.said.append(text)
+
+    Session.said.clear()
+    orders.create_table(cast("SparkSession", Session()), f"{namespace}.orders", "id INT", "id")
+    assert Session.said[0] == f"CREATE NAMESPACE IF NOT EXISTS {namespace}"
+    assert Session.said[1].startswith(f"CREATE TABLE IF NOT EXISTS {namespace}.orders (id INT)")
+    with pytest.raises(SystemExit, match=r"name it as default\.orders"):
+        orders.create_table(cast("SparkSession", Session()), "prod.orders", "id INT", "id")
 
 
 def test_what_a_session_starts_with_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
