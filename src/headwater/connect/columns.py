@@ -163,6 +163,8 @@ def _fields(record: Record, columns: Projection) -> list[Node]:
         fields = [field for field in fields if field.name in columns.only]
     if columns.keys is not None and record.key is not None:
         fields = [*_keys(record.key, columns.keys, {f.name for f in fields}), *fields]
+    if columns.nested_key and record.key is not None:
+        fields = [*fields, record.key.renamed(columns.nested_key)]
     if columns.rename:
         fields = [field.renamed(columns.rename(field.name)) for field in fields]
     return fields

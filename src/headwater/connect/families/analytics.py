@@ -42,6 +42,9 @@ def questdb_sink(plan: Plan, topic: str) -> list[Place]:
         plan.problem("neither host nor client.conf.string names a server")
         return []
     table = templated(plan.get("table", default="${topic}"), topic)
+    if "${" in table:
+        plan.problem("table: the rows decide on the table they go to")
+        return []
     place = plan.place("questdb", host=host, table=table)
     return [place] if place else []
 

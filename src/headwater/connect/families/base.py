@@ -30,6 +30,8 @@ class Projection:
     drop: frozenset[str] = frozenset()
     explicit: tuple[tuple[str, Path], ...] | None = None
     keys: tuple[str, ...] | None = None
+    nested_key: str = ""
+    """The column that holds the whole key, if one does."""
     rename: Callable[[str], str] | None = None
     unwrap: bool = False
 

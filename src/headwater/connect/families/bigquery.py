@@ -13,27 +13,45 @@ from .base import Place, Plugin, Projection
 if TYPE_CHECKING:
     from headwater.connect.plan import Plan
 
-_FIELD = re.compile(r"[^a-zA-Z0-9_]")
+_MANAGED = ("BigQuerySink", "BigQueryStorageSink")
 
 
 def bigquery_sink(plan: Plan, topic: str) -> list[Place]:
     """The mapped table, a `dataset:table` topic, or the topic in the default dataset."""
-    mapped = pairs(plan.get("topic2TableMap", "topicsToTables", "topic2table.map"), ":=")
-    table = mapped.get(topic, topic)
+    mapped = pairs(plan.get("topic2TableMap", "topic2table.map"), ":=")
+    table = mapped.get(topic) or _choice(plan, "topicsToTables", topic)
     dataset = plan.get("defaultDataset", "datasets", "default.dataset", "dataset")
     if "=" in dataset:
-        choices = pairs(dataset, "=")
-        dataset = choices.get(topic) or choices.get(".*") or ""
-    if ":" in table:
-        dataset, _, table = table.partition(":")
-    if plan.flag("sanitizeTopics", "sanitize.topics"):
-        table = sanitised(table)
+        dataset = _choice(plan, "datasets", topic)
+    if not table:
+        table = topic
+        if ":" in table and not mapped:
+            dataset, _, table = table.partition(":")
+        managed = plan.connector.connector_class in _MANAGED
+        # A map of tables says how they are called: nothing is made of other topics then.
+        if plan.flag("sanitizeTopics", "sanitize.topics", default=managed) and not mapped:
+            table = identifier(table)
     place = plan.place("bigquery", project=plan.get("project"), dataset=dataset, table=table)
     if place is None:
         return []
     clean = plan.flag("sanitizeFieldNames", "sanitize.field.names")
-    rename = (lambda name: _FIELD.sub("_", name)) if clean else None
-    return [place.with_columns(Projection(rename=rename))]
+    key = plan.get("kafkaKeyFieldName", "kafka.key.field.name")
+    return [place.with_columns(Projection(rename=identifier if clean else None, nested_key=key))]
+
+
+def identifier(name: str) -> str:
+    """A name as BigQuery takes it: letters, digits and underscores, no digit first."""
+    text = sanitised(name)
+    return f"_{text}" if re.match(r"[^a-zA-Z_]", text) else text
+
+
+def _choice(plan: Plan, key: str, topic: str) -> str:
+    """The first of `expression=name` whose expression the topic fits."""
+    for item, name in pairs(plan.get(key), "=").items():
+        expression = plan.expression(key, item)
+        if expression and expression.matches(topic):
+            return expression.replace_first(topic, name)
+    return ""
 
 
 PLUGINS = (
@@ -47,7 +65,8 @@ PLUGINS = (
         "sink",
         ("project", "defaultDataset", "datasets", "default.dataset", "dataset", "topic2TableMap",
          "topicsToTables", "topic2table.map", "sanitizeTopics", "sanitize.topics",
-         "sanitizeFieldNames", "sanitize.field.names"),
+         "sanitizeFieldNames", "sanitize.field.names", "kafkaKeyFieldName",
+         "kafka.key.field.name"),
         sink=bigquery_sink, stores="BigQuery",
     ),
 )  # fmt: skip

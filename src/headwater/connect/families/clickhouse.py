@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def clickhouse_sink(plan: Plan, topic: str) -> list[Place]:
     """The mapped table, or the topic itself, which may name its database first."""
     database = plan.get("database", "clickhouse.server.database", default="default")
-    table = pairs(plan.get("topic2TableMap"), "=").get(topic, topic)
     mark = plan.get("dbTopicSplitChar")
-    if plan.flag("enableDbTopicSplit") and mark and mark in topic:
-        database, _, table = topic.partition(mark)
-    port = plan.get("port", default="8443" if plan.flag("ssl") else "8123")
+    if plan.flag("enableDbTopicSplit") and mark and topic.count(mark) == 1:
+        database, _, topic = topic.partition(mark)
+    table = pairs(plan.get("topic2TableMap"), "=").get(topic, topic)
+    port = plan.get("port", default="8443")
     host = plan.get("hostname", "clickhouse.server.url")
     place = plan.place("clickhouse", host=host, port=port, database=database, table=table)
     return [place] if place else []
@@ -29,7 +29,7 @@ PLUGINS = (
     Plugin(
         "clickhouse",
         ("com.clickhouse.kafka.connect.ClickHouseSinkConnector", "ClickHouseSink"), "sink",
-        ("hostname", "port", "ssl", "database", "topic2TableMap", "enableDbTopicSplit",
+        ("hostname", "port", "database", "topic2TableMap", "enableDbTopicSplit",
          "dbTopicSplitChar", "clickhouse.server.url", "clickhouse.server.database"),
         sink=clickhouse_sink, stores="ClickHouse",
     ),

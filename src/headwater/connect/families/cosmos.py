@@ -22,7 +22,11 @@ def _containers(plan: Plan) -> dict[str, str]:
     """`topic#container` pairs by topic."""
     text = plan.get("connect.cosmos.containers.topicmap", "azure.cosmos.sink.containers.topicMap",
                     "azure.cosmos.source.containers.topicMap")  # fmt: skip
-    return dict(item.split("#", 1) for item in split(text) if "#" in item)
+    return dict(
+        (topic.strip(), name.strip())
+        for topic, mark, name in (item.partition("#") for item in split(text))
+        if mark
+    )
 
 
 def cosmos_place(plan: Plan, container: str) -> Place | None:
@@ -44,10 +48,19 @@ def cosmos_sink(plan: Plan, topic: str) -> list[Place]:
 
 
 def cosmos_source(plan: Plan) -> Reading:
-    """Containers to the topics that the map gives them."""
-    return Reading(
-        tuple(Origin(topic, cosmos_place(plan, name)) for topic, name in _containers(plan).items())
-    )
+    """Containers to the topics that the map gives them; with the newer keys, else to their own."""
+    mapped = {name: topic for topic, name in _containers(plan).items()}
+    every = plan.flag("azure.cosmos.source.containers.includeAll")
+    listed = [] if every else plan.names("azure.cosmos.source.containers.includedList")
+    names = listed or list(mapped)
+    if every and not plan.connector.active_topics:
+        plan.problem("azure.cosmos.source.containers.includeAll: no topic was seen yet")
+
+    def reverse(topic: str) -> Place | None:
+        return cosmos_place(plan, topic) if every and topic not in mapped.values() else None
+
+    origins = (Origin(mapped.get(name, name), cosmos_place(plan, name)) for name in names)
+    return Reading(tuple(origins), reverse if every else None)
 
 
 PLUGINS = (
@@ -67,7 +80,9 @@ PLUGINS = (
          "CosmosDbSourceV2"),
         "source",
         (*_COSMOS, _AZURE, "azure.cosmos.source.database.name",
-         "azure.cosmos.source.containers.topicMap"),
+         "azure.cosmos.source.containers.topicMap",
+         "azure.cosmos.source.containers.includedList",
+         "azure.cosmos.source.containers.includeAll"),
         source=cosmos_source, stores="Azure Cosmos DB",
     ),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from .base import Origin, Place, Plugin, Reading, Shape
@@ -24,23 +25,31 @@ def mongodb_source(plan: Plan) -> Reading:
     database, name = plan.get("database"), plan.get("collection")
     mapped = _namespaces(plan)
     shape: Shape | None = "row" if plan.flag("publish.full.document.only") else None
+    mapper = plan.get("topic.mapper").rpartition(".")[2]
+    if mapper not in ("", "DefaultTopicMapper"):
+        plan.problem("topic.mapper: a class of the worker names the topics")
+        return Reading(place=collection(plan, database, name) if database and name else None)
 
     def topic(db: str, coll: str) -> str:
-        middle = mapped.get(f"{db}{mark}{coll}") or mapped.get(f"{db}.{coll}")
-        if middle is None and db in mapped:
+        middle = mapped.get(f"{db}.{coll}")
+        if not middle and mapped.get(db):
             middle = f"{mapped[db]}{mark}{coll}"
-        middle = middle or mapped.get("*") or f"{db}{mark}{coll}"
-        return mark.join(part for part in (prefix, middle, suffix) if part)
+        middle = middle or _by_expression(plan, mapped, db, coll, mark) or mapped.get("*")
+        return mark.join(part for part in (prefix, middle or f"{db}{mark}{coll}", suffix) if part)
 
     if database and name:
         return Reading((Origin(topic(database, name), collection(plan, database, name), shape),))
 
     def reverse(seen: str) -> Place | None:
         head, tail = (f"{prefix}{mark}" if prefix else ""), (f"{mark}{suffix}" if suffix else "")
-        if not (seen.startswith(head) and seen.endswith(tail)) or mapped:
+        if not (seen.startswith(head) and seen.endswith(tail)):
             return None
-        db, cut, coll = seen[len(head) : len(seen) - len(tail)].partition(mark)
-        if not cut or (database and db != database):
+        middle = seen[len(head) : len(seen) - len(tail)]
+        db, cut, coll = middle.partition(mark)
+        # A mapped database stands in the topic under its other name.
+        if (found := mapped.get(database)) and middle.startswith(f"{found}{mark}"):
+            db, cut, coll = database, mark, middle[len(found) + len(mark) :]
+        if not cut or not coll or (database and db != database) or topic(db, coll) != seen:
             return None
         return collection(plan, db, coll)
 
@@ -56,10 +65,18 @@ def _namespaces(plan: Plan) -> dict[str, str]:
     except ValueError:
         plan.problem("topic.namespace.map is not JSON")
         return {}
-    found = {str(k): str(v) for k, v in data.items()} if isinstance(data, dict) else {}
-    if any(key.startswith("/") for key in found):
-        plan.problem("topic.namespace.map: its expressions are not followed")
-    return found
+    return {str(k): str(v) for k, v in data.items()} if isinstance(data, dict) else {}
+
+
+def _by_expression(plan: Plan, mapped: dict[str, str], db: str, coll: str, mark: str) -> str:
+    """The template of the first `/expression` that the namespace fits, filled in."""
+    fill = {"db": db, "sep": mark, "coll": coll, "sep_coll": mark + coll, "coll_sep": coll + mark,
+            "sep_coll_sep": mark + coll + mark}  # fmt: skip
+    for key, template in mapped.items():
+        found = plan.expression("topic.namespace.map", key[1:]) if key.startswith("/") else None
+        if template and found and found.matches(f"{db}.{coll}"):
+            return re.sub(r"\{(\w+)\}", lambda m: fill.get(m[1], m[0]), template)
+    return ""
 
 
 def mongodb_sink(plan: Plan, topic: str) -> list[Place]:
@@ -80,7 +97,8 @@ PLUGINS = (
         "mongodb", ("com.mongodb.kafka.connect.MongoSourceConnector", "MongoDbAtlasSource"),
         "source",
         ("connection.uri", "connection.host", "database", "collection", "topic.prefix",
-         "topic.suffix", "topic.separator", "topic.namespace.map", "publish.full.document.only"),
+         "topic.suffix", "topic.separator", "topic.namespace.map", "topic.mapper",
+         "publish.full.document.only"),
         source=mongodb_source, stores="MongoDB",
     ),
     Plugin(

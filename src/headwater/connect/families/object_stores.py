@@ -25,7 +25,7 @@ def located(plan: Plan, store: str, path: str) -> Place | None:
     """A folder of a bucket or container."""
     path = re.sub(r"/{2,}", "/", path).strip("/") or "/"
     if store == "s3":
-        bucket = plan.get("s3.bucket.name", "aws.s3.bucket.name", "aws.s3.bucket")
+        bucket = plan.get("s3.bucket.name", "aws.s3.bucket.name", "aws_s3_bucket")
         return plan.place("s3", "FILE", bucket=bucket, key=path)
     if store == "gcs":
         return plan.place("gcs", "FILE", bucket=plan.get("gcs.bucket.name"), key=path)
@@ -44,9 +44,17 @@ def located(plan: Plan, store: str, path: str) -> Place | None:
 
 def sink(plan: Plan, topic: str, store: str) -> list[Place]:
     """Confluent's sinks: one folder a topic below `topics.dir`, partitions below that."""
-    folder = templated(plan.get("topics.dir", default="topics"), topic)
-    place = located(plan, store, f"{folder}/{topic}")
+    place = located(plan, store, _below(plan, topic))
     return [place] if place else []
+
+
+def _below(plan: Plan, topic: str) -> str:
+    """The topic's folder; an empty `topics.dir` is none, and the delimiter need not be a slash."""
+    folder = templated(plan.get("topics.dir", default="topics"), topic)
+    if plan.config.get("topics.dir", "topics").strip() == "":
+        folder = ""
+    mark = plan.get("directory.delim", default="/")
+    return f"{folder}{mark}{topic}" if folder else topic
 
 
 def hdfs_sink(plan: Plan, topic: str) -> list[Place]:
@@ -82,7 +90,7 @@ def source(plan: Plan, store: str) -> Reading:
 
 def aiven_sink(plan: Plan, topic: str, store: str) -> list[Place]:
     """Aiven's sinks: the prefix and the fixed part of the file name's template."""
-    prefix = plan.get("aws.s3.prefix", "file.name.prefix", "azure.blob.prefix")
+    prefix = plan.get("aws.s3.prefix", "aws_s3_prefix", "file.name.prefix", "azure.blob.prefix")
     shape = plan.get("file.name.template", default="{{topic}}-{{partition}}-{{start_offset}}")
     place = located(plan, store, _fixed(prefix + shape, topic))
     return [place] if place else []
@@ -104,7 +112,7 @@ def _fixed(shape: str, topic: str) -> str:
     return fixed.rstrip("-_.") if topic in fixed.rpartition("/")[2] else fixed.rpartition("/")[0]
 
 
-_DIR = ("topics.dir",)
+_DIR = ("topics.dir", "directory.delim")
 _BUCKET = {
     "s3": ("s3.bucket.name",),
     "gcs": ("gcs.bucket.name",),
@@ -125,7 +133,7 @@ _SOURCES = {
              "AzureBlobSource"),
 }  # fmt: skip
 _AIVEN = {
-    "s3": ("aws.s3.bucket.name", "aws.s3.prefix"),
+    "s3": ("aws.s3.bucket.name", "aws_s3_bucket", "aws.s3.prefix", "aws_s3_prefix"),
     "gcs": ("gcs.bucket.name", "file.name.prefix"),
     "blob": ("azure.storage.connection.string", "azure.storage.container.name",
              "file.name.prefix", "azure.blob.prefix"),

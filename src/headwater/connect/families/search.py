@@ -14,19 +14,25 @@ if TYPE_CHECKING:
 
 
 def index_name(topic: str) -> str:
-    """A topic as an index: lower case, no leading - or _, at most 255 characters."""
-    return topic.lower().lstrip("-_")[:255]
+    """A topic as an index: lower case, at most 255 characters, one leading - or _ less."""
+    name = topic.lower()[:255]
+    name = name[1:] if name.startswith(("-", "_")) else name
+    return name.replace(".", "dot") if name in (".", "..") else name
 
 
 def elasticsearch_sink(plan: Plan, topic: str) -> list[Place]:
     """The mapped resource, a data stream, or an index named like the topic."""
-    mapped = pairs(plan.get("topic.to.external.resource.mapping", "topic.index.map"), ":")
     kind = plan.get("data.stream.type").lower()
     dataset = plan.get("data.stream.dataset")
-    index = mapped.get(topic) or index_name(topic)
-    if not mapped.get(topic) and kind not in ("", "none") and dataset:
-        space = templated(plan.get("data.stream.namespace", default="${topic}"), topic)
-        index = f"{kind}-{dataset}-{space}".lower()
+    index = pairs(plan.get("topic.index.map"), ":").get(topic) or index_name(topic)
+    if kind not in ("", "none") and dataset:
+        space = templated(plan.get("data.stream.namespace", default="${topic}"), topic.lower())
+        index = f"{kind}-{dataset}-{space[:100]}"
+    mapped = pairs(plan.get("topic.to.external.resource.mapping"), ":")
+    if mapped and plan.get("external.resource.usage").lower() != "disabled":
+        if not (index := mapped.get(topic, "")):
+            plan.problem(f"topic.to.external.resource.mapping has none for the topic {topic}")
+            return []
     place = plan.place("elasticsearch", host=plan.get("connection.url"), index=index)
     return [place] if place else []
 
@@ -48,8 +54,10 @@ def splunk_sink(plan: Plan, topic: str) -> list[Place]:
     if not indexes:
         plan.problem("splunk.indexes: the collector's own default index is not known here")
         return []
-    position = topics.index(topic) if topic in topics else 0
-    index = indexes[position] if position < len(indexes) and len(indexes) > 1 else indexes[0]
+    if len(indexes) > 1 and (len(indexes) != len(topics) or topic not in topics):
+        plan.problem("splunk.indexes: not one for all topics, nor one for each")
+        return []
+    index = indexes[topics.index(topic)] if len(indexes) > 1 else indexes[0]
     place = plan.place("splunk", "", host=plan.get("splunk.hec.uri"), index=index)
     return [place] if place else []
 
@@ -60,7 +68,7 @@ PLUGINS = (
         ("io.confluent.connect.elasticsearch.ElasticsearchSinkConnector", "ElasticsearchSink"),
         "sink",
         ("connection.url", "data.stream.type", "data.stream.dataset", "data.stream.namespace",
-         "topic.to.external.resource.mapping", "topic.index.map"),
+         "external.resource.usage", "topic.to.external.resource.mapping", "topic.index.map"),
         sink=elasticsearch_sink, stores="Elasticsearch",
     ),
     Plugin(
