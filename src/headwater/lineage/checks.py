@@ -58,6 +58,8 @@ def refuse(field: str, problem: str) -> NoReturn:
 def check_size(raw: bytes, value: Any, limits: Limits) -> None:
     """Hold a decoded value to the limits of depth and number; raises EventError."""
     brackets = raw.translate(None, _NOT_BRACKETS)
+    if len(brackets) <= 2 * limits.depth:  # every level takes two
+        brackets = b""
     for _ in range(limits.depth // 2):
         if not brackets:
             break

@@ -1,7 +1,7 @@
-"""The parts of an event, read and checked once each.
+"""The parts of an event in whatever form, and their facets, each facet read and checked once.
 
-Runs, jobs and datasets come again and again byte for byte. Each such part, and each facet in it,
-is known by the digest of its bytes, so that only what has not been met before is decoded.
+Facets come again and again byte for byte. Each is known by the digest of its bytes, so that only
+what has not been met before is decoded.
 """
 
 from __future__ import annotations
@@ -48,21 +48,12 @@ class OddError(Exception):
 
 
 class Examined:
-    """The parts, facets and texts met so far."""
+    """Reads parts step by step, whatever their form; keeps the facets and texts met so far."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._parts: dict[bytes, Part] = {}
         self._facets: dict[bytes, Facet] = {}
         self._texts: dict[bytes, tuple[Any, bool]] = {}
-
-    def part(self, raw: msgspec.Raw, path: str, compact: bool) -> Part:
-        """The run, job or dataset in `raw`; `path` says where in the event it stood."""
-        digest = sha256(raw).digest()
-        part = self._parts.get(digest)
-        if part is None:
-            part = self._parts[digest] = self._examine(raw, path, compact)
-        return part
 
     def text(self, key: str, raw: msgspec.Raw) -> tuple[Any, bool]:
         """Any other member, held to the limits, and whether a credential may be in it."""
@@ -137,7 +128,7 @@ class Examined:
                 raise OddError
             sources = None
             if name == "columnLineage":
-                sources = _sources(raw) if value is not None else None
+                sources = _sources(value) if value is not None else None
             elif known.problems(name, raw):
                 raise OddError
             check_size(text, value, self.limits)
@@ -161,11 +152,8 @@ class Examined:
         return decoded
 
 
-def _sources(raw: msgspec.Raw) -> set[tuple[str, str]]:
-    read = known.read("columnLineage", raw, known.ColumnLineage)
-    if read is None:
-        raise OddError
-    return known.sources(read)
+def _sources(value: dict[str, Any]) -> set[tuple[str, str]]:
+    return known.sources(msgspec.convert(value, known.ColumnLineage))
 
 
 def once(members: dict[str, msgspec.Raw], size: int) -> None:

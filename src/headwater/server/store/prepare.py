@@ -15,13 +15,12 @@ from headwater.lineage.moments import MICROSECOND
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.examine import (
     NULL,
-    Examined,
     OddError,
-    decode_items,
     decode_members,
     once,
 )
 from headwater.server.store.parts import NEITHER, Facet, Part, Prepared, safe
+from headwater.server.store.regular import Regular
 
 if TYPE_CHECKING:
     from headwater.lineage.events import Event
@@ -37,7 +36,7 @@ _REASONS = (
 )  # fmt: skip
 
 
-class Parts(Examined):
+class Parts(Regular):
     """Events from their bytes, with the parts and facets met so far."""
 
     def __init__(self, limits: Limits) -> None:
@@ -47,8 +46,10 @@ class Parts(Examined):
 
     def trim(self, limit: int = 30_000) -> None:
         """Drop the older half once there are too many."""
-        held: dict[bytes, Any]
-        for held in (self._parts, self._facets, self._texts, self._lists):
+        met: list[dict[Any, Any]] = [
+            self._parts, self._facets, self._texts, self._lists, self._spaces,
+        ]  # fmt: skip
+        for held in met:
             if len(held) > limit:
                 for key in list(held)[: limit // 2]:
                     del held[key]
@@ -135,10 +136,10 @@ class Parts(Examined):
     def _list(
         self, raw: msgspec.Raw, path: str, direction: int, compact: bool
     ) -> tuple[list[tuple[int, Part]], list[str], bool]:
-        digest = sha256(raw).digest() + path[:1].encode()
+        digest = sha256(raw).digest() + (b"i" if direction == INPUT else b"o")
         found = self._lists.get(digest)
         if found is None:
-            parts = [self.part(item, path, compact) for item in decode_items(raw)]
+            parts = self.datasets(raw, path, compact)
             sides = [(direction, part) for part in parts]
             found = sides, [part.hash for part in parts], any(part.tainted for part in parts)
             self._lists[digest] = found
