@@ -14,6 +14,7 @@ from .model import Derived, Evidence
 from .overrides import Overrides
 from .plan import Plan
 from .redact import scrub, scrub_all
+from .reported import also_named
 from .topics import sink_topics, source_topics
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _targets(plan: Plan, plugin: Plugin | None, topic: str) -> list[Place]:
     if plugin is None or plugin.sink is None:
         return []
     found: dict[object, Place] = {}
+    plan.raw = topic
     for name in plan.chain.names(topic):
         if name.open or not name.text:
             plan.problem("the rows decide where a transform sends them: no destination is named")
@@ -160,15 +162,19 @@ def _renamed(plan: Plan, topic: str) -> tuple[Evidence, ...]:
 
 
 def _finish(plan: Plan, plugin: Plugin | None, builder: Builder) -> Derived:
-    given = Overrides(plan.config)
+    given = Overrides(plan.config, plan.connector.name)
     builder.declare(given)
+    inputs, outputs = builder.inputs, builder.outputs
+    if given.joined:
+        inputs = tuple(also_named(plan.config, dataset) for dataset in inputs)
+        outputs = tuple(also_named(plan.config, dataset) for dataset in outputs)
     derived = Derived(
         family=plugin.family.removeprefix(mapping.FAMILY) if plugin else UNKNOWN_FAMILY,
         namespace=given.namespace or plan.settings.namespace,
         job_name=given.job_name or plan.connector.name,
         role=plan.role,
-        inputs=builder.inputs,
-        outputs=builder.outputs,
+        inputs=inputs,
+        outputs=outputs,
         edges=builder.edges,
         documentation=given.documentation,
         owners=given.owners,

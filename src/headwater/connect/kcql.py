@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 _LONGEST = 20_000
 _INSERT = re.compile(
-    r"^\s*(?:INSERT|UPSERT)\s+INTO\s+(?P<target>`[^`]+`|\S+)\s+SELECT\s+(?P<fields>.+?)"
-    r"\s+FROM\s+(?P<source>`[^`]+`|\S+)(?P<rest>.*)$",
+    r"^\s*(?:INSERT|UPSERT(?:\s+PK\s+\S+)?)\s+INTO\s+(?P<target>`[^`]+`|'[^']+'|\S+)"
+    r"\s+SELECT\s+(?P<fields>.+?)\s+FROM\s+(?P<source>`[^`]+`|'[^']+'|\S+)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
 _IGNORE = re.compile(
@@ -17,32 +17,43 @@ _IGNORE = re.compile(
     re.IGNORECASE,
 )
 _TYPE = re.compile(r"\bWITHTYPE\s+(\w+)", re.IGNORECASE)
+_SUFFIX = re.compile(r"\bWITHINDEXSUFFIX\b", re.IGNORECASE)
+_PARTS = re.compile(r"(?:'[^']*'|`[^`]*`|[^;'`]|['`])+")
 _AS = re.compile(r"\s+AS\s+", re.IGNORECASE)
 
 
 class Statement(NamedTuple):
-    """One `INSERT INTO target SELECT fields FROM source`; no fields means all."""
+    """One `INSERT INTO target SELECT fields FROM source`; no fields means all.
+
+    With `known` false, functions or wildcards stand among the fields; with `dated`, the target's
+    name goes on with the time.
+    """
 
     target: str
     source: str
     fields: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
     kind: str = ""
+    known: bool = True
+    dated: bool = False
 
 
 def parse(text: str) -> list[Statement]:
     """The statements of a KCQL text; what is no statement is left out."""
     found = []
-    for part in text[:_LONGEST].split(";"):
+    for part in _PARTS.findall(text[:_LONGEST]):
         match = _INSERT.match(part)
         if not match:
             continue
         ignored = _IGNORE.search(match["rest"])
         names = _names(ignored[1]) if ignored else ()
-        fields = _fields(match["fields"])
+        known = "(" not in match["fields"] and ".*" not in match["fields"]
+        fields = _fields(match["fields"]) if known else ()
         kind = _TYPE.search(match["rest"])
         ends = _bare(match["target"]), _bare(match["source"])
-        found.append(Statement(*ends, fields, names, kind[1].lower() if kind else ""))
+        dated = _SUFFIX.search(match["rest"]) is not None
+        named = kind[1].lower() if kind else ""
+        found.append(Statement(*ends, fields, names, named, known, dated))
     return found
 
 
@@ -64,4 +75,4 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _bare(name: str) -> str:
-    return name.strip().strip("`").rstrip(",")
+    return name.strip().strip("`'").rstrip(",")

@@ -149,6 +149,8 @@ class Plan:
 
     assumed_role: Role | None = None
     target: str = ""
+    raw: str = ""
+    """The topic that a sink's destination is being worked out for, as it is in Kafka."""
 
     def topic(
         self, name: str, evidence: Sequence[Evidence] = (), bootstrap: str | None = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headwater.connect.plan import Plan
 
 FAMILY = "camel"
+_BASE = "org.apache.camel.kafkaconnector."
 _KAMELET = re.compile(r"^camel\.kamelet\.([a-z0-9\-]+)\.(.+)$")
 _INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.\"`]+)", re.IGNORECASE)
 
@@ -86,9 +87,11 @@ def _sql(store: str) -> Callable[[Plan, Options], Place | None]:
             plan.problem("query: no single table can be read from it")
             return None
         schema, _, name = re.sub(r'[`"]', "", table).rpartition(".")
-        parts = {"schema": schema} if schema and store != "mysql" else {}
-        return plan.place(store, host=get("serverName"), port=get("serverPort"),
-                          database=get("databaseName"), table=name, **parts)  # fmt: skip
+        parts = {"database": get("databaseName")}
+        if schema:
+            parts |= {"database" if store in ("mysql", "mariadb") else "schema": schema}
+        return plan.place(store, host=get("serverName"), port=get("serverPort"), table=name,
+                          **parts)  # fmt: skip
 
     return place
 
@@ -115,7 +118,7 @@ def _bigquery(plan: Plan, get: Options) -> Place | None:
 
 
 def _dynamodb(plan: Plan, get: Options) -> Place | None:
-    return plan.place("dynamodb", region=get("region"), table=get("table"))
+    return plan.place("dynamodb", region=get("region"), table=get("table", "tableName"))
 
 
 def _named(store: str, part: str, *names: str) -> Callable[[Plan, Options], Place | None]:
@@ -173,11 +176,11 @@ _SCHEMES: dict[str, Callable[[Plan, Options], Place | None]] = {
     "aws-s3": _bucket("s3"),
     "google-storage": _bucket("gcs"),
     "aws2-ddb": _dynamodb,
-    "aws2-sqs": _named("sqs", "queue", "path"),
-    "aws2-sns": _named("sns", "topic", "path"),
-    "aws2-kinesis": _named("kinesis", "stream", "path"),
+    "aws2-sqs": _named("sqs", "queue", "path", "queueNameOrArn"),
+    "aws2-sns": _named("sns", "topic", "path", "topicNameOrArn"),
+    "aws2-kinesis": _named("kinesis", "stream", "path", "streamName"),
     "mongodb": _mongodb,
-    "file": lambda plan, get: plan.uri(get("path")),
+    "file": lambda plan, get: plan.uri(get("path", "directoryName")),
 }
 _PATHS = {"aws2-s3": "bucketName", "aws-s3": "bucketName", "google-storage": "bucketName",
           "aws2-ddb": "table"}  # fmt: skip
@@ -187,6 +190,8 @@ def outside(plan: Plan, role: str) -> Place | None:
     """The dataset at the other end of the connector."""
     name, get = kamelet(plan)
     store = _STORES.get(re.sub(rf"-{role}$", "", name))
+    if store is None and (older := _component(plan, role)):
+        return older
     if store is None:
         key = f"camel.{role}.url"
         scheme, _, rest = plan.get(key).partition(":")
@@ -207,6 +212,24 @@ def outside(plan: Plan, role: str) -> Place | None:
     return store(plan, get)
 
 
+def _component(plan: Plan, role: str) -> Place | None:
+    """A component of the time before kamelets, whose options stand in keys of their own."""
+    package = plan.connector.connector_class.removeprefix(_BASE).partition(".")[0]
+    store = next((v for k, v in _SCHEMES.items() if k.replace("-", "") == package), None)
+    found: dict[str, tuple[str, str]] = {}
+    for key, value in plan.config.items():
+        if match := re.match(rf"^camel\.{role}\.(?:path|endpoint)\.(\w+)$", key):
+            found[match[1]] = (key, value)
+    if store is None or not found:
+        return None
+    place = store(plan, Options(plan, {name: value for name, (_, value) in found.items()}))
+    for name, (key, _) in found.items():
+        if name in plan.read:
+            plan.read.pop(name)
+            plan.used(key)
+    return place
+
+
 def sink(plan: Plan, _topic: str) -> list[Place]:
     """Every topic to the one endpoint."""
     place = outside(plan, "sink")
@@ -219,13 +242,13 @@ def source(plan: Plan) -> Reading:
     return Reading(tuple(Origin(topic, place) for topic in plan.names("topics")), place=place)
 
 
-_BASE = "org.apache.camel.kafkaconnector."
 PLUGINS = (
     Plugin(
         FAMILY,
         (f"{_BASE}CamelSinkConnector", f"{_BASE}awss3sink.CamelAwss3sinkSinkConnector",
          f"{_BASE}*SinkConnector"),
-        "sink", ("camel.kamelet.*", "camel.sink.url"), sink=sink,
+        "sink", ("camel.kamelet.*", "camel.sink.url", "camel.sink.path.*", "camel.sink.endpoint.*"),
+        sink=sink,
         stores="S3, Google Cloud Storage, Azure Blob Storage, MongoDB, SQL, Cassandra, "
                "Elasticsearch, BigQuery, DynamoDB, SQS, SNS, Kinesis",
     ),
@@ -233,7 +256,9 @@ PLUGINS = (
         FAMILY,
         (f"{_BASE}CamelSourceConnector", f"{_BASE}awss3source.CamelAwss3sourceSourceConnector",
          f"{_BASE}*SourceConnector"),
-        "source", ("camel.kamelet.*", "camel.source.url", "topics"), source=source,
+        "source",
+        ("camel.kamelet.*", "camel.source.url", "camel.source.path.*", "camel.source.endpoint.*",
+         "topics"), source=source,
         stores="as the sinks",
     ),
 )  # fmt: skip

@@ -22,11 +22,11 @@ def _containers(plan: Plan) -> dict[str, str]:
     """`topic#container` pairs by topic."""
     text = plan.get("connect.cosmos.containers.topicmap", "azure.cosmos.sink.containers.topicMap",
                     "azure.cosmos.source.containers.topicMap")  # fmt: skip
-    return dict(
-        (topic.strip(), name.strip())
+    return {
+        topic.strip(): name.strip()
         for topic, mark, name in (item.partition("#") for item in split(text))
         if mark
-    )
+    }
 
 
 def cosmos_place(plan: Plan, container: str) -> Place | None:

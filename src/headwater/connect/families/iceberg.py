@@ -31,31 +31,30 @@ def sink(plan: Plan, topic: str) -> list[Place]:
     tables = [item.strip() for item in _COMMA.split(plan.get("iceberg.tables")) if item.strip()]
     field = plan.get("iceberg.tables.route-field", "iceberg.tables.route.field")
     if plan.flag("iceberg.tables.dynamic-enabled", "iceberg.tables.dynamic.enabled"):
-        table = topic if _topic_field(plan) == field and field else ""
+        table = _routing_topic(plan, field, topic)
         if not table:
             plan.problem("iceberg.tables.route-field: the rows name the tables they go to")
             return []
-        tables = [table]
+        tables = [table.lower()]
+    elif field and (value := _routing_topic(plan, field, topic)):
+        tables = [table for table in tables if _routed(plan, table, value)]
+        field = ""
     found = [place for table in tables if (place := _table(plan, table))]
     if not field or len(found) < 2:
         return found
-    if _topic_field(plan) == field:
-        return [place for table, place in zip(tables, found, strict=False)
-                if _routed(plan, table, topic)]  # fmt: skip
     if len(plan.config.get("topics", "").split(",")) > 1 or plan.config.get("topics.regex"):
         plan.problem("iceberg.tables.route-field: the rows decide which topic feeds which table")
         return [replace(place, paired=False) for place in found]
     return found
 
 
-def _topic_field(plan: Plan) -> str:
-    """The field into which a transform writes the topic's name, if one does."""
-    fields = [
-        value.rstrip("!?")
-        for key, value in plan.config.items()
-        if key.startswith("transforms.") and key.endswith(".topic.field")
-    ]
-    return fields[0] if fields else "\0"
+def _routing_topic(plan: Plan, field: str, topic: str) -> str:
+    """The topic's name that a transform writes into the field, as it is called at that point."""
+    for position, link in enumerate(plan.chain.links):
+        if field and link.step.options.get("topic.field", "").rstrip("!?") == field:
+            names = plan.chain.names(plan.raw or topic, position)
+            return names[0].text if len(names) == 1 and names[0].exact else ""
+    return ""
 
 
 def _routed(plan: Plan, table: str, topic: str) -> bool:

@@ -27,6 +27,8 @@ def sink(
     chosen = [s for s in kcql.parse(plan.get(key)) if s.source in (topic, "*")]
     for statement in chosen:
         target = topic if statement.target == "*" else statement.target
+        if statement.dated:
+            plan.problem(f"{key}: the time is part of the indexes' names; they are shown as one")
         if dataset := place(plan, target):
             found.append(dataset.with_columns(_columns(statement, dataset.columns)))
     if not chosen:
@@ -44,8 +46,8 @@ def source(plan: Plan, key: str, place: Callable[[Plan, str], Place | None]) -> 
 
 
 def _columns(statement: kcql.Statement, default: Projection) -> Projection:
-    if not default.known:
-        return default
+    if not default.known or not statement.known:
+        return UNKNOWN
     if not statement.fields:
         return Projection(drop=frozenset(statement.ignored))
     fields: list[tuple[str, Path]] = []

@@ -30,9 +30,10 @@ def elasticsearch_sink(plan: Plan, topic: str) -> list[Place]:
         index = f"{kind}-{dataset}-{space[:100]}"
     mapped = pairs(plan.get("topic.to.external.resource.mapping"), ":")
     if mapped and plan.get("external.resource.usage").lower() != "disabled":
-        if not (index := mapped.get(topic, "")):
-            plan.problem(f"topic.to.external.resource.mapping has none for the topic {topic}")
-            return []
+        index = mapped.get(topic, "")
+    if not index:
+        plan.problem(f"topic.to.external.resource.mapping has none for the topic {topic}")
+        return []
     place = plan.place("elasticsearch", host=plan.get("connection.url"), index=index)
     return [place] if place else []
 

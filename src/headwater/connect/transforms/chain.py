@@ -75,10 +75,10 @@ class Chain:
         """Whether some transform may change a topic's name."""
         return any(link.step.routes for link in self.links)
 
-    def names(self, topic: str) -> list[Name]:
-        """What a topic may be called at the end; nothing when it is dropped."""
+    def names(self, topic: str, before: int | None = None) -> list[Name]:
+        """What a topic may be called at the end, or before one link; nothing when it is dropped."""
         branches = [Name(topic)]
-        for link in self.links:
+        for link in self.links[:before]:
             following: list[Name] = []
             for name in branches:
                 applies = link.applies(name)
