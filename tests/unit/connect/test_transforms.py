@@ -229,3 +229,53 @@ def test_columns_of_other_tasks_are_unknown_under_a_condition() -> None:
     assert steps.forward("t", record(["a"])).value is None
     with pytest.raises(UnknownColumnsError):
         steps.back("t", Column("value", ("a",)))
+
+
+AIVEN = "io.aiven.kafka.connect.transforms."
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "topic", "becomes"),
+    [
+        ("io.debezium.connector.jdbc.transforms.CollectionNameTransformation",
+         {"collection.naming.prefix": "p_", "collection.naming.style": "UPPER_CASE"},
+         "srv.orders", [Name("p_SRV.ORDERS")]),
+        ("com.github.jcustenborder.kafka.connect.transform.common.ChangeTopicCase",
+         {"from": "LOWER_HYPHEN", "to": "UPPER_CAMEL"}, "web-site-clicks", [Name("WebSiteClicks")]),
+        ("com.github.jcustenborder.kafka.connect.transform.common.ChangeTopicCase",
+         {"from": "UPPER_CAMEL", "to": "LOWER_UNDERSCORE"}, "WebClicks", [Name("web_clicks")]),
+        (f"{AIVEN}ExtractTopic$Value", {"field.name": "t"}, "orders", [Name("", ".+", open=True)]),
+        (f"{AIVEN}TombstoneHandler", {"behavior": "drop_silent"}, "orders", [Name("orders")]),
+    ],
+)  # fmt: skip
+def test_names_by_other_vendors(
+    kind: str, options: dict[str, str], topic: str, becomes: list[Name]
+) -> None:
+    found = chain((kind, options))
+    assert found.names(topic) == becomes
+    assert found.unknown == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        (f"{AIVEN}Hash$Value", {"field.name": "a"}, {"value.a": ["a*"], "value.b": ["b"]}),
+        (f"{AIVEN}CaseTransform$Value", {"field.names": "b"}, {"value.a": ["a"], "value.b": ["b~"]}),
+        (f"{AIVEN}ConcatFields$Value", {"field.names": "a,b", "output.field.name": "c"},
+         {"value.a": ["a"], "value.b": ["b"], "value.c": ["a~", "b~"]}),
+    ],
+)  # fmt: skip
+def test_fields_by_other_vendors(
+    kind: str, options: dict[str, str], expected: dict[str, list[str]]
+) -> None:
+    after = chain((kind, options)).forward("t", record(["a", "b"]))
+    found = flow(after)
+    assert {key: value for key, value in found.items() if key != "key"} == expected
+
+
+def test_a_field_that_is_made_of_others_was_no_column() -> None:
+    found = chain((f"{AIVEN}ConcatFields$Value", {"field.names": "a", "output.field.name": "c"}))
+    assert found.back("t", Column("value", ("c",))) is None
+    back = found.back("t", Column("value", ("a",)))
+    assert back is not None
+    assert back[0] == Column("value", ("a",))

@@ -9,7 +9,7 @@ from headwater.connect.record import IDENTITY, Column, Half, Record
 from headwater.connect.values import split
 from headwater.lineage.columns import combine
 
-from . import contents, debezium, fields, iceberg, routers
+from . import contents, debezium, fields, iceberg, others, routers
 from .base import Back, Name, Step, Unknown
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ STEPS: dict[str, type[Step]] = {
     **contents.STEPS,
     **debezium.STEPS,
     **iceberg.STEPS,
+    **others.STEPS,
 }
 LINEAGE = "OpenLineageLifecycleSmt"
 _PREDICATES = "org.apache.kafka.connect.transforms.predicates."

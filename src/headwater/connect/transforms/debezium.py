@@ -107,12 +107,13 @@ class ByLogicalTableRouter(LogicalRouter):
     """Routes many tables into one topic and tells their keys apart by one more key field."""
 
     reshapes = True
+    named = "__dbz__physicalTableIdentifier"
 
     def setup(self) -> None:
         """Read the name of that field."""
         super().setup()
         unique = self.get("key.enforce.uniqueness", default="true").lower() != "false"
-        self.field = self.get("key.field.name", default="__dbz__physicalTableIdentifier")
+        self.field = self.get("key.field.name", default=self.named)
         self.field = self.field if unique else ""
 
     def forward(self, record: Record) -> Record:
@@ -125,6 +126,12 @@ class ByLogicalTableRouter(LogicalRouter):
         """The table's name came from no column."""
         added = column.half == "key" and column.path[:1] == (self.field,)
         return None if added else (column, IDENTITY)
+
+
+class ToLogicalTopicRouter(ByLogicalTableRouter):
+    """The same for any source."""
+
+    named = "__dbz__sourceIdentifier"
 
 
 class EventRouter(Router):
@@ -199,7 +206,7 @@ STEPS: dict[str, type[Step]] = {
     f"{_DEBEZIUM}HeaderToValue": HeaderToValue,
     f"{_DEBEZIUM}TimezoneConverter": TimezoneConverter,
     f"{_DEBEZIUM}ByLogicalTableRouter": ByLogicalTableRouter,
-    f"{_DEBEZIUM}ToLogicalTopicRouter": ByLogicalTableRouter,
+    f"{_DEBEZIUM}ToLogicalTopicRouter": ToLogicalTopicRouter,
     f"{_DEBEZIUM}outbox.EventRouter": EventRouter,
     f"{_MONGODB}outbox.MongoEventRouter": DocumentRouter,
     f"{_MONGODB}ExtractNewDocumentState": Document,

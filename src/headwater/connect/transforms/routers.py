@@ -8,7 +8,7 @@ from headwater.connect.patterns import PatternError, pattern
 
 from .base import Name, Step
 
-_ANY = ".+"
+ANY = ".+"
 
 
 class Router(Step):
@@ -30,7 +30,7 @@ class RegexRouter(Router):
     def route(self, name: Name) -> Name | None:
         """Rename one name; of many names nothing can be said but that they were routed."""
         if not name.exact:
-            return Name("", _ANY, open=True)
+            return Name("", ANY, open=True)
         if not self.expression.matches(name.text):
             return name
         try:
@@ -53,7 +53,7 @@ class TimestampRouter(Router):
         shape = self.get("topic.format", default="${topic}-${timestamp}")
         clock = _clock(self.get("timestamp.format", default="yyyyMMdd"))
         if not name.exact:
-            return Name("", _ANY, open=True)
+            return Name("", ANY, open=True)
         if "${timestamp}" not in shape:
             return Name(shape.replace("${topic}", name.text))
         rest = shape.replace("${topic}", name.text)
@@ -66,7 +66,7 @@ class RowRouter(Router):
 
     def route(self, name: Name) -> Name | None:
         """Any name at all."""
-        return Name("", _ANY, open=True)
+        return Name("", ANY, open=True)
 
 
 class Filter(Step):
@@ -82,7 +82,7 @@ class Filter(Step):
 def _clock(shape: str) -> str:
     """An expression for the times of one of Java's date formats."""
     if re.search(r"MMM|E|[aGzZXVO']", shape):
-        return _ANY
+        return ANY
     return re.sub(r"[A-Za-z]+", r"\\d+", re.escape(shape)).replace("\\\\d", "\\d")
 
 

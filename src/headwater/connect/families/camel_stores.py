@@ -1,0 +1,170 @@
+"""Where Camel's kamelets and components keep their data, by their own options."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from headwater.connect import sql
+
+from .base import UNKNOWN, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.connect.plan import Plan
+
+_INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.\"`]+)", re.IGNORECASE)
+
+
+class Options:
+    """A kamelet's properties by their own names."""
+
+    def __init__(self, plan: Plan, values: dict[str, str], prefix: str = "") -> None:
+        self.plan = plan
+        self.values = values
+        self.prefix = prefix
+
+    def __call__(self, *names: str) -> str:
+        """The first of the properties that has a value."""
+        for name in names:
+            if value := self.values.get(name, "").strip():
+                self.plan.used(f"{self.prefix}{name}")
+                return value
+        return ""
+
+
+def _fixed(text: str) -> str:
+    """The folder before the first part that each record fills in."""
+    head, cut, _ = text.partition("${")
+    return (head.rpartition("/")[0] if cut else head).strip("/") or "/"
+
+
+def _bucket(store: str) -> Callable[[Plan, Options], Place | None]:
+    def place(plan: Plan, get: Options) -> Place | None:
+        name = get("bucketNameOrArn", "bucketName", "bucket")
+        key = _fixed(get("keyName", "objectName", "prefix"))
+        if name.startswith("arn:"):
+            return plan.uri(f"{name}/{key}" if key != "/" else name)
+        return plan.place(store, "FILE", bucket=name, key=key)
+
+    return place
+
+
+def _blob(plan: Plan, get: Options) -> Place | None:
+    return plan.place("wasbs", "FILE", account=get("accountName"),
+                      container=get("containerName"), path="/")  # fmt: skip
+
+
+def _mongodb(plan: Plan, get: Options) -> Place | None:
+    return plan.place("mongodb", host=get("hosts"), database=get("database"),
+                      collection=get("collection"))  # fmt: skip
+
+
+def _sql(store: str) -> Callable[[Plan, Options], Place | None]:
+    def place(plan: Plan, get: Options) -> Place | None:
+        query = get("query", "consumeQuery")
+        parsed = sql.parse(query, store)
+        into = _INTO.search(query)
+        table = into[1] if into else parsed.tables[0] if parsed and parsed.tables else ""
+        if not table or (not into and parsed and len(parsed.tables) > 1):
+            plan.problem("query: no single table can be read from it")
+            return None
+        schema, _, name = re.sub(r'[`"]', "", table).rpartition(".")
+        parts = {"database": get("databaseName")}
+        if schema:
+            parts |= {"database" if store in ("mysql", "mariadb") else "schema": schema}
+        return plan.place(store, host=get("serverName"), port=get("serverPort"), table=name,
+                          **parts)  # fmt: skip
+
+    return place
+
+
+def _cassandra(plan: Plan, get: Options) -> Place | None:
+    found = re.search(r"(?:INTO|UPDATE|FROM)\s+([\w.\"]+)", get("query"), re.IGNORECASE)
+    if not found:
+        plan.problem("query: no table can be read from it")
+        return None
+    keyspace, _, table = found[1].replace('"', "").rpartition(".")
+    return plan.place("cassandra", host=get("connectionHost"), port=get("connectionPort"),
+                      keyspace=keyspace or get("keyspace"), table=table)  # fmt: skip
+
+
+def _index(store: str) -> Callable[[Plan, Options], Place | None]:
+    return lambda plan, get: plan.place(
+        store, host=get("hostAddresses", "clusterName"), index=get("indexName")
+    )
+
+
+def _bigquery(plan: Plan, get: Options) -> Place | None:
+    return plan.place("bigquery", project=get("projectId"), dataset=get("dataset"),
+                      table=get("table"))  # fmt: skip
+
+
+def _dynamodb(plan: Plan, get: Options) -> Place | None:
+    return plan.place("dynamodb", region=get("region"), table=get("table", "tableName"))
+
+
+def _named(store: str, part: str, *names: str) -> Callable[[Plan, Options], Place | None]:
+    """What AWS names by a region and a name, or by an ARN."""
+
+    def place(plan: Plan, get: Options) -> Place | None:
+        name = get(*names)
+        if name.startswith("arn:"):
+            found = plan.uri(name, "STREAM")
+        else:
+            found = plan.place(store, "STREAM", **{"region": get("region"), part: name})
+        return found.with_columns(UNKNOWN) if found else None
+
+    return place
+
+
+def _pubsub(plan: Plan, get: Options) -> Place | None:
+    if subscription := get("subscriptionName"):
+        place = plan.place("pubsub_subscription", "STREAM", project=get("projectId"),
+                           subscription=subscription)  # fmt: skip
+    else:
+        place = plan.place("pubsub", "STREAM", project=get("projectId"), topic=get("topicName",
+                           "destinationName"))  # fmt: skip
+    return place.with_columns(UNKNOWN) if place else None
+
+
+STORES: dict[str, Callable[[Plan, Options], Place | None]] = {
+    "aws-s3": _bucket("s3"),
+    "aws-s3-streaming-upload": _bucket("s3"),
+    "google-storage": _bucket("gcs"),
+    "azure-storage-blob": _blob,
+    "mongodb": _mongodb,
+    "mongodb-changes-stream": _mongodb,
+    "postgresql": _sql("postgres"),
+    "mysql": _sql("mysql"),
+    "mariadb": _sql("mariadb"),
+    "sqlserver": _sql("mssql"),
+    "cassandra": _cassandra,
+    "elasticsearch-index": _index("elasticsearch"),
+    "elasticsearch-search": _index("elasticsearch"),
+    "opensearch-index": _index("opensearch"),
+    "google-bigquery": _bigquery,
+    "aws-ddb": _dynamodb,
+    "aws-ddb-streams": _dynamodb,
+    "aws-sqs": _named("sqs", "queue", "queueNameOrArn"),
+    "aws-sns": _named("sns", "topic", "topicNameOrArn"),
+    "aws-kinesis": _named("kinesis", "stream", "stream"),
+    "google-pubsub": _pubsub,
+    "kafka": lambda plan, get: plan.place(
+        "kafka", "TOPIC", host=get("bootstrapServers"), topic=get("topic")
+    ),
+}
+SCHEMES: dict[str, Callable[[Plan, Options], Place | None]] = {
+    "aws2-s3": _bucket("s3"),
+    "aws-s3": _bucket("s3"),
+    "google-storage": _bucket("gcs"),
+    "aws2-ddb": _dynamodb,
+    "aws2-sqs": _named("sqs", "queue", "path", "queueNameOrArn"),
+    "aws2-sns": _named("sns", "topic", "path", "topicNameOrArn"),
+    "aws2-kinesis": _named("kinesis", "stream", "path", "streamName"),
+    "mongodb": _mongodb,
+    "file": lambda plan, get: plan.uri(get("path", "directoryName")),
+}
+PATHS = {"aws2-s3": "bucketName", "aws-s3": "bucketName", "google-storage": "bucketName",
+          "aws2-ddb": "table"}  # fmt: skip
