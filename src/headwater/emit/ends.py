@@ -161,8 +161,10 @@ class Ends:
                 self._wrap_signal(getattr(signal, name))
 
     def _forget_all(self) -> None:
+        # What the parent has open is the parent's; a child may begin something of its own.
         self._finishers.clear()
-        self._done = True
+        self._signal = self._exception = self._code = None
+        self._done = False
 
     def _wrap_hook(self) -> None:
         before = sys.excepthook
