@@ -80,9 +80,9 @@ def class_name(given: Any) -> str:
     return name
 
 
-def seq(given: Any) -> list[Any]:
-    """A Scala sequence as a list."""
-    return [given.apply(place) for place in range(given.size())]
+def seq(given: Any, most: int = 10_000) -> list[Any]:
+    """A Scala sequence as a list, up to a length: each element costs a call."""
+    return [given.apply(place) for place in range(min(given.size(), most))]
 
 
 def option(given: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from headwater.spark.jvm import class_name, hidden, seq
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST = 500
 _PARTITIONS = 50
+_FILES = 20
 
 
 def datasets_of(world: World, rdd: Any) -> tuple[Dataset, ...]:
@@ -40,7 +42,9 @@ def _read(world: World, rdd: Any) -> tuple[Dataset, ...]:
     short = name[name.rfind(".") + 1 :]
     if short == "FileScanRDD":
         paths = [
-            _path(file) for part in seq(rdd.filePartitions())[:_PARTITIONS] for file in part.files()
+            _path(file)
+            for part in seq(rdd.filePartitions(), _PARTITIONS)
+            for file in islice(part.files(), _FILES)
         ]
         return files.by_paths({path.rpartition("/")[0] for path in paths}, "", "file scan")
     if short == "DataSourceRDD":
@@ -67,9 +71,9 @@ def _path(file: Any) -> str:
 
 def _partitions(world: World, groups: Any) -> tuple[Dataset, ...]:
     """Iceberg's partitions carry their table; one of them is enough."""
-    for group in seq(groups)[:1]:
-        members = seq(group) if "scala" in class_name(group) else [group]
-        for part in members[:1]:
+    for group in seq(groups, 1):
+        members = seq(group, 1) if "scala" in class_name(group) else [group]
+        for part in members:
             if not iceberg.is_iceberg(class_name(part)):
                 return ()
             table = hidden(part, "tableBroadcast").value()

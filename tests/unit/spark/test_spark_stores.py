@@ -100,6 +100,26 @@ def test_the_snapshot_that_was_asked_for(options: dict[str, str], version: str) 
     assert iceberg.version(object(), ["db", "t"], options) == version
 
 
+class Long:
+    """A sequence of the JVM's that counts how often it is asked."""
+
+    def __init__(self, length: int) -> None:
+        self.length, self.asked = length, 0
+
+    def size(self) -> int:
+        return self.length
+
+    def apply(self, place: int) -> str:
+        self.asked += 1
+        return f"file:/data/{place}"
+
+
+def test_a_long_list_of_paths_is_asked_for_in_part() -> None:
+    paths = Long(100_000)
+    table = type("Table", (), {"paths": lambda _: paths})()
+    assert len(files.table_paths(table)) == paths.asked == files.MOST_PATHS
+
+
 @pytest.mark.parametrize("word", ["delta", "hudi"])
 def test_a_table_kept_in_files_is_a_table(word: str) -> None:
     (made,) = files.by_paths(["s3://lake/orders/"], word, "path")

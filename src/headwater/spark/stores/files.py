@@ -71,4 +71,4 @@ def one(path: str, file_format: str, evidence: str) -> Dataset | None:
 
 def table_paths(table: Any) -> list[str]:
     """The paths of a file table of the second data source API."""
-    return [str(path) for path in seq(table.paths())]
+    return [str(path) for path in seq(table.paths(), MOST_PATHS)]
