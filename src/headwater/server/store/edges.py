@@ -51,6 +51,8 @@ def splice(old: list[Interval], new: list[Interval], low: int) -> list[Interval]
 
 
 def _merged(found: list[Interval]) -> list[Interval]:
+    if len(found) == 1:
+        return found
     result: list[Interval] = []
     for since, until in sorted(found, key=lambda i: i[0]):
         if result and (result[-1][1] is None or since <= result[-1][1]):

@@ -67,7 +67,10 @@ class Projection(Datasets):
         if job is None:
             job = self.session.new_job(key, time)
             self.changes.append({"change": "job", "namespace": key[0], "name": key[1]})
-        job.created, job.updated = min(job.created, time), max(job.updated, time)
+        if time > job.updated:
+            job.updated = time
+        elif time < job.created:
+            job.created = time
         job.hidden = 0
         self.session.dirty["job"][job.id] = job
         return job
@@ -82,15 +85,14 @@ class Projection(Datasets):
     ) -> None:
         time, life = item.time, run.state.life
         state_before, end_before = (None if run.fresh else life.state), life.end
+        self.session.touch(run)
         if not run.state.static:
             life.observe(item.type, time)
             if pattern is not None:
                 life.declare(pattern[0], time)
             assert item.run is not None
             self._run_facets(run, item.run.numbers or [], time)
-            self.session.touch(run)
             self._latest(job, run)
-        self.session.touch(run)
         grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
         self.settle(job, run, time, state_before, end_before, grew=grew)
 
@@ -164,8 +166,10 @@ class Projection(Datasets):
 
     def _unlisted(self, item: Prepared, stated: dict[Key, int]) -> list[tuple[int, Part]]:
         """Datasets that only the explicit `lineage` facets name, as further inputs and outputs."""
-        own = [part for side, part in item.datasets if side == OUTPUT and part.explicit]
-        said = {*stated.values(), *(part.columns for part in own if part.columns)}
+        said = set(stated.values())
+        for side, part in item.datasets:
+            if part.explicit and part.columns and side == OUTPUT:
+                said.add(part.columns)
         if not said:
             return []
         outputs = {part.key for side, part in item.datasets if side == OUTPUT}
