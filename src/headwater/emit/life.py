@@ -23,11 +23,16 @@ HEARTBEAT_SECONDS = 300.0
 
 def heartbeat_seconds() -> float:
     """How often an open run says that it lives: `HEADWATER_HEARTBEAT_SECONDS`, else five minutes."""
+    return given_seconds("HEADWATER_HEARTBEAT_SECONDS", HEARTBEAT_SECONDS)
+
+
+def given_seconds(variable: str, default: float) -> float:
+    """A time from the environment; one that is none, or no time at all, counts as not given."""
     try:
-        given = float(os.environ.get("HEADWATER_HEARTBEAT_SECONDS", ""))
+        given = float(os.environ.get(variable, ""))
     except ValueError:
-        return HEARTBEAT_SECONDS
-    return given if given > 0 else HEARTBEAT_SECONDS
+        return default
+    return given if 0 < given < float("inf") else default
 
 
 def new_run_id() -> str:

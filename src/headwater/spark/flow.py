@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import event
+from headwater.emit.life import given_seconds
 from headwater.spark import renames
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwater.emit.journal import Journal
     from headwater.spark.query import Query
 
-SECONDS = float(os.environ.get("HEADWATER_FLOW_SECONDS", "10"))
+SECONDS = given_seconds("HEADWATER_FLOW_SECONDS", 10.0)
 TIMEOUT = 2.0
 PAUSE_SECONDS = 300.0
 

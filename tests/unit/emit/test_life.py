@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from headwater.emit.ends import COMPLETE
 from headwater.emit.journal import Journal
-from headwater.emit.life import Life, new_run_id
+from headwater.emit.life import Life, given_seconds, new_run_id
 from headwater.emit.parent import RunRef
 
 if TYPE_CHECKING:
@@ -29,6 +32,24 @@ def journal(file: Path) -> Iterator[Journal]:
     made = Journal({"type": "file", "log_file_path": str(file), "append": True})
     yield made
     made.close(5)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("2.5", 2.5), ("", 10.0), ("often", 10.0), ("0", 10.0), ("-1", 10.0), ("inf", 10.0)],
+)
+def test_a_time_that_is_none_counts_as_not_given(
+    monkeypatch: pytest.MonkeyPatch, given: str, seconds: float
+) -> None:
+    monkeypatch.setenv("HEADWATER_FLOW_SECONDS", given)
+    assert given_seconds("HEADWATER_FLOW_SECONDS", 10.0) == seconds
+
+
+def test_a_wrong_variable_does_not_keep_a_program_from_starting() -> None:
+    environment = {**os.environ, "HEADWATER_FLOW_SECONDS": "often"}
+    subprocess.run(
+        [sys.executable, "-c", "import headwater.spark"], check=True, timeout=60, env=environment
+    )
 
 
 def told(journal: Journal, file: Path) -> list[dict[str, Any]]:
