@@ -28,7 +28,7 @@ UNKNOWN_FAMILY = "unknown"
 def derive(connector: Connector, world: World, settings: Settings) -> Derived:
     """The lineage of a connector as far as its configuration and the world tell it."""
     plan = Plan(connector, world, settings)
-    plugin = mapping.plugin(plan) or families.find(connector.connector_class)
+    plugin = mapping.plugin(plan) or families.choose(connector.connector_class, connector.config)
     builder = Builder(plan)
     if plugin is None:
         kind = scrub(connector.connector_class) or "without a class"

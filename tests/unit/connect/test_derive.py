@@ -36,7 +36,9 @@ def test_there_are_enough_golden_connectors() -> None:
 
 
 def test_every_plugin_has_a_golden_case() -> None:
-    seen = {families.find(connector(case).connector_class) for case in CASES}
+    seen = {
+        families.choose(connector(case).connector_class, connector(case).config) for case in CASES
+    }
     missing = [p.classes for p in BUILT_IN if p not in seen and p not in services.PLUGINS]
     assert missing == []
 
@@ -50,7 +52,7 @@ def test_every_class_is_found_once() -> None:
 def test_every_key_that_is_read_is_published() -> None:
     for case in CASES:
         item = connector(case)
-        plugin = families.find(item.connector_class)
+        plugin = families.choose(item.connector_class, item.config)
         if plugin is None or case.get("mappings") or plugin.role != item.type:
             continue
         plan = Plan(item, CaseWorld(case), settings(case))

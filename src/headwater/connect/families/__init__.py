@@ -6,6 +6,7 @@ import logging
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.metadata import entry_points
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from . import (
@@ -39,10 +40,11 @@ from . import (
 from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 __all__ = [
-    "GROUP", "UNKNOWN", "Origin", "Place", "Plugin", "Projection", "Reading", "find", "plugins",
+    "GROUP", "UNKNOWN", "Origin", "Place", "Plugin", "Projection", "Reading", "choose",
+    "find", "plugins",
 ]  # fmt: skip
 
 GROUP = "headwater.connect.families"
@@ -93,9 +95,34 @@ def find(connector_class: str) -> Plugin | None:
     return next((p for glob, p in _globs() if fnmatchcase(connector_class, glob)), None)
 
 
+def choose(connector_class: str, keys: Collection[str]) -> Plugin | None:
+    """As `find`, also for a class without its package, as Connect takes it: `FileStreamSource`.
+
+    Of several that share the name, the one whose keys are there.
+    """
+    if (found := find(connector_class)) or "." in connector_class:
+        return found
+    several = [
+        (sum(key in keys for key in plugin.keys), plugin)
+        for plugin in _by_alias().get(connector_class, ())
+    ]
+    best = [plugin for score, plugin in several if score == max(several, key=itemgetter(0))[0]]
+    return best[0] if len({plugin.family for plugin in best}) == 1 else None
+
+
 @lru_cache(maxsize=1)
 def _by_class() -> dict[str, Plugin]:
     return {name: plugin for plugin in reversed(plugins()) for name in plugin.classes}
+
+
+@lru_cache(maxsize=1)
+def _by_alias() -> dict[str, list[Plugin]]:
+    found: dict[str, list[Plugin]] = {}
+    for plugin in plugins():
+        simple = {name.rpartition(".")[2] for name in plugin.classes if "." in name}
+        for alias in simple | {name.removesuffix("Connector") for name in simple}:
+            found.setdefault(alias, []).append(plugin)
+    return found
 
 
 @lru_cache(maxsize=1)

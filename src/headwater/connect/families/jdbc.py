@@ -145,9 +145,11 @@ def sink(plan: Plan, topic: str, kind: str = "") -> list[Place]:
     place = table(plan, address(plan, kind), name, plan.get("db.schema", "schema.name"))
     if place is None:
         return []
-    only = frozenset(plan.names("fields.whitelist"))
-    keyed = plan.get("pk.mode").lower() == "record_key"
-    keys = tuple(plan.names("pk.fields")) if keyed else None
+    only, mode = frozenset(plan.names("fields.whitelist")), plan.get("pk.mode").lower()
+    listed = tuple(plan.names("pk.fields"))
+    if only and mode == "record_value":  # what makes the key is always written: all, if not listed
+        only = only | frozenset(listed) if listed else frozenset()
+    keys = listed if mode == "record_key" else None
     return [place.with_columns(Projection(only=only or None, keys=keys))]
 
 

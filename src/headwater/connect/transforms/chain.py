@@ -23,6 +23,13 @@ STEPS: dict[str, type[Step]] = {
     **iceberg.STEPS,
     **others.STEPS,
 }
+# Connect takes a class without its package too; where names are shared, Kafka's own is meant.
+_ALIASES = {
+    kind.rpartition(".")[2]: step
+    for kind, step in sorted(
+        STEPS.items(), key=lambda item: item[0].startswith("org.apache.kafka.")
+    )
+}
 LINEAGE = "OpenLineageLifecycleSmt"
 _PREDICATES = "org.apache.kafka.connect.transforms.predicates."
 _BRANCHES = 8
@@ -43,11 +50,11 @@ class Link(NamedTuple):
         """Whether it applies to the records of a topic; None when single records decide."""
         if not self.predicate:
             return True
-        if self.predicate == f"{_PREDICATES}TopicNameMatches":
+        if self.predicate in (f"{_PREDICATES}TopicNameMatches", "TopicNameMatches"):
             if not name.exact:
                 return None
             return pattern(self.pattern).matches(name.text) != self.negate
-        if self.predicate == f"{_PREDICATES}RecordIsTombstone":
+        if self.predicate in (f"{_PREDICATES}RecordIsTombstone", "RecordIsTombstone"):
             return self.negate
         return None
 
@@ -174,4 +181,4 @@ def _class(kind: str) -> tuple[str, Half]:
 def _step(kind: str) -> type[Step]:
     if kind.endswith(f".{LINEAGE}"):
         return Step
-    return STEPS.get(kind, Unknown)
+    return STEPS.get(kind) or _ALIASES.get(kind, Unknown)

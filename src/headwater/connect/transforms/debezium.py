@@ -54,6 +54,9 @@ class ExtractNewRecordState(Step):
         here: Node | None = value if path else None
         for part in path.split("."):
             here = here.get(part) if here else None
+        # A field without a path is one of the event, else one of its source.
+        if here is None and path and "." not in path and (source := value.get("source")):
+            here = source.get(path)
         if here is None:
             return generated(name)
         return Node(name, here.type, here.fields, here.origins)
