@@ -128,6 +128,10 @@ class Ends:
             return of_exception(self._exception)
         return of_exit(self._code)
 
+    def of(self, error: BaseException | None) -> Ending:
+        """What an exception makes of the work it ended: one that a signal caused is no failure."""
+        return self.now if self.signalled and error is not None else of_exception(error)
+
     def leaving(self, error: BaseException | None) -> None:
         """A launcher saw the program end so."""
         if isinstance(error, SystemExit):

@@ -24,7 +24,6 @@ from headwater.emit.event import facet
 from headwater.emit.life import Life, heartbeat_seconds, job_type, new_run_id
 from headwater.emit.parent import Ancestors, RunRef, from_environment
 from headwater.lineage import naming
-from headwater.lineage.events import EventType
 from headwater.lineage.naming import DatasetName
 
 if TYPE_CHECKING:
@@ -102,9 +101,7 @@ class Run:
     ) -> None:
         if self._token is not None:
             _current.reset(self._token)
-        signalled = ENDS.signalled
-        ending = Ending(EventType.ABORT, f"signal {signalled}") if signalled else None
-        self._finish(ending or of_exception(error))
+        self._finish(ENDS.now if ENDS.signalled else of_exception(error))
 
     @once.quiet("beginning a run")
     def _begin(self) -> None:

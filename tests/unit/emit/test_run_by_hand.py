@@ -31,7 +31,7 @@ with headwater.run("iceberg-ingestion", namespace="lab") as run:
         os.kill(os.getpid(), getattr(signal, how))
         time.sleep(10)
     if how == "raise":
-        raise ValueError("secret=abc no such file")
+        raise ValueError("secret=hunter2 no such file")
     if how == "exit":
         sys.exit(3)
     if how == "inner":
@@ -103,7 +103,7 @@ def test_one_life(programs: Programs, how: str) -> None:
     kinds = [(s["field"], s["transformations"][0]["type"]) for s in sources]
     assert kinds == [("price", "DIRECT"), ("at", "INDIRECT")]
     if expected == "FAIL":
-        assert "abc" not in json.dumps(last)
+        assert "hunter2" not in json.dumps(last)
 
 
 def test_lineage_is_told_while_the_run_lives(programs: Programs) -> None:
