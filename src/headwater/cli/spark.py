@@ -16,6 +16,9 @@ from headwater.errors import EnvironmentProblem, UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Run PySpark programs with lineage.")
 
+SHELL = "pyspark-shell"
+FLAGS = frozenset({"--verbose", "-v", "--supervise", "--help", "-h", "--version", "--usage-error"})
+
 
 def launcher_path() -> Path:
     """The file that runs a program with lineage."""
@@ -39,17 +42,26 @@ def run(
 
     Options before the program are spark-submit's: --conf, --master, --packages, --jars, …
     """
-    at = next((i for i, word in enumerate(words) if word.endswith(".py")), None)
-    if at is None:
+    at = _program(words)
+    if at >= len(words):
         raise UsageError("no program is named", hint="headwater spark run [--conf K=V] job.py …")
     program = words[at]
     if not Path(program).is_file():
         raise UsageError(f"{program}: no such program", hint="give the path of a .py file")
     if at:
-        given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(words[:at])} {given}"
+        # The last one of an option counts, and what is said here stands above the environment.
+        *given, shell = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS") or SHELL)
+        os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*given, *words[:at], shell])
     argv = [sys.executable, str(launcher_path()), program, *words[at + 1 :]]
     os.execv(sys.executable, argv)  # noqa: S606
+
+
+def _program(words: list[str]) -> int:
+    """Where the program stands: behind spark-submit's options, of which most take a value."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 1 if words[at] in FLAGS or "=" in words[at] else 2
+    return at
 
 
 @app.command("launcher")
