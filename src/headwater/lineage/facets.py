@@ -18,6 +18,7 @@ from headwater.lineage.column_facets import (
     Transformation,
     sources,
 )
+from headwater.lineage.salvage import salvage
 
 __all__ = [
     "ColumnInputs",
@@ -90,6 +91,14 @@ class EmissionPattern(msgspec.Struct):
     eventTrigger: str | None = None  # noqa: N815
     eventContentMode: str | None = None  # noqa: N815
     windowDuration: float | None = None  # noqa: N815
+
+    @property
+    def interval(self) -> int | None:
+        """The microseconds between two reports of a job that promises some, where that makes sense."""
+        every = self.windowDuration
+        if self.eventTrigger != "PERIODIC" or every is None or not 0 < every <= _LONGEST:
+            return None
+        return max(int(every * 1_000_000), 1_000_000)
 
 
 class JobType(msgspec.Struct):
@@ -202,15 +211,19 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 _STRICT = ("schema", "columnLineage", "symlinks")
 
 T = TypeVar("T", bound=msgspec.Struct)
+_LONGEST = 10 * 365 * 24 * 3_600
+"""A job that reports more seldom than this promises nothing."""
 
 
 def read(name: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T | None:
-    """The facet `name` as a `kind`, or None when its content is not of that shape."""
+    """The facet `name` as a `kind`, without what does not fit; None when nothing of it does."""
     decoder = _DECODERS.get(name)
     if decoder is None or _KNOWN[name] is not kind:
         decoder = msgspec.json.Decoder(kind)
     try:
         found = decoder.decode(raw)
+    except msgspec.ValidationError:
+        return salvage(msgspec.json.decode(raw), kind)
     except (msgspec.DecodeError, RecursionError):
         return None
     return found if isinstance(found, kind) else None

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["JOB", "Projection"]
 
 JOB = 1
-SECOND = 1_000_000
 Key = tuple[str, str]
 _JOB_UNDERSTOOD = {"jobType", "documentation", "sourceCodeLocation"}
 
@@ -212,9 +211,7 @@ class Projection(Datasets):
             body = self.session.body(number) if number else b"{}"
             read = known.read("jobType", body, known.JobType)
             pattern = read.emissionPattern if read else None
-            every: int | None = None
-            if pattern and pattern.eventTrigger == "PERIODIC" and pattern.windowDuration:
-                every = int(pattern.windowDuration * SECOND)
+            every = pattern.interval if pattern else None
             snapshot = bool(pattern and pattern.eventContentMode == "COMPLETE_SNAPSHOT")
             self._patterns[number] = (every, snapshot)
         found = self._patterns[number]

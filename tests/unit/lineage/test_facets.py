@@ -1,0 +1,69 @@
+"""Facets that are not quite as they should be: what fits is kept, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headwater.lineage import facets
+
+
+def job_type(**pattern: Any) -> facets.JobType | None:
+    body = {"processingType": "STREAMING", "integration": "X", "emissionPattern": pattern}
+    return facets.read("jobType", json.dumps(body).encode(), facets.JobType)
+
+
+@pytest.mark.parametrize(
+    ("window", "interval"),
+    [(300, 300_000_000), (0.5, 1_000_000), ("300", 300_000_000), (1e308, None), (1e30, None),
+     (-5, None), (0, None), ("PT5M", None), ({}, None), (None, None)],
+)  # fmt: skip
+def test_a_promised_interval(window: Any, interval: int | None) -> None:
+    found = job_type(eventTrigger="PERIODIC", windowDuration=window)
+    assert found is not None
+    assert found.processingType == "STREAMING"
+    assert found.emissionPattern is not None
+    assert found.emissionPattern.interval == interval
+
+
+def test_only_a_periodic_job_promises_one() -> None:
+    found = job_type(eventTrigger="EVENT_BASED", windowDuration=300)
+    assert found is not None
+    assert found.emissionPattern is not None
+    assert found.emissionPattern.interval is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "body", "expected"),
+    [
+        ("jobType", facets.JobType, {"processingType": "BATCH", "emissionPattern": "often"},
+         facets.JobType("BATCH")),
+        ("tags", facets.Tags,
+         {"tags": [{"key": "pii", "value": True}, {"value": "x"}, 7, {"key": "n", "value": 3}]},
+         facets.Tags([facets.Tag("pii", "true"), facets.Tag("n", "3")])),
+        ("documentation", facets.Documentation, {"description": ["a"]}, facets.Documentation()),
+        ("parent", facets.Parent, {"run": {"runId": "a"}, "job": "b"},
+         facets.Parent(run=facets.read("x", b'{"runId":"a"}', facets._RunRef))),
+        ("symlinks", facets.Symlinks, {"identifiers": [{"namespace": "a"}]}, facets.Symlinks([])),
+        ("headwater_cluster", facets.Cluster, {"clusterId": []}, None),
+        ("headwater_cluster", facets.Cluster, {"clusterId": "c", "bootstrap": "a:1"},
+         facets.Cluster("c")),
+        ("dataSource", facets.DataSource, ["a"], None),
+    ],
+)  # fmt: skip
+def test_what_fits_is_kept(name: str, kind: Any, body: Any, expected: Any) -> None:
+    assert facets.read(name, json.dumps(body).encode(), kind) == expected
+
+
+def test_one_time_that_cannot_be_read_does_not_cost_the_other() -> None:
+    body = b'{"nominalStartTime":"2026-03-01T09:00:00Z","nominalEndTime":"tomorrow"}'
+    found = facets.read("nominalTime", body, facets.NominalTime)
+    assert found is not None
+    assert found.nominalStartTime is not None
+    assert found.nominalEndTime is None
+
+
+def test_no_json_is_no_facet() -> None:
+    assert facets.read("tags", b"{", facets.Tags) is None
