@@ -95,13 +95,14 @@ def within(
 ) -> list[Row]:
     """The rows of a query whose `{in}` stands for a list of keys, asked in chunks.
 
-    Keys may be tuples. `params` are the values that stand before the list.
+    Keys may be tuples. `params` are the values that stand before the list. Where the list stands
+    several times, so do the values before it.
     """
     wanted = list(keys)
     rows: list[Row] = []
     for start in range(0, len(wanted), CHUNK):
         filled, values = connection.listed(sql, wanted[start : start + CHUNK])
-        rows += connection.all(filled, [*params, *values])
+        rows += connection.all(filled, [*params, *values] * sql.count("{in}"))
     return rows
 
 

@@ -51,15 +51,14 @@ class Neighbourhood:
 
     def of_datasets(self, roots: Iterable[int]) -> list[Edge]:
         """The edges of these datasets, under any of their names."""
-        standing = {root: root for root in roots}
-        sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
-        standing.update(dict(within(self.view.connection, sql, list(standing))))
+        shown = " JOIN job j ON j.id = e.job WHERE j.hidden = 0" + self._when
         sql = (
-            "SELECT e.job, e.dataset, e.direction FROM edge e JOIN job j ON j.id = e.job"  # noqa: S608
-            " WHERE j.hidden = 0" + self._when + " AND e.dataset IN ({in})"
-        )
-        rows = within(self.view.connection, sql, standing, self._params)
-        return [(job, standing[dataset], direction) for job, dataset, direction in rows]
+            "SELECT e.job, e.dataset, e.direction FROM edge e"  # noqa: S608
+            + shown + " AND e.dataset IN ({in})"
+            " UNION ALL SELECT e.job, d.root, e.direction FROM dataset d JOIN edge e ON e.dataset = d.id"
+            + shown + " AND d.root <> d.id AND d.root IN ({in})"
+        )  # fmt: skip
+        return within(self.view.connection, sql, set(roots), self._params)
 
     def around(
         self,
@@ -87,7 +86,7 @@ class Neighbourhood:
                 found.datasets[dataset] = step
             if step == depth:
                 break
-            reached = {edge[0] for edge in self.of_datasets({edge[1] for edge in edges})}
+            reached = {edge[0] for edge in self.of_datasets(fresh)}
             following = sorted(reached - found.jobs.keys())
             room = max(0, limit - len(found.jobs))
             found.cut = found.cut or len(following) > room

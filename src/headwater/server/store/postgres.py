@@ -60,6 +60,13 @@ def _errors() -> Iterator[None]:
         raise StoreUnavailableError(f"PostgreSQL does not answer: {error}".strip()) from error
 
 
+def _reader(raw: psycopg.Connection[Row]) -> None:
+    arrays.register(raw)
+    # Few statements are asked over and over with lists of keys: planning each anew, by the length
+    # of its list, takes longer than carrying it out.
+    raw.execute("SET plan_cache_mode = force_generic_plan")
+
+
 class PostgresConnection:
     """A connection that is opened when first used, and again after it was lost."""
 
@@ -168,7 +175,7 @@ class PostgresDatabase:
             max_size=8,
             open=True,
             kwargs={"autocommit": True},
-            configure=arrays.register,
+            configure=_reader,
             check=ConnectionPool.check_connection,
             timeout=3,
         )

@@ -73,6 +73,7 @@ class View:
     def __init__(self, connection: Connection, bodies: Bodies) -> None:
         self.connection = connection
         self._bodies = bodies
+        self._datasets: dict[int, Dataset] = {}
 
     def all(self, sql: str, params: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of any query."""
@@ -80,8 +81,11 @@ class View:
 
     def datasets(self, ids: Iterable[int]) -> dict[int, Dataset]:
         """Datasets by id."""
-        rows = within(self.connection, DATASETS + " WHERE d.id IN ({in})", set(ids))
-        return {row[0]: to_dataset(row) for row in rows}
+        wanted, held = set(ids), self._datasets
+        sql = DATASETS + " WHERE d.id IN ({in})"
+        for row in within(self.connection, sql, wanted - held.keys()):
+            held[row[0]] = to_dataset(row)
+        return {number: held[number] for number in wanted if number in held}
 
     def dataset(self, namespace: str, name: str) -> Dataset | None:
         """The dataset of this name, as it was sent."""

@@ -63,14 +63,16 @@ def search(view: View, request: Request) -> dict[str, Any]:
             params.append(moment(request, name, 0))
     by_name = request.query.get("sort", "").upper() == "NAME"
     order = " ORDER BY t.name" if by_name else " ORDER BY t.updated DESC, t.name"
-    results: list[tuple[str, str, int, str]] = []
-    for kind, table in kinds.items():
-        if wanted in ("", kind):
-            sql = f"SELECT t.name, t.updated, n.name FROM {table} t JOIN namespace n ON n.id = t.namespace{where}"  # noqa: S608
-            # The names alone are read from their index; rows only where the name fits.
-            sql += f" AND t.id IN (SELECT id FROM {table} WHERE {like})"  # noqa: S608
-            rows = view.all(sql + order + " LIMIT ?", (*params, f"%{escaped}%", limit))
-            results += [(kind, name, updated, space) for name, updated, space in rows]
+    asked = [
+        # The names alone are read from their index; rows only where the name fits.
+        f"SELECT * FROM (SELECT '{kind}' AS kind, t.name, t.updated, n.name AS space"  # noqa: S608
+        f" FROM {table} t JOIN namespace n ON n.id = t.namespace{where}"
+        f" AND t.id IN (SELECT id FROM {table} WHERE {like}){order} LIMIT ?) AS {table}s"
+        for kind, table in kinds.items()
+        if wanted in ("", kind)
+    ]
+    values = (*params, f"%{escaped}%", limit) * len(asked)
+    results = view.all(" UNION ALL ".join(asked), values)
     results.sort(key=(lambda r: r[1]) if by_name else (lambda r: (-r[2], r[1])))
     found = [
         {
