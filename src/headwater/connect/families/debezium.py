@@ -154,13 +154,13 @@ def _filter(plan: Plan, kind: Kind) -> Callable[[str, str], bool]:
     def expressions(keys: tuple[str, ...]) -> list[Callable[[str], bool]]:
         return [
             found.matches
-            for item in plan.patterns(*keys)
+            for item in (plan.patterns(*keys) if keys else ())
             if (found := plan.expression(keys[0], item, ignore_case=True))
         ]
 
     wanted, unwanted = expressions(kind.listed), expressions(kind.barred)
     outer = expressions(kind.outer)
-    barred = expressions(tuple(key.replace("include", "exclude") for key in kind.outer))
+    barred = expressions(kind.outer_barred)
 
     def allowed(database: str, ident: str) -> bool:
         head = ident.partition(".")[0]

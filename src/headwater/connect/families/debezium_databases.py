@@ -21,6 +21,12 @@ class Kind:
     """Whether an id in a list may have the database before it, which the topic does not."""
     capitals: bool = False
 
+    @property
+    def outer_barred(self) -> tuple[str, ...]:
+        """The keys that leave schemas or databases out, beside those that list them."""
+        others = (k.replace("include", "exclude").replace("white", "black") for k in self.outer)
+        return tuple(key for key in others if key not in self.outer)
+
     def folded(self, ident: str) -> str:
         """An id from a list, which fits in any case, as the database itself spells it."""
         return ident.upper() if self.capitals and ident == ident.lower() else ident
@@ -90,5 +96,5 @@ def keys_of(name: str) -> tuple[str, ...]:
     kind = KINDS[name]
     port = () if name in ("mongodb", "spanner", "scylla") else ("database.port",)
     host = () if name == "spanner" else kind.host
-    return (*host, *port, *kind.database, *kind.outer, *kind.listed, *kind.barred, *_COMMON,
+    return (*host, *port, *kind.database, *kind.outer, *kind.outer_barred, *kind.listed, *kind.barred, *_COMMON,
             *_EXTRA.get(name, ()))  # fmt: skip

@@ -45,8 +45,15 @@ def generic_sink(plan: Plan, topic: str) -> list[Place]:
 
 def source(plan: Plan) -> Reading:
     """One endpoint to the topics named."""
-    place = endpoint(plan, plan.get("url", "http.request.url", "http.api.url"))
+    url = plan.get("url", "http.request.url", "http.api.url")
     topics = plan.names("kafka.topic", "topic", "topic.name.pattern")
+    mark = "${entityName}"
+    if any(mark in topic for topic in topics) and (entities := plan.names("entity.names")):
+        return Reading(tuple(
+            Origin(topic.replace(mark, entity), endpoint(plan, url.replace(mark, entity)))
+            for topic in topics for entity in entities
+        ))  # fmt: skip
+    place = endpoint(plan, url)
     named = [topic for topic in topics if "${" not in topic]
     return Reading(tuple(Origin(topic, place) for topic in named), place=place)
 
@@ -87,7 +94,8 @@ PLUGINS = (
         (f"{_CONFLUENT}HttpSourceConnector", "HttpSource",
          "com.github.castorm.kafka.connect.http.HttpSourceConnector"),
         "source",
-        ("url", "http.request.url", "http.api.url", "kafka.topic", "topic", "topic.name.pattern"),
+        ("url", "http.request.url", "http.api.url", "kafka.topic", "topic", "topic.name.pattern",
+         "entity.names"),
         source=source, stores="HTTP endpoint",
     ),
     Plugin(
