@@ -93,7 +93,7 @@ PLUGINS = (
         "sink", ("camel.kamelet.*", "camel.sink.url", "camel.sink.path.*", "camel.sink.endpoint.*"),
         sink=sink,
         stores="S3, Google Cloud Storage, Azure Blob Storage, MongoDB, SQL, Cassandra, "
-               "Elasticsearch, BigQuery, DynamoDB, SQS, SNS, Kinesis",
+               "Elasticsearch, BigQuery, DynamoDB, SQS, SNS, Kinesis, Cosmos DB, SFTP, HTTP, MQTT, NATS",
     ),
     Plugin(
         FAMILY,

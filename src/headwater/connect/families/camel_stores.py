@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.connect import sql
+from headwater.lineage import naming
 
 from .base import UNKNOWN, Place
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from headwater.connect.plan import Plan
 
-_INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.\"`]+)", re.IGNORECASE)
+_INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.$#\"`\[\]]+)", re.IGNORECASE)
 
 
 class Options:
@@ -67,10 +68,12 @@ def _sql(store: str) -> Callable[[Plan, Options], Place | None]:
         parsed = sql.parse(query, store)
         into = _INTO.search(query)
         table = into[1] if into else parsed.tables[0] if parsed and parsed.tables else ""
+        table = table.lower() if into and store == "postgres" and '"' not in table else table
         if not table or (not into and parsed and len(parsed.tables) > 1):
             plan.problem("query: no single table can be read from it")
             return None
-        schema, _, name = re.sub(r'[`"]', "", table).rpartition(".")
+        *outer, name = naming.split_identifier(table)
+        schema = outer[-1] if outer else ""
         parts = {"database": get("databaseName")}
         if schema:
             parts |= {"database" if store in ("mysql", "mariadb") else "schema": schema}
@@ -91,9 +94,7 @@ def _cassandra(plan: Plan, get: Options) -> Place | None:
 
 
 def _index(store: str) -> Callable[[Plan, Options], Place | None]:
-    return lambda plan, get: plan.place(
-        store, host=get("hostAddresses", "clusterName"), index=get("indexName")
-    )
+    return lambda plan, get: plan.place(store, host=get("hostAddresses"), index=get("indexName"))
 
 
 def _bigquery(plan: Plan, get: Options) -> Place | None:
@@ -119,6 +120,36 @@ def _named(store: str, part: str, *names: str) -> Callable[[Plan, Options], Plac
     return place
 
 
+def _datalake(plan: Plan, get: Options) -> Place | None:
+    return plan.place("abfss", "FILE", account=get("accountName"),
+                      container=get("fileSystemName"), path="/")  # fmt: skip
+
+
+def _folder(store: str) -> Callable[[Plan, Options], Place | None]:
+    return lambda plan, get: plan.place(
+        store, "FILE", host=get("connectionHost"), port=get("connectionPort"),
+        path=f"/{get('directoryName').strip('/')}",
+    )  # fmt: skip
+
+
+def _cosmos(plan: Plan, get: Options) -> Place | None:
+    return plan.place("cosmos", host=get("databaseEndpoint"), database=get("databaseName"),
+                      table=get("containerName"))  # fmt: skip
+
+
+def _subject(store: str, host: str, part: str) -> Callable[[Plan, Options], Place | None]:
+    def place(plan: Plan, get: Options) -> Place | None:
+        found = plan.place(store, "STREAM", **{"host": get(host), part: get("topic")})
+        return found.with_columns(UNKNOWN) if found else None
+
+    return place
+
+
+def _web(plan: Plan, get: Options) -> Place | None:
+    found = plan.uri(get("url"), "") if "://" in get("url") else None
+    return found.with_columns(UNKNOWN) if found else None
+
+
 def _pubsub(plan: Plan, get: Options) -> Place | None:
     if subscription := get("subscriptionName"):
         place = plan.place("pubsub_subscription", "STREAM", project=get("projectId"),
@@ -133,7 +164,16 @@ STORES: dict[str, Callable[[Plan, Options], Place | None]] = {
     "aws-s3": _bucket("s3"),
     "aws-s3-streaming-upload": _bucket("s3"),
     "google-storage": _bucket("gcs"),
+    "minio": _bucket("s3"),
     "azure-storage-blob": _blob,
+    "azure-storage-datalake": _datalake,
+    "azure-cosmosdb": _cosmos,
+    "sftp": _folder("sftp"),
+    "ftp": _folder("ftp"),
+    "http": _web,
+    "http-secured": _web,
+    "mqtt": _subject("mqtt", "brokerUrl", "topic"),
+    "nats": _subject("nats", "servers", "subject"),
     "mongodb": _mongodb,
     "mongodb-changes-stream": _mongodb,
     "postgresql": _sql("postgres"),
