@@ -44,7 +44,7 @@ class Parts(Regular):
         self._lists: dict[bytes, tuple[list[tuple[int, Part]], list[str], bool]] = {}
         self._skew = limits.skew // MICROSECOND
 
-    def trim(self, limit: int = 30_000) -> None:
+    def trim(self, limit: int = 12_000) -> None:
         """Drop the older half once there are too many."""
         met: list[dict[Any, Any]] = [
             self._parts, self._facets, self._texts, self._lists, self._spaces,

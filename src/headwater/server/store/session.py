@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 KEPT = 20_000
+RUNS_KEPT = 5_000
 FACETS_KEPT = 150_000
 K = TypeVar("K")
 V = TypeVar("V")
@@ -215,7 +216,7 @@ class Session(Numbering):
     def trim(self) -> None:
         """Keep the working set bounded; the oldest half goes when it has grown too large."""
         _halve(self.facets, FACETS_KEPT)
-        _halve(self.runs, KEPT)
+        _halve(self.runs, RUNS_KEPT)
         _halve(self.bodies, 4_000)
         _halve(self.column_sources, 4_000)
         _halve(self.counts, 5_000)
