@@ -31,12 +31,12 @@ def sink(plan: Plan, topic: str) -> list[Place]:
     tables = [item.strip() for item in _COMMA.split(plan.get("iceberg.tables")) if item.strip()]
     field = plan.get("iceberg.tables.route-field", "iceberg.tables.route.field")
     if plan.flag("iceberg.tables.dynamic-enabled", "iceberg.tables.dynamic.enabled"):
-        table = _routing_topic(plan, field, topic)
+        table = _routing_value(plan, field, topic)
         if not table:
             plan.problem("iceberg.tables.route-field: the rows name the tables they go to")
             return []
         tables = [table.lower()]
-    elif field and (value := _routing_topic(plan, field, topic)):
+    elif field and (value := _routing_value(plan, field, topic)):
         tables = [table for table in tables if _routed(plan, table, value)]
         field = ""
     found = [place for table in tables if (place := _table(plan, table))]
@@ -48,13 +48,23 @@ def sink(plan: Plan, topic: str) -> list[Place]:
     return found
 
 
-def _routing_topic(plan: Plan, field: str, topic: str) -> str:
-    """The topic's name that a transform writes into the field, as it is called at that point."""
+def _routing_value(plan: Plan, field: str, topic: str) -> str:
+    """What transforms write into the field for a topic: its name at that point, or a fixed text."""
+    found = ""
     for position, link in enumerate(plan.chain.links):
-        if field and link.step.options.get("topic.field", "").rstrip("!?") == field:
-            names = plan.chain.names(plan.raw or topic, position)
-            return names[0].text if len(names) == 1 and names[0].exact else ""
-    return ""
+        options = link.step.options
+        named, fixed = (
+            options.get(key, "").rstrip("!?") for key in ("topic.field", "static.field")
+        )
+        if not field or field not in (named, fixed):
+            continue
+        names = plan.chain.names(plan.raw or topic, position)
+        applies = link.applies(names[0]) if len(names) == 1 and names[0].exact else None
+        if applies is None:
+            return ""
+        if applies:
+            found = names[0].text if field == named else options.get("static.value", "")
+    return found
 
 
 def _routed(plan: Plan, table: str, topic: str) -> bool:

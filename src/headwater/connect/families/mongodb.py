@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .base import Origin, Place, Plugin, Reading, Shape
+from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading, Shape
 
 if TYPE_CHECKING:
     from headwater.connect.plan import Plan
@@ -89,9 +90,33 @@ def mongodb_sink(plan: Plan, topic: str) -> list[Place]:
     database = plan.get(f"{own}database", "database")
     name = plan.get(f"{own}collection", "collection", default=topic)
     place = collection(plan, database, name)
-    return [place] if place else []
+    return [place.with_columns(_fields(plan, own))] if place else []
 
 
+def _fields(plan: Plan, own: str) -> Projection:
+    """Which fields of a record a document gets, after what the connector itself makes of them."""
+    key = "change.data.capture.handler"
+    handler = plan.get(f"{own}{key}", key).rpartition(".")[2]
+    if handler:
+        return Projection(unwrap=True) if handler in _RELATIONAL else UNKNOWN
+    listed = plan.names(f"{own}value.projection.list", "value.projection.list")
+    steps = plan.names(f"{own}post.processor.chain", "post.processor.chain")
+    found = Projection()
+    for step in (item.rpartition(".")[2] for item in steps):
+        if step in ("AllowListValueProjector", "WhitelistValueProjector"):
+            found = replace(found, only=frozenset((*listed, "_id")))
+        elif step in ("BlockListValueProjector", "BlacklistValueProjector"):
+            found = replace(found, drop=frozenset(listed))
+        elif step not in _HARMLESS:
+            return UNKNOWN
+    if (found.only or found.drop) and any("*" in item or "." in item for item in listed):
+        return UNKNOWN
+    return found
+
+
+_RELATIONAL = ("RdbmsHandler", "MysqlHandler", "PostgresHandler")
+_HARMLESS = ("DocumentIdAdder", "KafkaMetaAdder", "NullFieldValueRemover",
+             "AllowListKeyProjector", "BlockListKeyProjector")  # fmt: skip
 PLUGINS = (
     Plugin(
         "mongodb", ("com.mongodb.kafka.connect.MongoSourceConnector", "MongoDbAtlasSource"),
@@ -104,7 +129,8 @@ PLUGINS = (
     Plugin(
         "mongodb", ("com.mongodb.kafka.connect.MongoSinkConnector", "MongoDbAtlasSink"), "sink",
         ("connection.uri", "connection.host", "database", "collection", "topic.override.*",
-         "namespace.mapper"),
+         "namespace.mapper", "change.data.capture.handler", "post.processor.chain",
+         "value.projection.list"),
         sink=mongodb_sink, stores="MongoDB",
     ),
 )  # fmt: skip

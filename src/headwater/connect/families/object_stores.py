@@ -11,7 +11,7 @@ from headwater.connect.model import Symlink
 from headwater.connect.plan import symlinked, templated
 from headwater.lineage import naming
 
-from .base import Origin, Place, Plugin, Reading
+from .base import UNKNOWN, Origin, Place, Plugin, Reading
 
 if TYPE_CHECKING:
     from headwater.connect.plan import Plan
@@ -93,7 +93,12 @@ def aiven_sink(plan: Plan, topic: str, store: str) -> list[Place]:
     prefix = plan.get("aws.s3.prefix", "aws_s3_prefix", "file.name.prefix", "azure.blob.prefix")
     shape = plan.get("file.name.template", default="{{topic}}-{{partition}}-{{start_offset}}")
     place = located(plan, store, _fixed(prefix + shape, topic))
-    return [place] if place else []
+    if place is None:
+        return []
+    # Only the value itself keeps its columns: lines of text or a record around it do not.
+    plain = plan.get("format.output.type", default="csv").lower() in ("json", "jsonl", "parquet")
+    bare = plan.get("format.output.envelope", default="true").lower() == "false"
+    return [place if plain and bare else place.with_columns(UNKNOWN)]
 
 
 def aiven_source(plan: Plan, store: str) -> Reading:
@@ -138,6 +143,7 @@ _AIVEN = {
     "blob": ("azure.storage.connection.string", "azure.storage.container.name",
              "file.name.prefix", "azure.blob.prefix"),
 }  # fmt: skip
+_FORMAT = ("format.output.type", "format.output.envelope")
 _TITLES = {"s3": "S3", "gcs": "Google Cloud Storage", "blob": "Azure Blob Storage",
            "adls": "Azure Data Lake Gen2"}  # fmt: skip
 
@@ -157,13 +163,13 @@ PLUGINS = (
            ("hdfs.url", "store.url", "topics.dir", "hive.integration", "hive.metastore.uris",
             "hive.database", "hive.table.name"), sink=hdfs_sink, stores="HDFS"),
     Plugin(FAMILY, ("io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",), "sink",
-           (*_AIVEN["s3"], "file.name.template"), sink=partial(aiven_sink, store="s3"),
+           (*_AIVEN["s3"], "file.name.template", *_FORMAT), sink=partial(aiven_sink, store="s3"),
            stores="S3"),
     Plugin(FAMILY, ("io.aiven.kafka.connect.gcs.GcsSinkConnector",), "sink",
-           (*_AIVEN["gcs"], "file.name.template"), sink=partial(aiven_sink, store="gcs"),
+           (*_AIVEN["gcs"], "file.name.template", *_FORMAT), sink=partial(aiven_sink, store="gcs"),
            stores="Google Cloud Storage"),
     Plugin(FAMILY, ("io.aiven.kafka.connect.azure.sink.AzureBlobSinkConnector",), "sink",
-           (*_AIVEN["blob"], "file.name.template"), sink=partial(aiven_sink, store="blob"),
+           (*_AIVEN["blob"], "file.name.template", *_FORMAT), sink=partial(aiven_sink, store="blob"),
            stores="Azure Blob Storage"),
     Plugin(FAMILY, ("io.aiven.kafka.connect.s3.source.S3SourceConnector",), "source",
            (*_AIVEN["s3"], "topic", "topics", "distribution.topic"),
