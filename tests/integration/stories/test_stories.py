@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(820)]
 
 HEADWATER = [sys.executable, "-m", "headwater"]
 START_SECONDS = 300.0
@@ -64,7 +64,7 @@ class Running:
             env={**os.environ, "CI": "true"},
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=800,
             check=False,
         )
 
