@@ -158,9 +158,11 @@ def _first(key: str, authority: str, found: dict[str, str], port: int | None) ->
 def _parts(key: str, path: str, found: dict[str, str]) -> dict[str, str]:
     levels = [_decoded(level) for level in path.split("/") if level and "=" not in level]
     names = STORES[key].name_fields
-    schema = pick(found, *_SCHEMA_KEYS).split(",", 1)[0].strip("\"' ")
+    schema = _decoded(pick(found, *_SCHEMA_KEYS)).split(",", 1)[0].strip("\"' ")
     parts = {"schema": schema} if schema else {}
-    outer = levels[0] if levels else pick(found, *_DATABASE_KEYS)
+    outer = levels[0] if levels else _decoded(pick(found, *_DATABASE_KEYS))
+    if key == "firebird" and levels:  # a path on the server: its last part is the database's file
+        outer = levels[-1]
     if outer and len(names) > 1:
         parts[names[0]] = outer
     if len(levels) > 1 and "schema" in names[1:]:

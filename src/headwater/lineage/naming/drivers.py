@@ -24,14 +24,16 @@ def _oracle(rest: str) -> Parsed:
         raise NamingError("an Oracle URL without @ names no host")
     user = login.partition("/")[0].strip('"') or options(query).get("user", "")
     parts = {"schema": user.upper()} if user else {}
-    target = re.sub(r"^(?:tcps?:)?//", "", target.strip())
+    target = re.sub(r"^(?:tcps?:)?(?://)?", "", target.strip())
     if target.startswith("("):
         return _tns(target, parts)
-    match = re.match(r"^(\[[^\]]+\]|[^:/,\s]+)(?:,[^:/\s]+)*(?::(\d+))?(?:[:/]([^:/?]+))?", target)
-    if not match or not match[3] or target.startswith(("ldap", "//")):
+    hosts = r"^(\[[^\]]+\]|[^:/,\s]+)(?::(\d+)(?=[,/:]))?(?:,[^:/,\s]+(?::\d+(?=,))?)*"
+    match = re.match(hosts + r"(?::(\d+))?(?:[:/]([^:/?]+))?", target)
+    if not match or not match[4] or target.startswith(("ldap", "//")):
         raise NamingError("an Oracle alias or directory entry says neither host nor service")
-    place = address.parse(match[1], address.port_number(match[2] or "1521"))
-    return "oracle", f"oracle://{place}", {**parts, "service": match[3]}
+    # A port after the last of several hosts is the port of all that have none.
+    place = address.parse(match[1], address.port_number(match[2] or match[3] or "1521"))
+    return "oracle", f"oracle://{place}", {**parts, "service": match[4]}
 
 
 def _tns(text: str, parts: dict[str, str]) -> Parsed:

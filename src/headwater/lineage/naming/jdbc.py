@@ -80,7 +80,7 @@ def from_jdbc(
 
 def parse_jdbc(url: str) -> JdbcTarget:
     """Read a JDBC URL of any dialect; the parts that may hold secrets are dropped at once."""
-    text = url.strip()
+    text = re.sub(r"^jdbc-secretsmanager:", "jdbc:", url.strip(), flags=re.IGNORECASE)
     if text[:5].lower() != "jdbc:":
         raise NamingError(f"not a JDBC URL: {_shown(text)}")
     if len(text) > _LONGEST:
