@@ -14,7 +14,7 @@ MASK = "***"
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|private[._-]?key|api[._-]?key|access[._-]?key"
     r"|account[._-]?key|shared[._-]?key|sas[._-]?key|master[._-]?key|jaas|user[._-]?info"
-    r"|connection[._-]?string|webhook|authorization|keyfile$|\.key$|(?<![a-z])(?:pass|sig|jwt|auth|sas)$",
+    r"|connection[._-]?string|webhook|authorization|query\.masked$|keyfile$|\.key$|(?<![a-z])(?:pass|sig|jwt|auth|sas)$",
     re.IGNORECASE,
 )
 # They look alike, and are names of things or switches.
@@ -111,6 +111,8 @@ def scrub_all(value: Any, hidden: Collection[str] = (), seen: dict[str, str] | N
 
 def safe_config(config: Mapping[str, str], declared: Collection[str] = ()) -> dict[str, str]:
     """A configuration that may be shown: every secret replaced, the rest without credentials."""
+    hidden = secrets(config, declared)
     return {
-        key: MASK if is_secret(key, declared) else scrub(value) for key, value in config.items()
+        key: MASK if is_secret(key, declared) else scrub(value, hidden)
+        for key, value in config.items()
     }

@@ -129,3 +129,12 @@ def test_a_password_that_stands_in_an_address_stays_hidden() -> None:
                 "https://api.example.com/hooks/hunter22", "mongodb://app:hunter22@m1/"):  # fmt: skip
         assert "hunter22" in secrets({**password, "connection.url": url}), url
     assert "hunter22" in secrets({**password, "query": "SELECT * FROM t WHERE k = 'hunter22'"})
+
+
+def test_what_is_shown_of_a_configuration_holds_no_secret_twice() -> None:
+    shown = safe_config({
+        "connection.password": "Xq7-pA55", "connection.url": "https://api/hooks/Xq7-pA55",
+        "cypher": "CALL login('Xq7-pA55')", "query.masked": "SELECT 1",
+    })  # fmt: skip
+    assert "Xq7-pA55" not in json.dumps(shown)
+    assert shown["query.masked"] == MASK
