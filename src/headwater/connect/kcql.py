@@ -16,7 +16,7 @@ _IGNORE = re.compile(
     r"|WITH\w*|TTL|TIMESTAMP|TAG|LIMIT|PROPERTIES|DISTRIBUTEBY|CLUSTERBY)\b|\s*$)",
     re.IGNORECASE,
 )
-_TYPE = re.compile(r"\bWITHTYPE\s+(\w+)", re.IGNORECASE)
+_TYPE = re.compile(r"(?:\bWITHTYPE\s+|'servicebus\.type'\s*=\s*')(\w+)", re.IGNORECASE)
 _SUFFIX = re.compile(r"\bWITHINDEXSUFFIX\b", re.IGNORECASE)
 _PARTS = re.compile(r"(?:'[^']*'|`[^`]*`|[^;'`]|['`])+")
 _AS = re.compile(r"\s+AS\s+", re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,9 @@ def _gcs(plan: Plan, name: str) -> Place | None:
 def _datalake(plan: Plan, name: str) -> Place | None:
     container, _, prefix = name.partition(":")
     account = plan.get("connect.datalake.azure.account.name", "connect.datalake.account.name")
+    key = "connect.datalake.azure.connection.string"
+    if not account and (found := re.search(r"AccountName=([^;]+)", plan.get(key))):
+        account = found[1]
     return plan.place("abfss", "FILE", account=account, container=container,
                       path=prefix.strip("/") or "/")  # fmt: skip
 
@@ -120,8 +124,7 @@ def _pubsub(plan: Plan, name: str) -> Place | None:
 
 
 def _jms(plan: Plan, name: str) -> Place | None:
-    kind = next((s.kind for s in kcql.parse(plan.get("connect.jms.kcql"))
-                 if name in (s.source, s.target) and s.kind), "")  # fmt: skip
+    kind = _kind(plan, "connect.jms.kcql", name)
     if not kind:
         plan.problem("connect.jms.kcql: WITHTYPE does not say whether it is a queue or a topic")
         return None
@@ -135,9 +138,34 @@ def _eventhubs(plan: Plan, name: str) -> Place | None:
     return plan.place("eventhubs", "TOPIC", host=servers, hub=name)
 
 
-def _unnamed(plan: Plan, _name: str) -> Place | None:
-    plan.problem("the keys of this connector do not say where its server is")
-    return None
+def _servicebus(plan: Plan, name: str) -> Place | None:
+    found = re.search(
+        r"Endpoint=(?:sb://)?([^/;]+)", plan.get("connect.servicebus.connection.string")
+    )
+    kind = _kind(plan, "connect.servicebus.kcql", name)
+    if not found or not kind:
+        plan.problem(
+            "connect.servicebus: neither an endpoint nor the kind of entity may be missing"
+        )
+        return None
+    place = plan.place("servicebus", "STREAM", host=found[1], kind_=kind, entity=name)
+    return place.with_columns(UNKNOWN) if place else None
+
+
+def _kind(plan: Plan, key: str, name: str) -> str:
+    """Whether a statement's other end is a queue or a topic."""
+    statements = kcql.parse(plan.get(key))
+    return next((s.kind for s in statements if name in (s.source, s.target) and s.kind), "")
+
+
+def ftp_source(plan: Plan) -> Reading:
+    """Files of a server: `path:topic` pairs, tailed or read again when they change."""
+    store = "sftp" if plan.get("connect.ftp.protocol").lower() == "sftp" else "ftp"
+    pairs = plan.names("connect.ftp.monitor.tail") + plan.names("connect.ftp.monitor.update")
+    return Reading(tuple(
+        Origin(topic, plan.place(store, "FILE", host=plan.get("connect.ftp.address"), path=path.rstrip("/") or "/"))
+        for path, mark, topic in (item.partition(":") for item in pairs) if mark and path and topic
+    ))  # fmt: skip
 
 
 _BASE = ("io.lenses.streamreactor.connect.", "com.datamountaineer.streamreactor.connect.")
@@ -148,7 +176,8 @@ _TABLE = (
     ("gcs", "gcp.storage.sink.GCPStorageSinkConnector",
      "gcp.storage.source.GCPStorageSourceConnector", "connect.gcpstorage.kcql", (), _gcs),
     ("datalake", "datalake.sink.DatalakeSinkConnector", "", "connect.datalake.kcql",
-     ("connect.datalake.azure.account.name", "connect.datalake.account.name"), _datalake),
+     ("connect.datalake.azure.account.name", "connect.datalake.account.name",
+      "connect.datalake.azure.connection.string"), _datalake),
     ("elasticsearch", "elastic6.ElasticSinkConnector elastic7.ElasticSinkConnector", "",
      "connect.elastic.kcql", ("connect.elastic.hosts", "connect.elastic.port"), _elastic),
     ("cassandra", "cassandra.CassandraSinkConnector cassandra.sink.CassandraSinkConnector",
@@ -173,8 +202,8 @@ _TABLE = (
      "connect.eventhubs.kcql",
      ("connect.eventhubs.connection.settings.bootstrap.servers",), _eventhubs),
     ("servicebus", "azure.servicebus.sink.AzureServiceBusSinkConnector",
-     "azure.servicebus.source.AzureServiceBusSourceConnector", "connect.servicebus.kcql", (),
-     _unnamed),
+     "azure.servicebus.source.AzureServiceBusSourceConnector", "connect.servicebus.kcql",
+     ("connect.servicebus.connection.string",), _servicebus),
 )  # fmt: skip
 
 
@@ -193,4 +222,7 @@ PLUGINS = (
                source=partial(source, key=key, place=place), stores=title)
         for title, _, sources, key, keys, place in _TABLE if sources
     ),
+    Plugin(FAMILY, _classes("ftp.source.FtpSourceConnector"), "source",
+           ("connect.ftp.address", "connect.ftp.protocol", "connect.ftp.monitor.tail",
+            "connect.ftp.monitor.update"), source=ftp_source, stores="ftp"),
 )  # fmt: skip
