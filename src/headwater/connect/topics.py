@@ -76,7 +76,7 @@ def legal(topic: str) -> bool:
 
 def _active(plan: Plan) -> list[str]:
     topics = dict.fromkeys(plan.connector.active_topics)
-    return [topic for topic in topics if not topic.startswith(_BOOKKEEPING)]
+    return [topic for topic in topics if not topic.startswith(_BOOKKEEPING) and legal(topic)]
 
 
 def _named(plan: Plan, name: Name, seen: list[str]) -> list[tuple[str, Evidence]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.patterns import literals
 from headwater.connect.plan import templated
+from headwater.connect.values import PLACEHOLDER
 from headwater.lineage import naming
 
 from .base import Origin, Place, Plugin, Reading
@@ -20,7 +21,7 @@ _EXCLUDED = r"mm2.*\.internal,.*\.internal,.*-internal,.*\.replica,__.*"
 
 def mirror_source(plan: Plan) -> Reading:
     """Topics of the source cluster under the name that the replication policy gives them."""
-    plan.target = plan.get("target.cluster.bootstrap.servers")
+    plan.target = _target(plan, "target.cluster.bootstrap.servers")
     alias = plan.get("source.cluster.alias", default="source")
     policy = plan.get("replication.policy.class").rpartition(".")[2]
     mark = plan.get("replication.policy.separator", default=".")
@@ -57,7 +58,7 @@ def mirror_source(plan: Plan) -> Reading:
 
 def replicator_source(plan: Plan) -> Reading:
     """Topics renamed by a format."""
-    plan.target = plan.get("dest.kafka.bootstrap.servers")
+    plan.target = _target(plan, "dest.kafka.bootstrap.servers")
     shape = plan.get("topic.rename.format", default="${topic}")
     barred = plan.names("topic.blacklist")
     origins = [
@@ -83,6 +84,15 @@ def _topic(plan: Plan, key: str, name: str) -> Place | None:
     servers = plan.get(key)
     found = plan.name(lambda: naming.kafka(servers, name))
     return Place(found, "TOPIC") if found else None
+
+
+def _target(plan: Plan, key: str) -> str:
+    """The cluster written to; where only the worker knows it, that of the worker itself."""
+    servers = plan.get(key)
+    if PLACEHOLDER in servers:
+        plan.problem(f"{key}: only the worker can resolve the value; its own cluster is meant")
+        return ""
+    return servers
 
 
 def _hidden(topic: str) -> bool:
