@@ -43,7 +43,7 @@ def couchbase_source(plan: Plan) -> Reading:
     shape = plan.get("couchbase.topic", default="${bucket}.${scope}.${collection}")
     bucket, only = plan.get("couchbase.bucket"), plan.get("couchbase.scope")
     shape = shape.replace("${bucket}", bucket)
-    listed = [name for name in plan.names("couchbase.collections") if name.count(".") == 1]
+    listed = [n for n in plan.names("couchbase.collections") if re.fullmatch(r"[^.]+\.[^.]+", n)]
     if listed:
         return Reading(tuple(
             Origin(shape.replace("${scope}", scope).replace("${collection}", last),
