@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.access import ConnectError, Trouble
 from headwater.connect.answers import read_entry
-from headwater.connect.life import live, rename
+from headwater.connect.joining import Joiner
+from headwater.connect.life import live
 from headwater.connect.memory import Memory
 from headwater.connect.pace import SECOND, Times, micros
 from headwater.connect.reader import Reader, Watched
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from headwater.connect.client import Connect
+    from headwater.connect.joining import Ask
     from headwater.connect.life import Said, Step
     from headwater.connect.lineage import Lineage
     from headwater.connect.model import Connector, Derived
@@ -59,6 +61,7 @@ class Agent:
         claim: Callable[[Tracked], str | None] = lambda _: None,
         on_root: Callable[[Mapping[str, str]], None] = lambda _: None,
         around: Callable[[], Mapping[str, str]] = dict,
+        under_way: Ask = lambda *_: None,
     ) -> None:
         self.name = name
         self.connect = connect
@@ -72,6 +75,7 @@ class Agent:
         self._clock = clock
         self._on_root = on_root
         self._around = around
+        self._joiner = Joiner(under_way)
         self._known_root = False
         self._restarts: dict[str, float] = {}
         self._silent: float | None = None
@@ -136,7 +140,7 @@ class Agent:
         self._known_root = False
         return self._memory.commit(
             [
-                live(watched.tracked, Condition.LOST, micros(now))
+                self._joiner.step(watched, watched.tracked, Condition.LOST, micros(now))
                 for watched in self._watched.values()
                 if watched.tracked.open
             ]
@@ -171,7 +175,7 @@ class Agent:
         mark = hashlib.blake2b(raw, digest_size=16).digest()
         watched = self._watched.get(name)
         restarted = now - self._restarts.get(name, now) >= RESTART_SETTLES
-        due = beat or restarted or (watched is not None and watched.unsettled is not None)
+        due = beat or restarted or (watched is not None and watched.pending)
         if watched is not None and watched.raw == mark and not due:
             return None
         if not self.troubles.retry(name, self._clock()):
@@ -181,14 +185,14 @@ class Agent:
             watched = self._watched[name] = Watched(Tracked(cluster=self.name, name=name))
         seen = self._settled(watched, condition(entry.status), micros(now))
         tracked = self._reader.read(watched, entry, seen)
-        if watched.tracked.open and tracked.job != watched.tracked.job:
-            step = rename(watched.tracked, tracked, seen, micros(now))
-        else:
-            step = live(tracked, seen, micros(now), beat=beat, restarted=restarted)
+        beat = watched.arrived(tracked, seen) or beat
+        step = self._joiner.step(watched, tracked, seen, micros(now), beat, restarted)
         started = any(said.type is EventType.START for said in step.said)
-        if started or seen is Condition.RESTARTING or (restarted and step.said):
+        told = step.said or step.tracked.theirs
+        if started or seen is Condition.RESTARTING or (restarted and told):
             self._restarts.pop(name, None)
         watched.raw = mark
+        watched.moved = watched.moved and not step.said
         self.troubles.clear(name)
         return step if step.said or step.tracked != watched.tracked else None
 
@@ -207,7 +211,8 @@ class Agent:
         if self.connect.exists(name):
             return None
         self.troubles.clear(name)
-        return live(self._watched[name].tracked, Condition.DELETED, micros(now))
+        watched = self._watched[name]
+        return self._joiner.step(watched, watched.tracked, Condition.DELETED, micros(now))
 
     def _rotate(self, found: Mapping[str, msgspec.Raw], began: float) -> int:
         """Look again at topics and schemas of some connectors, all of them within the rotation."""

@@ -92,7 +92,9 @@ def rename(
 ) -> Step:
     """The step of a connector whose job has another name now: one run ends, another begins."""
     ended = live(before, Condition.DELETED, now)
-    fresh = msgspec.structs.replace(after, run="", said=None, at=ended.tracked.at)
+    fresh = msgspec.structs.replace(
+        after, run="", said=None, at=ended.tracked.at, theirs=False, mute=False
+    )
     begun = live(fresh, seen, now, make_run=make_run)
     return Step(begun.tracked, ended.said + begun.said)
 
@@ -105,7 +107,9 @@ class _Story:
         self.said: list[Said] = []
 
     def start(self) -> None:
-        self.at = msgspec.structs.replace(self.at, run=self.make_run(self.now), said=None)
+        self.at = msgspec.structs.replace(
+            self.at, run=self.make_run(self.now), left=self.at.run, said=None, theirs=False
+        )
         self.say(EventType.START)
 
     def say(self, event_type: EventType, *, inferred: bool = False) -> None:

@@ -226,6 +226,11 @@ class Status(msgspec.Struct, frozen=True):
     trace: str = ""
     tasks: tuple[Task, ...] = ()
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Where its parts run."""
+        return (self.worker_id, *(task.worker_id for task in self.tasks))
+
 
 class Failure(msgspec.Struct, frozen=True):
     """Why a run failed: one line, and the trace below it."""

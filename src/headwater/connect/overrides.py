@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import reported
 from .transforms import lineage_options
 from .values import split
 
@@ -11,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "headwater."
-DEBEZIUM = "openlineage.integration."
 
 
 class Overrides:
     """What a connector's configuration says about its own lineage; plain keys win."""
 
-    def __init__(self, config: Mapping[str, str]) -> None:
+    def __init__(self, config: Mapping[str, str], connector: str = "") -> None:
         self._config = config
+        self._job = reported.job(config, connector)
         self._transform = lineage_options(config)
 
     def get(self, key: str) -> str:
@@ -50,19 +51,18 @@ class Overrides:
     @property
     def job_name(self) -> str:
         """The job's name."""
-        return self.get("job.name") or self.get("connector.name") or self._joined()[1]
+        return self.get("job.name") or self.get("connector.name") or self._job[1]
 
     @property
     def namespace(self) -> str:
         """The job's namespace."""
-        return self.get("namespace") or self._joined()[0]
+        return self.get("namespace") or self._job[0]
 
     @property
     def joined(self) -> str:
         """Which other producer reports the same job, if this one takes its name."""
-        namespace, name = self._joined()
-        same = (self.namespace, self.job_name) == (namespace, name)
-        return "debezium" if name and same else ""
+        same = (self.namespace, self.job_name) == self._job
+        return "debezium" if self._job[1] and same else ""
 
     @property
     def documentation(self) -> str:
@@ -81,19 +81,8 @@ class Overrides:
         return _pairs(self.get("tags") or self._debezium("job.tags"), "true")
 
     def _debezium(self, key: str) -> str:
-        if self._config.get(f"{DEBEZIUM}enabled", "").lower() != "true":
-            return ""
-        return self._config.get(f"{DEBEZIUM}{key}", "").strip()
-
-    def _joined(self) -> tuple[str, str]:
-        """The job under which Debezium itself reports: its first task's."""
-        if self._config.get(f"{DEBEZIUM}enabled", "").lower() != "true":
-            return "", ""
-        config = self._config
-        prefix = config.get("topic.prefix") or config.get("database.server.name") or ""
-        if not prefix:
-            return "", ""
-        return self._debezium("job.namespace") or prefix, f"{prefix}.0"
+        told = self._config.get(f"{reported.PREFIX}{key}", "").strip()
+        return told if self._job[1] else ""
 
 
 def _pairs(text: str, default: str = "") -> tuple[tuple[str, str], ...]:

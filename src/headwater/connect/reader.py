@@ -40,6 +40,20 @@ class Watched:
         self.lineage: Lineage | None = None
         self.due = 0.0
         self.unsettled: int | None = None
+        self.waiting: int | None = None
+        self.moved = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is to be looked at even if it looks as before."""
+        return self.moved or self.unsettled is not None or self.waiting is not None
+
+    def arrived(self, tracked: Tracked, seen: Condition) -> bool:
+        """Whether parts of it run on other workers than was told, and move no more."""
+        moves = tracked.status.workers != self.tracked.status.workers
+        done = self.moved and not moves and seen is Condition.RUNNING
+        self.moved = self.tracked.open and (moves or self.moved) and not done
+        return done
 
     def forget(self) -> None:
         """Look at it anew at the next poll, whatever it looks like."""

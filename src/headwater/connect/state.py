@@ -67,6 +67,12 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     derived: Derived | None = None
     told: str = ""
     """A hash of all that the last event said, by which a change is seen."""
+    theirs: bool = False
+    """Whether another producer of the same job began the run."""
+    left: str = ""
+    """The run before a run of ours."""
+    mute: bool = False
+    """Whether another producer tells the run and nobody can say which it is."""
 
     @property
     def open(self) -> bool:

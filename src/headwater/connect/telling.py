@@ -86,7 +86,7 @@ class Teller:
             cluster=self._cluster,
             extra=self._measured(tracked.run),
         )
-        if derived.joined:
+        if tracked.mute:
             return _as_job(found) if said.type in (EventType.START, EventType.RUNNING) else None
         return canonical(found)
 

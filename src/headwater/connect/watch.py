@@ -18,6 +18,7 @@ from headwater.connect.flow import INTERVAL, Flow, Reporter
 from headwater.connect.kafka import Kafka
 from headwater.connect.memory import STATUS
 from headwater.connect.registry import Registry
+from headwater.connect.runs import Runs
 from headwater.connect.telling import Teller
 from headwater.connect.trouble import Troubles
 from headwater.connect.world import LiveWorld
@@ -67,7 +68,7 @@ class Watcher:
     """One cluster, watched in a thread of its own until told to stop."""
 
     def __init__(
-        self, config: ClusterConfig, outbox: Outbox, names: Names, reporter: Reporter
+        self, config: ClusterConfig, outbox: Outbox, names: Names, reporter: Reporter, runs: Runs
     ) -> None:
         self.config = config
         self.world = world_of(config)
@@ -85,6 +86,7 @@ class Watcher:
             claim=names.claim,
             on_root=teller.on_root,
             around=lambda: self.world.problems,
+            under_way=runs.under_way,
         )
         self.lost = False
         self._reporter = reporter
@@ -162,6 +164,7 @@ class Watch:
         self._watchers: dict[str, Watcher] = {}
         self._unfit: dict[str, ConnectError | UsageError] = {}
         self._names = Names()
+        self._runs = Runs(())
 
     def run(self) -> None:
         """Watch until told to stop; wait in the wings while another process watches."""
@@ -176,13 +179,15 @@ class Watch:
             sender.start()
             for target in targets:
                 log.info("events go to %s", target.shown)
-            reporter = Reporter(t.server for t in targets if t.server)
+            servers = [target.server for target in targets if target.server]
+            reporter, self._runs = Reporter(servers), Runs(servers)
             try:
                 self._lead(reporter)
             finally:
                 self._stop_watchers()
                 sender.stop(flush=5.0 if self.stop.is_set() else 0.0)
                 reporter.close()
+                self._runs.close()
                 self.outbox.close()
                 self.outbox.forget_connection()
 
@@ -226,7 +231,7 @@ class Watch:
         name = config.name
         troubles = Troubles(name)
         try:
-            watcher = Watcher(config, self.outbox, self._names, reporter)
+            watcher = Watcher(config, self.outbox, self._names, reporter, self._runs)
         except (ConnectError, UsageError) as error:
             if name not in self._unfit:
                 troubles.add("", error.message)

@@ -66,6 +66,7 @@ def derive(connector: Connector, world: Any, settings: Settings) -> Derived:
             for topic in topics
         ),
         outputs=(Dataset("file", connector.config["file"]),),
+        joined=connector.config.get("joined", ""),
     )
 
 
@@ -82,6 +83,7 @@ class Bench:
         self.claims: dict[str, str] = {}
         self.around: dict[str, str] = {}
         self.mute = False
+        self.under_way: list[str] | None = None
         self.agent = self.make()
         self.seen = 0
 
@@ -104,6 +106,8 @@ class Bench:
                     "failed": [t.id for t in tracked.status.tasks if t.state == "FAILED"],
                     "trace": tracked.status.trace + "".join(t.trace for t in tracked.status.tasks),
                     "inferred": said.inferred,
+                    "mute": tracked.mute,
+                    "workers": [t.worker_id for t in tracked.status.tasks],
                 }
             ).encode()
 
@@ -118,6 +122,7 @@ class Bench:
             clock=self.clock,
             claim=lambda tracked: self.claims.get(tracked.name),
             around=lambda: self.around,
+            under_way=lambda *_: self.under_way,
         )
 
     def tick(self, seconds: float = 5) -> list[dict[str, Any]]:
@@ -315,6 +320,25 @@ def test_a_cluster_gone_past_the_grace_time_is_an_inferred_abort(
     found = bench.tick()
     assert [(e["type"], e["job"]) for e in found] == [("START", "sink")]
     assert found[0]["run"] != run
+
+
+def test_a_task_that_moved_is_told_once_the_rebalance_has_settled(bench: Bench) -> None:
+    bench.connect.put("sink", tasks=("RUNNING", "RUNNING"))
+    (start,) = bench.tick()
+    tasks = bench.connect.connectors["sink"]["status"]["tasks"]
+    tasks[0]["worker_id"] = "127.0.0.2:8083"
+    assert bench.tick() == []
+    tasks[1] |= {"worker_id": "127.0.0.2:8083", "state": "UNASSIGNED"}
+    assert bench.tick() == []
+    assert bench.tick() == []
+    tasks[1]["state"] = "RUNNING"
+    (told,) = bench.tick()
+    assert (told["type"], told["run"]) == ("RUNNING", start["run"])
+    assert told["workers"] == ["127.0.0.2:8083"] * 2
+    assert bench.tick() == []
+    bench.connect.put("sink", tasks=("RUNNING",))  # another number of tasks is told at once
+    assert bench.types() == ["RUNNING"]
+    assert bench.tick() == []
 
 
 def test_a_broker_that_is_down_shows_in_health_alone(bench: Bench) -> None:
