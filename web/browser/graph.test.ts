@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBrowser, Server } from "./harness.mjs";
 import { drawn, open } from "./kit";
@@ -63,6 +63,73 @@ test("the demo's jobs are connected and their flow moves only while data moves",
   expect(await moves()).toBe("none");
 });
 
+/** Where something stands in the window. */
+async function place(found: Locator) {
+  const room = await found.boundingBox();
+  if (!room) throw new Error("it is not drawn");
+  return { left: room.x, top: room.y, right: room.x + room.width, bottom: room.y + room.height };
+}
+
+async function inside(found: Locator, room: Locator): Promise<boolean> {
+  const [a, b] = [await place(found), await place(room)];
+  return a.left >= b.left && a.top >= b.top && a.right <= b.right && a.bottom <= b.bottom;
+}
+
+/** The smallest size, on the screen, of words on the canvas. */
+function smallest(page: Page): Promise<number> {
+  return page.locator(".react-flow__viewport").evaluate((viewport) => {
+    const zoom = new DOMMatrix(getComputedStyle(viewport).transform).a;
+    const walker = document.createTreeWalker(viewport, NodeFilter.SHOW_TEXT);
+    let least = Number.POSITIVE_INFINITY;
+    while (walker.nextNode()) {
+      const parent = walker.currentNode.parentElement;
+      if (!parent || parent.closest(".sr") || !walker.currentNode.textContent?.trim()) continue;
+      least = Math.min(least, Number.parseFloat(getComputedStyle(parent).fontSize) * zoom);
+    }
+    return least;
+  });
+}
+
+test.each([
+  [1440, "/graph", "whole"],
+  [800, "/graph", "stats-sink"],
+  [800, "/graph?columns=1", "stats-sink"],
+  [800, "/graph?select=job%3Ashop%3Aorders-source", "orders-source"],
+] as const)("at %i px %s can be read, and %s is in sight", async (width, path, shown) => {
+  const { page } = await open(browser, server.url + path, { viewport: { width, height: 900 } });
+  await drawn(page);
+  await server.flow();
+  await page.locator(".wire-label").first().waitFor();
+  await expect.poll(() => smallest(page)).toBeGreaterThan(8.8);
+  const canvas = page.locator(".canvas");
+  const sought = shown === "whole" ? page.locator(".react-flow__node") : node(page, shown);
+  expect(await sought.count()).toBe(shown === "whole" ? 22 : 1);
+  for (const one of await sought.all())
+    expect(await inside(one, canvas), (await one.textContent()) ?? "").toBe(true);
+  // What is not in sight is on the map.
+  const map = page.getByLabel("Map of the graph");
+  expect(await inside(map, canvas)).toBe(true);
+  expect(await map.locator(".react-flow__minimap-node").count()).toBe(22);
+});
+
+test("what is selected stays in sight, and a view that nobody moved follows the window", async () => {
+  const { page } = await open(browser, `${server.url}/graph`);
+  await drawn(page);
+  const canvas = page.locator(".canvas");
+  const all = async () => {
+    for (const one of await page.locator(".react-flow__node").all())
+      if (!(await inside(one, canvas))) return false;
+    return true;
+  };
+  expect(await all()).toBe(true);
+  await page.setViewportSize({ width: 1920, height: 900 });
+  await expect.poll(async () => (await place(node(page, "nightly/"))).right).toBeGreaterThan(1800);
+  // The side panel takes room from the graph's right end, where this one stands.
+  await node(page, "nightly/").click();
+  await page.getByRole("complementary", { name: /nightly/ }).waitFor();
+  await expect.poll(() => inside(node(page, "nightly/"), canvas)).toBe(true);
+});
+
 test("selecting a node lights up what leads to it and what it leads to", async () => {
   const { page } = await open(browser, `${server.url}/graph`);
   await drawn(page);
@@ -90,6 +157,7 @@ test("arrow keys walk along the wires", async () => {
 test("a column's path lights up across jobs, and its steps say how and why", async () => {
   const { page } = await open(browser, `${server.url}/graph?columns=1`);
   await drawn(page);
+  await page.getByRole("button", { name: "Fit View" }).click();
   await node(page, "orders-enriched")
     .getByRole("button", { name: /^amount/ })
     .click();

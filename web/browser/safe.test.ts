@@ -53,8 +53,9 @@ test("hostile names and facets are shown as text", async () => {
     `/runs/${run}`,
     "/events",
   ];
+  const { page, faults } = await open(browser, `${server.url}/settings`);
   for (const path of paths) {
-    const { page, faults } = await open(browser, server.url + path);
+    await page.goto(server.url + path);
     if (path.startsWith("/graph")) {
       await drawn(page);
       const names = page.locator(".box-name", { hasText: "script>" });

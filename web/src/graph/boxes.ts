@@ -1,3 +1,4 @@
+import { shortName } from "../lib/names";
 import type {
   ColumnEdge,
   DatasetNode,
@@ -7,15 +8,53 @@ import type {
   MapEdge,
   MapNode,
 } from "../lib/types";
-import { type Box, folded, HEAD, type Model, type Options, ROW, type Wire, wireId } from "./model";
+import {
+  type Box,
+  folded,
+  HEAD,
+  LINE,
+  type Model,
+  NAME,
+  type Options,
+  ROW,
+  type Wire,
+  wireId,
+} from "./model";
+import { breadth, pieces, wrapped } from "./words";
 
 /** From an answer to what is drawn. */
 
-const WIDTH = { plain: 160, columns: 216, group: 200 } as const;
-const HEIGHT = { job: 98, dataset: HEAD, group: 74 } as const;
+/** Narrow, since pipelines are long: as wide as the longest word needs, the same for all. */
+const WIDTHS = [124, 140, 160] as const;
+const WIDTH = { columns: 216, group: 200 } as const;
+const STATE = 22;
+const GROUP = 74;
 const ROWS = 14;
+const LINES = 4;
 
-function datasetBox(node: DatasetNode, edges: ColumnEdge[], columns: boolean): Box {
+function linesOf(node: MapNode, width: number): number {
+  return wrapped(shortName(node.name), (width - NAME.beside) / NAME.size).length;
+}
+
+/** The least width that breaks no word and needs no fifth line. */
+export function widthFor(nodes: MapNode[]): number {
+  const fits = (width: number) =>
+    nodes.every(
+      (node) =>
+        linesOf(node, width) <= LINES &&
+        pieces(shortName(node.name)).every(
+          (piece) => breadth(piece) * NAME.size <= width - NAME.beside,
+        ),
+    );
+  return WIDTHS.find(fits) ?? WIDTHS[WIDTHS.length - 1] ?? 160;
+}
+
+/** The room for a name of one line or more. */
+function headOf(node: MapNode, width: number): number {
+  return HEAD + LINE * (Math.min(LINES, linesOf(node, width)) - 1);
+}
+
+function datasetBox(node: DatasetNode, width: number, edges: ColumnEdge[], columns: boolean): Box {
   const used = new Set<string>();
   if (columns)
     for (const edge of edges) {
@@ -35,11 +74,14 @@ function datasetBox(node: DatasetNode, edges: ColumnEdge[], columns: boolean): B
       : fields;
   const hiddenRows = fields.length - rows.length;
   const tail = rows.length > 0 ? rows.length * ROW + 8 + (hiddenRows > 0 ? ROW : 0) : 0;
+  const mine = rows.length > 0 ? WIDTH.columns : width;
+  const head = headOf(node, mine);
   return {
     id: node.id,
     kind: "dataset",
-    width: rows.length > 0 ? WIDTH.columns : WIDTH.plain,
-    height: HEIGHT.dataset + tail,
+    width: mine,
+    height: head + tail,
+    head,
     node,
     rows,
     hiddenRows,
@@ -48,12 +90,14 @@ function datasetBox(node: DatasetNode, edges: ColumnEdge[], columns: boolean): B
   };
 }
 
-function jobBox(node: JobNode): Box {
+function jobBox(node: JobNode, width: number): Box {
+  const head = headOf(node, width);
   return {
     id: node.id,
     kind: "job",
-    width: WIDTH.plain,
-    height: HEIGHT.job,
+    width,
+    height: head + STATE,
+    head,
     node,
     rows: [],
     hiddenRows: 0,
@@ -67,7 +111,8 @@ function groupBox(group: Group): Box {
     id: group.id,
     kind: "group",
     width: WIDTH.group,
-    height: HEIGHT.group,
+    height: GROUP,
+    head: GROUP,
     group,
     rows: [],
     hiddenRows: 0,
@@ -112,8 +157,9 @@ export function build(map: EstateMap, options: Options): Model {
     (edge) => byId.has(edge.from) && byId.has(edge.to),
   );
   if (options.grouped) return grouped(nodes, edges, new Set(options.open));
+  const width = widthFor(nodes);
   const boxes = nodes.map((node) =>
-    node.kind === "job" ? jobBox(node) : datasetBox(node, columns, options.columns),
+    node.kind === "job" ? jobBox(node, width) : datasetBox(node, width, columns, options.columns),
   );
   const shown = new Map(boxes.map((box) => [box.id, box]));
   for (const fold of options.folds) {
@@ -153,10 +199,11 @@ function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
   const place = new Map<string, string>();
   const boxes: Box[] = [];
   const frames = new Map<string, string[]>();
+  const width = widthFor(nodes.filter((node) => open.has(node.namespace)));
   for (const node of nodes) {
     if (open.has(node.namespace)) {
       frames.set(node.namespace, [...(frames.get(node.namespace) ?? []), node.id]);
-      boxes.push(node.kind === "job" ? jobBox(node) : datasetBox(node, [], false));
+      boxes.push(node.kind === "job" ? jobBox(node, width) : datasetBox(node, width, [], false));
       place.set(node.id, node.id);
       continue;
     }

@@ -9,11 +9,12 @@ import {
 import "@xyflow/react/dist/style.css";
 import { memo, useEffect, useMemo, useRef } from "react";
 import { ColumnEdgeView, type ColumnWireEdge, type WireEdge, WireEdgeView } from "./edges";
+import { largest, PADDING, READABLE } from "./fit";
 import { type FrameNode, FrameNodeView, frameNodes } from "./frames";
 import type { Laid } from "./layout";
 import { light } from "./light";
-
 import { type Actions, type BoxNode, BoxNodeView, describe } from "./nodes";
+import { useSight } from "./sight";
 import { beside } from "./walk";
 
 const NODES = { box: BoxNodeView, frame: FrameNodeView };
@@ -21,8 +22,6 @@ const EDGES = { wire: WireEdgeView, column: ColumnEdgeView };
 
 interface CanvasProps {
   laid: Laid;
-  /** Another value means another view, which is then fitted to the window. */
-  view: string;
   still: boolean;
   /** The node that the view is about. */
   anchor: string | null;
@@ -48,10 +47,9 @@ function isPlain(node: BoxNode | FrameNode): boolean {
 }
 
 function Inner(props: CanvasProps) {
-  const { laid, view, still, anchor, selected, column, chosen, actions, select, choose, focus } =
-    props;
+  const { laid, still, anchor, selected, column, chosen, actions, select, choose, focus } = props;
   const flow = useReactFlow();
-  const fitted = useRef("");
+  const size = useSight(laid, { anchor, selected, column });
   const { model, places } = laid;
 
   const known = useRef(new Map<string, BoxNode>());
@@ -142,22 +140,6 @@ function Inner(props: CanvasProps) {
   }, [model, selected, column]);
 
   useEffect(() => {
-    const key = `${view}\n${model.boxes.length > 0}`;
-    if (fitted.current === key || model.boxes.length === 0) return;
-    fitted.current = key;
-    requestAnimationFrame(async () => {
-      await flow.fitView({ padding: 0.04, maxZoom: 1.15, duration: 0 });
-      // Where the whole would be too small to read, its middle is shown large enough.
-      const least = model.columns.length > 0 ? 0.8 : 0.4;
-      const middle = model.boxes.find((box) => box.id === anchor);
-      const place = middle && places[middle.id];
-      if (!place || flow.getZoom() >= least) return;
-      const at = [place.x + middle.width / 2, place.y + middle.height / 2] as const;
-      void flow.setCenter(...at, { zoom: least, duration: 0 });
-    });
-  }, [view, model, places, anchor, flow]);
-
-  useEffect(() => {
     function key(event: KeyboardEvent): void {
       const target = event.target as HTMLElement;
       if (target.closest?.("input, select, textarea, dialog, .find")) return;
@@ -180,7 +162,7 @@ function Inner(props: CanvasProps) {
         ?.focus({ preventScroll: true });
       const place = laid.places[next.id];
       if (!place) return;
-      const zoom = Math.max(flow.getZoom(), 0.5);
+      const zoom = Math.max(flow.getZoom(), READABLE);
       const middle = [place.x + next.width / 2, place.y + next.height / 2] as const;
       void flow.setCenter(...middle, { zoom, duration: 0 });
     }
@@ -228,7 +210,10 @@ function Inner(props: CanvasProps) {
         nodeStrokeWidth={0}
         ariaLabel="Map of the graph"
       />
-      <Controls showInteractive={false} fitViewOptions={{ padding: 0.04, maxZoom: 1.15 }} />
+      <Controls
+        showInteractive={false}
+        fitViewOptions={{ padding: PADDING, maxZoom: largest(size) }}
+      />
     </ReactFlow>
   );
 }

@@ -6,18 +6,14 @@ import {
   getBezierPath,
 } from "@xyflow/react";
 import { memo } from "react";
-import { flowKey, type Rate, useRate } from "../lib/flow";
-import { compact } from "../lib/format";
+import { flowKey, useRate } from "../lib/flow";
+import { brief } from "../lib/format";
 import { how } from "../pages/schema";
 import { light, useLevel } from "./light";
 import type { ColumnWire, Wire } from "./model";
 
 export type WireEdge = Edge<{ wire: Wire; still: boolean }, "wire">;
 export type ColumnWireEdge = Edge<{ wire: ColumnWire; chosen: boolean }, "column">;
-
-function speed(rate: Rate): string {
-  return `${compact(rate.records < 10 ? rate.records : Math.round(rate.records))}/s`;
-}
 
 /** Words that fit between two boxes. */
 const SHORT: Record<string, string> = { transformation: "transform", aggregation: "aggregate" };
@@ -45,8 +41,8 @@ function WireView(props: EdgeProps<WireEdge>) {
                 element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
             }}
           >
-            <b>{speed(rate)}</b>
-            {rate.lag ? <span>lag {compact(rate.lag)}</span> : null}
+            <b>{brief(rate.records)}/s</b>
+            {rate.lag ? <span>lag {brief(rate.lag)}</span> : null}
           </div>
         </EdgeLabelRenderer>
       ) : null}
@@ -59,8 +55,7 @@ function WireView(props: EdgeProps<WireEdge>) {
                 element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;
             }}
           >
-            {compact(wire.count)}
-            {wire.back > 0 ? ` →, ← ${compact(wire.back)}` : ""}
+            {wire.back > 0 ? `→ ${brief(wire.count)} ← ${brief(wire.back)}` : brief(wire.count)}
           </div>
         </EdgeLabelRenderer>
       ) : null}

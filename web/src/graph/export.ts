@@ -1,11 +1,12 @@
-import { nodeKind } from "../lib/kinds";
+import { type Kind, nodeKind } from "../lib/kinds";
 import { shortName } from "../lib/names";
 import type { EstateMap } from "../lib/types";
 import { ICONS } from "../ui/icons";
 import { SHAPES, stateWord } from "../ui/state";
 import { PAD, type Room, roomOf } from "./frames";
 import type { Laid } from "./layout";
-import { type Box, HEAD, ROW } from "./model";
+import { type Box, LINE, NAME, ROW } from "./model";
+import { wrapped } from "./words";
 
 /** The graph as a picture that stands alone: attributes only, no style sheet, no script. */
 
@@ -24,14 +25,6 @@ function plain(text: string): string {
   );
 }
 
-/** A name in two lines at most, broken after a separator where that is possible. */
-export function broken(name: string, most: number): string[] {
-  if (name.length <= most) return [name];
-  const head = name.slice(0, most);
-  const cut = Math.max(...["_", "/", ".", "-"].map((sign) => head.lastIndexOf(sign))) + 1 || most;
-  return [name.slice(0, cut), name.slice(cut)];
-}
-
 function colours(): (name: string) => string {
   const style = getComputedStyle(document.documentElement);
   return (name) => style.getPropertyValue(`--${name}`).trim() || "#888";
@@ -40,34 +33,38 @@ function colours(): (name: string) => string {
 function drawBox(box: Box, x: number, y: number, tone: (name: string) => string): string {
   const node = box.node;
   const name = node?.name ?? box.group?.namespace ?? "";
-  const kind = node ? nodeKind(node) : { icon: "group" as const, label: "Namespace" };
+  const kind: Kind = node ? nodeKind(node) : { icon: "group", label: "Namespace" };
   const radius = box.kind === "job" ? 14 : 6;
   const state = node?.kind === "job" ? node.state : null;
   const edge = state ? tone(state.toLowerCase()) : tone("line");
-  const about = box.group ? `${box.group.jobs} jobs, ${box.group.datasets} datasets` : kind.label;
-  const lines = broken(shortName(name, 34), 18);
+  const about = box.group
+    ? `${box.group.jobs} jobs, ${box.group.datasets} datasets`
+    : (kind.short ?? kind.label);
+  const most = (box.width - NAME.beside) / NAME.size;
+  const lines = wrapped(shortName(name), most).slice(0, 4);
   const parts = [
+    `<title>${plain(name)}</title>`,
     `<rect x="${x}" y="${y}" width="${box.width}" height="${box.height}" rx="${radius}" fill="${tone("surface")}" stroke="${edge}" stroke-width="1.5"/>`,
     `<path transform="translate(${x + 11} ${y + 9}) scale(.8)" d="${ICONS[kind.icon]}" fill="none" stroke="${tone("accent")}" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"/>`,
     `<text x="${x + 33}" y="${y + 21}" font-size="11" fill="${tone("muted")}">${plain(about)}</text>`,
     ...lines.map(
       (line, i) =>
-        `<text x="${x + 12}" y="${y + 44 + 18 * i}" font-size="14" font-weight="600" fill="${tone("text")}">${plain(line)}</text>`,
+        `<text x="${x + 12}" y="${y + 44 + LINE * i}" font-size="${NAME.size}" font-weight="600" fill="${tone("text")}">${plain(line)}</text>`,
     ),
   ];
   if (state && node?.kind === "job")
     parts.push(
-      `<path transform="translate(${x + 12} ${y + 75})" d="${SHAPES[state]}" fill="${edge}" fill-rule="evenodd"/>`,
-      `<text x="${x + 30}" y="${y + 85}" font-size="12" font-weight="600" fill="${edge}">${stateWord(state, node.inferred)}</text>`,
+      `<path transform="translate(${x + 12} ${y + box.height - 23})" d="${SHAPES[state]}" fill="${edge}" fill-rule="evenodd"/>`,
+      `<text x="${x + 30}" y="${y + box.height - 13}" font-size="12" font-weight="600" fill="${edge}">${stateWord(state, node.inferred)}</text>`,
     );
   box.rows.forEach((field, i) => {
-    const line = y + HEAD + 4 + ROW * i + 15;
+    const line = y + box.head + 4 + ROW * i + 15;
     parts.push(
       `<text x="${x + 14}" y="${line}" font-size="11" fill="${tone("text")}">${plain(field.name.slice(0, 24))}</text>`,
       `<text x="${x + box.width - 12}" y="${line}" font-size="10" text-anchor="end" fill="${tone("muted")}">${plain((field.type ?? "").slice(0, 16))}</text>`,
     );
   });
-  return parts.join("");
+  return `<g>${parts.join("")}</g>`;
 }
 
 function curve(x1: number, y1: number, x2: number, y2: number): string {
@@ -123,7 +120,10 @@ export function toSvg(laid: Laid): { text: string; width: number; height: number
     );
   };
   const row = (box: Box | undefined, field: string) =>
-    HEAD + 4 + ROW * Math.max(0, box?.rows.findIndex((one) => one.name === field) ?? 0) + ROW / 2;
+    (box?.head ?? 0) +
+    4 +
+    ROW * Math.max(0, box?.rows.findIndex((one) => one.name === field) ?? 0) +
+    ROW / 2;
   const paths = model.wires.map(
     (wire) =>
       `<path d="${line(wire.source, wire.target)}" fill="none" stroke="${tone(wire.change === "added" ? "running" : wire.change === "removed" ? "failed" : "wire")}" stroke-width="1.5"${wire.change === "removed" ? ' stroke-dasharray="5 4"' : ""}/>`,

@@ -19,7 +19,7 @@ export function shapeOf(model: Model): Shape {
     nodes: model.boxes.map(({ id, width, height }) => ({ id, width, height })),
     edges: model.wires.map((wire): [string, string] => [wire.source, wire.target]),
     frames: model.frames.map((frame) => frame.members),
-    wordy: model.wires.some((wire) => wire.back > 0),
+    wordy: model.columns.length > 0 || model.wires.some((wire) => wire.back > 0),
   };
 }
 
@@ -75,11 +75,12 @@ export function place(shape: Shape, deadline = DEADLINE): Promise<Places> {
 export interface Laid {
   model: Model;
   places: Places;
-  key: string;
+  /** Another value means another view: the window is then fitted to it. */
+  view: string;
 }
 
 /** A model with its places; until they are known, the one before stays. */
-export function useLayout(model: Model | undefined): Laid | undefined {
+export function useLayout(model: Model | undefined, view: string): Laid | undefined {
   const [laid, setLaid] = useState<Laid>();
   useEffect(() => {
     if (!model) return;
@@ -87,18 +88,18 @@ export function useLayout(model: Model | undefined): Laid | undefined {
     const key = keyOf(shape);
     const known = kept.get(key);
     if (known) {
-      startTransition(() => setLaid({ model, places: known, key }));
+      startTransition(() => setLaid({ model, places: known, view }));
       return;
     }
     let current = true;
     void place(shape).then((places) => {
       kept.set(key, places);
       if (kept.size > KEPT) kept.delete(kept.keys().next().value ?? "");
-      if (current) startTransition(() => setLaid({ model, places, key }));
+      if (current) startTransition(() => setLaid({ model, places, view }));
     });
     return () => {
       current = false;
     };
-  }, [model]);
+  }, [model, view]);
   return laid;
 }

@@ -3,13 +3,18 @@ import type { Change, ColumnEdge, EstateMap, Field, Group, MapEdge, MapNode } fr
 /** What is drawn: boxes of a known size and the wires between them. */
 
 export const ROW = 22;
-/** Where the columns of a dataset begin, below its name. */
-export const HEAD = 76;
+/** What a box needs for a name of one line, and for each line more. */
+export const HEAD = 58;
+export const LINE = 18;
+/** The size of a name, and what stands beside it in a box. */
+export const NAME = { size: 14, beside: 22 } as const;
 export interface Box {
   id: string;
   kind: "job" | "dataset" | "group";
   width: number;
   height: number;
+  /** Where the columns of a dataset begin, below its name. */
+  head: number;
   node?: MapNode;
   group?: Group;
   rows: Field[];

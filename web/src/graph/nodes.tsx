@@ -8,6 +8,7 @@ import { Icon } from "../ui/icons";
 import { StateMark, stateWord } from "../ui/state";
 import { light, useLevel } from "./light";
 import type { Box } from "./model";
+import { pieces } from "./words";
 
 export interface Actions {
   unfold: (id: string, side: "up" | "down") => void;
@@ -54,10 +55,10 @@ function Row({ box, field, pick }: { box: Box; field: Field; pick: Actions["colu
 }
 
 /** A name that may be broken after its separators. */
-function pieces(name: string): ReactNode[] {
-  return name
-    .split(/(?<=[._/-])/)
-    .flatMap((part, i) => (i === 0 ? [part] : [<wbr key={part + String(i)} />, part]));
+function breakable(name: string): ReactNode[] {
+  return pieces(name).flatMap((part, i) =>
+    i === 0 ? [part] : [<wbr key={part + String(i)} />, part],
+  );
 }
 
 function More({
@@ -96,13 +97,13 @@ function Content({ box, actions }: { box: Box; actions: Actions }) {
   return (
     <>
       <div className="box-head">
-        <span className="box-kind">
-          <Icon name={kind.icon} size={16} />
-          <span>{kind.label}</span>
+        <span className="box-kind" title={kind.label}>
+          <Icon name={kind.icon} size={14} />
+          <span>{kind.short ?? kind.label}</span>
           {node.change ? <span className={`box-change ${node.change}`}>{node.change}</span> : null}
         </span>
         <span className="box-name" title={node.name}>
-          {pieces(shortName(node.name, 34))}
+          {breakable(shortName(node.name))}
         </span>
         {node.kind === "job" ? (
           <span className={`box-state state-${node.state.toLowerCase()}`}>

@@ -52,6 +52,13 @@ export function shortClock(time: string | number): string {
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
+const BRIEF = new Intl.NumberFormat("en", { notation: "compact" });
+
+/** Two or three digits, for a place that has room for no more. */
+export function brief(value: number): string {
+  return BRIEF.format(value);
+}
+
 export function number(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : NUMBER.format(value);
 }

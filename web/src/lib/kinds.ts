@@ -4,17 +4,19 @@ import type { JobFacts, MapNode } from "./types";
 export interface Kind {
   icon: IconName;
   label: string;
+  /** Where there is little room. */
+  short?: string;
 }
 
 const STORES: Record<string, Kind> = {
   kafka: { icon: "topic", label: "Kafka topic" },
   s3: { icon: "bucket", label: "S3" },
   s3a: { icon: "bucket", label: "S3" },
-  gs: { icon: "bucket", label: "Cloud Storage" },
-  abfss: { icon: "bucket", label: "Azure storage" },
-  wasbs: { icon: "bucket", label: "Azure storage" },
+  gs: { icon: "bucket", label: "Cloud Storage", short: "GCS" },
+  abfss: { icon: "bucket", label: "Azure storage", short: "Azure" },
+  wasbs: { icon: "bucket", label: "Azure storage", short: "Azure" },
   hdfs: { icon: "bucket", label: "HDFS" },
-  iceberg: { icon: "iceberg", label: "Iceberg table" },
+  iceberg: { icon: "iceberg", label: "Iceberg table", short: "Iceberg" },
   delta: { icon: "delta", label: "Delta table" },
   hudi: { icon: "delta", label: "Hudi table" },
   postgres: { icon: "database", label: "PostgreSQL" },
@@ -26,7 +28,7 @@ const STORES: Record<string, Kind> = {
   db2: { icon: "database", label: "Db2" },
   mongodb: { icon: "leaf", label: "MongoDB" },
   cassandra: { icon: "database", label: "Cassandra" },
-  elasticsearch: { icon: "index", label: "Elasticsearch" },
+  elasticsearch: { icon: "index", label: "Elasticsearch", short: "Elastic" },
   opensearch: { icon: "index", label: "OpenSearch" },
   redis: { icon: "memory", label: "Redis" },
   clickhouse: { icon: "warehouse", label: "ClickHouse" },
@@ -51,17 +53,14 @@ export function jobKind(job: Pick<JobFacts, "integration" | "type" | "processing
   switch (job.integration.toLowerCase()) {
     case "kafka_connect":
     case "connect":
-    case "debezium": {
-      const role =
-        job.type === "source"
-          ? "Source connector"
-          : job.type === "sink"
-            ? "Sink connector"
-            : "Connector";
-      return { icon: "plug", label: role };
-    }
+    case "debezium":
+      if (job.type === "source")
+        return { icon: "plug", label: "Source connector", short: "Source" };
+      if (job.type === "sink") return { icon: "plug", label: "Sink connector", short: "Sink" };
+      return { icon: "plug", label: "Connector" };
     case "spark":
-      if (job.type === "application") return { icon: "spark", label: "Spark application" };
+      if (job.type === "application")
+        return { icon: "spark", label: "Spark application", short: "Spark app" };
       return { icon: "spark", label: streaming ? "Spark stream" : "Spark job" };
     case "flink":
       return { icon: "wave", label: "Flink job" };
@@ -70,7 +69,9 @@ export function jobKind(job: Pick<JobFacts, "integration" | "type" | "processing
     case "dbt":
       return { icon: "model", label: "dbt" };
     default:
-      return streaming ? { icon: "wave", label: "Streaming job" } : { icon: "gear", label: "Job" };
+      return streaming
+        ? { icon: "wave", label: "Streaming job", short: "Stream" }
+        : { icon: "gear", label: "Job" };
   }
 }
 

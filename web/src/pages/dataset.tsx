@@ -169,8 +169,8 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
               </span>,
             ],
             ["Last written", <Ago key="w" time={freshness.lastWrittenAt} />],
-            ["Usually every", freshness.usualSeconds ? duration(freshness.usualSeconds) : "–"],
-            ["Owners", owners(data.facets).join(", ") || "–"],
+            ["Usually every", freshness.usualSeconds ? duration(freshness.usualSeconds) : null],
+            ["Owners", owners(data.facets).join(", ")],
             [
               "Tags",
               [...data.tags, ...producerTags(data.facets)].map((tag) => <Tag key={tag}>{tag}</Tag>),
@@ -185,9 +185,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
                     </li>
                   ))}
                 </ul>
-              ) : (
-                "–"
-              ),
+              ) : null,
             ],
           ]}
         />

@@ -46,7 +46,7 @@ export default function GraphPage() {
   useEffect(() => {
     last.current = model;
   }, [model]);
-  const laid = useLayout(model);
+  const laid = useLayout(model, view.key);
   const [edge, setEdge] = useState<string | null>(null);
   const asked = useRef(0);
   const box = useRef<HTMLDivElement>(null);
@@ -125,7 +125,6 @@ export default function GraphPage() {
           {laid && !empty ? (
             <Canvas
               laid={laid}
-              view={view.key}
               still={view.times.at !== null || view.times.from !== null}
               anchor={view.node}
               selected={view.select}

@@ -160,9 +160,9 @@ export function JobPage({ job: named }: { job: Named }) {
               "Downstream",
               `${plural(job.affected.datasets, "dataset")}, ${plural(job.affected.jobs, "job")}`,
             ],
-            ["Owners", owners(job.facets).join(", ") || "–"],
-            ["Parent", job.parent ? <JobLink key="p" job={job.parent} /> : "–"],
-            ["Source", job.location ? <Source key="l" url={job.location} /> : "–"],
+            ["Owners", owners(job.facets).join(", ")],
+            ["Parent", job.parent ? <JobLink key="p" job={job.parent} /> : null],
+            ["Source", job.location ? <Source key="l" url={job.location} /> : null],
             [
               "Tags",
               [...job.tags, ...producerTags(job.facets)].map((tag) => <Tag key={tag}>{tag}</Tag>),

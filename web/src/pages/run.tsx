@@ -182,16 +182,14 @@ export function RunPage({ id }: { id: string }) {
                   ? `${duration((Date.now() - Date.parse(data.startedAt)) / 1000)} so far`
                   : "–",
             ],
-            ["Nominal time", data.nominalStartTime ? clock(data.nominalStartTime) : "–"],
+            ["Nominal time", data.nominalStartTime ? clock(data.nominalStartTime) : null],
             [
               "Parent run",
               upRun ? (
                 <Link key="up" to={`/runs/${segments(upRun)}`}>
                   {text(upJob.name) || upRun.slice(0, 8)}
                 </Link>
-              ) : (
-                "–"
-              ),
+              ) : null,
             ],
           ]}
         />

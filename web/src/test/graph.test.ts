@@ -1,15 +1,16 @@
 import { expect, test, vi } from "vitest";
 import { build } from "../graph/boxes";
-import { broken } from "../graph/export";
+import { matters, READABLE, sight, within } from "../graph/fit";
 import { roomOf } from "../graph/frames";
 import { layered } from "../graph/layered";
-import { keyOf, place, shapeOf } from "../graph/layout";
+import { keyOf, type Laid, place, shapeOf } from "../graph/layout";
 import { arrange } from "../graph/layout.worker";
 import { columnPath, Light } from "../graph/light";
 import { folded, merge } from "../graph/model";
 import { reuse } from "../graph/reuse";
 import { beside } from "../graph/walk";
-import type { ColumnEdge, DatasetNode, EstateMap, JobNode, MapEdge } from "../lib/types";
+import { wrapped } from "../graph/words";
+import type { ColumnEdge, DatasetNode, EstateMap, JobNode, MapEdge, MapNode } from "../lib/types";
 
 const more = { upstream: 0, downstream: 0 };
 
@@ -210,7 +211,7 @@ test("an opened namespace is a frame that holds its nodes and no others", () => 
   const [frame] = model.frames;
   expect(frame?.namespace).toBe("s3://lake");
   expect(frame?.members.toSorted()).toEqual([a.id, b.id, c.id].toSorted());
-  const laid = { model, places: arrange(shapeOf(model)), key: "" };
+  const laid = { model, places: arrange(shapeOf(model)), view: "" };
   const room = frame ? roomOf(frame, laid) : undefined;
   if (!room) throw new Error("the frame has no room");
   for (const box of model.boxes) {
@@ -236,7 +237,7 @@ test("the key of a layout is of its shape alone", () => {
 
 test("arrow keys lead along the wires", () => {
   const model = build(MAP, PLAIN);
-  const laid = { model, places: arrange(shapeOf(model)), key: "" };
+  const laid = { model, places: arrange(shapeOf(model)), view: "" };
   expect(beside("ArrowRight", a.id, laid)?.id).toBe(one.id);
   expect(beside("ArrowLeft", b.id, laid)?.id).toBe(one.id);
   expect(beside("ArrowDown", a.id, laid)).toBeUndefined();
@@ -244,9 +245,93 @@ test("arrow keys lead along the wires", () => {
   expect(beside("ArrowRight", null, laid)?.id).toBe(a.id);
 });
 
-test("a name is broken after a separator", () => {
-  expect(broken("supplier_stats_by_day", 18)).toEqual(["supplier_stats_by_", "day"]);
-  expect(broken("short", 18)).toEqual(["short"]);
+test("a name is broken after a separator, and elsewhere only where it has none", () => {
+  expect(wrapped("supplier_stats_by_day", 8)).toEqual(["supplier_", "stats_by_day"]);
+  expect(wrapped("short", 8)).toEqual(["short"]);
+  const long = wrapped("averylongwordwithoutanend", 8);
+  expect(long.length).toBeGreaterThan(1);
+  expect(long.join("")).toBe("averylongwordwithoutanend");
+});
+
+test("boxes are as wide as the longest word needs, all alike, and as high as their names", () => {
+  const boxes = (...names: string[]) =>
+    build({ ...MAP, nodes: names.map((name) => job(name)), edges: [] }, PLAIN).boxes;
+  const widths = (...names: string[]) => boxes(...names).map((box) => box.width);
+  const [narrow] = widths("a");
+  const [wide] = widths("unbreakableword");
+  expect(wide).toBeGreaterThan(narrow ?? 0);
+  expect(widths("a", "unbreakableword")).toEqual([wide, wide]);
+  const [low, high] = boxes("short", "supplier_stats_stream_daily");
+  expect(high?.height).toBeGreaterThan(low?.height ?? 0);
+});
+
+/** A line of jobs, each followed by a dataset. */
+function chain(length: number, failing = -1): Laid {
+  const nodes: MapNode[] = [];
+  for (let i = 0; i < length; i++)
+    nodes.push({ ...job(`j${i}`), state: i === failing ? "FAILED" : "RUNNING" }, dataset(`d${i}`));
+  const edges = nodes.slice(1).map((node, i) => edge(nodes[i] ?? node, node));
+  const model = build({ ...MAP, nodes, edges }, PLAIN);
+  return { model, places: arrange(shapeOf(model)), view: "" };
+}
+
+const WINDOW = { width: 800, height: 700 };
+
+/** Where a node stands in the window, from its left edge to its right. */
+function seen(laid: Laid, id: string, view: { x: number; zoom: number }): [number, number] {
+  const box = laid.model.boxes.find((one) => one.id === id);
+  const left = (laid.places[id]?.x ?? Number.NaN) * view.zoom + view.x;
+  return [left, left + (box?.width ?? Number.NaN) * view.zoom];
+}
+
+test("a graph is shown whole, or where it would be too small, round what matters", () => {
+  const small = chain(2);
+  const whole = sight(small, WINDOW, []);
+  expect(whole.zoom).toBeGreaterThanOrEqual(READABLE);
+  for (const { id } of small.model.boxes) {
+    const [left, right] = seen(small, id, whole);
+    expect(left).toBeGreaterThanOrEqual(0);
+    expect(right).toBeLessThanOrEqual(WINDOW.width);
+  }
+  const long = chain(12, 7);
+  const failing = sight(long, WINDOW, []);
+  expect(failing.zoom).toBe(READABLE);
+  const [left, right] = seen(long, "job:jobs:j7", failing);
+  expect((left + right) / 2).toBeCloseTo(WINDOW.width / 2);
+  // At an end of the graph, its end is the window's.
+  const [first] = seen(long, "job:jobs:j0", sight(long, WINDOW, ["job:jobs:j0"]));
+  expect(first).toBeCloseTo(16);
+  const [, last] = seen(long, "dataset:s3://lake:d11", sight(long, WINDOW, ["job:jobs:j11"]));
+  expect(last).toBeCloseTo(WINDOW.width - 16);
+});
+
+test("what matters is what was asked for, what changed, what fails, then the beginning", () => {
+  const laid = chain(4, 2);
+  expect(matters(laid, [null, "unknown", "job:jobs:j3"])?.id).toBe("job:jobs:j3");
+  expect(matters(laid, [])?.id).toBe("job:jobs:j2");
+  expect(matters(chain(4), [])?.id).toBe("job:jobs:j0");
+  const changed = laid.model.boxes.find((box) => box.id === "job:jobs:j1");
+  if (changed?.node) changed.node = { ...changed.node, change: "added" };
+  expect(matters(laid, [])?.id).toBe("job:jobs:j1");
+});
+
+test("an opened namespace matters more than what fails", () => {
+  const nodes = [{ ...one, state: "FAILED" as const }, a, b, c];
+  const model = build({ ...MAP, nodes }, { ...PLAIN, grouped: true, open: ["s3://lake"] });
+  const laid = { model, places: arrange(shapeOf(model)), view: "" };
+  expect(matters(laid, [])?.id).toBe("s3://lake");
+  expect(matters(laid, [a.id])?.id).toBe(a.id);
+});
+
+test("a box that is not in sight is brought there by the shortest way", () => {
+  const laid = chain(12);
+  const view = { x: 0, y: 0, zoom: 1 };
+  const box = laid.model.boxes.find((one) => one.id === "job:jobs:j6");
+  if (!box) throw new Error("no box");
+  const moved = within(view, WINDOW, box, laid);
+  expect(moved.zoom).toBe(1);
+  expect(seen(laid, box.id, moved)[1]).toBeCloseTo(WINDOW.width - 16);
+  expect(within(moved, WINDOW, box, laid)).toBe(moved);
 });
 
 test("what has not changed stays the same object", () => {

@@ -99,7 +99,7 @@ test("every kind has an icon and a word", () => {
   expect(storeKind("iceberg").label).toBe("Iceberg table");
   expect(storeKind("something-else").label).toBe("Dataset");
   const job = { integration: "kafka_connect", type: "sink", processing: "streaming" };
-  expect(jobKind(job)).toEqual({ icon: "plug", label: "Sink connector" });
+  expect(jobKind(job)).toEqual({ icon: "plug", label: "Sink connector", short: "Sink" });
   expect(jobKind({ integration: "spark", type: "", processing: "streaming" }).label).toBe(
     "Spark stream",
   );

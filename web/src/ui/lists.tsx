@@ -77,10 +77,14 @@ export function JobLink({ job }: { job: Named }) {
   );
 }
 
+/** What is known, each under its name; what is not takes no room. */
 export function Facts({ items }: { items: [string, ReactNode][] }) {
+  const known = items.filter(
+    ([, value]) => value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
+  );
   return (
     <dl className="facts">
-      {items.map(([name, value]) => (
+      {known.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd>{value}</dd>

@@ -1,0 +1,84 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openBrowser, type Server } from "./harness.mjs";
+import { open, runEvent, serve, settled, type Watched } from "./kit";
+import { tasksDuring } from "./tasks";
+
+const FULL = Boolean(process.env.HEADWATER_FULL);
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+/** Fifty events a second: twenty jobs run over and over, and now and then a new one joins. */
+async function load(server: Server, seconds: number): Promise<number> {
+  const began = Date.now();
+  let sent = 0;
+  while (Date.now() < began + seconds * 1_000) {
+    const events = Array.from({ length: 10 }, () => {
+      const n = sent++;
+      const state = n % 2 === 0 ? "START" : "COMPLETE";
+      const run = `00000000-0000-4000-8000-${String(n >> 1).padStart(12, "0")}`;
+      const name = n % 100 < 2 ? `new-${n}` : `busy-${(n >> 1) % 20}`;
+      return JSON.stringify(
+        runEvent(state, name, run, {
+          inputs: [{ namespace: "kafka://broker:9092", name: "orders-enriched" }],
+          outputs: [{ namespace: "s3://busy", name }],
+        }),
+      );
+    });
+    await server.post("/api/v2/events", events.join("\n"));
+    // Where the machine falls behind, it catches up: the page gets the events all the same.
+    const due = began + (sent / 50) * 1_000;
+    await new Promise((done) => setTimeout(done, Math.max(0, due - Date.now())));
+  }
+  return sent;
+}
+
+/** Where each page must show that it has kept up. */
+const SHOWS: Record<string, (page: Page) => ReturnType<Page["locator"]>> = {
+  "/": (page) => page.getByRole("region", { name: "Live" }).getByText("the-last"),
+  "/graph": (page) => page.locator(".react-flow__node", { hasText: "the-last" }),
+  "/events": (page) => page.locator(".event").getByRole("link", { name: "the-last" }),
+};
+
+test.each([FULL ? 60 : 8])(
+  "overview, graph and events, all open, stay responsive under 50 events a second for %i seconds",
+  async (seconds) => {
+    const server = await serve();
+    await server.loadDemo();
+    const pages: [string, Watched][] = [];
+    for (const path of Object.keys(SHOWS)) {
+      const watched = await open(browser, server.url + path);
+      await watched.page.locator(".live-mark.live").waitFor();
+      await settled(watched.page);
+      pages.push([path, watched]);
+    }
+    let sent = 0;
+    const found = await tasksDuring(browser, async () => {
+      sent = await load(server, seconds);
+      await server.post("/api/v1/lineage", runEvent("START", "the-last", crypto.randomUUID()));
+      for (const [path, { page }] of pages) await SHOWS[path]?.(page).first().waitFor();
+    });
+    expect(sent).toBeGreaterThan(seconds * 25);
+    expect(found.length).toBe(pages.length);
+    for (const { title, spent, lasted } of found)
+      console.log(
+        `${title}: ${sent} events; longest tasks by CPU ${spent.join(", ")} ms,` +
+          ` by the clock ${lasted.join(", ")} ms`,
+      );
+    for (const { title, spent } of found) {
+      expect(spent.length, title).toBeGreaterThan(0);
+      expect(
+        spent.filter((ms) => ms > 50),
+        title,
+      ).toEqual([]);
+    }
+    for (const [path, { faults }] of pages) expect(faults, path).toEqual([]);
+  },
+);
