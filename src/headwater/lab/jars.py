@@ -15,18 +15,28 @@ if TYPE_CHECKING:
 
 PIPELINE = "pipeline"
 OLDER = "pipeline-spark-"
+SERVER = "spark-connect-"
 
 
 def pipeline_jars(cache: Cache | None = None, spark: str = "") -> list[Path]:
     """Paths for `spark.jars`, for the lab's Spark or the minor version of an older one."""
-    older = lock().bundle(OLDER + ".".join(spark.split(".")[:2])) if spark else []
+    older = lock().bundle(OLDER + _minor(spark)) if spark else []
     return _ensured(cache or Cache(), older or lock().bundle(PIPELINE))
+
+
+def connect_jars(spark: str, cache: Cache | None = None) -> list[Path]:
+    """What a PySpark of this version lacks to be a server for Spark Connect: nothing from 4.0 on."""
+    return _ensured(cache or Cache(), lock().bundle(SERVER + _minor(spark)))
 
 
 def peer_jar(cache: Cache | None = None) -> Path:
     """The OpenLineage jar that the benchmark runs beside Headwater."""
     (found,) = _ensured(cache or Cache(), lock().bundle("openlineage"))
     return found
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _ensured(cache: Cache, artifacts: list[Artifact]) -> list[Path]:

@@ -164,6 +164,8 @@ BUNDLES = (
             Dependency("io.debezium:debezium-openlineage-core:3.5.0.Final", "libs", "tar.gz"),
         ),
     ),
+    # PySpark 3.5 ships no server for Spark Connect; later ones do.
+    Bundle(("spark-connect-3.5",), _roots("org.apache.spark:spark-connect_2.12:3.5.7")),
     # The peer that the benchmark of Spark is judged beside.
     Bundle(("openlineage",), _roots("io.openlineage:openlineage-spark_2.13:1.53.0")),
 )

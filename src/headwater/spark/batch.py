@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import event, once
-from headwater.emit.ends import COMPLETE, ENDS, Ending, failed, of_exception
+from headwater.emit.ends import COMPLETE, ENDS, failed
 from headwater.lineage.events import EventType
 from headwater.spark import names
 from headwater.spark.action import Action, is_part, same_output
@@ -21,6 +21,7 @@ from headwater.spark.entries import Entry
 from headwater.spark.whose import Marks, aimed, same_error
 
 if TYPE_CHECKING:
+    from headwater.emit.ends import Ending
     from headwater.spark.application import Application
 
 LOOK_SECONDS = 0.05
@@ -29,6 +30,8 @@ SELDOM_SECONDS = 0.5
 DRAIN_SECONDS = 2.0
 LOOSE_SECONDS = 0.5
 KEPT = 256
+MOST_OPEN = 1000
+MOST_LOOKED = 200
 
 
 class Actions:
@@ -55,11 +58,16 @@ class Actions:
             return None
         return LOOK_SECONDS if time.monotonic() - max(waiting) < SOON_SECONDS else SELDOM_SECONDS
 
-    def began(self, action: Action) -> None:
-        """An entry point is about to be called by this thread."""
+    def began(self, action: Action) -> bool:
+        """An entry point is about to be called by this thread; False when it cannot be followed."""
+        if len(self._open) >= MOST_OPEN:
+            # What it does is still heard of, by Spark's callbacks.
+            once.report("following so many calls, so some are left out; this", OverflowError())
+            return False
         self._open.append(action)
         action.marks = Marks.of(self._app.bridge)
         self._app.worker.post(self.look)
+        return True
 
     def returned(self, action: Action, error: BaseException | None) -> None:
         """The entry point is over; its callbacks may still be on their way."""
@@ -75,7 +83,7 @@ class Actions:
 
     def _drain(self, action: Action) -> None:
         if action.raised is not None:
-            action.failure = _failure(action.raised)
+            action.failure = ENDS.of(action.raised)
         self._app.bridge.drain(DRAIN_SECONDS)
         # What the drain brought stands before this in the queue.
         self._app.worker.post(self.finish, action)
@@ -95,7 +103,8 @@ class Actions:
                 if not action.returned and self._batch(execution):
                     self._learn(action, execution)
         following = bridge.next_execution
-        for number in range(self._seen, following):
+        # Batches of queries have passed while nothing was looked for: what runs is among the last.
+        for number in range(max(self._seen, following - MOST_LOOKED), following):
             execution = bridge.execution(number)
             found = self._whose(execution) if self._batch(execution) else []
             if len(found) == 1 and found[0] in self._open and self._elsewhere(found[0]):
@@ -241,9 +250,3 @@ class Actions:
     def _jvm_failure(self, error: Any) -> Ending:
         trace = self._app.bridge.trace(error)
         return failed("exception", trace.partition("\n")[0], trace)
-
-
-def _failure(error: BaseException) -> Ending:
-    if ENDS.signalled:
-        return Ending(EventType.ABORT, f"signal {ENDS.signalled}")
-    return of_exception(error)

@@ -38,7 +38,8 @@ class Calls:
             return made
         ENDS.alive()
         action = Action(entry, event.now(), owner)
-        self._app.actions.began(action)
+        if not self._app.actions.began(action):
+            return call()
         try:
             result = call()
         except BaseException as error:

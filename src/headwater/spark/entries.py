@@ -106,10 +106,8 @@ def _wrapped(
 ) -> Any:
     @functools.wraps(before)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if kind == "batches" and args and callable(args[0]):
-            args = (_batched(args[0]), *args[1:])
-            self._headwater_batches = getattr(args[0], "__name__", "")
-            return before(self, *args, **kwargs)
+        if kind == "batches":
+            return _name_batches(before, self, args, kwargs)
         if INSIDE.batch or (INSIDE.entry and kind != "stop"):
             return before(self, *args, **kwargs)
         INSIDE.entry += 1
@@ -121,6 +119,17 @@ def _wrapped(
 
     call.__headwater__ = True  # type: ignore[attr-defined]
     return call
+
+
+def _name_batches(before: Any, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Give a function to `foreachBatch`, marked so that what it does is its query's."""
+    function = args[0] if args else kwargs.get("func")
+    if not callable(function):
+        return before(writer, *args, **kwargs)
+    writer._headwater_batches = getattr(function, "__name__", "")  # noqa: SLF001
+    if args:
+        return before(writer, _batched(function), *args[1:], **kwargs)
+    return before(writer, **{**kwargs, "func": _batched(function)})
 
 
 def _batched(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,18 +55,26 @@ class QueryListener:
         terminated: Callable[[Any], None],
     ) -> None:
         self._started, self._progressed, self._terminated = started, progressed, terminated
+        self._muted = False
 
     def onQueryStarted(self, event: Any) -> None:
-        self._started(event)
+        if not self._muted:
+            self._started(event)
 
     def onQueryProgress(self, _event: Any) -> None:
-        self._progressed()
+        if not self._muted:
+            self._progressed()
 
     def onQueryIdle(self, _event: Any) -> None:
         pass
 
     def onQueryTerminated(self, event: Any) -> None:
-        self._terminated(event)
+        if not self._muted:
+            self._terminated(event)
+
+    def mute(self) -> None:
+        """Hear nothing more."""
+        self._muted = True
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
@@ -97,7 +105,7 @@ class Registration:
         start(bridge.gateway)
         self._session = session
         self._gateway = bridge.gateway
-        self._executions = executions
+        self._heard = (executions, queries)
         self._manager = session.listenerManager()
         # Each time a Python object is handed over Spark sees another one; in an array it stays one.
         jvm = bridge.jvm
@@ -111,11 +119,18 @@ class Registration:
 
     def close(self) -> None:
         """Hear nothing more."""
-        self._executions.mute()
+        for listener in self._heard:
+            listener.mute()
+        if self._session is None:
+            return
         with contextlib.suppress(Exception):
             self._call("unregister")
         with contextlib.suppress(Exception):
             self._session.streams().removeListener(self._wrapped)
+
+    def release(self) -> None:
+        """Go on to hear the session, but do not keep it from being forgotten with its program's."""
+        self._session = self._manager = self._held = self._wrapped = None
 
     def _call(self, name: str) -> None:
         method = self._manager.getClass().getMethod(name, self._types())

@@ -31,6 +31,7 @@ class Told(NamedTuple):
     events: list[dict[str, Any]]
     code: int
     error: str
+    output: str = ""
 
     def of(self, job: str) -> list[dict[str, Any]]:
         """The events of one job, as they were sent."""
@@ -97,7 +98,7 @@ class Drivers:
             check=False,
         )
         self.wait_settled()
-        return Told(self.events(), ended.returncode, ended.stderr)
+        return Told(self.events(), ended.returncode, ended.stderr, ended.stdout)
 
     def events(self) -> list[dict[str, Any]]:
         if not self.file.exists():

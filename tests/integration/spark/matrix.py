@@ -57,15 +57,18 @@ def find_python(version: str) -> Path | None:
     return None
 
 
-def environment(pair: Pair) -> dict[str, str]:
-    """The variables under which `interpreter(pair)` finds this PySpark and this checkout."""
+def environment(pair: Pair, *, remote: bool = False) -> dict[str, str]:
+    """The variables under which `interpreter(pair)` finds this PySpark and this checkout.
+
+    `remote` is for a client of Spark Connect, which needs more than a driver.
+    """
     kept = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith(("SPARK_", "PYSPARK", "PYTHON", "VIRTUAL_ENV", "OPENLINEAGE"))
     }
     java = find_java()
-    paths = (ROOT / "src", ROOT, _pyspark(pair))
+    paths = [ROOT / "src", ROOT, _pyspark(pair), *([_remote(pair)] if remote else [])]
     return kept | {
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -75,16 +78,24 @@ def environment(pair: Pair) -> dict[str, str]:
 
 def interpreter(pair: Pair) -> Path:
     """A Python with everything but PySpark."""
-    base = find_python(pair.python)
-    assert base is not None, f"no Python {pair.python}"
-    folder = _installed(f"python-{pair.python}", LOCKS / "tools.lock", base, target=False)
+    folder = _installed(f"python-{pair.python}", LOCKS / "tools.lock", _base(pair), target=False)
     return folder / "bin" / "python"
 
 
 def _pyspark(pair: Pair) -> Path:
+    lock = LOCKS / f"spark-{pair.spark}.lock"
+    return _installed(f"spark-{pair.spark}", lock, _base(pair), target=True)
+
+
+def _remote(pair: Pair) -> Path:
+    lock = LOCKS / "remote.lock"
+    return _installed(f"remote-{pair.python}", lock, _base(pair), target=True)
+
+
+def _base(pair: Pair) -> Path:
     base = find_python(pair.python)
     assert base is not None, f"no Python {pair.python}"
-    return _installed(f"spark-{pair.spark}", LOCKS / f"spark-{pair.spark}.lock", base, target=True)
+    return base
 
 
 def _installed(name: str, lock: Path, python: Path, *, target: bool) -> Path:

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from headwater.lab.used import unique
 from headwater.lab.waiting import wait_until
@@ -75,3 +76,14 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: UsedKafka) -> None:
     assert sum(t["end"] for o in last["offsets"] for t in o["topics"].values()) == 10
     pattern = told.last("beating")["job"]["facets"]["jobType"]["emissionPattern"]
     assert pattern["windowDuration"] == 2
+
+
+@pytest.mark.full
+def test_a_worker_that_is_behind_tells_the_right_ends_within_bounds(tmp_path: Path) -> None:
+    told = Drivers(tmp_path).run("behind.py")
+    assert told.code == 0, told.error
+    check_lives(told.events)
+    assert told.types("brief") == ["START", "COMPLETE"]
+    assert "open: 5" in told.output
+    assert "looked: little" in told.output
+    assert "following so many calls" in told.error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from headwater.lab.jars import pipeline_jars
+from headwater.lab.jars import connect_jars, pipeline_jars
 from headwater.lab.java import find_java
 
 from . import matrix
@@ -38,8 +38,20 @@ SLICE = [
                  "merge_by_clause", "topic_to_table", "merge_for_each_batch")
 ]  # fmt: skip
 STREAMS = f"{HERE}test_streaming_shapes.py"
+REMOTE_LIVES = f"{HERE}remote/test_remote_life.py"
+REMOTE = [
+    f"{HERE}remote/test_remote_cases.py",
+    f"{REMOTE_LIVES}::test_batches_have_one_life_each",
+    f"{REMOTE_LIVES}::test_queries_are_one_run_each_whatever_their_end",
+    f"{REMOTE_LIVES}::test_queries_that_end_with_the_program_end_as_they_did",
+    f"{REMOTE_LIVES}::test_a_signal_aborts[SIGTERM]",
+]
 LIVES = f"{HERE}test_life_of_batches.py"
+PLAIN = ("-p", "no:cacheprovider", "--tb=short", "-q")
 NAME = "test_pairs_of_pyspark_and_python"
+CLIENTS = "test_clients_of_spark_connect"
+
+Played = dict[tuple[str, Pair], "Future[tuple[int, str]]"]
 
 
 def _asked(pair: Pair) -> list[str]:
@@ -55,11 +67,12 @@ def _asked(pair: Pair) -> list[str]:
     ]
 
 
-def _play(pair: Pair, home: str) -> tuple[int, str]:
-    found = matrix.environment(pair) | {"HEADWATER_LAB_HOME": home}
-    plain = ("-m", "not full", "-p", "no:cacheprovider", "--tb=short", "-q")
+def _play(name: str, pair: Pair, home: str) -> tuple[int, str]:
+    remote = name == CLIENTS
+    found = matrix.environment(pair, remote=remote) | {"HEADWATER_LAB_HOME": home}
+    asked = ["-m", "full", *REMOTE] if remote else ["-m", "not full", *_asked(pair)]
     ended = subprocess.run(
-        [str(matrix.interpreter(pair)), "-m", "pytest", *plain, *_asked(pair)],
+        [str(matrix.interpreter(pair)), "-m", "pytest", *PLAIN, *asked],
         env=found, cwd=matrix.ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return ended.returncode, ended.stdout[-6000:] + ended.stderr[-2000:]
@@ -69,32 +82,41 @@ def _play(pair: Pair, home: str) -> tuple[int, str]:
 def played(
     request: pytest.FixtureRequest,
     kafka: UsedKafka, catalog: UsedCatalog, s3: UsedS3, postgres: UsedPostgres,
-) -> Iterator[dict[Pair, Future[tuple[int, str]]]]:  # fmt: skip
-    """The pairs that are asked for, two at a time; what they need is fetched before."""
+) -> Iterator[Played]:  # fmt: skip
+    """What is asked for, two at a time; what that needs is fetched before."""
     asked = {item.name for item in request.session.items}
     able = [
-        pair
+        (name, pair)
+        for name in (NAME, CLIENTS)
         for pair in PAIRS
-        if f"{NAME}[{pair}]" in asked and matrix.find_python(pair.python) is not None
+        if f"{name}[{pair}]" in asked and matrix.find_python(pair.python) is not None
     ]
-    for pair in able:
-        matrix.environment(pair)
+    for name, pair in able:
+        matrix.environment(pair, remote=name == CLIENTS)
         matrix.interpreter(pair)
         pipeline_jars(spark=pair.spark)
+        connect_jars(pair.spark)
     home = str(kafka.lab.home.root)
     # Long ones first, so that none is left alone at the end.
-    able.sort(key=lambda pair: pair not in WHOLE)
+    able.sort(key=lambda one: one[1] not in WHOLE)
     with ThreadPoolExecutor(2) as pool:
-        yield {pair: pool.submit(_play, pair, home) for pair in able}
+        yield {one: pool.submit(_play, *one, home) for one in able}
 
 
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != OWN], ids=str)
-def test_pairs_of_pyspark_and_python(
-    pair: Pair, played: dict[Pair, Future[tuple[int, str]]]
-) -> None:
-    if pair not in played:
+def _check(name: str, pair: Pair, played: Played) -> None:
+    if (name, pair) not in played:
         pytest.skip(f"no Python {pair.python} on this machine")
     if find_java().major != 17 and pair.spark == "3.5":
         pytest.skip("Spark 3.5 needs Java 17")
-    code, told = played[pair].result()
+    code, told = played[name, pair].result()
     assert code == 0, told
+
+
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != OWN], ids=str)
+def test_pairs_of_pyspark_and_python(pair: Pair, played: Played) -> None:
+    _check(NAME, pair, played)
+
+
+@pytest.mark.parametrize("pair", sorted(WHOLE), ids=str)
+def test_clients_of_spark_connect(pair: Pair, played: Played) -> None:
+    _check(CLIENTS, pair, played)

@@ -52,11 +52,16 @@ class Text:
     """One plan's text as it was read."""
 
     def __init__(
-        self, *lines: str, literals: str = "", python: dict[str, int] | None = None
+        self,
+        *lines: str,
+        literals: str = "",
+        python: dict[str, int] | None = None,
+        sql: str = "",
     ) -> None:
         self.world = World(Described())
         found = Facts()
         found.texts = dict.fromkeys(quoted(literals))
+        found.statements = [sql] if sql else []
         found.functions = {name: {kind} for name, kind in (python or {}).items()}
         text, kept = found.calm("\n".join(lines))
         self.reader = Reader(self.world, found, "", kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.spark.remote import statements, types
-from headwater.spark.remote.layout import Unclear, draw
+from headwater.spark.remote.layout import Unclear, draw, relation_name
 from headwater.spark.remote.merging import Merge
 from headwater.spark.remote.protos import Facts, quoted, risky
 from headwater.spark.remote.world import World
@@ -268,3 +268,56 @@ def test_many_constants_are_bounded() -> None:
     text, kept = found.calm("concat((7), (8))")
     assert len(kept) == 2
     assert "(7)" not in text
+
+
+OLDER = f"{ORDERS} lab.shop.orders"
+"""As Spark 3.5 and 4.0 write it: by its catalog, then by itself."""
+
+
+def older(sql: str) -> Text:
+    return Text("Project [city#3]", f"+- {OLDER}", sql=sql)
+
+
+def test_a_name_that_older_sparks_write_twice_is_one_name() -> None:
+    assert relation_name("lab.shop.orders lab.shop.orders") == "lab.shop.orders"
+    assert relation_name("lab.file:/lake/orders file:/lake/orders") == "file:/lake/orders"
+    assert relation_name("lab.shop.my orders") == "lab.shop.my orders"
+    found = older("select city from lab.shop.orders")
+    assert not found.problems
+    assert found.columns == {"city": ["city IDENTITY"]}
+    root = draw(f"AppendData {OLDER}, false\n+- {OLDER}")
+    target, _ = statements.read(World(Described()), root, "insert into lab.shop.orders select 1")
+    assert target.parts == ("lab", "shop", "orders")
+
+
+@pytest.mark.parametrize(
+    ("sql", "version"),
+    [
+        ("select city from lab.shop.orders", ""),
+        ("select city from `lab`.shop.orders version as of 42", "42"),
+        ("select city from shop.orders FOR SYSTEM_VERSION AS OF 'audit' o", "audit"),
+    ],
+)
+def test_a_snapshot_that_a_text_does_not_show_stands_in_the_statement(
+    sql: str, version: str
+) -> None:
+    found = older(sql)
+    assert not found.problems
+    (source,) = found.query.sources
+    assert [one.version for one in source.datasets] == [version]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a.city from orders a join orders version as of 42 b using (id)",
+        "select city from orders timestamp as of '2026-01-01'",
+        "select city from orders version as of :asked",
+    ],
+)
+def test_a_snapshot_that_is_not_clear_is_said_to_be_unknown(sql: str) -> None:
+    found = older(sql)
+    assert any("snapshot" in problem for problem in found.problems)
+    assert found.columns == {"city": ["city IDENTITY"]}
+    (source,) = found.query.sources
+    assert [one.version for one in source.datasets] == [""]

@@ -10,14 +10,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import event, once
-from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
+from headwater.emit.ends import COMPLETE, ENDS
 from headwater.lineage.events import EventType
 from headwater.spark import facets, names
 from headwater.spark.entries import _COMMAND as COMMAND
 from headwater.spark.model import PlanLineage
 from headwater.spark.remote import reading, statements, targets
+from headwater.spark.remote.messages import statement_of
 
 if TYPE_CHECKING:
+    from headwater.emit.ends import Ending
     from headwater.emit.life import Life
     from headwater.spark.remote.application import RemoteApplication
     from headwater.spark.remote.reading import Reading
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 20.0
 COSTLY_SECONDS = 5.0
 MOST_COSTLY = 3
+MOST_OPEN = 1000
 
 
 class Action:
@@ -45,7 +48,7 @@ class Action:
     @property
     def sql(self) -> str:
         """The statement, where there is one."""
-        return reading.statement_of(self.message) if self.kind == "sql_command" else ""
+        return statement_of(self.message) if self.kind == "sql_command" else ""
 
 
 class Actions:
@@ -61,8 +64,11 @@ class Actions:
         """Whether plain reads are told too: not any more where the server takes long to explain."""
         return self._costly < MOST_COSTLY
 
-    def began(self, kind: str, message: Any, word: str = "") -> Action:
-        """A call is about to be made."""
+    def began(self, kind: str, message: Any, word: str = "") -> Action | None:
+        """A call is about to be made; None when it cannot be followed."""
+        if len(self._open) >= MOST_OPEN:
+            once.report("following so many calls, so some are left out; this", OverflowError())
+            return None
         action = Action(kind, message, self._app.names)
         action.word = word
         self._open.append(action)
@@ -71,12 +77,7 @@ class Actions:
 
     def returned(self, action: Action, error: BaseException | None) -> None:
         """The call is over."""
-        if error is None:
-            action.ending = COMPLETE
-        elif ENDS.signalled:
-            action.ending = Ending(EventType.ABORT, f"signal {ENDS.signalled}")
-        else:
-            action.ending = of_exception(error)
+        action.ending = ENDS.of(error)
         # Whatever was asked for this call stands before this.
         self._app.ask(self._settle, action)
 

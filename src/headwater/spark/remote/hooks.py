@@ -64,9 +64,10 @@ class Hooks:
             return
 
         @functools.wraps(before)
-        def call(writer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(writer: Any, *args: Any, **kwargs: Any) -> Any:
+            function = args[0] if args else kwargs.get("func")
             setattr(writer, _NAMED, str(getattr(function, "__name__", "")))
-            return before(writer, function, *args, **kwargs)
+            return before(writer, *args, **kwargs)
 
         call.__headwater__ = True  # type: ignore[attr-defined]
         owner: Any = DataStreamWriter

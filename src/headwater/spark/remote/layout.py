@@ -157,3 +157,11 @@ def split(text: str, separator: str = ", ") -> list[str]:
 def bracketed(text: str) -> str | None:
     """What stands inside `[...]` when that is the whole of the text."""
     return text[1:-1] if text.startswith("[") and text.endswith("]") else None
+
+
+def relation_name(text: str) -> str:
+    """A table's name behind its columns; before Spark 4.1 its own stands after its catalog's."""
+    first, _, second = text.partition(" ")
+    if second and (first == second or ("/" in second and first.endswith(second))):
+        return second
+    return text

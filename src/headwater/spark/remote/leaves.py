@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.spark.remote import places
-from headwater.spark.remote.layout import Drawn, Unclear, split
+from headwater.spark.remote.layout import Drawn, Unclear, relation_name, split
 from headwater.spark.remote.rules import ShownSource
 from headwater.spark.remote.tokens import close
+from headwater.spark.remote.travel import by_options, by_statements, by_time
 from headwater.spark.sources import OpaqueSource, Source
 from headwater.spark.stores import files, jdbc, kafka
 from headwater.spark.stores.relations import QUIET_SOURCES
@@ -37,9 +38,12 @@ PATTERN = "subscribePattern"
 class Leaves:
     """Finds the source of each leaf; `reads` are what the client named, `physical` how it runs."""
 
-    def __init__(self, world: World, reads: list[Read], physical: str) -> None:
+    def __init__(
+        self, world: World, reads: list[Read], physical: str, statements: list[str]
+    ) -> None:
         self.world = world
         self.reads = reads
+        self.statements = statements
         self.sources: dict[int, Source] = {}
         self.plan: list[Drawn] = []
         self._physical = physical
@@ -70,32 +74,27 @@ class Leaves:
         tail = drawn.rest[close(drawn.rest, drawn.rest.index("[")) + 1 :].strip()
         name, _, travel = tail.partition(" VERSION AS OF ")
         name, _, moment = name.partition(" TIMESTAMP AS OF ")
-        if moment:
+        shown = relation_name(name)
+        twice, name = shown != name, shown
+        if moment or by_time(name, self.reads):
             self.world.problem(f"{name}: which snapshot was read at that time is not known")
-        version = travel.strip("'")
         if "/" in name:
             return self._by_path(name)
         parts = name.split(".")
-        asked = version or self._asked(name)
+        asked = travel.strip("'")
+        try:
+            asked = asked or by_options(name, self.reads)
+            if twice and not asked:
+                asked = by_statements(name, self.statements)
+        except Unclear as error:
+            # The columns are the same, whichever it is.
+            self.world.problem(str(error))
         found = places.existing(self.world, parts, asked)
         types = self.world.server.columns(parts) or {}
         if found is None:
             self.world.problem(f"{name}: a table whose place is not known")
             return OpaqueSource(()), types
         return ShownSource((found,)), types
-
-    def _asked(self, name: str) -> str:
-        """The snapshot that a reader's options ask for, where all readers of a table agree."""
-        told = {
-            next(
-                (read.options[k] for k in ("snapshot-id", "branch", "tag") if k in read.options), ""
-            )
-            for read in self.reads
-            if read.name and name.endswith(read.name.replace("`", ""))
-        }
-        if len(told) > 1:
-            raise Unclear(f"{name}: which snapshot is read where is not clear")
-        return next(iter(told), "")
 
     def _by_path(self, path: str) -> tuple[Source, dict[str, Any]]:
         read = self._one([r for r in self.reads if r.format == "iceberg" and r.paths == (path,)])

@@ -35,6 +35,7 @@ class Facts:
         self.reads: list[Read] = []
         self.texts: dict[str, None] = {}
         self.functions: dict[str, set[int]] = {}
+        self.statements: list[str] = []
         self._seen = 0
 
     def add(self, message: Any) -> None:
@@ -65,8 +66,9 @@ class Facts:
         elif name == "Expression.Literal" and one.WhichOneof("literal_type") == "string":
             self.texts[one.string] = None
         elif name in ("SQL", "SqlCommand"):
-            self.texts.update(dict.fromkeys(quoted(getattr(one, "query", "") or "")))
-            self.texts.update(dict.fromkeys(quoted(getattr(one, "sql", "") or "")))
+            for text in filter(None, (getattr(one, "query", ""), getattr(one, "sql", ""))):
+                self.statements.append(text)
+                self.texts.update(dict.fromkeys(quoted(text)))
         elif name == "Expression.ExpressionString":
             self.texts.update(dict.fromkeys(quoted(one.expression)))
         elif (

@@ -29,7 +29,7 @@ class Reader:
 
     def __init__(self, world: World, facts: Facts, physical: str, literals: dict[str, str]) -> None:
         self.world = world
-        self.leaves = Leaves(world, facts.reads, physical)
+        self.leaves = Leaves(world, facts.reads, physical, facts.statements)
         self.plans = Plans(self.leaves.types, literals, facts.functions)
         self._until = time.monotonic() + SECONDS
 

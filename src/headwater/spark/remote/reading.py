@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.naming import redact
 from headwater.spark import merge
 from headwater.spark.columns import Column
 from headwater.spark.lineage import Composer, Query
@@ -14,10 +15,11 @@ from headwater.spark.model import PlanLineage
 from headwater.spark.remote import places, statements, targets
 from headwater.spark.remote.layout import Drawn, Unclear, draw, sections
 from headwater.spark.remote.merging import Merge
+from headwater.spark.remote.messages import statement_of
 from headwater.spark.remote.protos import Facts
 from headwater.spark.remote.queries import Reader
 from headwater.spark.remote.targets import Target
-from headwater.spark.remote.world import World, statement_in, types_of
+from headwater.spark.remote.world import World, types_of
 from headwater.spark.types import keeps, schema_of
 from headwater.spark.value import IDENTITY, TRANSFORM, Value
 from headwater.spark.writes import Write
@@ -115,12 +117,6 @@ def of_query(server: Server, relation: Any, pool: Iterable[Any]) -> Reading:
     return of_frame(server, relation, lambda _world: Target(""), pool)
 
 
-def statement_of(message: Any) -> str:
-    """The text of a SQL command."""
-    inside = statement_in(message)
-    return str(inside.query if inside is not None else message.sql)
-
-
 def _guarded(reading: Reading, read: Any) -> Reading:
     start = time.monotonic()
     try:
@@ -128,10 +124,8 @@ def _guarded(reading: Reading, read: Any) -> Reading:
     except Unclear as error:
         reading.world.problem(str(error))
     except Exception as error:  # noqa: BLE001
-        told = str(error).strip().splitlines()
-        reading.world.problem(
-            f"the plan could not be read: {type(error).__name__}: {told[0][:200] if told else ''}"
-        )
+        told = redact(str(error).strip()).partition("\n")[0][:200]
+        reading.world.problem(f"the plan could not be read: {type(error).__name__}: {told}")
     reading.seconds = time.monotonic() - start
     return reading
 

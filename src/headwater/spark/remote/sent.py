@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.emit import once
 from headwater.emit.ends import ENDS
 from headwater.spark.remote import hooks, statements
-from headwater.spark.remote.reading import statement_of
+from headwater.spark.remote.messages import copied, statement_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 POOL = 200
 _WRITES = ("write_operation", "write_operation_v2", "merge_into_table_command", "sql_command")
 _CATALOG = ("set_", "drop_", "create_")
+_NOWHERE = (
+    None,
+    "catalog",
+    "local_relation",
+    "cached_local_relation",
+    "chunked_cached_local_relation",
+)
 _ROWS = ("insert", "merge", "update", "delete")
 
 
@@ -57,9 +64,7 @@ class Calls:
             self._app.worker.post(self._app.queries.stopping, run)
 
     def _keep(self, message: Any) -> None:
-        kept = type(message)()
-        kept.CopyFrom(message)
-        self._app.pool = [*self._app.pool, kept][-POOL:]
+        self._app.pool = [*self._app.pool, copied(message)][-POOL:]
 
     def _act(self, kind: str, message: Any, call: Callable[[], Any]) -> Any:
         action = self._began(kind, message)
@@ -83,9 +88,7 @@ class Calls:
                 self._app.names_change()
             if not statements.writes(sql) and not statements.changes(sql):
                 return None
-        kept = type(message)()
-        kept.CopyFrom(message)
-        return self._app.actions.began(kind, kept)
+        return self._app.actions.began(kind, copied(message))
 
     def read(self, plan: Any, call: Callable[[], Any]) -> Any:
         """A plan whose rows the program asks for."""
@@ -124,11 +127,9 @@ class Calls:
             root = getattr(root, kind).input
             kind = root.WhichOneof("rel_type")
         word = hooks.action() if self._app.actions.reads else ""
-        if not word or kind in ("catalog", "local_relation", "cached_local_relation", None):
+        if not word or kind in _NOWHERE:
             return None
-        kept = type(root)()
-        kept.CopyFrom(root)
-        return self._app.actions.began("read", kept, word)
+        return self._app.actions.began("read", copied(root), word)
 
     def _stream(self, start: Any, call: Callable[[], Any]) -> Any:
         ENDS.alive()

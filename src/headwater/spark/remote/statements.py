@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.spark.remote import places
-from headwater.spark.remote.layout import Drawn, Unclear, bracketed, split
+from headwater.spark.remote.layout import Drawn, Unclear, bracketed, relation_name, split
 from headwater.spark.remote.targets import Target
 from headwater.spark.remote.tokens import close
 from headwater.spark.stores import files
@@ -144,7 +144,7 @@ def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     at = rest.index("[")
     end = close(rest, at)
     names = tuple(part.rpartition("#")[0] for part in split(rest[at + 1 : end]))
-    name = split(rest[end + 1 :].strip())[0]
+    name = relation_name(split(rest[end + 1 :].strip())[0])
     if " " in name or "/" in name:
         raise Unclear("which table is written is not clear")
     return tuple(name.split(".")), names

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import threading
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
 from headwater.emit.ends import COMPLETE, ENDS, Ending, of_exception
 from headwater.lineage.events import EventType
-from headwater.lineage.naming import redact
 from headwater.spark import names, progress
 from headwater.spark.remote import reading
+from headwater.spark.remote.listener import Listener, failure
 from headwater.spark.remote.query import Query
 from headwater.spark.remote.world import asking
 from headwater.spark.streaming import STOPPED
@@ -34,7 +33,11 @@ class Queries:
         self._open: dict[str, Query] = {}
         self._over: dict[str, Ending] = {}
         self._stopping: set[str] = set()
-        self._listener: Any = None
+        self._listener = Listener(
+            application.spark,
+            lambda *told: application.worker.post(self.progressed, *told),
+            lambda *told: application.worker.post(self.terminated, *told),
+        )
         self._polled = time.monotonic()
 
     @property
@@ -44,7 +47,7 @@ class Queries:
 
     def begin(self, start: Any, result: Any, function: str, handle: Any) -> None:
         """A query has been started: read it, then tell of it. Runs where the server is asked."""
-        self._listen()
+        self._listener.open()
         lineage = self._lineage(start, frozenset())
         self._app.worker.post(self._began, start, result, function, handle, lineage)
 
@@ -97,6 +100,7 @@ class Queries:
     def stopping(self, run: str) -> None:
         """The program stops a query."""
         self._stopping.add(run)
+        self._polled = 0.0
 
     def progressed(self, run: str, text: str) -> None:
         """A batch is done."""
@@ -165,15 +169,26 @@ class Queries:
         try:
             with asking():
                 active = query.run not in self._open or query.handle.isActive
+                latest = query.handle.lastProgress if self._listener.deaf else None
                 raised = None if active else query.handle.exception()
         except Exception as error:  # noqa: BLE001
             once.report("asking whether a query runs", error)
             return
         finally:
             query.asked = False
+        if latest:
+            text = getattr(latest, "json", None) or json.dumps(latest)
+            self._app.worker.post(self.progressed, query.run, text)
         if not active:
             said = failure(str(raised)) if raised is not None else None
             self._app.worker.post(self.terminated, query.run, said)
+
+    def ask_all(self) -> None:
+        """Ask of each query whether it runs, before its end is concluded from the program's own."""
+        running = self.open
+        if running and not ENDS.signalled and self._app.server.answers():
+            for query in running:
+                self._app.ask(self._poll, query)
 
     def end_all(self, ending: Ending) -> None:
         """The process or the session ends with these running."""
@@ -182,58 +197,6 @@ class Queries:
             query.end(STOPPED if run in self._stopping else said)
         self._open.clear()
 
-    @once.quiet("listening to streaming queries")
-    def _listen(self) -> None:
-        if self._listener is not None:
-            return
-        from pyspark.sql.connect.streaming import query as module
-
-        self._listener = _listener(self._app.worker.post, self)
-        # The client's own thread would keep a program from ending that does not stop its session.
-        kept: Any = module
-        before = kept.Thread
-        kept.Thread = functools.partial(threading.Thread, daemon=True)
-        try:
-            with asking():
-                self._app.spark.streams.addListener(self._listener)
-        finally:
-            kept.Thread = before
-
-    @once.quiet("leaving streaming queries alone")
     def deafen(self) -> None:
         """Hear nothing more."""
-        if self._listener is not None:
-            with asking():
-                self._app.spark.streams.removeListener(self._listener)
-            self._listener = None
-
-
-def failure(text: str) -> Ending:
-    """The end of a query with an exception."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    message = lines[0] if lines else "the query failed"
-    return Ending(EventType.FAIL, "query exception", redact(message), redact(text))
-
-
-def _listener(post: Any, queries: Queries) -> Any:
-    from pyspark.sql.streaming.listener import StreamingQueryListener
-
-    # The names of methods are Spark's.
-    class Listener(StreamingQueryListener):
-        """Hands over what the server says."""
-
-        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            found = event.progress
-            post(queries.progressed, str(found.runId), found.json)
-
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            said = failure(str(event.exception)) if event.exception else None
-            post(queries.terminated, str(event.runId), said)
-
-    return Listener()
+        self._listener.close()

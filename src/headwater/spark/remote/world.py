@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import socket
 import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.spark.remote.messages import given, plan_of, with_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,12 +170,12 @@ class Server:
     def schema(self, relation: Any) -> Any:
         """The schema of a relation of the client's plan."""
         with asking():
-            return self.spark.client.schema(_plan(relation))
+            return self.spark.client.schema(plan_of(relation))
 
     def explain(self, relation: Any) -> str:
         """The extended explain of a relation of the client's plan."""
         with asking():
-            text: str = self.spark.client.explain_string(_plan(relation), "extended")
+            text: str = self.spark.client.explain_string(plan_of(relation), "extended")
             return text
 
     def explain_sql(self, message: Any, statement: str) -> str:
@@ -185,13 +188,12 @@ class Server:
 
     def _explain_given(self, message: Any, text: str) -> str:
         """The explain of a statement with parameters or over frames, which go along with it."""
-        import pyspark.sql.connect.proto as messages
-
-        command = messages.Command()
-        command.sql_command.CopyFrom(message)
-        statement_in(command.sql_command).query = text
-        told = self.spark.client.execute_command(command)[1]["sql_command_result"]
-        table = self.spark.client.to_table(_plan(told), {})[0]
+        client = self.spark.client
+        told = client.execute_command(with_statement(message, text))[1]["sql_command_result"]
+        # What is observed on the way is asked for from 4.0 on.
+        wanted = len(inspect.signature(client.to_table).parameters)
+        observed: list[dict[str, Any]] = [{}] if wanted > 1 else []
+        table = client.to_table(plan_of(told), *observed)[0]
         return str(table.column(0)[0].as_py())
 
 
@@ -237,30 +239,3 @@ def quoted(parts: list[str]) -> str:
 def types_of(schema: Any) -> dict[str, Any]:
     """The types of a schema's columns by name, as Spark's JSON has them."""
     return {field.name: field.dataType.jsonValue() for field in schema.fields}
-
-
-def statement_in(message: Any) -> Any:
-    """The message inside a SQL command that holds its statement."""
-    if message.HasField("input"):
-        relation = message.input
-        if relation.WhichOneof("rel_type") == "with_relations":
-            relation = relation.with_relations.root
-        return relation.sql
-    return None
-
-
-def given(message: Any) -> bool:
-    """Whether a SQL command has parameters, or frames that its statement names."""
-    if not message.HasField("input"):
-        return bool(message.named_arguments or message.pos_arguments)
-    sql = statement_in(message)
-    listed = (sql.args, sql.pos_args, sql.named_arguments, sql.pos_arguments)
-    return message.input.WhichOneof("rel_type") == "with_relations" or any(map(len, listed))
-
-
-def _plan(relation: Any) -> Any:
-    import pyspark.sql.connect.proto as messages
-
-    plan = messages.Plan()
-    plan.root.CopyFrom(relation)
-    return plan

@@ -63,28 +63,44 @@ def ticks(name: str) -> Any:
     return query
 
 
-def stream() -> None:
-    ticks("stopped").stop()
-    rows = spark.range(3)
-    rows.write.parquet(str(work / "come"))
+def bounded() -> Any:
+    spark.range(3).write.parquet(str(work / "come"))
     read = spark.readStream.schema("id bigint").parquet(str(work / "come"))
     writer = read.writeStream.format("json").option("path", str(work / "gone"))
     writer = writer.option("checkpointLocation", str(work / "bounded_state"))
-    writer.trigger(availableNow=True).start().awaitTermination(60)
+    return writer.trigger(availableNow=True).start()
 
+
+def failing() -> Any:
     @F.udf("long")
     def bad(value: int) -> int:
         raise ValueError(value)
 
-    failing = read.select(bad("id").alias("id")).writeStream.queryName("failing")
-    failing = failing.format("json").option("path", str(work / "never"))
-    query = failing.option("checkpointLocation", str(work / "failing_state")).start()
-    try:
-        query.awaitTermination(60)
-    except Exception as error:  # noqa: BLE001
-        print(type(error).__name__)
+    read = spark.readStream.schema("id bigint").parquet(str(work / "come"))
+    writer = read.select(bad("id").alias("id")).writeStream.queryName("failing")
+    writer = writer.format("json").option("path", str(work / "never"))
+    return writer.option("checkpointLocation", str(work / "failing_state")).start()
+
+
+def await_all(*queries: Any) -> None:
+    for query in queries:
+        try:
+            query.awaitTermination(60)
+        except Exception as error:  # noqa: BLE001
+            print(type(error).__name__)
+
+
+def stream() -> None:
+    ticks("stopped").stop()
+    await_all(bounded())
+    await_all(failing())
     # Neither the query nor the session is stopped: the program must end all the same.
     ticks("left")
+
+
+def last() -> None:
+    """The program ends at once when its queries have."""
+    await_all(bounded(), failing())
 
 
 def wait() -> None:
@@ -98,4 +114,4 @@ def leave() -> None:
     sys.exit(3)
 
 
-{"batch": batch, "stream": stream, "wait": wait, "leave": leave}[mode]()
+{"batch": batch, "stream": stream, "last": last, "wait": wait, "leave": leave}[mode]()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
+from headwater.lab.jars import connect_jars
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,6 +40,11 @@ class Server:
             "spark.default.parallelism": "1",
             **settings,
         }
+        jars = [
+            *filter(None, [given.get("spark.jars")]),
+            *map(str, connect_jars(pyspark.__version__)),
+        ]
+        given["spark.jars"] = ",".join(jars)
         # A file, since a command line shows the keys of the stores to everyone.
         conf = folder / "spark.conf"
         conf.touch(mode=0o600)

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyspark
 import pytest
 
 import headwater.spark
@@ -31,7 +32,35 @@ pytestmark = pytest.mark.full
 IMPOSSIBLE = {"rdd_round_trip", "rows_from_python"}
 """Jobs that a client cannot do: RDDs and a context are not in its reach."""
 
-LEAST_EXACT = 110
+NEWEST = not pyspark.__version__.startswith(("3.", "4.0"))
+SLICE = {
+    "create_table_as_select",
+    "append_by_name",
+    "overwrite_partitions",
+    "inner_join",
+    "group_by_having",
+    "windows",
+    "subqueries",
+    "structs",
+    "explode_structs",
+    "python_udf",
+    "masking",
+    "merge_by_clause",
+    "update",
+    "write_parquet",
+    "read_jdbc_table",
+    "time_travel_by_snapshot",
+    "views_through_to_tables",
+    "read_json",
+    "write_json",
+    "topic_to_topic",
+    "topic_to_table",
+    "files_to_files",
+}
+"""What is played on older Sparks, whose texts differ in places."""
+
+CHOSEN = [case for case in CASES if case.name not in IMPOSSIBLE and (NEWEST or case.name in SLICE)]
+LEAST_EXACT = 110 if NEWEST else len(SLICE)
 
 
 class Verdict(NamedTuple):
@@ -70,7 +99,7 @@ def stage(
 
 @pytest.fixture(scope="module")
 def verdicts(stage: RemoteStage) -> dict[str, Verdict]:
-    return {case.name: played(stage, case) for case in CASES if case.name not in IMPOSSIBLE}
+    return {case.name: played(stage, case) for case in CHOSEN}
 
 
 def played(stage: RemoteStage, case: Case) -> Verdict:
@@ -163,6 +192,8 @@ def test_a_stream_by_pattern_knows_its_topics_from_its_first_batch(stage: Remote
 
 @pytest.mark.parametrize("way", ["parameters", "frames"])
 def test_a_statement_with_parameters_or_over_frames_is_exact(stage: RemoteStage, way: str) -> None:
+    if way == "frames" and pyspark.__version__.startswith("3."):
+        pytest.skip("a client of Spark 3.5 cannot name frames in a statement")
     stage.case, before = f"given_{way}", len(stage.events())
     orders = stage.table("orders")
     if way == "parameters":
@@ -186,6 +217,8 @@ def test_merge_into_keeps_its_datasets_and_says_that_columns_are_unknown(
     stage.case, before = "merged_into", len(stage.events())
     stage.sql("create table {out} (id bigint, city string) using iceberg")
     frame: Any = stage.orders.select("id", "city").alias("s")
+    if not hasattr(frame, "mergeInto"):
+        pytest.skip("a client of Spark 3.5 has no mergeInto")
     matched = F.expr(f"{stage.out}.id = s.id")
     frame.mergeInto(stage.out, matched).whenNotMatched().insertAll().merge()
     event = last(stage, before, "merge_into_table")
