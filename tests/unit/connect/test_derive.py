@@ -7,12 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_
+from hypothesis import strategies as st
 
 from headwater.connect import families
 from headwater.connect.derive import derive
 from headwater.connect.families import BUILT_IN, services
 from headwater.connect.model import Connector, Derived, Settings, Unknown
 from headwater.connect.plan import Plan
+from headwater.connect.values import PLACEHOLDER
 
 from .cases import CaseWorld, cases, connector, settings, summary
 
@@ -106,6 +110,39 @@ def test_nothing_that_can_be_configured_raises() -> None:
                 Connector("c", plugin.role, config, ("t", value)), Unknown(), Settings()
             )
             assert not [p for p in derived.problems if "could not be read:" in p], (plugin, value)
+
+
+VALUES = st.sampled_from([
+    "", ".", "a", "A", "a.b", "a.b.c", "a,b", "a:b,c:d", "a=b", "a#b", "${topic}", "${file:x:y}",
+    "x${env:Y}z", "jdbc:postgresql://h/d", "jdbc:oracle:thin:@h:1:S", "https://h/p", "/x/y",
+    "INSERT INTO a SELECT * FROM a", "select * from a.b, c", "true", "5432", "(a|b)", "a.*", "[",
+    "`a`.b.c", '{"/a.*":"{db}{x"}', "arn:aws:sqs:eu:1:q", "Endpoint=sb://x/;", "*", "record_key",
+])  # fmt: skip
+ROUTERS = st.sampled_from([
+    "RegexRouter", "TimestampRouter", "Filter", "io.debezium.transforms.outbox.EventRouter",
+    "io.debezium.transforms.ExtractNewRecordState", "com.acme.Unknown",
+])  # fmt: skip
+
+
+@settings_(max_examples=200, deadline=None)
+@given(
+    plugin=st.sampled_from(BUILT_IN),
+    values=st.lists(VALUES, min_size=30, max_size=30),
+    router=ROUTERS,
+    seen=st.sampled_from([(), ("a",), ("a", "a.b.c", "x.a.b")]),
+)
+def test_no_mixture_of_values_raises_or_names_what_nobody_can_know(
+    plugin: Any, values: list[str], router: str, seen: tuple[str, ...]
+) -> None:
+    config = {"connector.class": plugin.classes[0].replace("*", "X"), "topics": "a,a.b.c"}
+    config |= {
+        key.replace("*", "a"): value for key, value in zip(plugin.keys, values, strict=False)
+    }
+    config |= {"transforms": "t", "transforms.t.type": router, "transforms.t.regex": values[-1]}
+    derived = derive(Connector("c", plugin.role, config, seen), CaseWorld({}), Settings())
+    assert not [p for p in derived.problems if "could not be read:" in p]
+    names = [part for d in (*derived.inputs, *derived.outputs) for part in d.id]
+    assert all(name and PLACEHOLDER not in name and "${env:" not in name for name in names)
 
 
 def test_an_empty_configuration_is_said_to_be_unknown() -> None:
