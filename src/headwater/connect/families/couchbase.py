@@ -56,7 +56,7 @@ def couchbase_source(plan: Plan) -> Reading:
     parts = re.split(r"(\$\{scope\}|\$\{collection\})", shape)
     expression = ""
     for part in parts:
-        name = part[2:-1] if part.startswith("${") else ""
+        name = part[2:-1] if part in ("${scope}", "${collection}") else ""
         again = f"(?P<{name}>" in expression
         group = f"(?P={name})" if again else f"(?P<{name}>[A-Za-z0-9_%-]+)"
         expression += group if name else re.escape(part)
