@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
+
+import pytest
+
+from headwater.server.store.packing import MANY, Packer
 
 # A process of its own: zstd state shared between threads does not raise, it ends the process.
 PROGRAM = textwrap.dedent(
@@ -59,3 +64,33 @@ def test_threads_share_a_packer() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:] or f"ended by signal {-done.returncode}"
+
+
+def _bodies(count: int) -> list[bytes]:
+    return [
+        json.dumps({"number": i, "text": "again and again " * 20}).encode() for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("odd", [None, b"", b"x"])
+def test_what_was_packed_beside_is_the_same(odd: bytes | None) -> None:
+    bodies = _bodies(MANY)
+    if odd is not None:
+        bodies[5] = odd
+    packer = Packer()
+    packer.begin(bodies)
+    packed = [packer.pack(body) for body in [*bodies, b"another"]]
+    packer.end()
+    assert packed == [Packer().pack(body) for body in [*bodies, b"another"]]
+    assert [packer.unpack(*one) for one in packed] == [*bodies, b"another"]
+
+
+def test_a_dictionary_learnt_meanwhile_is_used() -> None:
+    bodies = _bodies(MANY)
+    packer = Packer()
+    packer.begin(bodies)
+    packer.learn(1, b"".join(bodies)[:10_000])
+    packed = [packer.pack(body) for body in bodies]
+    packer.end()
+    assert {number for number, _ in packed} == {1}
+    assert [packer.unpack(*one) for one in packed] == bodies

@@ -25,7 +25,8 @@ def split(body: bytes) -> list[bytes]:
             return [bytes(item) for item in _array.decode(body)]
         except msgspec.DecodeError as error:
             raise HttpError(400, "the array is not JSON", [Problem("$", str(error))]) from None
-    return [line for line in body.splitlines() if line.strip()]
+    lines = body.splitlines() if b"\r" in body else body.split(b"\n")
+    return [line for line in lines if line.strip()]
 
 
 def result(line: int, receipt: Receipt) -> dict[str, Any]:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import zstandard
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Packer"]
 
@@ -17,6 +22,8 @@ SAMPLES = 64
 FIRST_AFTER = 64
 RENEW_AFTER = 50_000
 WORSE = 1.5
+MANY = 64
+"""As many bodies are worth another thread."""
 
 
 class _Unpackers(threading.local):
@@ -42,6 +49,8 @@ class Packer:
         self._seen = 0
         self._best = 0.0
         self._ratio = 0.0
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="headwater-packer")
+        self._begun: tuple[zstandard.ZstdCompressor, Future[dict[int, bytes]]] | None = None
 
     def follow(self, stored: list[tuple[int, bytes]]) -> None:
         """Know the stored dictionaries and no others: what a failed commit made was never kept."""
@@ -69,10 +78,30 @@ class Packer:
             self._packing = (dictionary_id, compressor)
             self._seen, self._best, self._ratio = 0, 0.0, 0.0
 
+    def begin(self, bodies: Sequence[bytes]) -> None:
+        """Start packing many bodies beside the work on them; none may go before `end`.
+
+        It is one call that does not need the interpreter, so that it takes none of its time.
+        """
+        if len(bodies) >= MANY:
+            compressor = self._packing[1]
+            self._begun = compressor, self._beside.submit(_pack_all, compressor, bodies)
+
+    def end(self) -> None:
+        """Forget what `begin` has packed."""
+        if self._begun is not None:
+            self._begun[1].exception()
+            self._begun = None
+
     def pack(self, body: bytes) -> tuple[int, bytes]:
         """The dictionary's id and the packed body."""
         number, compressor = self._packing
-        packed = compressor.compress(body)
+        packed = None
+        if self._begun is not None:
+            used, done = self._begun
+            packed = done.result().get(id(body)) if used is compressor else None
+        if packed is None:
+            packed = compressor.compress(body)
         self._seen += 1
         if self._seen % 8 == 1 or not number:
             self._samples.append(body[: DICTIONARY_BYTES // 2])
@@ -115,6 +144,14 @@ class Packer:
         if self._seen < RENEW_AFTER:
             return self._seen > 2_000 and self._ratio > WORSE * self._best > 0
         return self._ratio > 1.1 * self._best > 0
+
+
+def _pack_all(compressor: zstandard.ZstdCompressor, bodies: Sequence[bytes]) -> dict[int, bytes]:
+    try:
+        packed = compressor.multi_compress_to_buffer(list(bodies))
+    except (ValueError, zstandard.ZstdError):  # one of them is empty: each on its own, then
+        return {}
+    return {id(body): packed[i].tobytes() for i, body in enumerate(bodies)}
 
 
 def _raw(data: bytes) -> zstandard.ZstdCompressionDict:

@@ -67,6 +67,13 @@ class Store(Log):
         When this returns, every event with a receipt and no error is on the disk. What `also`
         writes stands in the same commit; if it raises, nothing is kept.
         """
+        self.packer.begin(bodies)
+        try:
+            return self._append(bodies, also)
+        finally:
+            self.packer.end()
+
+    def _append(self, bodies: Sequence[bytes], also: Also | None) -> list[Receipt]:
         receipts: list[Receipt] = [Receipt()] * len(bodies)
         group: list[tuple[int, Prepared]] = []
         for i, body in enumerate(bodies):
