@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 1.0
 LINE_SECONDS = 20.0
-# A rate is that of the last half minute or so.
-SAMPLES = 30
+# A rate is that of the last half minute.
+RATE_SECONDS = 30.0
+LEAST_RATE = 0.05
+NUMBER_WIDTH = 9
 
 
 class View:
@@ -49,11 +51,13 @@ class View:
 
     def seen(self, verdict: Verdict) -> None:
         """Say what lineage shows for the first time."""
-        for item in (*verdict.jobs, *verdict.edges, *verdict.columns):
-            if item.seen and item.what not in self._seen:
-                self._seen.add(item.what)
-                past = time.monotonic() - self.began
-                self._print(f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}")
+        items = (*verdict.jobs, *verdict.edges, *verdict.columns)
+        new = [item for item in items if item.seen and item.what not in self._seen]
+        self._seen.update(item.what for item in new)
+        past = time.monotonic() - self.began
+        if new:  # in one go: each time something is said, the counts below are drawn anew
+            lines = (f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}" for item in new)
+            self._print("\n".join(lines))
 
     def say(self, text: str) -> None:
         """A line in between."""
@@ -85,12 +89,11 @@ class View:
         while not self._over.is_set():
             for stage, count in stages.items():
                 try:
-                    self._counts[stage] = [
-                        *self._counts[stage][1 - SAMPLES :],
-                        (time.monotonic(), count()),
-                    ]
+                    now = (time.monotonic(), count())
                 except Exception:  # noqa: BLE001, S112  (a service that is away is the story, not ours)
                     continue
+                recent = [s for s in self._counts[stage] if now[0] - s[0] < RATE_SECONDS]
+                self._counts[stage] = [*recent, now]
             if not is_interactive() and time.monotonic() - said > LINE_SECONDS:
                 said = time.monotonic()
                 rows = " · ".join(f"{' '.join(k.split())} {v:,}" for k, v in self.totals().items())
@@ -112,8 +115,9 @@ class View:
 
     def _render(self) -> Group:
         table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in ("rows through each stage", "rows", "a second"):
-            table.add_column(name, justify="left" if name.startswith("rows t") else "right")
+        table.add_column("rows through each stage")
+        for name in ("rows", "a second"):
+            table.add_column(name, justify="right", min_width=NUMBER_WIDTH)
         for stage, samples in list(self._counts.items()):
             rows = f"{samples[-1][1]:,}" if samples else "…"
             table.add_row(stage, rows, _rate(samples))
@@ -128,8 +132,10 @@ def _rate(samples: list[tuple[float, int]]) -> str:
     if len(samples) < 2:
         return ""
     (then, before), (now, after) = samples[0], samples[-1]
+    if time.monotonic() - now > RATE_SECONDS:  # its service is away
+        return ""
     rate = (after - before) / (now - then) if now > then else 0
-    return f"{rate:,.1f}" if rate > 0 else ""
+    return f"{rate:,.1f}" if rate >= LEAST_RATE else ""
 
 
 def verdict_table(verdict: Verdict) -> Table:

@@ -10,6 +10,9 @@ from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service, version_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.lab.home import Home
     from headwater.lab.services.base import Context
 
 REGION = "us-east-1"
@@ -42,6 +45,11 @@ def client(lab: Context) -> Any:
     )
 
 
+def bucket_folder(home: Home, bucket: str) -> Path:
+    """Where the server keeps a bucket: a file an object, by its key."""
+    return home.data("s3") / "buckets" / bucket
+
+
 def credentials(lab: Context) -> dict[str, str]:
     """The variables by which any client of the lab's S3 is let in."""
     return {
@@ -59,7 +67,7 @@ class S3(Service):
         return version_of("s3proxy")
 
     def prepare(self, lab: Context) -> None:
-        store = lab.home.data("s3") / "buckets"
+        store = bucket_folder(lab.home, "")
         store.mkdir(parents=True, exist_ok=True)
         lab.write(
             "s3.properties",
