@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
@@ -10,12 +11,13 @@ from headwater.lab import process
 from headwater.lab.services.streams import spark_job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from headwater.lab.lab import Lab
 
 BATCH_SECONDS = 300.0
 STOP_SECONDS = 30.0
+POLL_SECONDS = 0.2
 
 
 class Batch:
@@ -40,15 +42,17 @@ class Batch:
                 stderr=subprocess.STDOUT,
             )
 
-    def wait(self, seconds: float = BATCH_SECONDS) -> None:
+    def wait(self, seconds: float = BATCH_SECONDS, beat: Callable[[], None] = lambda: None) -> None:
         """Wait for its end, which must be a good one unless it was stopped."""
-        try:
-            code = self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.stop()
-            raise HeadwaterError(
-                f"{self.name} did not end within {seconds:.0f} s", hint=f"its words: {self.log}"
-            ) from None
+        deadline = time.monotonic() + seconds
+        while (code := self._process.poll()) is None:
+            if time.monotonic() > deadline:
+                self.stop()
+                raise HeadwaterError(
+                    f"{self.name} did not end within {seconds:.0f} s", hint=f"its words: {self.log}"
+                )
+            beat()
+            time.sleep(POLL_SECONDS)
         if code and not self._stopped:
             raise HeadwaterError(
                 f"{self.name} ended with exit code {code}", hint=f"its words: {self.log}"

@@ -13,7 +13,7 @@ from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
 from headwater.lab.lab import Lab
 from headwater.lab.stories.base import Check, Look, Seen, Story, Telling
-from headwater.lab.stories.misaligned import _side_by_side
+from headwater.lab.stories.misaligned import _side_by_side, _way_up
 from headwater.lab.stories.stage import Stage, running_homes
 from headwater.lab.waiting import wait_until
 
@@ -155,6 +155,28 @@ def test_the_running_pipeline_is_found_by_itself(tmp_path: Path) -> None:
     finally:
         stream.communicate(b"\n")
     assert tmp_path not in running_homes()
+
+
+def test_the_way_up_leads_to_where_the_data_comes_from() -> None:
+    edges = [
+        {"origin": origin, "destination": destination}
+        for origin, destination in (
+            ("dataset:postgres://p:1:shop.public.bids", "job:shop:source"),
+            ("dataset:postgres://p:1:shop.public.orders", "job:shop:source"),
+            ("job:shop:source", "dataset:kafka://k:1:orders"),
+            ("dataset:kafka://k:1:orders", "job:shop:sum.overwrite_by_expression.sums"),
+            ("job:shop:sum.create_table.sums", "dataset:s3://w:default/sums"),
+            ("job:shop:sum.overwrite_by_expression.sums", "dataset:s3://w:default/sums"),
+        )
+    ]
+    source = "dataset:postgres://p:1:shop.public.orders"
+    assert _way_up("dataset:s3://w:default/sums", edges, source) == [
+        "dataset:s3://w:default/sums",
+        "job:shop:sum.overwrite_by_expression.sums",
+        "dataset:kafka://k:1:orders",
+        "job:shop:source",
+        source,
+    ]
 
 
 def test_two_graphs_stand_side_by_side() -> None:

@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from headwater.lab.batch import Batch
 from headwater.lab.services.lineage import NAMESPACE
 from headwater.lab.stories.base import Seen, Story
 
@@ -40,8 +39,7 @@ class Misaligned(Story):
         stage.look("the writer's graph", stage.lineage.graph_page(theirs, 3))
         stage.look("the reader's graph", stage.lineage.graph_page(summary, 3))
         stage.tell(f"{writer} writes default.{table}, and reports it as {theirs}.")
-        Batch(
-            stage.lab,
+        stage.batch(
             "iceberg_ingestion.py",
             *("--once", "--table", f"default.{table}", "--dead-letter-topic", f"{PREFIX}dead"),
             name=writer,
@@ -50,15 +48,14 @@ class Misaligned(Story):
                 "OPENLINEAGE_DATASET_NAMESPACE": ELSEWHERE,
                 "OPENLINEAGE_DATASET_NAME": f"default.{table}",
             },
-        ).wait()
+        )
         stage.tell(f"{reader} reads the same default.{table}, and calls it what it is.")
-        Batch(
-            stage.lab,
+        stage.batch(
             "supplier_stats.py",
             *("--table", f"default.{table}", "--output-table", f"default.{total}"),
             name=reader,
             env={"OPENLINEAGE_JOBNAME": reader},
-        ).wait()
+        )
         leads = stage.lineage.leads
         stage.check(
             f"the data is there: default.{total} has rows",
@@ -118,15 +115,19 @@ def _apart(lineage: Lineage, summary: str, writer: str) -> Seen:
 def _chain(lineage: Lineage, dataset: str) -> list[str]:
     """One way up from a dataset: dataset, job, dataset, … as far as it goes."""
     start = lineage.node(dataset)
-    edges: list[dict[str, Any]] = lineage.graph(start)["edges"]
+    return _way_up(start, lineage.graph(start)["edges"], lineage.node(SOURCE))
+
+
+def _way_up(start: str, edges: list[dict[str, Any]], source: str) -> list[str]:
+    before: dict[str, set[str]] = {}
+    for edge in edges:
+        before.setdefault(edge["destination"], set()).add(edge["origin"])
     chain = [start]
-    while True:
-        before = [edge["origin"] for edge in edges if edge["destination"] == chain[-1]]
-        # The shortest name is the job itself, not what it ran for a batch.
-        fresh = sorted((node for node in before if node not in chain), key=len)
-        if not fresh:
-            return chain
-        chain.append(fresh[0])
+    while fresh := before.get(chain[-1], set()) - set(chain):
+        # What leads further up first: a statement that only made the table has no inputs. Then the
+        # shortest name: the job itself, not what it ran for a batch.
+        chain.append(min(fresh, key=lambda n: (n != source, n not in before, len(n), n)))
+    return chain
 
 
 def _side_by_side(title: str, left: list[str], other: str, right: list[str]) -> str:
@@ -140,7 +141,7 @@ def _side_by_side(title: str, left: list[str], other: str, right: list[str]) -> 
 
 def _line(node: str) -> str:
     kind, _, rest = node.partition(":")
-    if kind == "job":
-        return f"  ↓ {rest.rpartition(':')[2]}"
+    if kind == "job":  # by its application, without the statement
+        return f"  ↓ {rest.rpartition(':')[2].partition('.')[0]}"
     space, _, name = rest.rpartition(":")
     return f"{space} {name}"

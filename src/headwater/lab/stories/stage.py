@@ -16,6 +16,7 @@ from psycopg import sql
 
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process
+from headwater.lab.batch import BATCH_SECONDS, Batch
 from headwater.lab.demo import STREAMS
 from headwater.lab.gauge import Gauge
 from headwater.lab.launch import Launch
@@ -26,7 +27,7 @@ from headwater.lab.stories.base import Check, Look, Seen
 from headwater.lab.traffic import Traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from headwater.lab.lab import Lab
     from headwater.lab.stories.base import Audience
@@ -117,6 +118,13 @@ class Stage:
         names = with_needs(services)
         with self.lab.home.locked():
             Launch(self.lab.context, names, lambda _service, _state: None).run()
+
+    def batch(self, program: str, *arguments: str, name: str, env: Mapping[str, str]) -> None:
+        """Run a program of the pipeline to its end."""
+        began = time.monotonic()
+        Batch(self.lab, program, *arguments, name=name, env=env).wait(
+            beat=lambda: self.audience.wait(f"{name} runs", time.monotonic() - began, BATCH_SECONDS)
+        )
 
     def leader(self, service: str) -> psutil.Process:
         """A service's process."""
