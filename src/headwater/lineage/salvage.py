@@ -33,8 +33,6 @@ def _member(value: Any, kind: Any) -> Any:
     except msgspec.ValidationError:
         pass
     options = get_args(kind) or (kind,)
-    if isinstance(value, bool | int | float) and str in options:
-        return msgspec.json.encode(value).decode()
     inner = next(
         (o for o in options if isinstance(o, type) and issubclass(o, msgspec.Struct)), None
     )
