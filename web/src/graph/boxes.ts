@@ -26,14 +26,13 @@ import { breadth, pieces, wrapped } from "./words";
 
 /** Narrow, since pipelines are long: as wide as the longest word needs, the same for all. */
 const WIDTHS = [124, 140, 160] as const;
-const WIDTH = { columns: 216, group: 200 } as const;
+const WIDTH = { columns: 216, group: 192 } as const;
 const STATE = 22;
-const GROUP = 74;
 const ROWS = 14;
 const LINES = 4;
 
-function linesOf(node: MapNode, width: number): number {
-  return wrapped(shortName(node.name), (width - NAME.beside) / NAME.size).length;
+function linesOf(name: string, width: number): number {
+  return wrapped(shortName(name), (width - NAME.beside) / NAME.size).length;
 }
 
 /** The least width that breaks no word and needs no fifth line. */
@@ -41,7 +40,7 @@ export function widthFor(nodes: MapNode[]): number {
   const fits = (width: number) =>
     nodes.every(
       (node) =>
-        linesOf(node, width) <= LINES &&
+        linesOf(node.name, width) <= LINES &&
         pieces(shortName(node.name)).every(
           (piece) => breadth(piece) * NAME.size <= width - NAME.beside,
         ),
@@ -50,8 +49,8 @@ export function widthFor(nodes: MapNode[]): number {
 }
 
 /** The room for a name of one line or more. */
-function headOf(node: MapNode, width: number): number {
-  return HEAD + LINE * (Math.min(LINES, linesOf(node, width)) - 1);
+function headOf(name: string, width: number): number {
+  return HEAD + LINE * (Math.min(LINES, linesOf(name, width)) - 1);
 }
 
 function datasetBox(node: DatasetNode, width: number, edges: ColumnEdge[], columns: boolean): Box {
@@ -75,7 +74,7 @@ function datasetBox(node: DatasetNode, width: number, edges: ColumnEdge[], colum
   const hiddenRows = fields.length - rows.length;
   const tail = rows.length > 0 ? rows.length * ROW + 8 + (hiddenRows > 0 ? ROW : 0) : 0;
   const mine = rows.length > 0 ? WIDTH.columns : width;
-  const head = headOf(node, mine);
+  const head = headOf(node.name, mine);
   return {
     id: node.id,
     kind: "dataset",
@@ -91,7 +90,7 @@ function datasetBox(node: DatasetNode, width: number, edges: ColumnEdge[], colum
 }
 
 function jobBox(node: JobNode, width: number): Box {
-  const head = headOf(node, width);
+  const head = headOf(node.name, width);
   return {
     id: node.id,
     kind: "job",
@@ -107,12 +106,13 @@ function jobBox(node: JobNode, width: number): Box {
 }
 
 function groupBox(group: Group): Box {
+  const head = headOf(group.namespace, WIDTH.group);
   return {
     id: group.id,
     kind: "group",
     width: WIDTH.group,
-    height: GROUP,
-    head: GROUP,
+    height: head + (group.jobs > 0 ? STATE : 0),
+    head,
     group,
     rows: [],
     hiddenRows: 0,

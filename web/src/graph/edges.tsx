@@ -49,7 +49,7 @@ function WireView(props: EdgeProps<WireEdge>) {
       {wire && wire.count + wire.back > 1 && !rate ? (
         <EdgeLabelRenderer>
           <div
-            className={`wire-label count ${level}`}
+            className={`wire-label sum ${level}`}
             ref={(element) => {
               if (element)
                 element.style.transform = `translate(-50%, -50%) translate(${x}px, ${y}px)`;

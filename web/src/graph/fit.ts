@@ -17,7 +17,7 @@ export interface Size {
 
 /** Small graphs are not blown up, but on a wall screen they may be seen from afar. */
 export function largest(size: Size): number {
-  return Math.min(2, Math.max(1.25, size.width / 1_600));
+  return Math.min(2, Math.max(1.15, size.width / 1_600));
 }
 
 /** A place in the graph, by the id of what stands there. */

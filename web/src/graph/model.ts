@@ -7,7 +7,7 @@ export const ROW = 22;
 export const HEAD = 58;
 export const LINE = 18;
 /** The size of a name, and what stands beside it in a box. */
-export const NAME = { size: 14, beside: 22 } as const;
+export const NAME = { size: 14, beside: 21 } as const;
 export interface Box {
   id: string;
   kind: "job" | "dataset" | "group";

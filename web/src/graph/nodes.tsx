@@ -145,8 +145,8 @@ function GroupContent({ box, actions }: { box: Box; actions: Actions }) {
               .join(", ")}
           </span>
         </span>
-        <span className="box-name one-line" title={group.namespace}>
-          {group.namespace}
+        <span className="box-name" title={group.namespace}>
+          {breakable(shortName(group.namespace))}
         </span>
       </span>
       <span className="group-states">

@@ -2,8 +2,11 @@
 
 const BREADTHS: [string, number][] = [
   ["ijl.,:;'|!/()[]- ", 0.38],
-  ["tfr_", 0.5],
-  ["sczxvyk", 0.62],
+  ["tf", 0.48],
+  ["r_", 0.5],
+  ["scz", 0.6],
+  ["vxyk", 0.66],
+  ["aeo", 0.685],
   ["mwMW@%…", 1.05],
   ["ABCDEFGHIJKLNOPQRSTUVXYZ", 0.78],
 ];
@@ -13,7 +16,7 @@ const KNOWN = new Map(
 
 function signBreadth(sign: string): number {
   // Letters of other scripts are taken for wide ones.
-  return KNOWN.get(sign) ?? (sign < "\u0250" ? 0.7 : 1.05);
+  return KNOWN.get(sign) ?? (sign < "\u0250" ? 0.715 : 1.05);
 }
 
 /** The breadth of bold words, in parts of their size. */
