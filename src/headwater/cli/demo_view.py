@@ -56,7 +56,9 @@ class View:
         self._seen.update(item.what for item in new)
         past = time.monotonic() - self.began
         if new:  # in one go: each time something is said, the counts below are drawn anew
-            lines = (f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}" for item in new)
+            lines = (
+                f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}".rstrip() for item in new
+            )
             self._print("\n".join(lines))
 
     def say(self, text: str) -> None:
@@ -125,7 +127,7 @@ class View:
         return Group("", table, f"[dim]{past}[/]  {self.note}")
 
     def _print(self, text: str) -> None:
-        err.print(text, soft_wrap=True)
+        err.print(text, soft_wrap=not is_interactive())
 
 
 def _rate(samples: list[tuple[float, int]]) -> str:
