@@ -60,7 +60,9 @@ def _lineage(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
 
 
 def _sink(plan: Plan, plugin: Plugin | None, builder: Builder) -> None:
-    for topic, how in sink_topics(plan):
+    found = sink_topics(plan)
+    plan.reveal(topic for topic, _ in found)
+    for topic, how in found:
         schema = plan.world.topic_schema(topic, plan.connector)
         source = builder.add_input(_topic(plan, topic, how, schema))
         plan.read.clear()

@@ -10,12 +10,12 @@ from headwater.lineage import naming
 from .families.base import Place
 from .model import Connector, Dataset, Evidence
 from .patterns import PatternError, pattern
-from .redact import scrub, secrets
+from .redact import named, scrub, secrets
 from .transforms import Chain
 from .values import PLACEHOLDER, mark, placeheld, split, split_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from headwater.lineage.naming import DatasetName
 
@@ -44,6 +44,7 @@ class Plan:
         self.problems: list[str] = list(self.chain.problems)
         self.read: dict[str, None] = {}
         self.hidden = secrets(connector.config)
+        self.reveal(connector.active_topics)
 
     # keys
 
@@ -66,6 +67,12 @@ class Plan:
     def patterns(self, *keys: str) -> list[str]:
         """A key that is a list of expressions."""
         return split_patterns(self.get(*keys))[:_MOST]
+
+    def reveal(self, topics: Iterable[str]) -> None:
+        """Topics were seen or are listed, so that a password of the same name hides nothing."""
+        if self.hidden:
+            names = tuple(topics)
+            self.hidden = tuple(value for value in self.hidden if not named(value, names))
 
     def used(self, key: str) -> None:
         """Remember a key that was read in another way."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.lineage import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 MASK = "***"
 _SECRET = re.compile(
@@ -75,15 +75,22 @@ def _said(value: str, config: Mapping[str, str]) -> bool:
 
     Hiding the name would hide the dataset, and the name alone does not say that it opens anything.
     """
-    if not _NAMELIKE.fullmatch(value):
-        return False
-    word = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
-    return any(
-        value in text and word.search(_TAIL.sub("", naming.redact(text)))
+    texts = (
+        _TAIL.sub("", naming.redact(text))
         for key, text in config.items()
         # The path of a web address may itself be a secret.
-        if _NAMING.search(key) and not is_secret(key) and not text.lower().startswith("http")
-    )
+        if value in text and _NAMING.search(key) and not is_secret(key)
+        and not text.lower().startswith("http")
+    )  # fmt: skip
+    return named(value, texts)
+
+
+def named(value: str, names: Iterable[str]) -> bool:
+    """Whether a password stands as a word in one of the names."""
+    if not _NAMELIKE.fullmatch(value):
+        return False
+    word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z])")
+    return any(word.search(name) for name in names)
 
 
 def scrub(text: str, hidden: Collection[str] = ()) -> str:

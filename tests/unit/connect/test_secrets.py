@@ -138,3 +138,16 @@ def test_what_is_shown_of_a_configuration_holds_no_secret_twice() -> None:
     })  # fmt: skip
     assert "Xq7-pA55" not in json.dumps(shown)
     assert shown["query.masked"] == MASK
+
+
+def test_a_topic_that_is_seen_is_named_whatever_the_password() -> None:
+    config = {
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "connection.url": "jdbc:mysql://db/shop", "connection.password": "orders",
+        "topics.regex": "ord.*",
+    }  # fmt: skip
+    for world, seen in ((golden.CaseWorld({"broker": ["orders"]}), ()),
+                        (golden.CaseWorld({}), ("orders",))):  # fmt: skip
+        derived = derive(Connector("c", "sink", config, seen), world, Settings())
+        assert [d.name for d in derived.inputs] == ["orders"]
+        assert [d.name for d in derived.outputs] == ["shop.orders"]
