@@ -71,17 +71,17 @@ def costs(spark: SparkSession, work: str) -> list[dict[str, Any]]:
     nodes, took = plans(spark, work)
     return [
         {
-            "what": "wait of the job's thread for one call",
+            "what": "wait of the job's thread for one call, ms",
             "times": len(waited),
-            "median ms": round(statistics.median(waited), 2),
-            "95th in 100 ms": round(waited[int(len(waited) * 0.95)], 2),
-            "bound ms": 10,
+            "median": round(statistics.median(waited), 2),
+            "95th of 100": round(waited[int(len(waited) * 0.95)], 2),
+            "bound": 10,
         },
         {
-            "what": f"reading a plan of {nodes} nodes, on the worker's thread",
+            "what": f"reading a plan of {nodes} nodes, on the worker's thread, ms",
             "times": len(took),
-            "median ms": round(statistics.median(took), 1),
-            "95th in 100 ms": round(sorted(took)[int(len(took) * 0.95)], 1),
-            "bound ms": 240,
+            "median": round(statistics.median(took), 1),
+            "95th of 100": round(sorted(took)[int(len(took) * 0.95)], 1),
+            "bound": 240,
         },
     ]

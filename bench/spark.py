@@ -3,9 +3,10 @@
 `python bench/spark.py [--rounds 12] [--batches 10] [--write] [--json]`
 
 One session, one topic. Each round runs the same query (Kafka, window aggregate, Kafka) under each of
-the three in turn, in a different order each time, and counts the batches after the first two. The
-lab's broker runs in a temporary home. In the same session, without a query: how long the thread of a
-job waits for us, and how long the worker reads a plan of 200 nodes.
+the three in turn, in a different order each time, and counts the batches after the first two, and what
+is told meanwhile. The lab's broker runs in a temporary home. In the same session, one by one: how long
+the thread of a job waits for us, how long the worker reads a plan of 200 nodes, and how many events a
+query has for each heartbeat. `--write` keeps the result for the docs, which `make docs` puts there.
 """
 
 # ruff: noqa: SLF001  (the JVM behind PySpark is what is measured)
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench._costs import costs  # noqa: E402
-from bench._sample import Sample, cpu, others, rows  # noqa: E402
+from bench._sample import Block, cpu, others, rows  # noqa: E402
 
 from headwater.lab.jars import peer_jar, pipeline_jars  # noqa: E402
 from headwater.lab.lab import Lab  # noqa: E402
@@ -42,9 +43,12 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "spark.json"
 MODES = ("off", "headwater", "jar")
+LOG = "events.ndjson"
 WARM = 2
 RECORDS = 60_000
 A_BATCH = 500
+HEARTBEAT = 3
+BEATS = 6
 
 
 def make_session(work: Path) -> SparkSession:
@@ -55,11 +59,14 @@ def make_session(work: Path) -> SparkSession:
         SparkSession.builder.master("local[2]")
         .appName("bench")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.extraClassPath", os.pathsep.join(map(str, paths)))
         .config("spark.openlineage.transport.type", "file")
-        .config("spark.openlineage.transport.location", str(work / "events.ndjson"))
+        .config("spark.openlineage.transport.location", str(work / LOG))
         .config("spark.sql.warehouse.dir", str(work / "warehouse"))
     )
     spark: SparkSession = builder.getOrCreate()
@@ -121,23 +128,36 @@ def lineage(spark: SparkSession, mode: str) -> Iterator[None]:
         try:
             yield
         finally:
-            context._jsc.sc().listenerBus().waitUntilEmpty(15000)
+            settle(spark)
             context._jsc.sc().removeSparkListener(listener)
     else:
         yield
 
 
+def settle(spark: SparkSession) -> None:
+    """Wait until everything that has happened is in the file of events, whoever tells it."""
+    import headwater.spark
+
+    context: Any = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty(15000)
+    if not headwater.spark.flush(15):
+        raise TimeoutError("events do not arrive")
+
+
+def written(log: Path) -> tuple[int, int]:
+    """How many events are in the file, and their bytes."""
+    if not log.exists():
+        return 0, 0
+    lines = log.read_bytes().splitlines()
+    return len(lines), sum(map(len, lines))
+
+
 def block(
-    spark: SparkSession,
-    begin: Callable[[], Any],
-    mode: str,
-    batches: int,
-    sample: Sample,
-    log: Path,
-) -> None:
+    spark: SparkSession, begin: Callable[[], Any], mode: str, batches: int, log: Path
+) -> Block:
     """One query under one mode, until it has done its batches."""
     process = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    before = log.stat().st_size if log.exists() else 0
+    before, _ = written(log)
     with lineage(spark, mode):
         query = begin()
 
@@ -146,22 +166,25 @@ def block(
             return int(last.batchId()) + 1 if last is not None else 0
 
         wait(lambda: done() >= WARM)
+        settle(spark)
+        told, size = written(log)
         python, jvm, first = others(), cpu(process), done()
-        wait(lambda: done() >= WARM + batches)
+        wait(lambda: done() >= first + batches)
         counted = done() - first
-        sample.python += others() - python
-        sample.jvm += cpu(process) - jvm
-        sample.counted += counted
-        times = [p["durationMs"]["triggerExecution"] for p in query.recentProgress
-                 if p["numInputRows"] and p["batchId"] >= WARM]  # fmt: skip
-        sample.batches.append([float(t) for t in times[:batches]])
+        python, jvm = others() - python, cpu(process) - jvm
+        settle(spark)
+        now, bytes_now = written(log)
+        seen = done() - first
+        times = [float(p["durationMs"]["triggerExecution"]) for p in query.recentProgress
+                 if p["numInputRows"] and p["batchId"] >= first]  # fmt: skip
         query.stop()
-    if log.exists():
-        with log.open("rb") as told:
-            told.seek(before)
-            lines = told.read().splitlines()
-        sample.events += len(lines)
-        sample.size += sum(map(len, lines))
+    settle(spark)
+    after, _ = written(log)
+    # Batches went on while the events of the counted ones were waited for.
+    share = counted / max(seen, 1)
+    events, grown = round((now - told) * share), round((bytes_now - size) * share)
+    around = after - before - (now - told)
+    return Block(times[:batches], counted, python, jvm, events, grown, around)
 
 
 def wait(ready: Callable[[], bool]) -> None:
@@ -172,36 +195,73 @@ def wait(ready: Callable[[], bool]) -> None:
         time.sleep(0.25)
 
 
-def run(
-    spark: SparkSession, work: Path, kafka: UsedKafka, rounds: int, batches: int
-) -> list[dict[str, Any]]:
-    source, sink = kafka.topic("orders", 2), kafka.topic("totals")
+def fill(kafka: UsedKafka) -> str:
+    """A topic with enough records for the longest of the queries."""
+    source = kafka.topic("orders", 2)
     kafka.produce(source, [
         json.dumps({"supplier": f"s{i % 50}", "price": i % 100,
                     "at": f"2026-01-01T00:{i // 100 % 60:02d}:{i % 60:02d}.000Z"})
         for i in range(RECORDS)
     ])  # fmt: skip
-    samples = {mode: Sample() for mode in MODES}
-    log = work / "events.ndjson"
+    return source
+
+
+def run(
+    spark: SparkSession, work: Path, begin: Callable[[Path], Any], rounds: int, batches: int
+) -> list[dict[str, Any]]:
+    """Every mode in every round, in another order each time."""
+    samples: dict[str, list[Block]] = {mode: [] for mode in MODES}
     number = 0
     for turn in range(-1, rounds):
-        order = MODES[turn % 3 :] + MODES[: turn % 3]
-        for mode in order:
+        for mode in MODES[turn % 3 :] + MODES[: turn % 3]:
             number += 1
-            checkpoint = work / f"checkpoint-{number}"
-            begin = lambda at=checkpoint: start(spark, kafka.bootstrap, source, sink, at)  # noqa: E731
+            place = work / f"checkpoint-{number}"
+            made = block(spark, lambda at=place: begin(at), mode, batches, work / LOG)  # type: ignore[misc]
             # The first round warms the JVM up and is not counted.
-            sample = Sample() if turn < 0 else samples[mode]
-            block(spark, begin, mode, batches, sample, log)
+            if turn >= 0:
+                samples[mode].append(made)
+        sys.stderr.write(f"round {turn + 1} of {rounds}\n")
     return rows(samples)
 
 
+def beats(spark: SparkSession, work: Path, begin: Callable[[Path], Any]) -> dict[str, Any]:
+    """How many events of its own a query has for each heartbeat, whatever its batches."""
+    os.environ["HEADWATER_HEARTBEAT_SECONDS"] = str(HEARTBEAT)
+    try:
+        with lineage(spark, "headwater"):
+            query = begin(work / "checkpoint-beats")
+            wait(lambda: query.lastProgress is not None)
+            settle(spark)
+            began, told = time.monotonic(), of_query(work / LOG)
+            time.sleep(HEARTBEAT * BEATS)
+            settle(spark)
+            heartbeats = (time.monotonic() - began) / HEARTBEAT
+            events = of_query(work / LOG) - told
+            batches = int(query.lastProgress["batchId"]) + 1
+            query.stop()
+    finally:
+        del os.environ["HEADWATER_HEARTBEAT_SECONDS"]
+    what = f"events of a query a heartbeat, over {batches} batches"
+    measured = round(events / heartbeats, 2)
+    return {"what": what, "times": round(heartbeats), "median": measured, "bound": 1}
+
+
+def of_query(log: Path) -> int:
+    return sum(b'"name":"totals"' in line for line in log.read_bytes().splitlines())
+
+
 def show(found: list[dict[str, Any]]) -> None:
-    table = Table(*found[0])
+    heads = list(dict.fromkeys(key for row in found for key in row))
+    table = Table(*heads)
     for row in found:
-        cells = (f"{v[0]} to {v[1]}" if isinstance(v, list) else str(v) for v in row.values())
-        table.add_row(*cells)
-    Console(width=140).print(table)
+        table.add_row(*(cell(row.get(head)) for head in heads))
+    Console(width=180).print(table)
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{value[0]} to {value[1]}" if value else ""
+    return "" if value is None else str(value)
 
 
 def main() -> None:
@@ -219,8 +279,15 @@ def main() -> None:
         lab.up(["kafka"])
         try:
             spark = make_session(work)
-            batches = run(spark, work, UsedKafka(lab, "kafka"), given.rounds, given.batches)
-            found = {"batches": batches, "costs": costs(spark, str(work))}
+            kafka = UsedKafka(lab, "kafka")
+            source, sink = fill(kafka), kafka.topic("totals")
+
+            def begin(checkpoint: Path) -> Any:
+                return start(spark, kafka.bootstrap, source, sink, checkpoint)
+
+            batches = run(spark, work, begin, given.rounds, given.batches)
+            small = [*costs(spark, str(work)), beats(spark, work, begin)]
+            found: dict[str, Any] = {"cores": os.cpu_count(), "batches": batches, "costs": small}
             spark.stop()
         finally:
             if given.lab is None:

@@ -139,6 +139,23 @@ def spark_cases() -> str:
     return table(header, rows)
 
 
+def spark_costs() -> str:
+    """From what `bench/spark.py --write` found."""
+    told = json.loads((ROOT / "bench/results/spark.json").read_text())
+    modes = {"headwater": "Headwater", "jar": "OpenLineage jar 1.53.0"}
+
+    def cell(value: Any) -> str:
+        if isinstance(value, list):
+            return f"{value[0]} to {value[1]}" if value else ""
+        return "" if value is None else modes.get(value, str(value))
+
+    tables = []
+    for rows in filter(None, (told["batches"], told["costs"])):
+        heads = list(dict.fromkeys(head for row in rows for head in row))
+        tables.append(table(heads, ([cell(row.get(head)) for head in heads] for row in rows)))
+    return "\n".join(tables)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "services": services,
     "connect-plugins": connect_plugins,
@@ -148,6 +165,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "make-targets": make_targets,
     "connectors": connectors,
     "spark-cases": spark_cases,
+    "spark-costs": spark_costs,
 }
 
 
