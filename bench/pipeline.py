@@ -15,18 +15,15 @@ import gc
 import json
 import math
 import os
-import random
 import shutil
 import signal
 import statistics
-import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import msgspec
 from rich.console import Console
 from rich.table import Table
@@ -35,10 +32,12 @@ from headwater.lab.jars import pipeline_jars
 from headwater.lab.lab import Lab
 from headwater.lab.services.streams import programs
 
-sys.path.insert(0, str(programs()))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(programs())]
+
+from bench._orders import fill  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -50,89 +49,12 @@ TARGETS = {"iceberg-ingestion": "default.orders", "supplier-stats": "topic suppl
 WARM = 50_000
 # Student's, two-sided, 95 %, for one degree of freedom and more.
 QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18)
-PARTITIONS = 4
-BEGIN = 1_772_366_400_000  # 2026-03-01T12:00:00Z
-SCHEMA = {
-    "type": "record",
-    "name": "Value",
-    "fields": [
-        {"name": "order_id", "type": "string"},
-        {"name": "item", "type": "string"},
-        {
-            "name": "price",
-            "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
-        },
-        {"name": "supplier", "type": "string"},
-        {"name": "bid_time", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-    ],
-}
 
 
 class Sample(msgspec.Struct):
     """Seconds that a job took under each mode, round by round."""
 
     seconds: dict[str, list[float]]
-
-
-def zigzag(number: int) -> bytes:
-    """A whole number as Avro writes it."""
-    number <<= 1
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
-
-
-def text(value: str) -> bytes:
-    return zigzag(len(value)) + value.encode()
-
-
-def values(schema: int, count: int) -> Iterator[bytes]:
-    """Orders of an hour, a few out of order; written by hand, since a library takes ten times as long."""
-    chance = random.Random(7)
-    head = struct.pack(">bI", 0, schema)
-    items = [text(item) for item in ("lamp", "desk", "chair", "shelf", "clock")]
-    suppliers = [text(f"supplier {n:02d}") for n in range(50)]
-    prices = [
-        b"\x06" + chance.randint(100, 99_999).to_bytes(3, "big", signed=True) for _ in range(1000)
-    ]
-    for n in range(count):
-        at = BEGIN + n * 3_000_000 // count - (chance.randrange(60_000) if n % 20 == 0 else 0)
-        yield b"".join(
-            (head, b"\x20", b"%016x" % n, items[n % 5], prices[n * 7 % 1000],
-             suppliers[n * 13 % 50], zigzag(at))
-        )  # fmt: skip
-
-
-def fill(lab: Lab, count: int) -> str:
-    """A topic with so many orders, and its schema in the registry."""
-    from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
-    env = lab.env()
-    topic = f"orders-{count}"
-    admin = AdminClient({"bootstrap.servers": env["BOOTSTRAP"]})
-    for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
-        future.result(30)
-    subject = f"{env['REGISTRY_URL']}/subjects/{topic}-value/versions"
-    answer = httpx.post(subject, json={"schema": json.dumps(SCHEMA)}, trust_env=False, timeout=30)
-    producer = Producer(
-        {"bootstrap.servers": env["BOOTSTRAP"], "linger.ms": 50, "batch.size": 1 << 20,
-         "queue.buffering.max.messages": 500_000}
-    )  # fmt: skip
-    for n, value in enumerate(values(int(answer.json()["id"]), count)):
-        while True:
-            try:
-                # In turn, so that partitions hold the same hour and not one after another.
-                producer.produce(topic, value, partition=n // 500 % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    assert producer.flush(120) == 0
-    return topic
 
 
 def make_session(work: Path) -> SparkSession:
