@@ -54,7 +54,9 @@ class Joiner:
         if watched.tracked.open and tracked.job != watched.tracked.job:
             watched.waiting = None if apart else now
             return rename(watched.tracked, tracked, seen if apart else Condition.UNSETTLED, now)
-        if apart or seen is Condition.UNSETTLED:
+        if seen is Condition.RESTARTING and not apart and (tracked.theirs or not tracked.open):
+            seen = Condition.UNSETTLED  # Connect's word is late: it may have begun anew already
+        if apart or seen in (Condition.UNSETTLED, Condition.RESTARTING):
             watched.waiting = None
             return live(tracked, seen, now, beat=beat, restarted=restarted)
         joined = self._join(watched, tracked, seen, now)

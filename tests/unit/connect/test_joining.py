@@ -118,6 +118,32 @@ def test_a_task_that_began_anew_has_a_new_run(bench: Joined) -> None:
     assert bench.say(700) == [("ABORT", "theirs-3")]
 
 
+def test_a_restart_ends_no_run_that_has_begun_since(bench: Joined) -> None:
+    bench.begin()
+    bench.under_way = ["theirs-2"]
+    bench.put("RUNNING", "RESTARTING")
+    assert bench.say() == []
+    bench.put()
+    assert bench.say() == [("RUNNING", "theirs-2")]
+    bench.under_way = []
+    bench.put("RUNNING", "FAILED")
+    assert bench.say() == [("START", "ours"), ("FAIL", "ours")]
+    bench.under_way = ["theirs-3"]
+    bench.put("RUNNING", "RESTARTING")
+    assert bench.say() == []
+    bench.put()
+    assert bench.say() == [("RUNNING", "theirs-3")]
+    bench.put("PAUSED")
+    assert bench.say() == [("COMPLETE", "theirs-3")]
+    bench.put()
+    assert bench.say() == [("START", "ours")]
+    bench.under_way = ["theirs-4", bench.agent.tracked[0].run]
+    bench.put("RUNNING", "RESTARTING")
+    assert bench.say() == [("ABORT", "ours")]
+    bench.put()
+    assert bench.say() == [("RUNNING", "theirs-4")]
+
+
 def test_a_run_of_ours_gives_way_to_one_of_its_own(bench: Joined) -> None:
     assert bench.say() == []
     assert bench.say(PATIENCE) == [("START", "ours")]
