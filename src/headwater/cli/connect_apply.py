@@ -66,7 +66,8 @@ def apply(
         return
     for name, _, new, found, _ in plans:
         word = ("new" if new else "changed") if found else "as it was"
-        out.print(f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}")
+        said = f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}"
+        out.print(said, soft_wrap=True)
         for setting, old, now in found:
             if old is not None:
                 out.print(f"  [red]- {escape(setting)} = {escape(old)}[/]", soft_wrap=True)

@@ -130,7 +130,7 @@ def _action(word: str) -> Any:
             print_json({"action": word, "connectors": names})
         else:
             done = {"stop": "stopped"}.get(word, f"{word.removesuffix('e')}ed")
-            out.print(f"{done} {escape(', '.join(names))}")
+            out.print(f"{done} {escape(', '.join(names))}", soft_wrap=True)
 
     return act
 

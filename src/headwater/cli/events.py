@@ -114,7 +114,7 @@ class _Taker:
             if receipt.error is not None:
                 self.counts["refused"] += 1
                 if self.counts["refused"] <= SHOWN:
-                    err.print(f"{place}: {receipt.error}", markup=False)
+                    err.print(f"{place}: {receipt.error}", markup=False, soft_wrap=True)
                 elif self.counts["refused"] == SHOWN + 1:
                     err.print("more are refused, and only counted")
             else:

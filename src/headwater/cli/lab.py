@@ -90,7 +90,8 @@ def down(services: Services = None, home: Home = None, as_json: AsJson = False) 
     if as_json:
         print_json({"stopped": stopped})
     else:
-        out.print(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+        said = f"stopped {', '.join(stopped)}" if stopped else "nothing was running"
+        out.print(said, soft_wrap=True)
 
 
 @app.command()

@@ -33,7 +33,7 @@ def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
     if table.row_count:
         print_wide(table)
     for where, trace in traces:
-        out.print(f"\n[bold red]{escape(where)}[/]")
+        out.print(f"\n[bold red]{escape(where)}[/]", soft_wrap=True)
         out.print(escape(trace.strip()), soft_wrap=True)
 
 
@@ -41,7 +41,8 @@ def print_derived(derived: Derived) -> None:
     """Print a connector's datasets and edges with their evidence."""
     out.print(
         f"[bold]{escape(derived.job_name)}[/] in {escape(derived.namespace)}: {derived.family}"
-        f"{f', {derived.role}' if derived.role else ''}"
+        f"{f', {derived.role}' if derived.role else ''}",
+        soft_wrap=True,
     )
     table = _with_evidence("", "dataset", "columns")
     for side, datasets in (("reads", derived.inputs), ("writes", derived.outputs)):

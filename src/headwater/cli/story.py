@@ -165,4 +165,5 @@ def _show(told: Telling) -> None:
     for look in told.look:
         out.print(f"{escape(look.what)}: [cyan]{escape(look.url)}[/]", soft_wrap=True)
     word = "[green]as it should be[/]" if told.ok else "[red]not as it should be[/]"
-    out.print(f"\n{word}, in {duration(told.seconds)}; everything is as it was before")
+    all_back = "everything" if told.undone else "[red]not everything[/]"
+    out.print(f"\n{word}, in {duration(told.seconds)}; {all_back} is as it was before")

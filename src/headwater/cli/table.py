@@ -55,5 +55,6 @@ def explain(row: Status) -> None:
         "headwater lab up" if row.state == "died" else "headwater lab down, then headwater lab up"
     )
     err.print(
-        f"[cyan]hint:[/] start it again: {action}; the whole log: headwater lab logs {row.service}"
+        f"[cyan]hint:[/] start it again: {action}; the whole log: headwater lab logs {row.service}",
+        soft_wrap=True,
     )

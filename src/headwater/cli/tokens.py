@@ -73,7 +73,11 @@ def list_all(store: StoreUrl = None, as_json: AsJson = False) -> None:
         return
     for t in found:
         state = f"revoked {t['revoked']}" if t["revoked"] else "in use"
-        out.print(f"{t['id']}  {t['role']:<6} {t['name']}  {t['created']}  {state}", markup=False)
+        out.print(
+            f"{t['id']}  {t['role']:<6} {t['name']}  {t['created']}  {state}",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 @token.command("revoke")

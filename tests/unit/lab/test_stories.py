@@ -102,6 +102,7 @@ def test_what_never_comes_true_ends_it_with_a_reason_and_is_undone(
 def test_what_cannot_be_undone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = _play(Rain(True, dries=False), tmp_path, monkeypatch)
     assert not told.ok
+    assert not told.undone
     assert "not undone: " in (told.reason or "")
 
 

@@ -33,7 +33,7 @@ def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECON
     story = STORIES[name]
     stage = Stage(lab, audience, seconds)
     stage.require()
-    began, reasons = time.monotonic(), []
+    began, reasons, undone = time.monotonic(), [], True
     try:
         story.play(stage)
     except (HeadwaterError, *AWAY) as error:
@@ -44,6 +44,7 @@ def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECON
             story.undo(stage)
         except (HeadwaterError, *AWAY) as error:
             reasons.append(f"not undone: {_said(error)}")
+            undone = False
     return Telling(
         story=name,
         ok=not reasons,
@@ -51,6 +52,7 @@ def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECON
         look=stage.looks,
         checks=stage.checks,
         text=stage.text,
+        undone=undone,
         reason="; ".join(reasons) or None,
     )
 

@@ -35,6 +35,7 @@ class Telling(msgspec.Struct, kw_only=True):
     look: list[Look]
     checks: list[Check]
     text: list[str]
+    undone: bool
     reason: str | None = None
 
 
