@@ -33,6 +33,7 @@ async def close_stale_runs(app: App) -> None:
         try:
             if not await asyncio.to_thread(app.store.database.lead):
                 continue
+            await asyncio.to_thread(app.store.database.tend)
             now = time.time_ns() // 1000
             closed = await app.ingest.perform(lambda store: close_stale(store, now, max_age))  # noqa: B023
         except Exception as error:  # noqa: BLE001  (the next round tries again)

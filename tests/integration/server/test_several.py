@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psycopg
 
 from headwater.server.store import open_store
 from headwater.server.store.rebuild import verify
@@ -101,3 +102,28 @@ def test_one_of_them_closes_silent_runs_and_the_other_takes_over(
     servers[0].kill()
     closed_once(2, servers[1].url)
     opened.close()
+
+
+def test_the_one_that_leads_gathers_statistics_of_tables_nobody_looked_at(postgres: Any) -> None:
+    url = postgres.database()
+    store = open_store(url)
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute("ALTER TABLE edge SET (autovacuum_enabled = false)")
+
+        def rows() -> Any:
+            return database.execute(
+                "SELECT reltuples FROM pg_class WHERE relname = 'edge'"
+            ).fetchone()
+
+        sides = [[f"{side}{k}" for k in range(10)] for side in ("in", "out")]
+        sent = [
+            event("START", 0, run=n, job=f"j{n}", inputs=sides[0], outputs=sides[1])
+            for n in range(250)
+        ]
+        store.append([json.dumps(one).encode() for one in sent])
+        store.database.tend()
+        assert rows() == (-1,)  # it does not lead
+        assert store.database.lead()
+        store.database.tend()
+        assert rows() == (5_000,)
+    store.close()

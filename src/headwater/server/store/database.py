@@ -128,6 +128,10 @@ class Database(Protocol):
         """Whether this server is the one that looks after the store for all of them."""
         ...
 
+    def tend(self) -> None:
+        """Do what the store needs now and then to answer well; called by the one that leads."""
+        ...
+
     def close(self) -> None:
         """Let go of every connection."""
         ...

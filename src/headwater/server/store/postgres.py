@@ -26,6 +26,14 @@ __all__ = ["PostgresDatabase"]
 
 WRITER_LOCK = 0x4845_4144
 LEADER_LOCK = 0x4845_4145
+UNSEEN = 256 * 1024
+_UNSEEN = (
+    "SELECT c.relname FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace"
+    " WHERE s.nspname = current_schema() AND c.relkind = 'r' AND c.reltuples < 0"
+    " AND pg_relation_size(c.oid) > %s AND c.relname = ANY("
+    "ARRAY['dataset', 'job', 'run', 'facet', 'edge', 'column_map', 'column_link', 'log',"
+    " 'dataset_version', 'job_version', 'facet_change'])"
+)
 
 
 @cache
@@ -216,6 +224,17 @@ class PostgresDatabase:
                 return True
             raw.close()
             return False
+
+    def tend(self) -> None:
+        """Gather statistics of tables that grew before PostgreSQL looked at them for the first time.
+
+        It does so itself within a minute or more; without them it reads whole tables.
+        """
+        if self._leading is not None:
+            with _errors():
+                grown = self._leading.execute(_UNSEEN, (UNSEEN,)).fetchall()
+                for (name,) in grown:
+                    self._leading.execute(f"ANALYZE {name}")
 
     def close(self) -> None:
         if self._listener is not None:

@@ -156,6 +156,9 @@ class SqliteDatabase:
     def lead(self) -> bool:
         return True
 
+    def tend(self) -> None:
+        """Nothing to do: plans follow the indexes, whatever is in the tables."""
+
     def close(self) -> None:
         with self._lock:
             for connection in self._idle:
