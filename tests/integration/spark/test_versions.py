@@ -44,7 +44,6 @@ REMOTE = [
     f"{REMOTE_LIVES}::test_batches_have_one_life_each",
     f"{REMOTE_LIVES}::test_queries_are_one_run_each_whatever_their_end",
     f"{REMOTE_LIVES}::test_queries_that_end_with_the_program_end_as_they_did",
-    f"{REMOTE_LIVES}::test_a_signal_aborts[SIGTERM]",
 ]
 LIVES = f"{HERE}test_life_of_batches.py"
 PLAIN = ("-p", "no:cacheprovider", "--tb=short", "-q")

@@ -270,6 +270,13 @@ def test_many_constants_are_bounded() -> None:
     assert "(7)" not in text
 
 
+def test_what_orders_a_list_of_texts_is_no_part_of_it() -> None:
+    listed = "listagg(city#3, ,, id#1L ASC NULLS FIRST)"
+    found = Text(f"Aggregate [{listed} AS x#9]", f"+- {ORDERS}")
+    assert not found.problems
+    assert found.columns == {"x": ["city AGGREGATION", "id SORT"]}
+
+
 OLDER = f"{ORDERS} lab.shop.orders"
 """As Spark 3.5 and 4.0 write it: by its catalog, then by itself."""
 

@@ -104,6 +104,8 @@ AGGREGATES = {
     "max_by": "MaxBy",
     "min_by": "MinBy",
     "pivotfirst": "PivotFirst",
+    "listagg": "ListAgg",
+    "string_agg": "ListAgg",
     **dict.fromkeys(
         (
             "sum", "try_sum", "avg", "try_avg", "mean", "stddev", "stddev_samp", "stddev_pop", "std",
@@ -111,8 +113,7 @@ AGGREGATES = {
             "covar_pop", "percentile", "percentile_approx", "approx_percentile", "percentile_cont",
             "percentile_disc", "median", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or",
             "every", "some", "any", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept",
-            "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "product", "listagg",
-            "string_agg", "histogram_numeric", "count_min_sketch", "bitmap_construct_agg",
+            "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "product", "histogram_numeric", "count_min_sketch", "bitmap_construct_agg",
             "bitmap_or_agg", "hll_sketch_agg", "hll_union_agg", "grouping", "grouping_id",
         ),
         "SomeAggregate",
