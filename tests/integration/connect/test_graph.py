@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from headwater.lab import ports
 from headwater.lab.used import unique
 from headwater.lab.waiting import wait_until
 
-from .watching import HEADWATER, Agent, columns, names
+from .watching import Agent, columns, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,28 +216,6 @@ def test_every_event_is_valid(agent: Agent, shop: Shop) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Any:
-    """A real server in a process of its own."""
-    port = ports.free()
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                HEADWATER,
-                "server",
-                "--port",
-                str(port),
-                "--store",
-                f"sqlite:///{tmp_path}/server.db",
-            ],
-            stdout=log,
-            stderr=log,
-        )
-    yield f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait(30)
 
 
 def test_one_graph_in_the_server(shop: Shop, kafka: UsedKafka, server: str, tmp_path: Path) -> None:

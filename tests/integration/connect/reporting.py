@@ -1,0 +1,178 @@
+"""A worker whose Debezium reports lineage itself, and a server as its reader sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
+
+import httpx
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from headwater.lab.lab import Lab
+from headwater.lab.plugins import plugin_path
+from headwater.lab.services import SERVICES
+from headwater.lab.services.connect import SECRETS, Connect
+from headwater.lab.used import UsedConnect, unique
+
+from .secured import add
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.lab.services.base import Context
+    from headwater.lab.used import UsedKafka, UsedPostgres
+
+BUNDLE = "debezium-lineage"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+Json = dict[str, Any]
+
+
+class ReportingConnect(Connect):
+    """A worker of a cluster of its own on another lab's broker, with one plug-in."""
+
+    needs: ClassVar[tuple[str, ...]] = ()  # type: ignore[assignment]
+    bundles: ClassVar[tuple[str, ...]] = (BUNDLE,)
+
+    def __init__(self, bootstrap: str, password: str) -> None:
+        self.bootstrap, self.password = bootstrap, password
+        self.group = unique("reporting")
+
+    def prepare(self, lab: Context) -> None:
+        super().prepare(lab)
+        topics = {f"{kind}.storage.topic": f"{self.group}-{kind}" for kind in
+                  ("config", "offset", "status")}  # fmt: skip
+        more = {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": self.group,
+            "plugin.path": plugin_path(lab.cache, BUNDLE),
+        }
+        add(lab, "connect.properties", {**more, **topics})
+        add(lab, SECRETS, {"postgres.password": self.password})
+
+
+class Reporting:
+    """The worker, and what it reports to."""
+
+    def __init__(self, folder: Path, kafka: UsedKafka, postgres: UsedPostgres, server: str) -> None:
+        self.kafka, self.postgres = kafka, postgres
+        self.lab = Lab(folder / "lab")
+        password = postgres.lab.home.settings.postgres_password
+        self.service = ReportingConnect(kafka.bootstrap, password)
+        self.start()
+        self.connect = UsedConnect(self.lab, "connect")
+        self.client = folder / "openlineage.yml"
+        self.client.write_text(f"transport:\n  type: http\n  url: {server}\n")
+
+    def start(self) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(SERVICES, "connect", self.service)
+            self.lab.up(["connect"])
+
+    def kill(self) -> None:
+        from headwater.lab import process
+
+        leader = process.find(self.lab.home.root)["connect"]
+        leader.kill()
+        leader.wait(10)
+
+    def close(self) -> None:
+        self.lab.down()
+
+
+class Database:
+    """A database of one connector's own, so that no other job stands beside its tables."""
+
+    def __init__(self, postgres: UsedPostgres) -> None:
+        self.url = postgres.database("reported")
+        self.at = conninfo_to_dict(self.url)
+        self.slot, self.publication = unique("slot"), unique("publication")
+        self._done(
+            "create table orders (order_id text primary key, price numeric(10,2));"
+            "create table customers (customer_id text primary key, city text);"
+            "insert into orders values ('o-1', 19.99);"
+            "insert into customers values ('c-1', 'Oslo')"
+        )
+
+    def break_off(self) -> bool:
+        """End the connection that changes come by, once there is one."""
+        return self._done(
+            "select pg_terminate_backend(pid) from pg_stat_replication join pg_replication_slots"
+            f" on pid = active_pid where slot_name = '{self.slot}' and state = 'streaming'"
+        )
+
+    def let_go(self) -> bool:
+        """Give the slot back, once nobody holds it."""
+        return self._done(
+            "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
+            f" where slot_name = '{self.slot}' and not active"
+        )
+
+    def _done(self, statement: str) -> bool:
+        with psycopg.connect(self.url, autocommit=True) as database:
+            return database.execute(statement).rowcount > 0
+
+    def config(self, prefix: str, password: str, client: Path) -> dict[str, str]:
+        """A connector that reports what it reads, and by its transform what it writes."""
+        return {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database.hostname": str(self.at["host"]),
+            "database.port": str(self.at["port"]),
+            "database.user": str(self.at["user"]),
+            "database.password": password,
+            "database.dbname": str(self.at["dbname"]),
+            "table.include.list": "public.orders,public.customers",
+            "topic.prefix": prefix,
+            "plugin.name": "pgoutput",
+            "slot.name": self.slot,
+            "publication.name": self.publication,
+            "publication.autocreate.mode": "filtered",
+            "key.converter": JSON,
+            "value.converter": JSON,
+            "transforms": "lineage",
+            "transforms.lineage.type": "io.debezium.transforms.openlineage.OpenLineage",
+            "openlineage.integration.enabled": "true",
+            "openlineage.integration.config.file.path": str(client),
+        }
+
+
+class Server:
+    """What a server says of one job."""
+
+    def __init__(self, url: str, namespace: str, job: str) -> None:
+        self.namespace, self.job = namespace, job
+        self.http = httpx.Client(base_url=url, timeout=30, trust_env=False)
+
+    def get(self, path: str, **query: str | int) -> Any:
+        answer = self.http.get(path, params=query)
+        return answer.json() if answer.status_code == 200 else {}
+
+    def runs(self) -> list[Json]:
+        """The job's runs, the newest first."""
+        place = f"{quote(self.namespace, safe='')}/jobs/{quote(self.job, safe='')}"
+        found: list[Json] = self.get(f"/api/v1/namespaces/{place}/runs", limit=100).get("runs", [])
+        return found
+
+    def states(self) -> list[str]:
+        """The states of the job's runs, the newest first."""
+        return [run["state"] for run in self.runs()]
+
+    def facets(self) -> Json:
+        """The facets of the newest run."""
+        found: Json = self.get(f"/api/v1/jobs/runs/{self.runs()[0]['id']}/facets", type="run")
+        return dict(found["facets"])
+
+    def graph(self) -> set[str]:
+        """Every node around the job."""
+        node = f"job:{self.namespace}:{self.job}"
+        found = self.get("/api/v1/lineage", nodeId=node, depth=20)
+        return {one["id"] for one in found.get("graph", [])}
+
+    def events(self) -> list[Json]:
+        """Every event of the job that was taken in, the earliest first."""
+        found = self.get(
+            "/api/v1/events/lineage", limit=1000, sortDirection="asc", before="2100-01-01T00:00:00Z"
+        )
+        job = {"namespace": self.namespace, "name": self.job}
+        return [e for e in found.get("events", []) if job.items() <= e["job"].items()]
