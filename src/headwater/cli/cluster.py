@@ -94,6 +94,24 @@ class Login:
         return {name: str(getattr(self, name) or "") for name in ("ca", "cert", "key")}
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a cluster answers, and what tells more of it."""
+
+    url: Urls = None
+    kafka_bootstrap: Bootstrap = None
+    registry_url: RegistryUrl = None
+
+    def config(self, login: Login) -> ClusterConfig:
+        """The cluster that is there."""
+        return cluster_config(
+            self.url,
+            login,
+            kafka_bootstrap=self.kafka_bootstrap,
+            registry_url=self.registry_url,
+        )
+
+
 def cluster_config(
     urls: list[str] | None,
     login: Login,

@@ -10,7 +10,11 @@ import typer
 from rich.markup import escape
 
 from headwater.cli import lineage_tables as tables
-from headwater.cli.cluster import Bootstrap, Login, RegistryUrl, Urls, cluster_config
+from headwater.cli.cluster import (  # noqa: TC001  (typer reads the annotations)
+    Bootstrap,
+    Login,
+    Place,
+)
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, print_json
 from headwater.errors import UsageError
@@ -22,16 +26,14 @@ Name = Annotated[str, typer.Argument(help="The connector.")]
 def explain(
     name: Name,
     *,
-    url: Urls = None,
-    kafka_bootstrap: Bootstrap = None,
-    registry_url: RegistryUrl = None,
+    place: Place,
     login: Login,
     as_json: AsJson = False,
 ) -> None:
     """Say where each dataset and edge of a connector comes from: which key, rule or API."""
     from headwater.connect.look import derived_of
 
-    config = cluster_config(url, login, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url)
+    config = place.config(login)
     derived, problems = derived_of(config, name)
     if as_json:
         print_json(derived)

@@ -9,15 +9,7 @@ from rich.markup import escape
 
 from headwater.cli import connect_apply, connect_lineage
 from headwater.cli import lineage_tables as tables
-from headwater.cli.cluster import (
-    Bootstrap,
-    Login,
-    RegistryUrl,
-    State,
-    Urls,
-    cluster_config,
-    connect_to,
-)
+from headwater.cli.cluster import Login, Place, State, Urls, cluster_config, connect_to
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
 
@@ -46,14 +38,12 @@ def register(app: typer.Typer) -> None:
 @spread
 def list_connectors(
     *,
-    url: Urls = None,
-    kafka_bootstrap: Bootstrap = None,
-    registry_url: RegistryUrl = None,
+    place: Place,
     login: Login,
     as_json: AsJson = False,
 ) -> None:
     """Show every connector: state, tasks, lag, and what it reads and writes."""
-    config = cluster_config(url, login, kafka_bootstrap=kafka_bootstrap, registry_url=registry_url)
+    config = place.config(login)
     from headwater.connect.look import look
 
     rows = look(config)
