@@ -1,4 +1,4 @@
-"""Two real workers in one cluster: tasks move between them, and no run notices."""
+"""Two real workers in one cluster: tasks move between them, told at once, and no run notices."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_tasks_move_and_no_run_notices(pair: Pair, tmp_path: Path) -> None:
     ]
     agent = Agent(
         tmp_path, f"{first.url},{second.url}", "--kafka-bootstrap", pair.kafka.bootstrap,
-        "--poll", "0.3", "--heartbeat", "1", "--grace", "120",
+        "--poll", "0.3", "--heartbeat", "600", "--grace", "120",
     ).start()  # fmt: skip
 
     def settled(through: UsedConnect, *wanted: int) -> None:
