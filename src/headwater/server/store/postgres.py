@@ -27,12 +27,9 @@ __all__ = ["PostgresDatabase"]
 WRITER_LOCK = 0x4845_4144
 LEADER_LOCK = 0x4845_4145
 UNSEEN = 256 * 1024
-_UNSEEN = (
-    "SELECT c.relname FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace"
-    " WHERE s.nspname = current_schema() AND c.relkind = 'r' AND c.reltuples < 0"
-    " AND pg_relation_size(c.oid) > %s AND c.relname = ANY("
-    "ARRAY['dataset', 'job', 'run', 'facet', 'edge', 'column_map', 'column_link', 'log',"
-    " 'dataset_version', 'job_version', 'facet_change'])"
+ASKED = (
+    "namespace, dataset, job, run, facet, edge, column_map, column_link, log, dataset_version,"
+    " job_version, facet_change"
 )
 
 
@@ -232,9 +229,12 @@ class PostgresDatabase:
         """
         if self._leading is not None:
             with _errors():
-                grown = self._leading.execute(_UNSEEN, (UNSEEN,)).fetchall()
-                for (name,) in grown:
-                    self._leading.execute(f"ANALYZE {name}")
+                sql = (
+                    "SELECT 1 FROM pg_class WHERE oid = ANY(%s::regclass[]) AND reltuples < 0"
+                    " AND pg_relation_size(oid) > %s LIMIT 1"
+                )
+                if self._leading.execute(sql, (ASKED.split(", "), UNSEEN)).fetchone():
+                    self._leading.execute(f"ANALYZE {ASKED}")
 
     def close(self) -> None:
         if self._listener is not None:
