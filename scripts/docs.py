@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,18 +140,20 @@ def spark_cases() -> str:
     return table(header, rows)
 
 
-def spark_costs() -> str:
-    """From what `bench/spark.py --write` found."""
-    told = json.loads((ROOT / "bench/results/spark.json").read_text())
+def measured(bench: str, *parts: str) -> str:
+    """Tables of what a benchmark found when it was run with `--write`."""
+    told = json.loads((ROOT / f"bench/results/{bench}.json").read_text())
     modes = {"headwater": "Headwater", "jar": "OpenLineage jar 1.53.0"}
 
     def cell(value: Any) -> str:
         if isinstance(value, list):
             return f"{value[0]} to {value[1]}" if value else ""
+        if isinstance(value, int) and value >= 10_000:
+            return f"{value:,}"
         return "" if value is None else modes.get(value, str(value))
 
     tables = []
-    for rows in filter(None, (told["batches"], told["costs"])):
+    for rows in filter(None, (told[part] for part in parts)):
         heads = list(dict.fromkeys(head for row in rows for head in row))
         tables.append(table(heads, ([cell(row.get(head)) for head in heads] for row in rows)))
     return "\n".join(tables)
@@ -165,7 +168,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "make-targets": make_targets,
     "connectors": connectors,
     "spark-cases": spark_cases,
-    "spark-costs": spark_costs,
+    "spark-costs": partial(measured, "spark", "batches", "costs"),
+    "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }
 
 
