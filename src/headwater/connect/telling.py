@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.connect.config import read_text
 from headwater.connect.derive import derive
 from headwater.connect.event import event, failure
 from headwater.connect.lineage import work_out
 from headwater.connect.mapping import read_rules
 from headwater.connect.model import Connector, Derived, Failure, Rule, Settings
-from headwater.errors import UsageError
 from headwater.lineage.events import EventType, canonical, from_micros
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ def settings_of(config: ClusterConfig) -> Settings:
     """How a cluster's connectors are to be read."""
     rules: list[Rule] = []
     for name in config.mappings:
-        try:
-            rules += read_rules(Path(name).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"{name}: {error.strerror}") from None
+        rules += read_rules(read_text(Path(name)))
     return Settings(config.namespace, tuple(rules), config.internal)
 
 

@@ -50,6 +50,11 @@ def test_a_bad_line_is_named_and_the_others_are_taken(tmp_path: Path) -> None:
     assert "1 accepted" in output
 
 
+def test_a_store_of_another_kind_is_a_wrong_request() -> None:
+    result = CliRunner().invoke(app, ["rebuild", "--store", "mysql://db/lineage"])
+    assert isinstance(result.exception, UsageError), result.output
+
+
 def test_tokens_are_shown_once(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/a.db"
     secret = run("token", "create", "spark", "--role", "write", "--store", store).strip()

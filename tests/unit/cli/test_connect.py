@@ -65,6 +65,7 @@ def test_preview_prints_the_start_event(
         (["watch", "--clusters", "none.yml"], "none.yml"),
         (["watch", "--clusters", "BYTES"], "not a text in UTF-8"),
         (["watch", "--url", "http://c:8083", "--worker-properties", "BYTES"], "not a text"),
+        (["watch", "--url", "http://c:8083", "--mappings", "BYTES"], "not a text in UTF-8"),
         (["apply", "BYTES", "--url", "http://c:8083"], "not a text in UTF-8"),
         (["list", "--url", "http://c:8083", "--token-file", "BYTES"], "not a text in UTF-8"),
         (["watch", "--url", "http://c:8083", "--poll", "0"], "above zero"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, UsageError
 from headwater.server.store.schema import LATEST, MIGRATIONS, Table
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def open_database(url: str) -> Database:
 
         database = PostgresDatabase(url)
     else:
-        raise StoreError(
+        raise UsageError(
             f"the store {scheme or url!r} is not known",
             hint="use sqlite:///FILE or postgresql://USER@HOST/DATABASE",
         )
