@@ -159,6 +159,14 @@ def measured(bench: str, *parts: str) -> str:
     return "\n".join(tables)
 
 
+def server_speed() -> str:
+    """From what `bench/server_load.py --out bench/results/server_load.json` found."""
+    figures = json.loads((ROOT / "bench/results/server_load.json").read_text())["figures"]
+    works = list(dict.fromkeys(work for found in figures.values() for work in found))
+    rows = ([work, *(found.get(work, "") for found in figures.values())] for work in works)
+    return table(["work", *figures], rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "services": services,
     "connect-plugins": connect_plugins,
@@ -169,6 +177,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "connectors": connectors,
     "spark-cases": spark_cases,
     "spark-costs": partial(measured, "spark", "batches", "costs"),
+    "server-speed": server_speed,
     "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }
 
