@@ -286,10 +286,12 @@ def test_hive_and_spark_serve_a_real_job(cluster: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_the_cluster_comes_back_after_kills(cluster: Lab, tmp_path: Path) -> None:
+    known = len(history(cluster))
     run_job(cluster, tmp_path)
-    before = len(wait_until(lambda: history(cluster), seconds=30, what="the history"))
+    # The history lists a job a while after its end: earlier ones alone are not what comes back.
+    wait_until(lambda: len(history(cluster)) == known + 1, seconds=30, what="the history")
     kill(cluster, process.find(cluster.home.root))
     cluster.up(["hive", "spark"])
-    wait_until(lambda: len(history(cluster)) == before, seconds=30, what="the history again")
+    wait_until(lambda: len(history(cluster)) == known + 1, seconds=30, what="the history again")
     said, _ = run_job(cluster, tmp_path)
     assert "SUM 4950" in said
