@@ -102,10 +102,12 @@ class Application(Root):
     def _finish(self, given: Ending, began: float) -> None:
         if self._over:
             return
+        drained = self.bridge.drain(max(0.1, EXIT_SECONDS - (event.now() - began)))
+        if not drained and given.type is EventType.FAIL:
+            self.bridge.fade(LOOK_SECONDS)
         ending = self.ending(given)
         if self._closing is None and self.bridge.lost and not ENDS.signalled:
             ending = gone(self.bridge, given)
-        self.bridge.drain(max(0.1, EXIT_SECONDS - (event.now() - began)))
         # What the drain brought stands behind this in the queue.
         self.worker.post(self.end_now, ending)
 

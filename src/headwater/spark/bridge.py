@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
@@ -86,6 +87,12 @@ class Bridge:
         # Under spark-submit the JVM is the parent of this process.
         return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self._parent
 
+    def fade(self, seconds: float) -> None:
+        """Wait for the end of a JVM that answers no more: its doors close before it is seen dead."""
+        deadline = time.monotonic() + seconds
+        while self.alive and time.monotonic() < deadline:
+            time.sleep(0.02)
+
     @once.quiet("hearing when the JVM is told to stop")
     def hear_shutdown(self) -> None:
         """Let the JVM say when it ends in order, which it cannot when it is killed."""
@@ -151,9 +158,10 @@ class Bridge:
 
 def trace_of(error: BaseException) -> str:
     """The JVM's trace inside a Python exception, where there is one."""
-    found = getattr(error, "_stackTrace", None)
-    if isinstance(found, str):
-        return found
+    for name in ("_stackTrace", "stackTrace"):  # the latter up to Spark 3.5
+        found = getattr(error, name, None)
+        if isinstance(found, str):
+            return found
     java = getattr(error, "java_exception", None)
     if java is None:
         return ""

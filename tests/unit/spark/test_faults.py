@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from headwater.emit import once
 from headwater.spark import facets, read
+from headwater.spark.bridge import Bridge, trace_of
 from headwater.spark.config import Settings
 from headwater.spark.faults import LEFT_OUT, without_plan
 from headwater.spark.model import Catalog, Dataset, PlanLineage
-
-if TYPE_CHECKING:
-    import pytest
 
 ANALYSIS = """[UNRESOLVED_COLUMN] A column with name `nothing` cannot be resolved; line 1 pos 7;
 'InsertIntoStatement 'UnresolvedRelation [stats], [__required_write_privileges__=INSERT], false
@@ -106,3 +109,23 @@ def test_counts_may_be_left_out() -> None:
     assert "inputStatistics" in facets.inputs(lineage, Settings(), counts)[0]["inputFacets"]
     assert "inputFacets" not in facets.inputs(lineage, off, counts)[0]
     assert "outputFacets" not in facets.outputs(lineage, off, counts)[0]
+
+
+@pytest.mark.parametrize("attribute", ["stackTrace", "_stackTrace"])
+def test_the_jvms_trace_is_found_in_errors_of_every_spark(attribute: str) -> None:
+    error = ValueError("no price")
+    setattr(error, attribute, "org.apache.spark.SparkException: no price")
+    assert trace_of(error) == "org.apache.spark.SparkException: no price"
+    assert trace_of(ValueError("no price")) == ""
+
+
+def test_a_jvm_that_answers_no_more_is_waited_for_until_it_is_seen_dead() -> None:
+    bridge: Any = Bridge.__new__(Bridge)
+    bridge.stopped, bridge._leaving = False, False
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        bridge.gateway = SimpleNamespace(proc=process)
+        bridge.fade(0.05)
+        assert not bridge.lost, "one that lives on is not waited for without end"
+        process.kill()
+        bridge.fade(20)
+        assert bridge.lost

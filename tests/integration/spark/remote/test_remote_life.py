@@ -100,8 +100,8 @@ def test_batches_have_one_life_each(server: Server, tmp_path: Path) -> None:
     assert told.types(f"supplier_stats.{slow}.{tmp_path.name}_slow_out")[-1] == "COMPLETE"
     failed = told.last(job(told, "bad_out"))
     assert failed["eventType"] == "FAIL"
-    # A server of Spark 3.5 cuts what it says of an error.
-    assert "raise ValueE" in str(facet(failed, "errorMessage"))
+    # A server of Spark 3.5 cuts what it says of an error, sooner where paths are long.
+    assert "in bad" in str(facet(failed, "errorMessage"))
     refused = [e for e in told.events if e["eventType"] == "FAIL" and "insert" in e["job"]["name"]]
     assert any("nothing" in facet(event, "errorMessage")["message"] for event in refused)
     assert not [name for name in told.jobs if "unheard" in name], "detached"
