@@ -161,6 +161,7 @@ BUNDLES = (
         ("debezium-lineage",),
         (
             Dependency("io.debezium:debezium-connector-postgres:3.5.0.Final", "plugin", "tar.gz"),
+            Dependency("io.debezium:debezium-connector-jdbc:3.5.0.Final", "plugin", "tar.gz"),
             Dependency("io.debezium:debezium-openlineage-core:3.5.0.Final", "libs", "tar.gz"),
         ),
     ),
