@@ -78,6 +78,13 @@ class Cluster(msgspec.Struct):
     bootstrap: list[str] | None = None
 
 
+class PartOf(msgspec.Struct):
+    """`headwater_partOf`: the job that a job is a mere part of, as a connector's task is."""
+
+    namespace: str
+    name: str
+
+
 class DataSource(msgspec.Struct):
     """`dataSource`: the store a dataset lives in."""
 

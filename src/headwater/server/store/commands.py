@@ -9,7 +9,7 @@ from headwater.lineage.events import EventType, canonical
 from headwater.lineage.lifecycle import Life
 from headwater.server.store import identity
 from headwater.server.store.database import StoreError
-from headwater.server.store.entities import Run, RunState
+from headwater.server.store.entities import DELETED, Run, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,30 +125,40 @@ def _source(store: Store, _: Projection, command: Command) -> Ids:
     return None, None
 
 
-def _hide(store: Store, _: Projection, command: Command) -> Ids:
-    """Take a job, dataset or namespace out of sight until it is heard of again."""
-    session, kind = store.session, command["kind"]
+def _hide(store: Store, projection: Projection, command: Command) -> Ids:
+    """Take a job, dataset or namespace out of sight until it is heard of again.
+
+    A job's parts go with it: each is shown again when it is heard of itself.
+    """
+    session, kind, folding = store.session, command["kind"], projection.folding
     if kind == "job":
         job = _the_job(store, command)
-        job.hidden = 1
-        session.dirty["job"][job.id] = job
+        for one in (job, *folding.members(job)):
+            one.hidden = DELETED
+            session.dirty["job"][one.id] = one
+        folding.met(job)
         return job.id, None
     if kind == "dataset":
         dataset = _the_dataset(store, command)
-        dataset.hidden = 1
+        dataset.hidden = DELETED
         session.dirty["dataset"][dataset.id] = dataset
         return None, None
     session.load_namespaces({command["name"]})
     space = session.namespaces.get(command["name"])
     if space is None:
         raise NoSuchError(f"Namespace '{command['name']}' not found.")
-    space.hidden = 1
+    space.hidden = DELETED
     session.dirty["namespace"][space.id] = space
     session.flush()
     connection = store.connection
     connection.run("UPDATE dataset SET hidden = 1 WHERE namespace = ?", (space.id,))
-    connection.run("UPDATE job SET hidden = 1 WHERE namespace = ?", (space.id,))
+    connection.run(
+        "UPDATE job SET hidden = 1 WHERE namespace = ? OR id IN"
+        " (SELECT f.job FROM fold f JOIN job w ON w.id = f.whole WHERE w.namespace = ?)",
+        (space.id, space.id),
+    )
     session.forget()
+    folding.anew()
     return None, None
 
 
@@ -161,10 +171,14 @@ def _tag(store: Store, _: Projection, command: Command) -> Ids:
     return None, None
 
 
-def _tagged(store: Store, _: Projection, command: Command) -> Ids:
+def _tagged(store: Store, projection: Projection, command: Command) -> Ids:
     """A tag put on, or taken off, a job, a dataset or one of its columns."""
     kind = JOB if command["kind"] == "job" else DATASET
-    entity = _the_job(store, command) if kind == JOB else _the_dataset(store, command)
+    entity: Job | Dataset
+    if kind == JOB:
+        entity = projection.folding.whole(_the_job(store, command))
+    else:
+        entity = _the_dataset(store, command)
     key = (kind, entity.id, command.get("field") or "", command["tag"])
     connection = store.connection
     if command["on"]:

@@ -9,6 +9,8 @@ import msgspec
 from headwater.lineage.lifecycle import Life, State
 
 __all__ = [
+    "DELETED",
+    "FOLDED",
     "INPUT",
     "OUTPUT",
     "STATUSES",
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 INPUT, OUTPUT = 0, 1
+DELETED, FOLDED = 1, 2
+"""Why something is hidden: by hand until it is heard of again, or as a part of another job."""
 STATUSES = tuple(State)
 _STATUS = {state: i for i, state in enumerate(State)}
 

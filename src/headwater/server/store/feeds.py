@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.lineage import facets as known
 from headwater.server.store.column_graph import ColumnGraph
+from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.neighbourhood import Neighbourhood
 
@@ -62,8 +63,10 @@ class Feeds:
     def _said(
         self, jobs: set[int], members: dict[int, int]
     ) -> dict[tuple[int, int], list[tuple[frozenset[int], bool]]]:
+        sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
+        shown = {job: job for job in jobs} | dict(within(self.view.connection, sql, jobs))
         latest = {
-            key: number for key, number in self._columns.latest(members).items() if key[1] in jobs
+            key: number for key, number in self._columns.latest(members).items() if key[1] in shown
         }
         bodies = self.view.bodies(latest.values())
         read = {
@@ -78,7 +81,7 @@ class Feeds:
             facet = read[dataset, job]
             sources = frozenset(roots[name] for name in names if name in roots)
             if facet is not None:
-                found[job, members[dataset]].append((sources, facet.explicit))
+                found[shown[job], members[dataset]].append((sources, facet.explicit))
         return found
 
 

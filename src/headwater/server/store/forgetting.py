@@ -8,7 +8,8 @@ import msgspec
 
 from headwater.server.store.commands import DATASET, JOB
 from headwater.server.store.database import Connection, within
-from headwater.server.store.entities import decode_dataset, decode_job, decode_run, slot
+from headwater.server.store.entities import FOLDED, decode_dataset, decode_job, decode_run, slot
+from headwater.server.store.folding import Folding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,6 +40,19 @@ def forget(
     for table in ("facet_change", "column_map"):
         _delete(connection, table, "facet", gone)
     _states(connection, datasets, gone)
+    _folds(store, jobs)
+
+
+def _folds(store: Store, jobs: dict[int, Key]) -> None:
+    """Show the parts of what is gone, and let go of what they said of it."""
+    connection, session = store.connection, store.session
+    _delete(connection, "fold", "job", jobs)
+    for key in jobs.values():
+        connection.run("DELETE FROM fold WHERE namespace = ? AND name = ?", key)
+    connection.run("UPDATE job SET hidden = 0 WHERE hidden = ?", (FOLDED,))
+    session.forget()
+    Folding(session, []).anew()
+    session.flush()
 
 
 def _delete(connection: Connection, table: str, column: str, values: Collection[Any]) -> None:

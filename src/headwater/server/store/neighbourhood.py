@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headwater.server.store.database import within
-from headwater.server.store.entities import OUTPUT
+from headwater.server.store.entities import DELETED, OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +18,10 @@ __all__ = ["Found", "Neighbourhood"]
 
 Edge = tuple[int, int, int]
 """A job, the dataset it touches (by what its name stands for), and the direction."""
+
+
+def _once(edges: list[Edge]) -> list[Edge]:
+    return list(dict.fromkeys(edges))
 
 
 @dataclass
@@ -42,23 +46,29 @@ class Neighbourhood:
             self._params = (at, at)
 
     def of_jobs(self, jobs: Iterable[int]) -> list[Edge]:
-        """The edges of these jobs."""
+        """The edges of these jobs and of their parts."""
+        shown = " JOIN dataset d ON d.id = e.dataset WHERE d.hidden = 0" + self._when
         sql = (
-            "SELECT e.job, d.root, e.direction FROM edge e JOIN dataset d ON d.id = e.dataset"  # noqa: S608
-            " WHERE d.hidden = 0" + self._when + " AND e.job IN ({in})"
-        )
-        return within(self.view.connection, sql, jobs, self._params)
+            "SELECT e.job, d.root, e.direction FROM edge e" + shown + " AND e.job IN ({in})"  # noqa: S608
+            " UNION ALL SELECT f.whole, d.root, e.direction FROM fold f JOIN edge e ON e.job = f.job"
+            + shown + " AND f.whole IN ({in})"
+        )  # fmt: skip
+        return _once(within(self.view.connection, sql, jobs, self._params))
 
     def of_datasets(self, roots: Iterable[int]) -> list[Edge]:
-        """The edges of these datasets, under any of their names."""
-        shown = " JOIN job j ON j.id = e.job WHERE j.hidden = 0" + self._when
+        """The edges of these datasets, under any of their names; those of a part are its whole's."""
+        shown = (
+            " JOIN job j ON j.id = e.job LEFT JOIN fold f ON f.job = e.job"
+            f" WHERE j.hidden <> {DELETED}{self._when}"
+        )
         sql = (
-            "SELECT e.job, e.dataset, e.direction FROM edge e"  # noqa: S608
+            "SELECT coalesce(f.whole, e.job), e.dataset, e.direction FROM edge e"  # noqa: S608
             + shown + " AND e.dataset IN ({in})"
-            " UNION ALL SELECT e.job, d.root, e.direction FROM dataset d JOIN edge e ON e.dataset = d.id"
+            " UNION ALL SELECT coalesce(f.whole, e.job), d.root, e.direction"
+            " FROM dataset d JOIN edge e ON e.dataset = d.id"
             + shown + " AND d.root <> d.id AND d.root IN ({in})"
         )  # fmt: skip
-        return within(self.view.connection, sql, set(roots), self._params)
+        return _once(within(self.view.connection, sql, set(roots), self._params))
 
     def around(
         self,

@@ -10,6 +10,8 @@ from headwater.lineage.lifecycle import Life
 from headwater.server.store import linking
 from headwater.server.store.datasets import Datasets, Numbers
 from headwater.server.store.entities import (
+    DELETED,
+    FOLDED,
     INPUT,
     OUTPUT,
     Io,
@@ -18,6 +20,7 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
+from headwater.server.store.folding import PART_OF, Folding
 from headwater.server.store.parts import NEITHER, Part
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ class Projection(Datasets):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self.folding = Folding(session, self.changes)
         self._patterns: dict[int, tuple[int | None, bool]] = {}
 
     def apply(self, item: Prepared) -> tuple[int | None, int | None]:
@@ -47,7 +51,7 @@ class Projection(Datasets):
             if changed or dataset.version is None:
                 self._version(dataset, None, time)
             return None, None
-        job = self._job(item.job.key, time)
+        job, new = self._job(item.job.key, time)
         if item.run is not None:
             run = self.session.runs.get(item.run.key)
             if run is None:
@@ -55,24 +59,29 @@ class Projection(Datasets):
         else:
             run = self._declaration(job, item) if item.datasets else None
         pattern = self._job_facets(job, run, item.job.numbers or [], time)
+        if new and not job.hidden:
+            self.folding.tell("job", job)
         if run is not None:
             self._observe(job, run, item, pattern)
         elif job.version is None:
             linking.version(self.session, job, None, time)
         return job.id, run.id if run and not run.state.static else None
 
-    def _job(self, key: tuple[str, str], time: int) -> Job:
+    def _job(self, key: tuple[str, str], time: int) -> tuple[Job, bool]:
+        """The job of this name, and whether it is new."""
         job = self.session.jobs.get(key)
+        new = job is None
         if job is None:
             job = self.session.new_job(key, time)
-            self.changes.append({"change": "job", "namespace": key[0], "name": key[1]})
         if time > job.updated:
             job.updated = time
         elif time < job.created:
             job.created = time
-        job.hidden = 0
         self.session.dirty["job"][job.id] = job
-        return job
+        if new or job.hidden == DELETED:
+            job.hidden = 0
+            self.folding.met(job)
+        return job, new
 
     def _declaration(self, job: Job, item: Prepared) -> Run:
         run = self.session.new_run(item.hash[:16], job.id, RunState(Life(), static=True))
@@ -123,8 +132,8 @@ class Projection(Datasets):
             linking.version(self.session, job, run, time)
         run.state.version = job.version
         if moved:
-            self.changes.append({"change": "edges", "namespace": job.space, "name": job.name})
-        if life.state != state_before and not run.state.static:
+            self.folding.tell("edges", self.folding.whole(job))
+        if life.state != state_before and not run.state.static and job.hidden != FOLDED:
             self.changes.append({"change": "run", "run": run.uuid, "state": life.state,
                                  "namespace": job.space, "name": job.name})  # fmt: skip
 
@@ -184,8 +193,15 @@ class Projection(Datasets):
     ) -> tuple[int | None, bool] | None:
         pattern: tuple[int | None, bool] | None = None
         session = self.session
-        for name, number in self._hold(job.state.facets, numbers, time):
+        kept = [
+            pair
+            for pair in numbers
+            if pair[0] != PART_OF or self.folding.newest(job, pair[1], time)
+        ]
+        for name, number in self._hold(job.state.facets, kept, time):
             session.rows["facet_change"].append((JOB, job.id, name, time, number))
+            if name == PART_OF and job.state.facets[name][0] == number:
+                self.folding.said(job, number)
             if not number or name not in _JOB_UNDERSTOOD or job.state.facets[name][0] != number:
                 continue
             body = session.body(number)

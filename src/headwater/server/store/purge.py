@@ -138,7 +138,7 @@ def _found(
 def _space(connection: Connection, namespace: str) -> None:
     for table, column in (
         ("namespace", "name"), ("source", "name"), ("alias", "namespace"),
-        ("cluster", "dataset_namespace"),
+        ("cluster", "dataset_namespace"), ("fold", "namespace"),
     ):  # fmt: skip
         connection.run(f"DELETE FROM {table} WHERE {column} = ?", (namespace,))  # noqa: S608
 

@@ -87,6 +87,7 @@ TABLES: dict[str, Table] = {
             changes=False,
         ),
         _table("event_count", "hour:i type:i n:i", "hour type"),
+        _table("fold", "job:i namespace:t name:t whole:i", "job"),
     )
 }
 
@@ -180,5 +181,11 @@ CREATE TABLE tombstone (
   chain {blob} NOT NULL);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
+_THIRD = """
+CREATE TABLE fold (
+  job {int} PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, whole {int}) {compact};
+CREATE INDEX fold_whole ON fold (whole);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
 LATEST = len(MIGRATIONS)

@@ -16,6 +16,7 @@ from headwater.server.store.entities import (
     RunState,
     Source,
 )
+from headwater.server.store.folding import Folds
 from headwater.server.store.numbering import Numbering
 from headwater.server.store.schema import TABLES
 
@@ -46,6 +47,7 @@ class Session(Numbering):
         self.dirty: dict[str, dict[Any, Any]] = defaultdict(dict)
         self.edges: dict[int, list[tuple[Any, ...]]] = {}
         self._touched: dict[int, dict[int, Run]] = defaultdict(dict)
+        self.folds = Folds()
 
     def forget(self) -> None:
         """Drop everything; the next use loads it from the database."""
@@ -56,6 +58,7 @@ class Session(Numbering):
             self._next, self.dirty, self.rows, self.edges, self._touched,
         ):  # fmt: skip
             held.clear()
+        self.folds = Folds()
 
     def load(self, group: Iterable[Prepared]) -> None:
         """Bring in whatever the events of one group touch, in a few queries."""
@@ -192,6 +195,8 @@ class Session(Numbering):
             changed = self.dirty.get(name)
             if changed:
                 self.connection.upsert(TABLES[name], [e.row() for e in changed.values()])
+        if folds := list(self.dirty["fold"].values()):
+            self.connection.upsert(TABLES["fold"], folds)
         runs = [run.row() for run in self.dirty["run"].values()]
         self.rows["run"] += [row for row in runs if len(row) > 4]
         self.rows["run_state"] += [row for row in runs if len(row) == 4]

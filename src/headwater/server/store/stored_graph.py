@@ -45,9 +45,10 @@ class StoredGraph:
         self._datasets: dict[Node, Dataset] = {}
 
     def resolve(self, node: Node) -> Node:
-        """The node that stands for `node` once symlinks and aliases are followed."""
+        """The node that stands for `node` once symlinks and aliases are followed, and parts."""
         if node.kind is NodeKind.JOB:
-            return node
+            job = self._job(node)
+            return node if job is None else job_node(job)
         found = self._dataset(node)
         return node if found is None else dataset_node(found)._replace(column=node.column)
 
@@ -83,7 +84,7 @@ class StoredGraph:
         if node.kind is not NodeKind.JOB:
             return None
         if node not in self._jobs:
-            found = self.view.job(node.namespace, node.name)
+            found = self.view.shown(node.namespace, node.name)
             if found is None:
                 return None
             self._jobs[node] = found

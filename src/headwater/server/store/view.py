@@ -8,7 +8,17 @@ from uuid import UUID
 import msgspec
 
 from headwater.server.store.database import Connection, within
-from headwater.server.store.entities import Dataset, Job, Run, to_dataset, to_job, to_run
+from headwater.server.store.entities import (
+    DELETED,
+    FOLDED,
+    Dataset,
+    Job,
+    Run,
+    decode_job,
+    to_dataset,
+    to_job,
+    to_run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,9 +108,33 @@ class View:
         return self.datasets([alias[0][0]]).get(alias[0][0]) if alias else None
 
     def jobs(self, ids: Iterable[int]) -> dict[int, Job]:
-        """Jobs by id."""
+        """Jobs by id; in the place of a part of another job, that one."""
         rows = within(self.connection, JOBS + " WHERE j.id IN ({in})", set(ids))
-        return {row[0]: to_job(row) for row in rows}
+        found = {row[0]: to_job(row) for row in rows}
+        folded = [number for number, job in found.items() if job.hidden == FOLDED]
+        if folded:
+            sql = "SELECT job, whole FROM fold WHERE whole IS NOT NULL AND job IN ({in})"
+            wholes: dict[int, int] = dict(within(self.connection, sql, folded))
+            shown = self.jobs(set(wholes.values()) - found.keys())
+            found |= {part: shown.get(n) or found[n] for part, n in wholes.items()}
+        return found
+
+    def shown(self, namespace: str, name: str) -> Job | None:
+        """The job that this name leads to: of a part the whole, of what was deleted nothing."""
+        found = self.job(namespace, name)
+        if found is not None and found.hidden == FOLDED:
+            found = self.jobs([found.id]).get(found.id)
+        return None if found is None or found.hidden == DELETED else found
+
+    def opened(self, jobs: Iterable[Job]) -> dict[int, list[int]]:
+        """The datasets, with directions, that jobs have now: their own and those of their parts."""
+        found = {job.id: list(job.state.open) for job in jobs}
+        sql = (
+            "SELECT f.whole, j.state FROM fold f JOIN job j ON j.id = f.job WHERE f.whole IN ({in})"
+        )
+        for number, state in within(self.connection, sql, list(found)):
+            found[number] += [s for s in decode_job(bytes(state)).open if s not in found[number]]
+        return found
 
     def job(self, namespace: str, name: str) -> Job | None:
         """The job of this name."""

@@ -81,7 +81,8 @@ def column_lineage(view: View, request: Request) -> dict[str, Any]:
         elif kind == "dataset":
             start = graph_columns(graph, [dataset_node(view, rest).root])
         elif kind == "job":
-            outputs = [unslot(slot) for slot in job_node(view, rest).state.open]
+            job = job_node(view, rest)
+            outputs = [unslot(slot) for slot in view.opened([job])[job.id]]
             ids = [dataset for dataset, direction in outputs if direction == OUTPUT]
             start = graph_columns(graph, view.roots(ids).values())
         else:

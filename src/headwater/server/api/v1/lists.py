@@ -170,11 +170,11 @@ def jobs(view: View, request: Request) -> dict[str, Any]:
 
 
 def the_job(view: View, request: Request) -> Job:
-    """The job in the path."""
+    """The job in the path, or the one that it is a part of."""
     namespace_id(view, request)
     name = request.path["job"]
-    found = view.job(request.path["namespace"], name)
-    if found is None or found.hidden:
+    found = view.shown(request.path["namespace"], name)
+    if found is None:
         raise HttpError(404, f"Job '{name}' not found.")
     return found
 
@@ -189,8 +189,10 @@ def job(view: View, request: Request) -> dict[str, Any]:
 
 
 def job_runs(view: View, request: Request) -> dict[str, Any]:
-    """A job's runs, the newest first."""
-    found = the_job(view, request)
+    """A job's runs, the newest first; of a part its own, for whoever has to end them."""
+    the_job(view, request)
+    found = view.job(request.path["namespace"], request.path["job"])
+    assert found is not None
     runs = of_job(view, found, *page(request))
     ((total,),) = view.all("SELECT count(*) FROM run WHERE job = ?", (found.id,))
     described = Presenter(view).runs(runs, {found.id: found})

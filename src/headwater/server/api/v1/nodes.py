@@ -44,10 +44,10 @@ def dataset_node(view: View, text: str) -> Dataset:
 
 
 def job_node(view: View, text: str) -> Job:
-    """The job that `ns:name` names."""
+    """The job that `ns:name` names, or that what it names is a part of."""
     for namespace, name in splits(text):
-        found = view.job(namespace, name)
-        if found is not None and not found.hidden:
+        found = view.shown(namespace, name)
+        if found is not None:
             return found
     raise HttpError(404, f"Job '{text.rpartition(':')[2]}' not found.")
 

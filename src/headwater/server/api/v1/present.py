@@ -115,15 +115,15 @@ class Presenter:
         by_id = {job.id: job for job in jobs}
         latest = self.view.runs(job.latest for job in jobs if job.latest is not None)
         runs = self.runs(latest.values(), by_id)
-        ids = {unslot(slot)[0] for job in jobs for slot in job.state.open}
-        datasets = self.view.datasets(ids)
+        opened = self.view.opened(jobs)
+        datasets = self.view.datasets(unslot(slot)[0] for held in opened.values() for slot in held)
         versions = self.view.versions("job", (job.version for job in jobs))
         bodies = self.view.facets(h[0] for job in jobs for h in job.state.facets.values())
         tags = self.view.tags(JOB, by_id)
         answers = []
         for job in jobs:
             sides: dict[int, list[dict[str, str]]] = {INPUT: [], OUTPUT: []}
-            for slot in job.state.open:
+            for slot in opened[job.id]:
                 dataset_id, direction = unslot(slot)
                 if dataset_id in datasets:
                     dataset = datasets[dataset_id]

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["of_job", "run", "run_facets", "the_run", "to_uuid", "upstream_runs"]
 
 
+_MAKER = (
+    "SELECT v.run, v.uuid FROM dataset_version v WHERE v.dataset = ? AND v.time <= ?"
+    " AND v.run IS NOT NULL AND v.run <> ?{} ORDER BY v.time DESC LIMIT 1"
+)
+_WHOLES = (
+    " AND NOT EXISTS (SELECT 1 FROM run r JOIN fold f ON f.job = r.job"
+    " WHERE r.id = v.run AND f.whole IS NOT NULL)"
+)
+
+
 def of_job(view: View, found: Job, limit: int, offset: int) -> list[Run]:
     """Some of a job's runs, the newest first."""
     sql = RUNS + " WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ? OFFSET ?"
@@ -75,12 +85,10 @@ def upstream_runs(view: View, request: Request) -> dict[str, Any]:
                 if direction != INPUT:
                     continue
                 named = view.datasets([dataset_id])[dataset_id]
-                sql = (
-                    "SELECT run, uuid FROM dataset_version WHERE dataset = ? AND time <= ?"
-                    " AND run IS NOT NULL AND run <> ? ORDER BY time DESC LIMIT 1"
-                )
                 until = found.state.life.end or found.state.life.last
-                rows = view.all(sql, (dataset_id, until, found.id))
+                asked = (dataset_id, until, found.id)
+                # A run of a mere part is named only where no other made it.
+                rows = view.all(_MAKER.format(_WHOLES), asked) or view.all(_MAKER.format(""), asked)
                 maker = view.runs([rows[0][0]]).get(rows[0][0]) if rows else None
                 inputs.append(
                     {

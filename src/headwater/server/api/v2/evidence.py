@@ -49,10 +49,10 @@ def evidence(view: View, request: Request) -> dict[str, Any]:
     named = dataset_node(view, next(rest for kind, rest in ends if kind == "dataset"))
     ids = members(view, named.root)
     sql = (
-        "SELECT since, until FROM edge WHERE job = ? AND direction = ? AND dataset IN ({in})"
-        " ORDER BY since DESC"
+        "SELECT since, until FROM edge WHERE (job = ? OR job IN (SELECT job FROM fold WHERE whole = ?))"
+        " AND direction = ? AND dataset IN ({in}) ORDER BY since DESC"
     )
-    spans = within(view.connection, sql, ids, (job.id, direction))
+    spans = within(view.connection, sql, ids, (job.id, job.id, direction))
     if not spans:
         raise HttpError(404, "There is no such edge.")
     spans.sort(key=lambda span: -span[0])
@@ -80,7 +80,7 @@ def _between(view: View, request: Request, origin: Dataset, target: Dataset) -> 
         " AND i.dataset IN (SELECT id FROM dataset WHERE root = ?) ORDER BY i.job LIMIT ?"
     )
     rows = view.all(sql, (OUTPUT, target.root, INPUT, origin.root, JOBS + 1))
-    jobs = view.jobs([row[0] for row in rows[:JOBS]])
+    jobs = {job.id: job for job in view.jobs([row[0] for row in rows[:JOBS]]).values()}
     found = []
     for number, job in sorted(jobs.items()):
         said = of_pair(view, number, origin.root, target.root)

@@ -23,7 +23,10 @@ def routes(app: App) -> None:
     def metrics(connection: Connection, request: Request) -> Response:  # noqa: ARG001
         ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
         running = STATUSES.index(State.RUNNING)
-        sql = "SELECT count(*) FROM job j JOIN run r ON r.id = j.latest WHERE r.status = ?"
+        sql = (
+            "SELECT count(*) FROM job j JOIN run r ON r.id = j.latest"
+            " WHERE r.status = ? AND j.hidden = 0"
+        )
         ((live,),) = connection.all(sql, (running,))
         ingest = app.ingest
         lines = [

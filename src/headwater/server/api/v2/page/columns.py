@@ -98,7 +98,7 @@ def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dic
                 "to": describe.dataset_id(datasets[target[0]]),
                 "source": _end(source, datasets[source[0]]),
                 "target": _end(target, datasets[target[0]]),
-                "jobs": sorted(jobs),
+                "jobs": sorted(set(jobs)),
                 "how": [
                     {
                         "type": step.type,

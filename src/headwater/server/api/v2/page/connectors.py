@@ -24,19 +24,21 @@ def connectors(view: View, request: Request) -> dict[str, Any]:
     """The connectors of every watched cluster, those in trouble first."""
     limit = request.integer("limit", LIMIT, 1, LIMIT)
     numbers = _numbers(view)
-    found = [job for job in view.jobs(numbers).values() if not job.hidden]
+    shown = {job.id: job for job in view.jobs(numbers).values() if not job.hidden}
+    found = list(shown.values())
     described = describe.jobs(view, found)
     runs = describe.latest_runs(view, found)
     held = [run.state.facets for run in runs.values()]
     facets = describe.Facets(view, held, REPORT, "errorMessage")
-    datasets = view.datasets(unslot(key)[0] for job in found for key in job.state.open)
+    opened = view.opened(found)
+    datasets = view.datasets(unslot(key)[0] for held in opened.values() for key in held)
     answers = []
     for job in found:
         run = runs.get(job.id)
         own = run.state.facets if run else {}
         report = facets.get(own, REPORT)
         sides: dict[bool, list[dict[str, str]]] = {True: [], False: []}
-        for key in job.state.open:
+        for key in opened[job.id]:
             number, direction = unslot(key)
             if number in datasets:
                 one = datasets[number]

@@ -213,10 +213,13 @@ def _groups(view: View) -> dict[str, Any]:
     largest = sorted(groups.values(), key=lambda g: (-g["jobs"] - g["datasets"], g["namespace"]))
     kept = {g["namespace"] for g in largest[:NODES]}
     sql = (
-        "SELECT a.name, b.name, e.direction, count(*) FROM edge e JOIN job j ON j.id = e.job"
-        " JOIN dataset d ON d.id = e.dataset JOIN namespace a ON a.id = j.namespace"
-        " JOIN namespace b ON b.id = d.namespace WHERE e.until IS NULL AND j.hidden = 0"
-        " AND d.hidden = 0 GROUP BY a.name, b.name, e.direction"
+        # The edges of a part are its whole's, unless that has them itself.
+        "SELECT a.name, b.name, e.direction, count(*) FROM edge e LEFT JOIN fold f ON f.job = e.job"
+        " JOIN job j ON j.id = coalesce(f.whole, e.job) JOIN dataset d ON d.id = e.dataset"
+        " JOIN namespace a ON a.id = j.namespace JOIN namespace b ON b.id = d.namespace"
+        " WHERE e.until IS NULL AND j.hidden = 0 AND d.hidden = 0 AND (f.whole IS NULL"
+        " OR NOT EXISTS (SELECT 1 FROM edge o WHERE o.job = f.whole AND o.dataset = e.dataset"
+        " AND o.direction = e.direction AND o.until IS NULL)) GROUP BY a.name, b.name, e.direction"
     )
     edges = []
     for job_space, dataset_space, direction, count in view.all(sql):
