@@ -246,6 +246,33 @@ def test_lists_search_and_counts(client: Client) -> None:
     assert len(client.get("/api/v1/stats/lineage-events", period="WEEK")) == 7
 
 
+ORDERS, REST, CITY = "ÄRA_Orders\\100%", "éra_rest", "İstanbul"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ÄRA_oRDERS", [ORDERS]),
+        ("ära", []),
+        ("Éra", []),
+        ("éRA", [REST]),
+        ("s\\100%", [ORDERS]),
+        ("a_o", [ORDERS]),
+        ("axo", []),
+        ("i̇st", []),
+        ("İSTAN", [CITY]),
+        ("RA_", [ORDERS, REST]),
+    ],
+)
+def test_search_knows_the_case_of_the_letters_from_a_to_z_alone(
+    client: Client, text: str, found: list[str]
+) -> None:
+    client.post(event("START", 0, outputs=[ORDERS, REST, CITY]))
+    for path, hits in (("/api/v1/search", "results"), ("/api/v2beta/search/datasets", "hits")):
+        names = [hit["name"] for hit in client.get(path, q=text)[hits]]
+        assert sorted(names) == sorted(found), path
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [

@@ -240,6 +240,8 @@ def test_a_database_of_the_first_release_is_brought_up_to_date(first: Store) -> 
     job = seen.job("jobs", "load")
     assert job is not None
     assert len(job.state.open) == 3
+    sql = f"SELECT name FROM job WHERE {seen.connection.holds.format('job')}"
+    assert seen.all(sql, (seen.connection.sought("LOA"),)) == [("load",)]
     send(first, *run_of(20), event("START", 900, run=21, job="stream", outputs=["new"]))
     again = json.dumps(event("START", 900, run=21, job="stream", outputs=["new"])).encode()
     assert first.append([again])[0].duplicate

@@ -32,8 +32,12 @@ class StoreUnavailableError(StoreError):
 class Connection(Protocol):
     """The verbs a query or a write is made of."""
 
-    like: str
-    """What is true where `{}` fits a pattern (`?`), whatever the case of its letters A to Z."""
+    holds: str
+    """What is true where the name in the table `{}` holds a text, whatever its case from A to Z."""
+
+    def sought(self, text: str) -> str:
+        """The text as `holds` wants it."""
+        ...
 
     def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
         """A query whose `{in}` stands for a list of keys, and the values that fill it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from headwater.server.store.database import (
     StoreUnavailableError,
     upsert_sql,
 )
-from headwater.server.store.schema import BASE, TABLES, Table
+from headwater.server.store.schema import BASE, DIALECTS, TABLES, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,9 @@ ASKED = (
     "namespace, dataset, job, run, facet, edge, column_map, column_link, log, dataset_version,"
     " job_version, facet_change"
 )
+
+# Capital letters, by SQLite's rule, are those from A to Z.
+_SMALL = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 
 
 @cache
@@ -72,11 +76,17 @@ def _reader(raw: psycopg.Connection[Row]) -> None:
     raw.execute("SET plan_cache_mode = force_generic_plan")
 
 
+def _begin(raw: psycopg.Connection[Row]) -> None:
+    # Shows at the same time whether the connection still stands.
+    raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
 class PostgresConnection:
     """A connection that is opened when first used, and again after it was lost."""
 
-    # ILIKE asks the locale about every letter; this is six times as fast, and SQLite's rule.
-    like = 'lower({} COLLATE "C") LIKE lower(?::text COLLATE "C") ESCAPE \'\\\''
+    # LIKE and lower() cost more than reading the names does; in names that are kept in small
+    # letters, by SQLite's rule, a text is found three times as fast.
+    holds = "strpos({}.lowered, ?) > 0"
 
     def __init__(self, url: str, raw: psycopg.Connection[Row] | None = None) -> None:
         self._url = url
@@ -88,6 +98,9 @@ class PostgresConnection:
             self._raw = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
             arrays.register(self._raw)
         return self._raw
+
+    def sought(self, text: str) -> str:
+        return text.translate(_SMALL)
 
     def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
         # An array is one value however many keys it holds, so the statement is planned once.
@@ -154,11 +167,8 @@ class PostgresConnection:
             yield
 
     def script(self, sql: str) -> None:
-        filled = sql.format(
-            int="BIGINT", blob="BYTEA", compact="", zero="decode(repeat('00', 32), 'hex')"
-        )
         with _errors():
-            self.raw.execute(filled)
+            self.raw.execute(sql.format(**DIALECTS[PostgresDatabase.dialect]))
 
 
 class PostgresDatabase:
@@ -181,7 +191,7 @@ class PostgresDatabase:
             open=True,
             kwargs={"autocommit": True},
             configure=_reader,
-            check=ConnectionPool.check_connection,
+            check=_begin,
             timeout=3,
         )
 
@@ -191,7 +201,6 @@ class PostgresDatabase:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         with _errors(), self._pool.connection() as raw:
-            raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection = PostgresConnection(self.url, raw)
             try:
                 yield connection

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BASE", "LATEST", "MIGRATIONS", "TABLES", "Table"]
+__all__ = ["BASE", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES", "Table"]
 
 
 class Table(NamedTuple):
@@ -187,5 +187,29 @@ CREATE TABLE fold (
 CREATE INDEX fold_whole ON fold (whole);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
+# Search reads every name. PostgreSQL has them in small letters too, which SQLite does not need.
+_LOWERED = (
+    'ADD COLUMN lowered TEXT COLLATE "C" GENERATED ALWAYS AS (lower(name COLLATE "C")) STORED'
+)
+_FOURTH = "{lowered}"
+
+DIALECTS: dict[str, dict[str, str]] = {
+    "sqlite": {
+        "int": "INTEGER",
+        "blob": "BLOB",
+        "compact": "WITHOUT ROWID",
+        "zero": "zeroblob(32)",
+        "lowered": "",
+    },
+    "postgresql": {
+        "int": "BIGINT",
+        "blob": "BYTEA",
+        "compact": "",
+        "zero": "decode(repeat('00', 32), 'hex')",
+        "lowered": f"ALTER TABLE dataset {_LOWERED};\nALTER TABLE job {_LOWERED};\n",
+    },
+}
+"""What the words in braces stand for in each kind of database."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 LATEST = len(MIGRATIONS)

@@ -17,7 +17,7 @@ from headwater.server.store.database import (
     StoreUnavailableError,
     upsert_sql,
 )
-from headwater.server.store.schema import BASE, TABLES, Table
+from headwater.server.store.schema import BASE, DIALECTS, TABLES, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ __all__ = ["SqliteConnection", "SqliteDatabase"]
 class SqliteConnection:
     """A connection to an SQLite file."""
 
-    like = "{} LIKE ? ESCAPE '\\'"
+    holds = "{}.name LIKE ? ESCAPE '\\'"
     _upserts: dict[str, str] = {
         t.name: upsert_sql(t, f"VALUES ({', '.join('?' * len(t.columns))})")
         for t in TABLES.values()
@@ -57,6 +57,9 @@ class SqliteConnection:
                 self.raw.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             raise StoreError(f"cannot open the SQLite store {path}: {error}") from error
+
+    def sought(self, text: str) -> str:
+        return "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
 
     def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
         # Padded to a power of two, so that few distinct statements need preparing.
@@ -97,9 +100,7 @@ class SqliteConnection:
             self.run("ROLLBACK")
 
     def script(self, sql: str) -> None:
-        filled = sql.format(
-            int="INTEGER", blob="BLOB", compact="WITHOUT ROWID", zero="zeroblob(32)"
-        )
+        filled = sql.format(**DIALECTS[SqliteDatabase.dialect])
         for statement in filled.split(";\n"):
             if statement.strip():
                 self.run(statement)

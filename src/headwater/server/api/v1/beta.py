@@ -29,11 +29,11 @@ TYPES = {
 }
 
 
-def _pattern(request: Request) -> str:
+def _sought(view: View, request: Request) -> str:
     text = request.query.get("q", "")
     if not text:
         raise HttpError(400, "q: is missing")
-    return "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    return view.connection.sought(text)
 
 
 def _facets(view: View, *held: dict[str, Held]) -> list[dict[str, msgspec.Raw]]:
@@ -47,9 +47,9 @@ def _answer(hits: list[dict[str, Any]]) -> dict[str, Any]:
 
 def jobs(view: View, request: Request) -> dict[str, Any]:
     """Jobs whose name holds the text, the latest first, with their newest run."""
-    like = view.connection.like.format("j.name")
-    sql = JOBS + f" WHERE j.hidden = 0 AND {like} ORDER BY j.updated DESC LIMIT ?"
-    found = [to_job(row) for row in view.all(sql, (_pattern(request), HITS))]
+    holds = view.connection.holds.format("j")
+    sql = JOBS + f" WHERE j.hidden = 0 AND {holds} ORDER BY j.updated DESC LIMIT ?"
+    found = [to_job(row) for row in view.all(sql, (_sought(view, request), HITS))]
     runs = view.runs(job.latest for job in found if job.latest is not None)
     hits = []
     for job in found:
@@ -71,9 +71,9 @@ def jobs(view: View, request: Request) -> dict[str, Any]:
 
 def datasets(view: View, request: Request) -> dict[str, Any]:
     """Datasets whose name holds the text, the latest first, with the run that last wrote them."""
-    like = view.connection.like.format("d.name")
-    sql = DATASETS + (f" WHERE d.hidden = 0 AND {like} ORDER BY d.updated DESC LIMIT ?")
-    found = [to_dataset(row) for row in view.all(sql, (_pattern(request), HITS))]
+    holds = view.connection.holds.format("d")
+    sql = DATASETS + f" WHERE d.hidden = 0 AND {holds} ORDER BY d.updated DESC LIMIT ?"
+    found = [to_dataset(row) for row in view.all(sql, (_sought(view, request), HITS))]
     hits = []
     for dataset in found:
         run = _writer(view, dataset.id)

@@ -50,10 +50,8 @@ def search(view: View, request: Request) -> dict[str, Any]:
     wanted = request.query.get("filter", "").upper()
     if wanted and wanted not in kinds:
         raise HttpError(400, "filter: not one of DATASET, JOB")
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     where = " WHERE t.hidden = 0"
     params: list[Any] = []
-    like = view.connection.like.format("name")
     if request.query.get("namespace"):
         where += " AND n.name = ?"
         params.append(request.query["namespace"])
@@ -63,15 +61,17 @@ def search(view: View, request: Request) -> dict[str, Any]:
             params.append(moment(request, name, 0))
     by_name = request.query.get("sort", "").upper() == "NAME"
     order = " ORDER BY t.name" if by_name else " ORDER BY t.updated DESC, t.name"
+    holds = view.connection.holds
     asked = [
         # The names alone are read from their index; rows only where the name fits.
         f"SELECT * FROM (SELECT '{kind}' AS kind, t.name, t.updated, n.name AS space"  # noqa: S608
         f" FROM {table} t JOIN namespace n ON n.id = t.namespace{where}"
-        f" AND t.id IN (SELECT id FROM {table} WHERE {like}){order} LIMIT ?) AS {table}s"
+        f" AND t.id IN (SELECT id FROM {table} WHERE {holds.format(table)}){order} LIMIT ?)"
+        f" AS {table}s"
         for kind, table in kinds.items()
         if wanted in ("", kind)
     ]
-    values = (*params, f"%{escaped}%", limit) * len(asked)
+    values = (*params, view.connection.sought(text), limit) * len(asked)
     results = view.all(" UNION ALL ".join(asked), values)
     results.sort(key=(lambda r: r[1]) if by_name else (lambda r: (-r[2], r[1])))
     found = [
