@@ -13,7 +13,9 @@ from headwater.connect.joining import Joiner
 from headwater.connect.life import live
 from headwater.connect.memory import Memory
 from headwater.connect.pace import SECOND, Times, micros
+from headwater.connect.parts import Closer
 from headwater.connect.reader import Reader, Watched
+from headwater.connect.runs import Nobody
 from headwater.connect.state import Condition, Tracked, condition
 from headwater.connect.trouble import Troubles
 from headwater.lineage.events import EventType
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
     import msgspec
 
     from headwater.connect.client import Connect
-    from headwater.connect.joining import Ask
     from headwater.connect.life import Said, Step
     from headwater.connect.lineage import Lineage
     from headwater.connect.model import Connector, Derived
+    from headwater.connect.runs import Asked
     from headwater.emit import Outbox
 
 # A restart is ordered, then done: a poll so soon after it may still see the time before.
@@ -61,7 +63,7 @@ class Agent:
         claim: Callable[[Tracked], str | None] = lambda _: None,
         on_root: Callable[[Mapping[str, str]], None] = lambda _: None,
         around: Callable[[], Mapping[str, str]] = dict,
-        under_way: Ask = lambda *_: None,
+        runs: Asked | None = None,
     ) -> None:
         self.name = name
         self.connect = connect
@@ -75,8 +77,9 @@ class Agent:
         self._clock = clock
         self._on_root = on_root
         self._around = around
-        self._joiner = Joiner(under_way)
-        self._known_root = False
+        runs = runs or Nobody()
+        self._joiner, self._closer = Joiner(runs, self.times), Closer(runs)
+        self._known_root, self._polled = False, 0
         self._restarts: dict[str, float] = {}
         self._silent: float | None = None
         self._failures = 0
@@ -112,6 +115,8 @@ class Agent:
             while some := list(islice(steps, BATCH)):
                 count += self._memory.commit(some)
             count += self._rotate(found, began)
+            self._polled = micros(began)
+        count += self._memory.commit(self._closer.steps(self._watched.values(), micros(began)))
         self.troubles.around(self._around())
         self._memory.tell()
         return count
@@ -175,14 +180,15 @@ class Agent:
         mark = hashlib.blake2b(raw, digest_size=16).digest()
         watched = self._watched.get(name)
         restarted = now - self._restarts.get(name, now) >= RESTART_SETTLES
-        due = beat or restarted or (watched is not None and watched.pending)
+        due = beat or restarted or (watched and (watched.pending or watched.late(micros(now))))
         if watched is not None and watched.raw == mark and not due:
             return None
         if not self.troubles.retry(name, self._clock()):
             return None
         entry = read_entry(name, raw)
         if watched is None:
-            watched = self._watched[name] = Watched(Tracked(cluster=self.name, name=name))
+            fresh = Tracked(cluster=self.name, name=name)
+            watched = self._watched[name] = Watched(fresh, self._polled)
         seen = self._settled(watched, condition(entry.status), micros(now))
         tracked = self._reader.read(watched, entry, seen)
         beat = watched.arrived(tracked, seen) or beat
@@ -208,10 +214,10 @@ class Agent:
 
     def _missing(self, name: str, now: float) -> Step | None:
         """A connector that is not listed is gone only when Connect says so."""
-        if self.connect.exists(name):
+        watched = self._watched[name]
+        if watched.tracked.condition is Condition.DELETED or self.connect.exists(name):
             return None
         self.troubles.clear(name)
-        watched = self._watched[name]
         return self._joiner.step(watched, watched.tracked, Condition.DELETED, micros(now))
 
     def _rotate(self, found: Mapping[str, msgspec.Raw], began: float) -> int:

@@ -71,6 +71,16 @@ class ClusterDatasetFacet(DatasetFacet):
         return f"{SCHEMAS}headwater_cluster"
 
 
+def part_of(whole: Derived) -> dict[str, str]:
+    """`headwater_partOf`: of which job another is a mere part."""
+    return {
+        "_producer": PRODUCER,
+        "_schemaURL": f"{SCHEMAS}headwater_partOf",
+        "namespace": whole.namespace,
+        "name": whole.job_name,
+    }
+
+
 def job_facets(derived: Derived, heartbeat: int | None) -> dict[str, Any]:
     """The facets of the job."""
     pattern = None

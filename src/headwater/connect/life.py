@@ -16,7 +16,8 @@ from headwater.lineage.events import EventType, from_micros
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ENDS = {
+ENDS = {
+    Condition.FAILED: EventType.FAIL,
     Condition.PAUSED: EventType.COMPLETE,
     Condition.DELETED: EventType.COMPLETE,
     Condition.STOPPED: EventType.ABORT,
@@ -31,6 +32,8 @@ class Said(msgspec.Struct, frozen=True):
     type: EventType
     tracked: Tracked
     inferred: bool = False
+    part: int = 0
+    """The task whose own job is meant, which is a part of the connector's; without a run, that."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -75,7 +78,7 @@ def live(
         if story.at.open:
             story.say(EventType.FAIL)
     elif tracked.open:
-        story.say(_ENDS[seen], inferred=seen is Condition.LOST)
+        story.say(ENDS[seen], inferred=seen is Condition.LOST)
     after = story.at
     if after.condition is not seen:
         after = msgspec.structs.replace(after, condition=seen)
@@ -93,7 +96,16 @@ def rename(
     """The step of a connector whose job has another name now: one run ends, another begins."""
     ended = live(before, Condition.DELETED, now)
     fresh = msgspec.structs.replace(
-        after, run="", said=None, at=ended.tracked.at, theirs=False, mute=False
+        after,
+        run="",
+        said=None,
+        at=ended.tracked.at,
+        theirs=False,
+        mute=False,
+        ended={},
+        parts=0,
+        folded="",
+        unsure=(),
     )
     begun = live(fresh, seen, now, make_run=make_run)
     return Step(begun.tracked, ended.said + begun.said)
@@ -108,7 +120,7 @@ class _Story:
 
     def start(self) -> None:
         self.at = msgspec.structs.replace(
-            self.at, run=self.make_run(self.now), left=self.at.run, said=None, theirs=False
+            self.at, run=self.make_run(self.now), said=None, theirs=False
         )
         self.say(EventType.START)
 

@@ -19,12 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.connect.life import Said, Step
+    from headwater.connect.state import Tracked
     from headwater.connect.trouble import Troubles
     from headwater.emit import Outbox
 
 log = logging.getLogger(__name__)
 
 STATUS = "connect-status/"
+
+
+def gone(tracked: Tracked) -> bool:
+    """Whether nothing is left to do for a connector, so that it can be forgotten."""
+    return tracked.condition is Condition.DELETED and not tracked.unsure
+
+
+def _order(said: Said) -> str:
+    """Under which events are sent in order: a run, or a job without one."""
+    return said.tracked.run or f"{said.tracked.key}.{said.part}"
 
 
 class Memory:
@@ -60,7 +71,7 @@ class Memory:
                 for step, bodies in worded:
                     for run, body in bodies:
                         transaction.append(run, body)
-                    if step.tracked.condition is Condition.DELETED:
+                    if gone(step.tracked):
                         transaction.remove(step.tracked.key)
                     else:
                         transaction.put(step.tracked.key, dump(step.tracked))
@@ -77,7 +88,7 @@ class Memory:
     def _word(self, step: Step) -> list[tuple[str, bytes]] | None:
         """The events of a step; None when they cannot be written, so that it is tried again."""
         try:
-            bodies = [(said.tracked.run, self._event(said)) for said in step.said]
+            bodies = [(_order(said), self._event(said)) for said in step.said]
         except Exception as error:  # noqa: BLE001
             self.troubles.fault(step.tracked.name, error)
             self.watched[step.tracked.name].forget()
@@ -87,14 +98,15 @@ class Memory:
     def _remember(self, step: Step) -> None:
         after = step.tracked
         for said in step.said:
-            log.info("%s %s %s", said.type.value, after.name, said.tracked.run)
-        if after.condition is Condition.DELETED:
+            if said.tracked.run:
+                log.info("%s %s %s", said.type.value, after.name, said.tracked.run)
+        if gone(after):
             del self.watched[after.name]
             self.troubles.forget(after.name)
             return
         watched = self.watched[after.name]
         watched.tracked = replace(after, status=bare(after.status))
-        if after.condition is Condition.LOST:
+        if after.condition in (Condition.LOST, Condition.DELETED):
             watched.forget()  # back again, it may look as it did before
 
     def tell(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from headwater.connect import reported
 from headwater.connect.access import ConnectError
 from headwater.connect.lineage import keep
 from headwater.connect.model import Connector
@@ -34,19 +35,42 @@ YOUNG = 60 * SECOND
 class Watched:
     """A connector in memory: what is on disk, and what need not be."""
 
-    def __init__(self, tracked: Tracked) -> None:
+    def __init__(self, tracked: Tracked, birth: int = 0) -> None:
         self.tracked = tracked
         self.raw = b""
         self.lineage: Lineage | None = None
         self.due = 0.0
         self.unsettled: int | None = None
-        self.waiting: int | None = None
+        self.waiting: tuple[Condition, int] | None = None
+        self.again: int | None = None
+        self.pause = 0.0
+        self.parts = 0
+        self.birth = birth
         self.moved = False
 
     @property
     def pending(self) -> bool:
         """Whether it is to be looked at even if it looks as before."""
         return self.moved or self.unsettled is not None or self.waiting is not None
+
+    def wait(self, seen: Condition | None, now: int) -> None:
+        """Go on waiting for word of a connector that is seen so, or wait no more."""
+        self.waiting = None if seen is None else (seen, self.waited(seen, now))
+        self.again = None
+
+    def waited(self, seen: Condition, now: int) -> int:
+        """Since when it is waited for so; now, when it is not."""
+        return self.waiting[1] if self.waiting and self.waiting[0] is seen else now
+
+    def look_later(self, now: int, seen: Condition, times: Times) -> None:
+        """Look at it again though it looks as before: soon at first, then less and less often."""
+        self.pause = 0.0 if seen is not self.tracked.condition else self.pause
+        self.pause = min(max(2 * self.pause, times.poll), times.heartbeat)
+        self.again = now + int(self.pause * SECOND)
+
+    def late(self, now: int) -> bool:
+        """Whether it is time to look at it again."""
+        return self.again is not None and now >= self.again
 
     def arrived(self, tracked: Tracked, seen: Condition) -> bool:
         """Whether parts of it run on other workers than was told, and move no more."""
@@ -95,7 +119,7 @@ class Reader:
             group=config.get("consumer.override.group.id", ""),
             status=self._scrubbed(entry) if seen is Condition.FAILED else bare(entry.status),
         )
-        if new and seen in (Condition.RUNNING, Condition.FAILED):
+        if new and (seen in (Condition.RUNNING, Condition.FAILED) or reported.told(config)):
             return self.lineage(watched, after, entry, self.topics(tracked))
         return after
 

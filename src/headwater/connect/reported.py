@@ -29,12 +29,22 @@ _NOWHERE = "unknown:unknown"
 
 def job(config: Mapping[str, str], connector: str) -> tuple[str, str]:
     """Namespace and name of the job of its first task; empty where it reports nothing."""
-    if config.get(f"{PREFIX}enabled", "").strip().lower() != "true":
+    if not told(config):
         return "", ""
     name = connector if _is_sink(config) else config.get("topic.prefix", "").strip()
     if not name or PLACEHOLDER in name:
         return "", ""
     return config.get(f"{PREFIX}job.namespace", "").strip() or name, f"{name}.0"
+
+
+def told(config: Mapping[str, str]) -> bool:
+    """Whether it is told to report itself."""
+    return config.get(f"{PREFIX}enabled", "").strip().lower() == "true"
+
+
+def part(job: str, task: int) -> str:
+    """The name of another task's job beside the first one's."""
+    return f"{job.removesuffix('.0')}.{task}"
 
 
 def also_named(config: Mapping[str, str], dataset: Dataset) -> Dataset:

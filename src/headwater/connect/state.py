@@ -47,6 +47,13 @@ def condition(status: Status) -> Condition:
     return Condition.UNSETTLED
 
 
+class Ended(msgspec.Struct, frozen=True, array_like=True):
+    """The end that was said of a run: how, and when; never, where it is only a guess."""
+
+    type: EventType
+    at: int
+
+
 class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A connector with the run it is in, or the last it was in. Times are microseconds."""
 
@@ -69,8 +76,14 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A hash of all that the last event said, by which a change is seen."""
     theirs: bool = False
     """Whether another producer of the same job began the run."""
-    left: str = ""
-    """The run before a run of ours."""
+    ended: dict[str, Ended] = {}
+    """The runs of a job that another producer reports too whose ends were said, the last ones."""
+    parts: int = 0
+    """How many parts of the job beside the first have been told: one for each further task."""
+    folded: str = ""
+    """A mark of what was last said of the parts."""
+    unsure: tuple[int, ...] = ()
+    """Parts that may have runs under way that are to be ended."""
     mute: bool = False
     """Whether another producer tells the run and nobody can say which it is."""
 
@@ -86,8 +99,11 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def started(self) -> int:
-        """When the run began, by its id."""
-        return int(self.run.replace("-", "")[:12], 16) * 1000 if self.run else 0
+        """When the run began, by its id; 0 for one of another's making that does not say."""
+        try:
+            return int(self.run.replace("-", "")[:12], 16) * 1000
+        except ValueError:
+            return 0
 
     @property
     def key(self) -> str:

@@ -10,9 +10,12 @@ import msgspec
 from headwater.connect.config import read_text
 from headwater.connect.derive import derive
 from headwater.connect.event import event, failure
+from headwater.connect.facets import part_of
 from headwater.connect.lineage import work_out
 from headwater.connect.mapping import read_rules
 from headwater.connect.model import Connector, Derived, Failure, Rule, Settings
+from headwater.connect.reported import part
+from headwater.connect.state import Condition, condition
 from headwater.lineage.events import EventType, canonical, from_micros
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from headwater.connect.lineage import Lineage
     from headwater.connect.world import LiveWorld
 
+NO_RUN = "00000000-0000-0000-0000-000000000000"
 JOB_EVENT = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/JobEvent"
 
 
@@ -61,6 +65,11 @@ class Teller:
 
     def event(self, said: Said) -> bytes | None:
         """The event's bytes; None where another producer tells this job's life itself."""
+        if said.part:
+            return self._part(said)
+        return self._whole(said)
+
+    def _whole(self, said: Said) -> bytes | None:
         tracked = said.tracked
         kind: Any = tracked.type or None
         connector = Connector(tracked.name, kind, tracked.shown, tracked.topics)
@@ -68,7 +77,8 @@ class Teller:
         error = None
         if said.type is EventType.FAIL:
             error = failure(tracked.status, connector)
-            error = error or Failure(f"connector {tracked.status.state}", tracked.status.trace)
+            if error is None and condition(tracked.status) is Condition.FAILED:
+                error = Failure(f"connector {tracked.status.state}", tracked.status.trace)
         found = event(
             derived,
             connector,
@@ -86,6 +96,24 @@ class Teller:
         if tracked.mute:
             return _as_job(found) if said.type in (EventType.START, EventType.RUNNING) else None
         return canonical(found)
+
+    def _part(self, said: Said) -> bytes:
+        """The job of a further task is a part of the connector's; with a run, that it is over."""
+        tracked = said.tracked
+        whole = tracked.derived or self.nothing(tracked.name)
+        named = Derived(whole.family, whole.namespace, part(whole.job_name, said.part))
+        found = event(
+            named,
+            Connector(tracked.name, None, tracked.shown),
+            run_id=tracked.run or NO_RUN,
+            state=said.type.value,
+            time=from_micros(tracked.at),
+            engine_version=self.version,
+            inferred=said.inferred,
+            cluster=self._cluster,
+        )
+        found["job"]["facets"] = {"headwater_partOf": part_of(whole)}
+        return canonical(found) if tracked.run else _as_job(found)
 
     def _measured(self, run: str) -> dict[str, dict[str, Any]]:
         samples = self._flow.latest.get(run) if self._flow else None

@@ -86,7 +86,7 @@ class Watcher:
             claim=names.claim,
             on_root=teller.on_root,
             around=lambda: self.world.problems,
-            under_way=runs.under_way,
+            runs=runs,
         )
         self.lost = False
         self._reporter = reporter

@@ -14,6 +14,8 @@ from headwater.connect.memory import STATUS
 from headwater.connect.model import Connector, Dataset, Derived, Settings, TopicSchema, Unknown
 from headwater.connect.pace import Times
 from headwater.connect.registry import RegistryError
+from headwater.connect.reported import part
+from headwater.connect.runs import Nobody
 from headwater.emit import Outbox
 from headwater.lineage.schema import Field, Schema
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.connect.life import Said
+    from headwater.connect.runs import Asked
 
 
 class Clock:
@@ -83,7 +86,7 @@ class Bench:
         self.claims: dict[str, str] = {}
         self.around: dict[str, str] = {}
         self.mute = False
-        self.under_way: list[str] | None = None
+        self.runs: Asked = Nobody()
         self.agent = self.make()
         self.seen = 0
 
@@ -96,7 +99,8 @@ class Bench:
             return json.dumps(
                 {
                     "type": said.type.value,
-                    "job": derived.job_name,
+                    "job": part(derived.job_name, said.part) if said.part else derived.job_name,
+                    "part": said.part,
                     "run": tracked.run,
                     "at": tracked.at,
                     "inputs": [d.name for d in derived.inputs],
@@ -122,7 +126,7 @@ class Bench:
             clock=self.clock,
             claim=lambda tracked: self.claims.get(tracked.name),
             around=lambda: self.around,
-            under_way=lambda *_: self.under_way,
+            runs=self.runs,
         )
 
     def tick(self, seconds: float = 5) -> list[dict[str, Any]]:

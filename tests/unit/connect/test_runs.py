@@ -58,35 +58,64 @@ def backend() -> Iterator[Backend]:
     made.close()
 
 
-def test_the_runs_that_have_not_ended_the_newest_first(backend: Backend) -> None:
+def test_the_runs_of_a_job_the_newest_first(backend: Backend) -> None:
     states = ("NEW", "COMPLETED", "RUNNING", "FAILED", "ABORTED")
     runs = [{"id": str(n), "state": state, "more": {}} for n, state in enumerate(states)]
     backend.answers[JOB] = (200, {"runs": runs, "totalCount": 5})
     asker = Runs([(f"{backend.url}/", {"Authorization": "Bearer t"})])
-    assert asker.under_way("a/b", "pg.0") == ["0", "2"]
+    found = asker.of("a/b", "pg.0") or []
+    assert [(run.id, run.state) for run in found] == [(str(n), s) for n, s in enumerate(states)]
+    assert [run.id for run in found if run.live] == ["0", "2"]
     assert backend.tokens == ["Bearer t"]
     asker.close()
 
 
+@pytest.mark.parametrize(
+    ("shown", "at"),
+    [
+        ("1970-01-01T00:00:01.000001Z", 1_000_001),
+        ("1970-01-01T00:00:01.000001999Z", 1_000_001),  # never later than it was
+        ("1970-01-01T01:00:01+01:00", 1_000_000),
+        ("1970-01-01T00:00:01", 1_000_000),
+        ("yesterday", None),
+        (None, None),
+    ],
+)
+def test_a_moment_is_never_later_than_it_was(
+    backend: Backend, shown: str | None, at: int | None
+) -> None:
+    run = {"id": "1", "state": "COMPLETED", "createdAt": shown, "endedAt": shown}
+    backend.answers[JOB] = (200, {"runs": [run]})
+    (found,) = Runs([(backend.url, {})]).of("a/b", "pg.0") or []
+    assert (found.started, found.ended) == (at or 0, at)
+
+
 def test_a_job_that_is_not_known_yet_has_none(backend: Backend) -> None:
     backend.answers[KNOWN] = (200, {"namespaces": []})
-    assert Runs([(backend.url, {})]).under_way("a/b", "pg.0") == []
+    assert Runs([(backend.url, {})]).of("a/b", "pg.0") == []
 
 
-@pytest.mark.parametrize("answer", [(404, {}), (403, {}), (500, {}), (200, b"<html>"), (200, {})])
+@pytest.mark.parametrize(
+    ("answer", "hope"),
+    [((404, {}), False), ((403, {}), False), ((500, {}), True), ((429, {}), True),
+     ((200, b"<html>"), False), ((200, {}), False)],
+)  # fmt: skip
 def test_who_does_not_know_is_asked_no_more_for_a_while(
-    backend: Backend, answer: tuple[int, Any]
+    backend: Backend, answer: tuple[int, Any], hope: bool
 ) -> None:
     backend.answers[JOB] = answer
     asker = Runs([(backend.url, {})])
-    assert asker.under_way("a/b", "pg.0") is None
+    assert asker.of("a/b", "pg.0") is None
+    assert asker.hope is hope
     asked = len(backend.asked)
-    assert asker.under_way("a/b", "pg.0") is None
+    assert asker.of("a/b", "pg.0") is None
     assert len(backend.asked) == asked
 
 
 def test_another_server_may_know(backend: Backend) -> None:
     backend.answers[JOB] = (200, {"runs": []})
     asker = Runs([("http://127.0.0.1:1", {}), (backend.url, {})])
-    assert asker.under_way("a/b", "pg.0") == []
-    assert Runs([]).under_way("a/b", "pg.0") is None
+    assert asker.of("a/b", "pg.0") == []
+    nobody = Runs([])
+    assert nobody.of("a/b", "pg.0") is None
+    assert nobody.hope is False

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
 from headwater.connect.access import Access
@@ -19,9 +21,7 @@ from headwater.connect.world import LiveWorld
 from headwater.errors import UsageError
 from headwater.lineage.events import EventType, Kind, read
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+FACETS = Path(__file__).parents[3] / "docs" / "facets"
 CONFIG = {
     "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
     "topics": "orders",
@@ -78,20 +78,45 @@ def test_a_failure_names_its_tasks_even_where_connect_only_says_degraded() -> No
         assert words in json.loads(body)["run"]["facets"]["errorMessage"]["message"]
 
 
+REPORTED = {
+    "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+    "topic.prefix": "pg",
+    "database.hostname": "db",
+    "database.dbname": "shop",
+    "table.include.list": "public.orders",
+    "openlineage.integration.enabled": "true",
+    "openlineage.integration.job.namespace": "debezium",
+}
+
+
+def test_a_part_names_its_whole_and_nothing_else() -> None:
+    made = teller()
+    seen = replace(tracked(made, REPORTED), at=1_790_000_000_000_000)
+    document = json.loads((FACETS / "headwater_partOf.json").read_text())
+    run = "01a1e245-affa-7afa-9152-c0de9c3ae55c"
+    for kind, told, expected in (
+        (EventType.OTHER, seen, Kind.JOB),
+        (EventType.ABORT, replace(seen, run=run, mute=True), Kind.RUN),
+    ):
+        body = made.event(Said(kind, told, part=2))
+        assert body is not None
+        event, facets = read(body), json.loads(body)["job"]["facets"]
+        assert event.kind is expected
+        assert event.job is not None
+        assert (event.job.namespace, event.job.name) == ("debezium", "pg.2")
+        assert list(facets) == ["headwater_partOf"]
+        Draft202012Validator(document).validate(facets["headwater_partOf"])
+        named = facets["headwater_partOf"]
+        assert (named["namespace"], named["name"]) == ("debezium", "pg.0")
+        assert not event.inputs
+        assert not event.outputs
+
+
 def test_a_job_that_another_producer_reports_gets_lineage_and_no_second_run() -> None:
     made = teller()
-    config = {
-        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "topic.prefix": "pg",
-        "database.hostname": "db",
-        "database.dbname": "shop",
-        "table.include.list": "public.orders",
-        "openlineage.integration.enabled": "true",
-        "openlineage.integration.job.namespace": "debezium",
-    }
-    lineage = made.derive(Connector("c", "source", config, ("pg.public.orders",)))
+    lineage = made.derive(Connector("c", "source", REPORTED, ("pg.public.orders",)))
     assert lineage.derived.joined == "debezium"
-    seen = replace(tracked(made, config, mute=True), type="source", derived=lineage.derived)
+    seen = replace(tracked(made, REPORTED, mute=True), type="source", derived=lineage.derived)
     (start,) = live(seen, Condition.RUNNING, 1_790_000_000_000_000).said
     body = made.event(start)
     assert body is not None

@@ -30,10 +30,11 @@ def located(plan: Plan, store: str, path: str) -> Place | None:
     if store == "gcs":
         return plan.place("gcs", "FILE", bucket=plan.get("gcs.bucket.name"), key=path)
     if store == "adls":
-        prefix = "azure.datalake.gen2"
+        # No key names the container: it is the first folder of `topics.dir`.
+        container, _, below = path.partition("/")
         return plan.place(
-            "abfss", "FILE", account=plan.get(f"{prefix}.account.name"),
-            container=plan.get(f"{prefix}.container.name"), path=path,
+            "abfss", "FILE", account=plan.get("azure.datalake.gen2.account.name"),
+            container=container if below else "", path=below,
         )  # fmt: skip
     account = plan.get("azblob.account.name")
     if not account and (found := _ACCOUNT.search(plan.get("azure.storage.connection.string"))):
@@ -122,7 +123,7 @@ _BUCKET = {
     "s3": ("s3.bucket.name",),
     "gcs": ("gcs.bucket.name",),
     "blob": ("azblob.account.name", "azblob.container.name"),
-    "adls": ("azure.datalake.gen2.account.name", "azure.datalake.gen2.container.name"),
+    "adls": ("azure.datalake.gen2.account.name",),
 }
 _SINKS = {
     "s3": ("io.confluent.connect.s3.S3SinkConnector", "S3_SINK", "S3Sink"),
