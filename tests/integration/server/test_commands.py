@@ -89,6 +89,14 @@ def test_what_is_deleted_hides_until_it_is_heard_of(client: Client) -> None:
     assert client.get(dataset_url("a"))["name"] == "a"
     put(client, "DELETE", "/api/v1/namespaces/jobs")
     assert client.get("/api/v1/jobs")["totalCount"] == 0
+    assert client.call("GET", "/api/v1/namespaces/jobs/jobs").status_code == 404
+    client.post(event("RUNNING", 6))
+    assert client.get("/api/v1/namespaces/jobs/jobs")["totalCount"] == 1
+    put(client, "DELETE", "/api/v1/namespaces/s3%3A%2F%2Flake")
+    client.post(event("RUNNING", 7, outputs=["b"]))
+    assert client.get(dataset_url("b"))["name"] == "b"
+    rebuild(client.store)
+    assert client.get(dataset_url("b"))["name"] == "b"
     put(client, "DELETE", job_url("nope"), status=404)
 
 

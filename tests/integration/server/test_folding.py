@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.server.store import Store, open_store
+from headwater.server.store.neighbourhood import Neighbourhood
 from headwater.server.store.purge import Target, purge
 from headwater.server.store.rebuild import export, rebuild
 from headwater.server.store.silence import close_stale
+from headwater.server.store.view import Bodies, View
 
 from .conftest import Client, dataset_url, job_url
 from .making import at, columns, dataset, event, facet, run_id, schema
@@ -262,21 +264,29 @@ def test_a_silent_run_of_a_part_is_closed(client: Client) -> None:
 
 moments = st.integers(1, 6)
 jobs = st.sampled_from(["a", "b", "c", "d"])
+unfit: list[dict[str, Any]] = [{}, {"namespace": "jobs"}, {"namespace": "jobs", "name": 7}]
 
 
 @st.composite
 def said(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Runs, and words of what is a part of what: with a run, without one, and unfit ones."""
     made = []
     for _ in range(draw(st.integers(1, 8))):
         job, second = draw(jobs), draw(moments)
+        word = part_of(draw(st.none() | jobs), second, job)
         if draw(st.booleans()):
-            made.append(part_of(draw(st.none() | jobs), second, job))
+            facets = word["job"]["facets"] if draw(st.booleans()) else None
+            made.append(event("START", second, run=ord(job), job=job, job_facets=facets,
+                              outputs=[f"{job}_out"]))  # fmt: skip
         else:
-            made.append(event("START", second, run=ord(job), job=job, outputs=[f"{job}_out"]))
+            if draw(st.integers(0, 5)) == 0:
+                word["job"]["facets"]["headwater_partOf"] = facet(**draw(st.sampled_from(unfit)))
+            made.append(word)
     return made
 
 
 def state(store: Store) -> list[Any]:
+    """Every job: whether it is hidden, what it says it is a part of, and what it is shown as."""
     return sorted(
         store.connection.all(
             "SELECT j.name, j.hidden, f.name, w.name FROM job j LEFT JOIN fold f ON f.job = j.id"
@@ -284,6 +294,15 @@ def state(store: Store) -> list[Any]:
         ),
         key=repr,
     )
+
+
+def edges(store: Store) -> list[Any]:
+    """What each job that is shown writes, by name."""
+    view = View(store.connection, Bodies(store.packer))
+    found = dict(view.all("SELECT id, name FROM job WHERE hidden = 0"))
+    written = {(e[0], e[1]) for e in Neighbourhood(view).of_jobs(found)}
+    datasets = view.datasets(number for _, number in written)
+    return sorted((found[job], datasets[number].name) for job, number in written)
 
 
 @settings(max_examples=60, deadline=None)
@@ -301,11 +320,13 @@ def test_order_repetition_and_grouping_change_nothing(
         send(other, *shuffled[:cut])
         other.forget()
         send(other, *shuffled[cut:])
-        found = state(one)
-        assert state(other) == found
+        found, drawn = state(one), edges(one)
+        assert (state(other), edges(other)) == (found, drawn)
+        ran = {item["job"]["name"] for item in sent if "run" in item}
+        assert {name for _, name in drawn} == {f"{job}_out" for job in ran}, "nothing is lost"
         assert any(row[1] == 0 for row in found), "something is always shown"
         rebuild(other)
-        assert state(other) == found
+        assert (state(other), edges(other)) == (found, drawn)
         one.close()
         other.close()
 

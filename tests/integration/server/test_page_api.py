@@ -215,6 +215,9 @@ def test_search_follows_what_is_added_and_what_is_hidden(client: Client, monkeyp
     assert client.get("/api/v2/search", q="second")["results"]
     client.call("DELETE", "/api/v1/namespaces/jobs/jobs/first")
     assert not client.get("/api/v2/search", q="first")["results"]
+    client.call("POST", "/api/v1/namespaces/jobs/jobs/second/tags/nightly")
+    (tag,) = client.get("/api/v2/search", q="nightly", kind="tag")["results"]
+    assert (tag["kind"], tag["node"]) == ("tag", "job:jobs:second")
 
 
 @pytest.mark.parametrize("odd", [[1, 2], {"evidence": "no"}, {"edges": [1, {"input": 3}]}])

@@ -60,7 +60,8 @@ class Datasets:
         ):
             dataset.created = min(dataset.created, time)
             dataset.updated = max(dataset.updated, time)
-            dataset.hidden = 0
+            if dataset.hidden:
+                session.revive(dataset, time)
             session.dirty["dataset"][dataset.id] = dataset
         for name, number in self._hold(dataset.state.facets, named.numbers or [], time):
             session.dirty["dataset"][dataset.id] = dataset

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.server.store.column_graph import ColumnGraph
+from headwater.server.store.entities import OUTPUT
 from headwater.server.store.feeds import Feeds
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ def evidence(
     for number in (target, origin):
         said = _read(view, datasets[number].state.facets).get("evidence")
         items += [item for item in _objects(said) if item not in items]
-    since = found.state.open.get(target * 2 + 1)
+    sql = (
+        "SELECT min(since) FROM edge WHERE direction = ? AND until IS NULL"
+        " AND dataset IN (SELECT id FROM dataset WHERE root = ?)"
+        " AND (job = ? OR job IN (SELECT job FROM fold WHERE whole = ?))"
+    )
+    ((since,),) = view.all(sql, (OUTPUT, target, job, job))
     return {"basis": feed.basis, "since": since, "items": items[:LIMIT]}
 
 

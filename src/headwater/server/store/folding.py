@@ -10,6 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import facets as known
+from headwater.lineage.events import Limits
 from headwater.server.store.entities import DELETED, FOLDED
 from headwater.server.store.parts import safe
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["PART_OF", "Folding", "Folds"]
 
 PART_OF = "headwater_partOf"
+LONGEST = Limits().name
 STEPS = 8
 """How many parts of parts are followed; who stands further off, or in a ring, is not folded."""
 
@@ -28,6 +30,11 @@ _SAID = (
     "SELECT n.name, j.name, f.namespace, f.name FROM fold f JOIN job j ON j.id = f.job"
     " JOIN namespace n ON n.id = j.namespace"
 )
+
+
+def _fits(said: known.PartOf) -> bool:
+    """Whether a job of that name can be: what is longer is not even kept."""
+    return max(len(said.namespace), len(said.name)) <= LONGEST
 
 
 class Folds:
@@ -78,7 +85,7 @@ class Folding:
         """A job says by a facet what it is a part of, or that it is one no longer."""
         body = self._session.body(number) if number else b"{}"
         read = known.read(PART_OF, body, known.PartOf)
-        whole = safe(read.namespace, read.name) if read else None
+        whole = safe(read.namespace, read.name) if read and _fits(read) else None
         key, folds = (job.space, job.name), self._folds
         if folds.said.get(key) == whole:
             return
@@ -156,7 +163,8 @@ class Folding:
             if job.hidden == DELETED:
                 continue
             before, job.hidden = job.hidden, FOLDED if whole else 0
-            session.dirty["job"][job.id] = job
+            if job.hidden != before:
+                session.dirty["job"][job.id] = job
             if whole is not None and (key in keys or not before):
                 self.tell("edges", whole)
             elif before and whole is None:

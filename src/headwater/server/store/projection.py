@@ -78,8 +78,10 @@ class Projection(Datasets):
         elif time < job.created:
             job.created = time
         self.session.dirty["job"][job.id] = job
-        if new or job.hidden == DELETED:
-            job.hidden = 0
+        deleted = job.hidden == DELETED
+        if deleted:
+            self.session.revive(job, time)
+        if new or deleted:
             self.folding.met(job)
         return job, new
 

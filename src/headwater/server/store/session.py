@@ -126,10 +126,16 @@ class Session(Numbering):
             found = Namespace(self.number("namespace"), name, None, None, time, time)
             self.namespaces[name] = found
             self.dirty["namespace"][found.id] = found
-        elif time < found.created:
-            found.created = time
+        elif time < found.created or found.hidden:
+            found.created, found.hidden = min(found.created, time), 0
             self.dirty["namespace"][found.id] = found
         return found
+
+    def revive(self, entity: Dataset | Job, time: int) -> None:
+        """Show again what was deleted, in a namespace that is shown."""
+        entity.hidden = 0
+        self.load_namespaces({entity.space})
+        self.namespace(entity.space, time)
 
     def source(self, name: str, kind: str, url: str, time: int) -> Source:
         """The source of this name, made if it is new."""

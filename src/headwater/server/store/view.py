@@ -128,13 +128,13 @@ class View:
 
     def opened(self, jobs: Iterable[Job]) -> dict[int, list[int]]:
         """The datasets, with directions, that jobs have now: their own and those of their parts."""
-        found = {job.id: list(job.state.open) for job in jobs}
+        found = {job.id: dict.fromkeys(job.state.open) for job in jobs}
         sql = (
             "SELECT f.whole, j.state FROM fold f JOIN job j ON j.id = f.job WHERE f.whole IN ({in})"
         )
         for number, state in within(self.connection, sql, list(found)):
-            found[number] += [s for s in decode_job(bytes(state)).open if s not in found[number]]
-        return found
+            found[number] |= dict.fromkeys(decode_job(bytes(state)).open)
+        return {number: list(slots) for number, slots in found.items()}
 
     def job(self, namespace: str, name: str) -> Job | None:
         """The job of this name."""

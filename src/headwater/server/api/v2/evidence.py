@@ -13,6 +13,7 @@ from headwater.server.http import HttpError
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.evidence import evidence as of_pair
+from headwater.server.store.neighbourhood import Neighbourhood
 from headwater.server.store.timeline import members, runs_of_dataset
 
 if TYPE_CHECKING:
@@ -73,16 +74,12 @@ def evidence(view: View, request: Request) -> dict[str, Any]:
 
 def _between(view: View, request: Request, origin: Dataset, target: Dataset) -> dict[str, Any]:
     """Through which jobs data of one dataset reaches another, and what says so."""
-    sql = (
-        "SELECT DISTINCT i.job FROM edge i JOIN edge o ON o.job = i.job AND o.direction = ?"
-        " AND o.until IS NULL AND o.dataset IN (SELECT id FROM dataset WHERE root = ?)"
-        " WHERE i.direction = ? AND i.until IS NULL"
-        " AND i.dataset IN (SELECT id FROM dataset WHERE root = ?) ORDER BY i.job LIMIT ?"
-    )
-    rows = view.all(sql, (OUTPUT, target.root, INPUT, origin.root, JOBS + 1))
-    jobs = {job.id: job for job in view.jobs([row[0] for row in rows[:JOBS]]).values()}
+    around = Neighbourhood(view)
+    readers = {job for job, _, way in around.of_datasets([origin.root]) if way == INPUT}
+    writers = {job for job, _, way in around.of_datasets([target.root]) if way == OUTPUT}
+    numbers = sorted(readers & writers)
     found = []
-    for number, job in sorted(jobs.items()):
+    for number, job in sorted(view.jobs(numbers[:JOBS]).items()):
         said = of_pair(view, number, origin.root, target.root)
         if said is not None:
             named = {"namespace": job.space, "name": job.name}
@@ -96,7 +93,7 @@ def _between(view: View, request: Request, origin: Dataset, target: Dataset) -> 
         "origin": request.query["origin"],
         "destination": request.query["destination"],
         "jobs": found,
-        "truncated": len(rows) > JOBS,
+        "truncated": len(numbers) > JOBS,
     }
 
 

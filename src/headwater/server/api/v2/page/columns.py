@@ -119,7 +119,10 @@ def _makers(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], dict[i
     wanted = {root: root for root in datasets}
     sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
     wanted.update(dict(within(view.connection, sql, list(wanted))))
-    sql = "SELECT source, dataset, job FROM column_link WHERE dataset IN ({in})"
+    sql = (
+        "SELECT DISTINCT c.source, c.dataset, coalesce(f.whole, c.job) FROM column_link c"
+        " LEFT JOIN fold f ON f.job = c.job WHERE c.dataset IN ({in})"
+    )
     rows = within(view.connection, sql, list(wanted))
     roots = view.roots(row[0] for row in rows)
     jobs = view.jobs(row[2] for row in rows)

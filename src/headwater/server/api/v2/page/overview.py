@@ -148,14 +148,15 @@ def _changes(view: View) -> list[dict[str, Any]]:
 
 
 def _new_edges(view: View) -> list[dict[str, Any]]:
-    """The latest changes of what jobs read and write."""
-    sql = "SELECT id, job, time, state FROM job_version ORDER BY id DESC LIMIT ?"
+    """The latest changes of what jobs read and write; what their parts repeat is left out."""
+    sql = (
+        "SELECT v.id, v.job, v.time, v.state FROM job_version v JOIN job j ON j.id = v.job"
+        " WHERE j.hidden = 0 ORDER BY v.id DESC LIMIT ?"
+    )
     rows = view.all(sql, (CHANGES * 2,))
     jobs = view.jobs(row[1] for row in rows)
     answers: list[dict[str, Any]] = []
     for number, job, at, state in rows:
-        if job not in jobs or jobs[job].hidden:
-            continue
         sql = "SELECT state FROM job_version WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1"
         before = view.all(sql, (job, number))
         ends = [_ends(bytes(state)), _ends(bytes(before[0][0])) if before else set()]

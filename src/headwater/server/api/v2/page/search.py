@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headwater.lineage import facets as known
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
+from headwater.server.store.database import within
 
 if TYPE_CHECKING:
     from headwater.server.http import Request
@@ -20,6 +21,8 @@ __all__ = ["Names", "score"]
 MOST = 200_000
 EVERY = 1.0
 SHOWN = 30
+STEP, TRIED = 100, 10_000
+"""How many of what fits are looked up at once, and in all, to find some that are not hidden."""
 
 
 class Entry(NamedTuple):
@@ -43,6 +46,20 @@ def score(pattern: re.Pattern[str], text: str, query: str) -> int:
     return (
         1_000 * exact + 200 * (spread == 0) + 100 * edge + max(1, 90 - spread * 4 - len(text) // 8)
     )
+
+
+def _shown(view: View, entries: list[Entry]) -> list[Entry]:
+    """Those that are there and not hidden."""
+    there: set[tuple[str, str, str]] = set()
+    for table in ("job", "dataset"):
+        keys = {(e.namespace, e.name) for e in entries if _table(e) == table}
+        sql = (
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name FROM k"  # noqa: S608
+            f" JOIN namespace n ON n.name = k.space JOIN {table} t ON t.namespace = n.id"
+            " AND t.name = k.name WHERE t.hidden = 0"
+        )
+        there |= {(table, *row) for row in within(view.connection, sql, keys)}
+    return [e for e in entries if (_table(e), e.namespace, e.name) in there]
 
 
 class Names:
@@ -80,23 +97,18 @@ class Names:
         plain = re.compile(re.escape(query))
         ranked = []
         for entry in entries:
-            if kind and entry.kind != kind:
+            if kind and kind != _kind(entry):
                 continue
             points = score(plain, entry.text, query) or score(pattern, entry.text, letters)
             if points > 20:
                 ranked.append((-points, len(entry.text), entry))
         ranked.sort(key=lambda item: (item[0], item[1], item[2]))
-        best = [entry for _, _, entry in ranked[: limit * 2]]
-        shown = [entry for entry in best if self._shown(view, entry)][:limit]
+        shown: list[Entry] = []
+        for start in range(0, min(len(ranked), TRIED), STEP):
+            if len(shown) < limit:
+                shown += _shown(view, [entry for _, _, entry in ranked[start : start + STEP]])
+        shown = shown[:limit]
         return {"results": [_row(entry) for entry in shown], "truncated": len(ranked) > len(shown)}
-
-    @staticmethod
-    def _shown(view: View, entry: Entry) -> bool:
-        if entry.kind == "tag" and not entry.name:
-            return True
-        find = view.job if entry.kind == "job" else view.dataset
-        found = find(entry.namespace, entry.name)
-        return found is not None and not found.hidden
 
     def _refresh(self, view: View) -> None:
         if time.monotonic() - self._looked < EVERY:
@@ -169,13 +181,20 @@ def _tag(table: str, namespace: str, name: str, field: str, tag: str) -> Entry:
     return Entry("tag" if table == "dataset" else "job-tag", namespace, name, field, tag.lower())
 
 
+def _table(entry: Entry) -> str:
+    return "job" if entry.kind in ("job", "job-tag") else "dataset"
+
+
+def _kind(entry: Entry) -> str:
+    return "tag" if entry.kind == "job-tag" else entry.kind
+
+
 def _row(entry: Entry) -> dict[str, Any]:
-    kind = "job" if entry.kind in ("job", "job-tag") else "dataset"
     row: dict[str, Any] = {
-        "kind": "tag" if entry.kind == "job-tag" else entry.kind,
+        "kind": _kind(entry),
         "namespace": entry.namespace,
         "name": entry.name,
-        "node": f"{kind}:{entry.namespace}:{entry.name}",
+        "node": f"{_table(entry)}:{entry.namespace}:{entry.name}",
     }
     if entry.field:
         row["field"] = entry.field
