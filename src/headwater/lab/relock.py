@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KAFKA = "4.3.1"
 ICEBERG = "1.12.0"
+DELTA = "4.4.0"
 HADOOP = "3.4.3"
 
 # Connect gives these to every plug-in; a second copy in a plug-in's folder breaks it.
@@ -167,6 +168,18 @@ BUNDLES = (
     ),
     # PySpark 3.5 ships no server for Spark Connect; later ones do.
     Bundle(("spark-connect-3.5",), _roots("org.apache.spark:spark-connect_2.12:3.5.7")),
+    # Table formats besides Iceberg, for the tests alone. Delta's newest for the lab's Spark; Hudi has
+    # no bundle for Spark 4 to be had, so that its newest plays on 3.5.
+    Bundle(
+        ("delta",),
+        _roots(
+            f"io.delta:delta-spark_4.1_2.13:{DELTA}",
+            f"io.delta:delta-storage:{DELTA}",
+            f"io.delta:delta-kernel-api:{DELTA}",
+            f"io.delta:delta-kernel-defaults:{DELTA}",
+        ),
+    ),
+    Bundle(("hudi",), _roots("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0")),
     # The peer that the benchmark of Spark is judged beside.
     Bundle(("openlineage",), _roots("io.openlineage:openlineage-spark_2.13:1.53.0")),
 )

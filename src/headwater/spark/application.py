@@ -97,6 +97,7 @@ class Application(Root):
 
         # The end of an action is posted by what its return has posted.
         told = self.worker.wait(left()) and self.worker.wait(left())
+        told = told and self.actions.loose.wait(left())
         return drained and told and self.journal.flush(left())
 
     def _finish(self, given: Ending, began: float) -> None:

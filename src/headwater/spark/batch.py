@@ -16,8 +16,9 @@ from headwater.emit import event, once
 from headwater.emit.ends import COMPLETE, ENDS, failed
 from headwater.lineage.events import EventType
 from headwater.spark import names
-from headwater.spark.action import Action, is_part, same_output
+from headwater.spark.action import Action
 from headwater.spark.entries import Entry
+from headwater.spark.loose import Loose
 from headwater.spark.whose import Marks, aimed, same_error
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ LOOK_SECONDS = 0.05
 SOON_SECONDS = 2.0
 SELDOM_SECONDS = 0.5
 DRAIN_SECONDS = 2.0
-LOOSE_SECONDS = 0.5
 KEPT = 256
 MOST_OPEN = 1000
 MOST_LOOKED = 200
@@ -44,14 +44,15 @@ class Actions:
     def __init__(self, application: Application) -> None:
         self._app = application
         self._open: list[Action] = []
-        self._loose: list[Action] = []
+        self._starts: deque[Action] = deque(maxlen=KEPT)
+        self.loose = Loose()
         self._done: deque[Action] = deque(maxlen=KEPT)
         self._seen = application.bridge.next_execution
 
     @property
     def interval(self) -> float | None:
         """How often to look for executions: only while there is something to find."""
-        if self._loose:
+        if self.loose:
             return LOOK_SECONDS
         waiting = [action.at for action in list(self._open) if not action.known]
         if not waiting:
@@ -76,6 +77,16 @@ class Actions:
         if self._app.bridge.alive:
             action.past = self._past()
         self._app.worker.post(self._drain, action)
+
+    def starts(self, start: Action) -> None:
+        """A query is about to be started by this thread: what that makes is no work of its own."""
+        start.marks = Marks.of(self._app.bridge)
+        if start.marks is not None:
+            self._starts.append(start)
+
+    def started(self, start: Action) -> None:
+        """The query is started, or could not be."""
+        start.past = self._past() if self._app.bridge.alive else None
 
     @once.quiet("marking the end of a call")
     def _past(self) -> int | None:
@@ -146,7 +157,7 @@ class Actions:
             return
         self._open.remove(action)
         self._done.append(action)
-        self._adopt(action)
+        self.loose.adopt(action)
         said = ending or action.failure or COMPLETE
         failed = said.type is not EventType.COMPLETE
         if action.life is None and (action.known or (action.writes and failed)):
@@ -188,14 +199,6 @@ class Actions:
             found = aimed(found, outputs) if outputs else found
         return found
 
-    def _adopt(self, action: Action) -> None:
-        """Take what was heard of the very error that this call raised."""
-        for other in list(self._loose):
-            if action in other.maybe and same_error(action.raised, other.heard):
-                self._loose.remove(other)
-                if not action.known:
-                    action.lineage, action.node = other.lineage, other.node
-
     def _learn(self, action: Action, execution: Any) -> None:
         action.executions.add(int(execution.id()))
         before = action.known
@@ -218,6 +221,9 @@ class Actions:
     def _loosely(
         self, function: str, execution: Any, nanoseconds: int, error: Any, maybe: list[Action]
     ) -> None:
+        if not maybe and any(start.made(int(execution.id())) for start in self._starts):
+            # The table that a query is to write to, made by `toTable`.
+            return
         reads = bool(maybe) and all(action.reads for action in maybe)
         entry = Entry("read", names.operation(function)) if reads else None
         action = Action(entry, event.now() - nanoseconds / 1e9)
@@ -229,23 +235,12 @@ class Actions:
         action.failure = None if error is None else self._jvm_failure(error)
         if error is None:
             action.counts.read(execution, action.lineage)
-        for other in self._loose:
-            if same_output(other, action) and action.began <= other.began:
-                # The command around the one that was heard of first.
-                self._loose.remove(other)
-                break
-        self._loose.append(action)
+        self.loose.add(action)
 
     def _settle_loose(self, at_once: bool = False) -> None:
-        now = time.monotonic()
-        for action in list(self._loose):
-            # A call that has just returned may know the error for its own.
-            waits = any(other.returned and other in self._open for other in action.maybe)
-            if at_once or (now - action.at >= LOOSE_SECONDS and not waits):
-                self._loose.remove(action)
-                if not is_part(action):
-                    self._open.append(action)
-                    self.finish(action)
+        for action in self.loose.ripe(self._open, at_once):
+            self._open.append(action)
+            self.finish(action)
 
     def _jvm_failure(self, error: Any) -> Ending:
         trace = self._app.bridge.trace(error)

@@ -50,11 +50,15 @@ class Calls:
 
     def _around_start(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
         ENDS.alive()
+        start = Action(entry, event.now(), owner)
+        self._app.actions.starts(start)
         try:
             query = call()
         except Exception as error:
             self._app.worker.post(self._app.queries.refused, entry, "", error)
             raise
+        finally:
+            self._app.actions.started(start)
         function = getattr(owner, "_headwater_batches", "")
         self._app.worker.post(self._app.queries.begin, query._jsq, function)  # noqa: SLF001
         return query

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import once
+from headwater.spark.stores.paths import is_log
+from headwater.spark.stores.tables import LAYERS
 
 if TYPE_CHECKING:
     from headwater.lineage.naming import DatasetName
@@ -25,7 +27,8 @@ class Counts:
     def read(self, execution: Any, lineage: PlanLineage) -> None:
         """Take in an execution that is over."""
         plan = _executed(execution.executedPlan())
-        if len(lineage.outputs) == 1:
+        # What has columns to show is a query inside the command, or says how the command went.
+        if len(lineage.outputs) == 1 and plan.output().isEmpty():
             found = _written(plan)
             if found:
                 self.outputs[lineage.outputs[0].id] = found
@@ -36,20 +39,32 @@ class Counts:
         if not wanted:
             return
         leaves = plan.collectLeaves()
+        sums: dict[DatasetName, dict[str, int]] = {}
         for at in range(min(leaves.size(), MOST_LEAVES)):
             leaf = leaves.apply(at)
+            text = str(leaf.simpleString(1000))
+            if text.startswith("LocalTableScan") or "DeltaLog" in text or is_log(text):
+                # Rows of the driver's own, or a look into a table's log, whose path may be cut short.
+                continue
             metrics = _metrics(leaf)
-            owner = _owner(str(leaf.simpleString(1000)), wanted)
+            owner = _owner(text, wanted)
             if owner is None or _ROWS not in metrics:
+                continue
+            if owner.storage_layer in LAYERS and not metrics[_ROWS]:
+                # Some of their own scans do not count.
                 continue
             count = {"rowCount": metrics[_ROWS]}
             if "filesSize" in metrics:
                 count["size"] = metrics["filesSize"]
             if _FILES in metrics:
                 count["fileCount"] = metrics[_FILES]
-            before = self.inputs.setdefault(owner.id, {})
+            before = sums.setdefault(owner.id, {})
             for key, value in count.items():
                 before[key] = before.get(key, 0) + value
+        for name, count in sums.items():
+            # A command that goes over its tables in several steps reads the same rows again.
+            most = self.inputs.setdefault(name, {})
+            most.update({key: max(value, most.get(key, 0)) for key, value in count.items()})
 
 
 def _executed(plan: Any) -> Any:

@@ -10,9 +10,9 @@ from headwater.lineage.naming import DatasetName
 from headwater.spark import leaves
 from headwater.spark.jvm import attempt, kind, option
 from headwater.spark.model import Change, Dataset, LifecycleChange
-from headwater.spark.stores import relations, tables
+from headwater.spark.stores import delta, relations, tables
 from headwater.spark.stores.iceberg import identifier_of
-from headwater.spark.stores.named import looked_up, named
+from headwater.spark.stores.named import at_location, looked_up, named
 from headwater.spark.types import struct_schema
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _V2: dict[str, tuple[str, Change]] = {
     "DropTable": ("drop_table", "DROP"),
     "TruncateTable": ("truncate_table", "TRUNCATE"),
+    "TruncateDeltaTableCommand": ("truncate_table", "TRUNCATE"),
     "TruncatePartition": ("truncate_partition", "TRUNCATE"),
     "CreateTable": ("create_table", "CREATE"),
     "ReplaceTable": ("replace_table", "OVERWRITE"),
@@ -33,7 +34,7 @@ _V2_ALTER = (
     "DropPartitionField", "ReplacePartitionField", "SetWriteDistributionAndOrdering",
     "SetIdentifierFields", "DropIdentifierFields", "AddPartitions", "DropPartitions",
     "RenamePartitions", "AlterTableClusterBy", "CreateOrReplaceBranch", "CreateOrReplaceTag",
-    "DropBranch", "DropTag",
+    "DropBranch", "DropTag", "AlterTableAddConstraint", "AlterTableDropConstraint",
 )  # fmt: skip
 _V1: dict[str, tuple[str, Change]] = {
     "DropTableCommand": ("drop_table", "DROP"),
@@ -43,7 +44,8 @@ _V1: dict[str, tuple[str, Change]] = {
 
 def read_change(world: World, plan: Any) -> tuple[str, Dataset | None] | None:
     """The operation and the dataset it changes, or None when the plan is no such command."""
-    name = kind(plan)
+    # Hudi's commands are called as Spark's, and hold the same.
+    name = kind(plan).replace("HoodieTable", "Table")
     if name in _V2:
         operation, change = _V2[name]
         return operation, _changed(_v2(world, plan, change), change)
@@ -53,6 +55,8 @@ def read_change(world: World, plan: Any) -> tuple[str, Dataset | None] | None:
         return "rename_table", _renamed_v2(world, plan)
     if name == "AlterTableRenameCommand":
         return "rename_table", _renamed_v1(world, plan)
+    if name == "RestoreTableCommand":
+        return "restore_table", _changed(delta.table(world, plan.sourceTable()), "OVERWRITE")
     if name in ("CreateDataSourceTableCommand", "CreateTableCommand"):
         return "create_table", _changed(_created(world, plan.table()), "CREATE")
     if name in _V1:
@@ -75,7 +79,7 @@ def _v2(world: World, plan: Any, change: Change) -> Dataset | None:
     if word == "ResolvedIdentifier":
         found = identifier_of(child.identifier())
         made = named(world, child.catalog(), found, gone=change == "DROP")
-        return _with_columns(plan, made)
+        return _with_columns(plan, made and at_location(plan, made))
     if word in ("ResolvedTable", "ResolvedPersistentView"):
         table = attempt(child, "table")
         if table is not None:
@@ -109,7 +113,7 @@ def _created(world: World, table: Any) -> Dataset | None:
 
 
 def _v1(world: World, plan: Any, gone: bool) -> Dataset | None:
-    identifier = attempt(plan, "tableName", "table", "tableIdent", "tableIdentifier")
+    identifier = attempt(plan, "tableName", "table", "tableIdent", "tableIdentifier", "tableId")
     if identifier is None or kind(identifier) != "TableIdentifier":
         return None
     database = option(identifier.database()) or "default"

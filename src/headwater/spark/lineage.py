@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from headwater.lineage.schema import Schema, topic_schema
-from headwater.spark import columns, merge
+from headwater.spark import columns, delta, hudi, merge  # noqa: F401  (their rules)
 from headwater.spark.columns import Column
 from headwater.spark.gaps import complete
 from headwater.spark.jvm import World, numbers
 from headwater.spark.leaves import read_leaves
 from headwater.spark.model import ColumnLineage, Dataset, PlanLineage
 from headwater.spark.plan import Known, Plans
+from headwater.spark.sources import RESERVED
 from headwater.spark.stores import kafka
 from headwater.spark.tree import parse
 from headwater.spark.types import schema_of, struct_schema
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.lineage.naming import DatasetName
     from headwater.spark.scope import Relation
     from headwater.spark.sources import Source
+    from headwater.spark.tree import Node
 
 MOST_NODES = 2000
 MOST_CELLS = 60_000
@@ -56,14 +58,20 @@ class Composer:
 
     def query(self, plan: Any, write: Write) -> Query:
         """Read a query's leaves, then its columns if it is not too large."""
-        outputs = fields(plan)
+        shown = plan if write.target is None else write.target
+        if shown is None:
+            return Query([], [], {}, [], (), 0, known=False)
+        outputs = fields(shown) + list(write.added)
         names = [item["name"] for item in outputs]
-        if not self._fits(plan, len(names)):
-            return self._leaves_only(plan, "too large to be read")
+        parts = write.parts or (plan,)
+        if not all(self._fits(part, len(names)) for part in parts):
+            return self._leaves_only(parts, "too large to be read")
         try:
-            tree = parse(self.world.json(plan))
-            complete(self.world, plan, tree)
-            found = read_leaves(self.world, plan, self.known, tree)
+            tree, found = self._read(plan, write)
+            order = numbers(shown.output().toString(), names[: len(names) - len(write.added)])
+            order += [-1 - place for place in range(len(write.added) if order else 0)]
+            if write.target is not None and order and order[0] in found:
+                found[order[0]].target = True
             plans = Plans(found, self.known, self.deadline)
             relation = None
             if write.row_level == "UPDATE":
@@ -71,25 +79,41 @@ class Composer:
             if relation is None:
                 relation = plans.relation(tree)
         except RecursionError:
-            return self._leaves_only(plan, "nested too deeply")
+            return self._leaves_only(parts, "nested too deeply")
         except TimeoutError:
-            return self._leaves_only(plan, "not read in time")
+            return self._leaves_only(parts, "not read in time")
         for text in plans.problems:
             self.world.problem(text)
-        order = numbers(plan.output().toString(), names)
         made = _columns(outputs, order, relation)
         joined = tuple({dataset.id: dataset for dataset in plans.joined}.values())
         sources = [plans.used.get(number, source) for number, source in found.items()]
         return Query(made, order, relation.rows, sources, joined, plans.nodes, known=True)
+
+    def _read(self, plan: Any, write: Write) -> tuple[Node, dict[int, Source]]:
+        tree = parse(self.world.json(plan))
+        if not write.parts:
+            complete(self.world, plan, tree)
+            found = read_leaves(self.world, plan, self.known, tree)
+        else:
+            # What a command keeps to itself stands below it from here on, as Spark's own would.
+            found = {}
+            for part in write.parts:
+                below = parse(self.world.json(part))
+                complete(self.world, part, below)
+                found |= read_leaves(self.world, part, self.known, below)
+                tree.children.append(below)
+        return tree, found
 
     def _fits(self, plan: Any, width: int) -> bool:
         """One call tells whether a plan has that many nodes; wide ones may have fewer."""
         most = min(self.most, max(50, MOST_CELLS // max(width, 1)))
         return plan.apply(most) is None
 
-    def _leaves_only(self, plan: Any, why: str) -> Query:
+    def _leaves_only(self, parts: tuple[Any, ...], why: str) -> Query:
         self.world.problem(f"the plan is {why}: its columns are not known")
-        found = read_leaves(self.world, plan, self.known)
+        found: dict[int, Source] = {}
+        for part in parts:
+            found |= read_leaves(self.world, part, self.known)
         return Query([], [], {}, list(found.values()), (), 0, known=False)
 
     def compose(self, query: Query, write: Write) -> PlanLineage:
@@ -168,6 +192,9 @@ def _tables(
     elif write.names and len(write.names) == len(written):
         named = zip(write.names, written, strict=True)
         written = [Column(name, column.type, column.value) for name, column in named]
+    if write.outputs:
+        own = RESERVED.get(write.outputs[0].storage_layer, frozenset())
+        written = [column for column in written if column.name not in own]
     lineage = columns.told(written, query.rows, target)
     schema = schema_of((column.name, column.type) for column in written) if written else None
     outputs = tuple(

@@ -46,10 +46,10 @@ def _rows(self: Plans, node: Node, children: list[Relation], outer: Scope | None
             for line in lines:
                 for place, item in enumerate(line[: len(outputs)]):
                     value = self.expressions.value(item, scope)
-                    if _carries(value, outputs[place].name):
+                    if carries(value, outputs[place].name):
                         carried[place] = value
                     else:
-                        written[place].append(_under(value, decides))
+                        written[place].append(under(value, decides))
     env = {
         out.id: merge(written[place]) if written[place] else carried.get(place, Value())
         for place, out in enumerate(outputs)
@@ -57,7 +57,7 @@ def _rows(self: Plans, node: Node, children: list[Relation], outer: Scope | None
     return Relation(env, rows)
 
 
-def _carries(value: Value, name: str) -> bool:
+def carries(value: Value, name: str) -> bool:
     """Whether a column of the target is handed on as it was."""
     bits = value.all()
     return bool(bits) and all(
@@ -66,7 +66,7 @@ def _carries(value: Value, name: str) -> bool:
     )
 
 
-def _under(value: Value, decides: Bits) -> Value:
+def under(value: Value, decides: Bits) -> Value:
     """A value that is written only where a clause's condition holds."""
     if not decides:
         return value
@@ -95,7 +95,8 @@ def _into(self: Plans, node: Node, children: list[Relation], outer: Scope | None
             for assignment in assigned:
                 key, value = assignment.children
                 found = self.expressions.value(value, scope)
-                written.setdefault(key.id, []).append(_under(found, decides))
+                if not carries(found, key.name):
+                    written.setdefault(key.id, []).append(under(found, decides))
     return Relation({n: merge(v) if v else target.env[n] for n, v in written.items()}, rows)
 
 

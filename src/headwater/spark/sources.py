@@ -11,6 +11,23 @@ if TYPE_CHECKING:
 
 RECORD_SIDES = ("value", "key")
 
+RESERVED = {
+    "iceberg": frozenset({"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id"}),
+    "delta": frozenset({"_change_type", "_commit_version", "_commit_timestamp"}),
+    "hudi": frozenset(
+        {
+            "_hoodie_commit_time",
+            "_hoodie_commit_seqno",
+            "_hoodie_record_key",
+            "_hoodie_partition_path",
+            "_hoodie_file_name",
+            "_hoodie_operation",
+            "_hoodie_is_deleted",
+        }
+    ),
+}
+"""By format, what a table's rows show of its bookkeeping: facts about a row, and no columns."""
+
 
 class Source:
     """The datasets behind one leaf; `target` when the leaf is the table that a command changes."""

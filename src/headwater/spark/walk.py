@@ -10,7 +10,7 @@ import msgspec
 from headwater.spark import aggregates, codecs, lambdas, structures  # noqa: F401  (their rules)
 from headwater.spark.expressions import Expressions
 from headwater.spark.scope import Env, Relation, Scope, is_metadata
-from headwater.spark.sources import MappedSource
+from headwater.spark.sources import RESERVED, MappedSource
 from headwater.spark.types import schema_of
 from headwater.spark.value import (
     Bits,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Rule = Callable[["Plans", Node, list[Relation], Scope | None], Relation]
 
 RULES: dict[str, Rule] = {}
-_RESERVED = frozenset({"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id"})
 
 
 class Known(NamedTuple):
@@ -144,10 +143,9 @@ def describe(source: Source, outputs: list[Node]) -> None:
 
 
 def _hidden(source: Source, attribute: Node) -> bool:
-    """Spark 3.5 forgets which attributes of a row-level command are Iceberg's own."""
-    reserved = attribute.name in _RESERVED
-    return is_metadata(attribute) or (
-        reserved and any(one.sub_type == "iceberg" for one in source.datasets)
+    """Whether an attribute is the format's own; Spark 3.5 forgets it of those of Iceberg."""
+    return is_metadata(attribute) or any(
+        attribute.name in RESERVED.get(one.storage_layer, ()) for one in source.datasets
     )
 
 

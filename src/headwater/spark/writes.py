@@ -10,9 +10,9 @@ import msgspec
 from headwater.spark import leaves
 from headwater.spark.jvm import attempt, class_name, kind, option
 from headwater.spark.model import Change, Dataset, LifecycleChange
-from headwater.spark.stores import files, jdbc, kafka, relations, tables
+from headwater.spark.stores import delta, files, jdbc, kafka, relations, tables
 from headwater.spark.stores.iceberg import identifier_of
-from headwater.spark.stores.named import named
+from headwater.spark.stores.named import at_location, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,10 @@ class Write(NamedTuple):
     """A command taken apart: its query is read on, its outputs are known.
 
     `names` are the target's columns where they may differ from the query's. `row_level` is MERGE,
-    UPDATE or DELETE. `options` belong to a Kafka writer, whose topic may be a column.
+    UPDATE or DELETE. `options` belong to a Kafka writer, whose topic may be a column. A command that
+    has no columns of its own names the `target` whose columns it writes, and one that keeps the plans
+    it reads to itself names these as `parts`, the target first. `added` are columns that come besides
+    those of the query: rules give them the numbers -1, -2 and so on, or nobody knows what they are of.
     """
 
     operation: str
@@ -35,9 +38,17 @@ class Write(NamedTuple):
     names: tuple[str, ...] = ()
     row_level: str = ""
     options: dict[str, str] | None = None
+    target: Any = None
+    parts: tuple[Any, ...] = ()
+    added: tuple[dict[str, Any], ...] = ()
 
 
 READERS: dict[str, Reader] = {}
+OPERATIONS = {
+    "MERGE": "merge_into_table",
+    "UPDATE": "update_table",
+    "DELETE": "delete_from_table",
+}
 
 
 def command(*kinds: str) -> Callable[[Reader], Reader]:
@@ -70,13 +81,13 @@ def _datasets(source: Any) -> tuple[Dataset, ...]:
     return source.datasets if source is not None else ()
 
 
-@command("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
+@command("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic",
+         "DeltaDynamicPartitionOverwriteCommand")  # fmt: skip
 def _v2(world: World, plan: Any) -> Write:
     operation = {
         "AppendData": "append",
         "OverwriteByExpression": "overwrite_by_expression",
-        "OverwritePartitionsDynamic": "overwrite_partitions_dynamic",
-    }[kind(plan)]
+    }.get(kind(plan), "overwrite_partitions_dynamic")
     relation = plan.table()
     options = world.mapping(plan.writeOptions())
     if kafka.is_kafka(class_name(relation.table())):
@@ -85,7 +96,8 @@ def _v2(world: World, plan: Any) -> Write:
     if operation != "append":
         outputs = changed(outputs, "OVERWRITE")
     names = tuple(item["name"] for item in fields(relation))
-    return Write(operation, plan.query(), outputs, names)
+    added = delta.generated(relation.table(), names, fields(plan.query()))
+    return Write(operation, plan.query(), outputs, names, added=added)
 
 
 @command("ReplaceData", "WriteDelta")
@@ -93,27 +105,30 @@ def _row_level(world: World, plan: Any) -> Write:
     relation = plan.originalTable()
     found = attempt(plan.table().table(), "operation")
     word = str(found.command().toString()) if found is not None else "MERGE"
-    operation = {"UPDATE": "update_table", "DELETE": "delete_from_table"}.get(
-        word, "merge_into_table"
-    )
+    operation = OPERATIONS.get(word, OPERATIONS["MERGE"])
     names = tuple(item["name"] for item in fields(relation))
     return Write(operation, plan.query(), _datasets(leaves.v2(world, relation)), names, word)
 
 
 @command("MergeIntoTable", "UpdateTable", "DeleteFromTable")
 def _unrewritten(world: World, plan: Any) -> Write:
-    operation, word, child = {
-        "MergeIntoTable": ("merge_into_table", "MERGE", "targetTable"),
-        "UpdateTable": ("update_table", "UPDATE", "table"),
-        "DeleteFromTable": ("delete_from_table", "DELETE", "table"),
-    }[kind(plan)]
-    relation = getattr(plan, child)()
-    while kind(relation) in ("SubqueryAlias", "Project"):
+    if kind(plan) == "MergeIntoTable":
+        return row_level(world, plan, "MERGE", plan.targetTable())
+    word = "UPDATE" if kind(plan) == "UpdateTable" else "DELETE"
+    return row_level(world, plan, word, plan.table())
+
+
+def row_level(
+    world: World, plan: Any, word: str, target: Any, parts: tuple[Any, ...] = ()
+) -> Write:
+    """A MERGE, UPDATE or DELETE that Spark has not rewritten: its clauses stand there as written."""
+    relation = target
+    while kind(relation) in ("SubqueryAlias", "Project", "Filter"):
         relation = relation.child()
     sources = leaves.read_leaves(world, relation)
     outputs = tuple(dataset for source in sources.values() for dataset in source.datasets)
     names = tuple(item["name"] for item in fields(relation))
-    return Write(operation, plan, outputs, names, word)
+    return Write(OPERATIONS[word], plan, outputs, names, word, target=relation, parts=parts)
 
 
 @command("CreateTableAsSelect", "ReplaceTableAsSelect")
@@ -121,6 +136,7 @@ def _as_select(world: World, plan: Any) -> Write:
     replace = kind(plan) == "ReplaceTableAsSelect"
     resolved = plan.name()
     output = named(world, resolved.catalog(), identifier_of(resolved.identifier()))
+    output = output and at_location(plan, output)
     operation = "replace_table_as_select" if replace else "create_table_as_select"
     outputs = changed((output,), "OVERWRITE" if replace else "CREATE") if output else ()
     return Write(operation, plan.query(), outputs)
@@ -152,7 +168,8 @@ def _hive(world: World, plan: Any) -> Write:
 
 
 @command("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand",
-         "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand")  # fmt: skip
+         "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand",
+         "CreateHoodieTableAsSelectCommand")  # fmt: skip
 def _table_as_select(world: World, plan: Any) -> Write:
     table = attempt(plan, "table", "tableDesc")
     found = tables.read_table(world, table, "catalog table")
@@ -180,9 +197,11 @@ def _save(world: World, plan: Any) -> Write:
     elif not relations.is_quiet(provider.rpartition(".")[2]):
         world.problem(f"{provider}: a writer whose dataset is not known")
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
-    if str(plan.mode().toString()) == "Overwrite":
+    word = options.get("hoodie.datasource.write.operation", "")
+    if str(plan.mode().toString()) == "Overwrite" or word.startswith("insert_overwrite"):
         outputs = changed(outputs, "OVERWRITE")
-    return Write(operation, plan.query(), outputs)
+    # Rows that only say which ones go give the table no column.
+    return Write(operation, plan.query(), outputs, row_level="DELETE" if word == "delete" else "")
 
 
 @command("InsertIntoDataSourceCommand")

@@ -11,7 +11,7 @@ from headwater.spark.columns import flat
 from headwater.spark.records import json_path
 from headwater.spark.sources import Source
 from headwater.spark.stores import files, iceberg, kafka, queries, tables
-from headwater.spark.stores.paths import roots
+from headwater.spark.stores.paths import is_log, roots
 from headwater.spark.value import IDENTITY, Value
 
 
@@ -46,6 +46,22 @@ def test_paths_become_the_folders_a_person_would_name(
     paths: list[str], expected: list[tuple[str, str]]
 ) -> None:
     assert roots(paths) == [DatasetName(*name) for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("file:/lake/orders/_delta_log", True),
+        ("file:/lake/orders/_delta_log/00000.json", True),
+        ("Scan ExistingRDD Delta Table State #1 - file:/lake/orders/_delta_log[a#1]", True),
+        ("s3a://lake/orders/.hoodie/metadata", True),
+        ("file:/lake/my_delta_log", False),
+        ("file:/lake/_delta_logs/orders", False),
+    ],
+)
+def test_the_log_of_a_table_is_no_dataset(path: str, expected: bool) -> None:
+    assert is_log(path) is expected
+    assert (roots([path]) == []) is expected
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.spark.jvm import attempt, class_name, kind, seq
 from headwater.spark.model import Dataset, Evidence
+from headwater.spark.stores import tables
 from headwater.spark.stores.paths import name_of, roots
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ MOST_PATHS = 200
 
 def by_paths(paths: Iterable[str], file_format: str, evidence: str) -> tuple[Dataset, ...]:
     """The datasets behind paths of one format."""
-    layer = file_format if file_format in ("delta", "hudi") else ""
+    layer = file_format if file_format in tables.LAYERS else ""
     return tuple(
         Dataset(
             *name,
@@ -33,13 +34,9 @@ def by_paths(paths: Iterable[str], file_format: str, evidence: str) -> tuple[Dat
 
 
 def relation(world: World, given: Any) -> tuple[Dataset, ...]:
-    """The files of a `HadoopFsRelation`; Delta and Hudi show as the table at their root."""
-    location = given.location()
+    """The files of a `HadoopFsRelation`."""
     file_format = format_of(given.fileFormat())
-    if file_format == "delta" or kind(location).startswith(("Tahoe", "Prepared")):
-        path = attempt(location, "path", "deltaLog")
-        return by_paths([path.toString()], "delta", "delta table") if path is not None else ()
-    found = location.rootPaths()
+    found = given.location().rootPaths()
     many = found.size()
     paths = [found.apply(place).toString() for place in range(min(many, MOST_PATHS))]
     if many > MOST_PATHS:

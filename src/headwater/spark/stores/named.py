@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.spark.jvm import class_name
+from headwater.spark.jvm import attempt, class_name, option
 from headwater.spark.model import Dataset, DatasetType, Evidence, Symlink
-from headwater.spark.stores import iceberg, tables
+from headwater.spark.stores import files, iceberg, tables
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def named(
 def _session(world: World, identifier: list[str], kind: DatasetType, gone: bool) -> Dataset | None:
     database = identifier[-2] if len(identifier) > 1 else "default"
     name = identifier[-1]
+    if name.startswith("/") or "://" in name:
+        # A table by its path: delta.`/lake/orders`.
+        return files.one(name, database, "path as a name")
     if not gone and kind == "TABLE" and (found := looked_up(world, database, name)) is not None:
         return found
     address = tables.metastore(world)
@@ -68,3 +71,13 @@ def looked_up(world: World, database: str, name: str) -> Dataset | None:
     except Exception:  # noqa: BLE001
         return None
     return tables.read_table(world, table, "catalog table")
+
+
+def at_location(plan: Any, given: Dataset) -> Dataset:
+    """A new table where the statement itself says that it is to lie."""
+    spec = attempt(plan, "tableSpec")
+    told = option(attempt(spec, "location")) if spec is not None else None
+    place = name_of(str(told)) if told is not None and (told[:1] == "/" or ":" in told) else None
+    if place is None:
+        return given
+    return msgspec.structs.replace(given, namespace=place.namespace, name=place.name, placed=True)

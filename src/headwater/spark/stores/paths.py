@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MOST = 10
 _PARTITION = re.compile(r"/[^/=]+=[^/]*$")
+_LOG = re.compile(r"/(?:_delta_log|\.hoodie)(?:[/\[\]]|$)")
 _GLOB = re.compile(r"/[^/]*[*?{\[].*$")
 
 
@@ -23,10 +24,20 @@ def name_of(path: str) -> DatasetName | None:
         return None
 
 
+def is_log(path: str) -> bool:
+    """Whether a path leads into a table's own log."""
+    return _LOG.search(path) is not None
+
+
 def roots(paths: Iterable[str]) -> list[DatasetName]:
-    """The datasets behind paths: partitions and patterns cut off, too many gathered in one."""
+    """The datasets behind paths: partitions and patterns cut off, too many gathered in one.
+
+    The log in which Delta or Hudi keeps account of a table is no dataset.
+    """
     found: dict[DatasetName, None] = {}
     for path in paths:
+        if is_log(path):
+            continue
         if (name := name_of(root(path))) is not None:
             found[name] = None
     names = list(found)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.jvm import attempt, class_name, hidden, kind, option
+from headwater.spark.jvm import attempt, class_name, hidden, kind
 from headwater.spark.model import Dataset, Evidence
 from headwater.spark.sources import Source
-from headwater.spark.stores import files, iceberg, jdbc, kafka, tables
+from headwater.spark.stores import delta, files, hudi, iceberg, jdbc, kafka, tables
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def table(
     if short == "V1Table" or name.endswith("HoodieInternalV2Table"):
         held = attempt(given, "v1Table", "catalogTable")
         return _one(tables.read_table(world, held, "catalog table"))
-    if "delta" in name.lower():
-        return _delta(world, given)
+    if delta.is_delta(name):
+        return _one(delta.table(world, given))
     if (paths := _paths(given)) is not None:
         word = str(attempt(given, "formatName") or "").lower()
         return Source(files.by_paths(paths, word, "file table"))
@@ -65,6 +65,12 @@ def table(
 def relation(world: World, given: Any, catalog_table: Any) -> Source | None:
     """What a relation of the first data source API reads."""
     name = class_name(given)
+    # What a format puts its relations together from says more than their own class.
+    inner = class_name(given.location()) if name.endswith("FsRelation") else name
+    if delta.is_delta(name) or delta.is_delta(inner):
+        return delta.relation(world, given, catalog_table)
+    if hudi.is_hudi(name) or hudi.is_hudi(inner):
+        return hudi.relation(world, given, catalog_table)
     if catalog_table is not None:
         found = tables.read_table(world, catalog_table, "catalog table")
         if found is not None:
@@ -75,10 +81,6 @@ def relation(world: World, given: Any, catalog_table: Any) -> Source | None:
         return jdbc.read(world, world.mapping(given.jdbcOptions().parameters()))
     if kafka.is_kafka(name):
         return Source(kafka.read(world, world.mapping(hidden(given, "sourceOptions"))), topic=True)
-    if "hudi" in name.lower():
-        path = attempt(given, "metaClient")
-        base = str(attempt(path, "getBasePath")) if path is not None else ""
-        return Source(files.by_paths([base], "hudi", "hudi relation")) if base else None
     if is_quiet(kind(given)):
         return Source(())
     world.problem(f"{kind(given)}: a relation whose dataset is not known")
@@ -94,14 +96,6 @@ def _paths(given: Any) -> list[str] | None:
         return files.table_paths(given)
     except Exception:  # noqa: BLE001
         return None
-
-
-def _delta(world: World, given: Any) -> Source | None:
-    held = option(attempt(given, "catalogTable"))
-    if held is not None:
-        return _one(tables.read_table(world, held, "delta table"))
-    path = attempt(given, "path")
-    return Source(files.by_paths([path.toString()], "delta", "delta table")) if path else None
 
 
 def _other(world: World, given: Any, catalog: Any, identifier: list[str]) -> Source | None:

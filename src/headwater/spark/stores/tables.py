@@ -12,6 +12,9 @@ from headwater.spark.stores.paths import name_of
 if TYPE_CHECKING:
     from headwater.spark.jvm import World
 
+LAYERS = ("delta", "hudi")
+"""Formats of tables that lie above files of another."""
+
 METASTORES = ("spark.hadoop.hive.metastore.uris", "hive.metastore.uris",
               "spark.hive.metastore.uris")  # fmt: skip
 
@@ -62,7 +65,7 @@ def read_table(world: World, table: Any, evidence: str) -> Dataset | None:
         symlinks=(Symlink(*logical),) if logical else (),
         catalog=session_catalog(world, address),
         storage_layer=provider.lower(),
-        file_format=provider.lower(),
+        file_format="parquet" if provider.lower() in LAYERS else provider.lower(),
         evidence=(Evidence(evidence, f"{database}.{name}"),),
     )
 
