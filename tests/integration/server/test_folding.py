@@ -370,3 +370,20 @@ def test_one_server_folds_what_the_other_took_in(
     post(one, part_of(None, 30))
     while shown(two) != [WHOLE, PART]:
         assert time.monotonic() < deadline
+
+
+def test_a_part_that_others_name_as_their_parent_is_shown_as_its_whole(client: Client) -> None:
+    named = {"job": {"namespace": "jobs", "name": PART}, "run": {"runId": run_id(11)}}
+    facets = {"parent": facet(**named, root=named), "jobDependencies": facet(upstream=[named])}
+    child = event("START", 5, run=30, job=f"{WHOLE}.1.child", run_facets=facets)
+    client.post(connector(), task(), child)
+    url = f"/api/v2/jobs/jobs/{WHOLE}.1.child"
+    assert client.get(url)["parent"] == {"namespace": "jobs", "name": PART, "run": run_id(11)}
+    client.post(part_of(WHOLE, 6))
+    shown = {"namespace": "jobs", "name": WHOLE, "run": run_id(11)}
+    assert client.get(url)["parent"] == shown
+    for run in (client.get(f"{url}/runs")["runs"][0], client.get(f"/api/v2/runs/{run_id(30)}")):
+        assert (run["parent"], run["root"]) == (shown, shown)
+        assert run["dependencies"]["upstream"] == [shown]
+    (listed,) = client.get(f"/api/v2/jobs/jobs/{WHOLE}")["children"]
+    assert listed["name"] == f"{WHOLE}.1.child"

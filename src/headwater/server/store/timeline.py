@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from headwater.server.store.column_graph import ColumnGraph
 from headwater.server.store.database import within
 from headwater.server.store.entities import FOLDED, slot, to_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from headwater.server.store.entities import Run
     from headwater.server.store.view import View
 
-__all__ = ["Cursor", "members", "runs_of_dataset", "runs_of_job", "schemas"]
+__all__ = ["Cursor", "members", "runs_of_dataset", "runs_of_job", "schemas", "schemas_at"]
 
 STEP = 200
 MOST_JOBS = 200
@@ -102,3 +103,17 @@ def schemas(view: View, ids: Sequence[int], until: int | None, limit: int) -> li
     rows.sort(reverse=True)
     kept = [row for i, row in enumerate(rows) if i + 1 == len(rows) or rows[i + 1][1] != row[1]]
     return kept[:limit]
+
+
+def schemas_at(view: View, roots: Iterable[int], at: int) -> dict[int, int]:
+    """The schema facet that each dataset, under any of its names, had at a moment."""
+    standing = ColumnGraph(view).members(roots)
+    sql = (
+        "SELECT entity, time, facet FROM facet_change WHERE kind = 0 AND name = 'schema'"
+        " AND facet <> 0 AND time <= ? AND entity IN ({in})"
+    )
+    newest: dict[int, tuple[int, int]] = {}
+    for number, time, facet in within(view.connection, sql, standing, (at,)):
+        root = standing[number]
+        newest[root] = max(newest.get(root, (-1, 0)), (time, facet))
+    return {root: facet for root, (_, facet) in newest.items()}

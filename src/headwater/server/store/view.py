@@ -126,6 +126,17 @@ class View:
             found = self.jobs([found.id]).get(found.id)
         return None if found is None or found.hidden == DELETED else found
 
+    def wholes(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+        """Of these names of jobs those of mere parts, each with the name it is shown by."""
+        sql = (
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, w.name FROM k"
+            " JOIN namespace n ON n.name = k.space"
+            " JOIN job j ON j.namespace = n.id AND j.name = k.name JOIN fold f ON f.job = j.id"
+            " JOIN job w ON w.id = f.whole JOIN namespace m ON m.id = w.namespace"
+        )
+        rows = within(self.connection, sql, set(names))
+        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
     def opened(self, jobs: Iterable[Job]) -> dict[int, list[int]]:
         """The datasets, with directions, that jobs have now: their own and those of their parts."""
         found = {job.id: dict.fromkeys(job.state.open) for job in jobs}

@@ -18,7 +18,7 @@ from headwater.server.http import HttpError
 from headwater.server.store import stored_graph as stored
 from headwater.server.store.entities import OUTPUT
 from headwater.server.store.neighbourhood import Found, Neighbourhood
-from headwater.server.store.timeline import members, schemas
+from headwater.server.store.timeline import schemas_at
 
 if TYPE_CHECKING:
     from headwater.server.app import App
@@ -149,9 +149,9 @@ def _moment(view: View, found: Found, at: int) -> Moment:
         if job in jobs and dataset in datasets:
             ends = (datasets[dataset], jobs[job])
             edges.add(Edge(*(reversed(ends) if direction == OUTPUT else ends)))
-    latest = {n: next(iter(schemas(view, members(view, n), at, 1)), None) for n in datasets}
-    bodies = view.bodies(row[1] for row in latest.values() if row)
-    known = {datasets[n]: read(bodies.get(row[1])) for n, row in latest.items() if row}
+    latest = schemas_at(view, datasets, at)
+    bodies = view.bodies(latest.values())
+    known = {datasets[n]: read(bodies.get(facet)) for n, facet in latest.items()}
     # A dataset with no edge at that moment was not part of the graph.
     nodes = {node for edge in edges for node in edge}
     return Moment(frozenset(nodes), frozenset(edges), known, found.cut)

@@ -79,7 +79,12 @@ def told(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict[str,
         *NEEDED,
         *names,
     )
-    return [_run(run, jobs.get(run.job), facets) for run in runs]
+    rows = [_run(run, jobs.get(run.job), facets) for run in runs]
+    others = [row["parent"] for row in rows] + [row["root"] for row in rows]
+    for row in rows:
+        others += [*row["dependencies"]["upstream"], *row["dependencies"]["downstream"]]
+    describe.shown(view, others)
+    return rows
 
 
 def _run(found: Run, job: Job | None, facets: describe.Facets) -> dict[str, Any]:
@@ -100,8 +105,8 @@ def _run(found: Run, job: Job | None, facets: describe.Facets) -> dict[str, Any]
         "written": _moved(found, OUTPUT, facets),
         "error": _text(failure.get("message"))[:MESSAGE] or None,
         "stackTrace": _text(failure.get("stackTrace"))[: MESSAGE * 10] or None,
-        "parent": reference(parent),
-        "root": reference(parent.get("root")),
+        "parent": describe.reference(parent),
+        "root": describe.reference(parent.get("root")),
         "dependencies": _dependencies(facets.get(held, "jobDependencies")),
     }
 
@@ -110,24 +115,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def reference(said: Any) -> dict[str, Any] | None:
-    """A job and run that another one names, if it names one at all."""
-    if not isinstance(said, dict) or not isinstance(job := said.get("job"), dict):
-        return None
-    other = said.get("run")
-    number = other.get("runId") if isinstance(other, dict) else None
-    if not _text(job.get("name")):
-        return None
-    space = _text(job.get("namespace"))
-    return {"namespace": space, "name": job["name"], "run": _text(number) or None}
-
-
 def _dependencies(facet: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The jobs that a scheduler runs before and after this one."""
     found: dict[str, list[dict[str, Any]]] = {}
     for side in ("upstream", "downstream"):
         items = facet.get(side)
-        rows = [reference(item) for item in (items if isinstance(items, list) else ())[:100]]
+        rows = [
+            describe.reference(item) for item in (items if isinstance(items, list) else ())[:100]
+        ]
         found[side] = [row for row in rows if row is not None]
     return found
 

@@ -30,9 +30,12 @@ __all__ = [
     "latest_runs",
     "listed",
     "name_of",
+    "reference",
+    "shown",
     "store_of",
 ]
 
+Reference = dict[str, Any]
 LAYERS = ("iceberg", "delta", "hudi")
 MESSAGE = 300
 
@@ -45,6 +48,30 @@ def job_id(job: Job) -> str:
 def dataset_id(dataset: Dataset) -> str:
     """A dataset's node id."""
     return f"dataset:{dataset.space}:{dataset.name}"
+
+
+def reference(said: Any) -> Reference | None:
+    """A job and run that another one names, if it names one at all."""
+    if not isinstance(said, dict) or not isinstance(job := said.get("job"), dict):
+        return None
+    name, space, run = job.get("name"), job.get("namespace"), said.get("run")
+    if not name or not isinstance(name, str):
+        return None
+    number = run.get("runId") if isinstance(run, dict) else None
+    return {
+        "namespace": space if isinstance(space, str) else "",
+        "name": name,
+        "run": number if number and isinstance(number, str) else None,
+    }
+
+
+def shown(view: View, references: Iterable[Reference | None]) -> None:
+    """Name the whole where a mere part of it is named."""
+    named = [one for one in references if one is not None]
+    wholes = view.wholes((one["namespace"], one["name"]) for one in named)
+    for one in named:
+        key = one["namespace"], one["name"]
+        one["namespace"], one["name"] = wholes.get(key, key)
 
 
 class Facets:

@@ -169,24 +169,23 @@ def job(view: View, request: Request) -> dict[str, Any]:
     presented = Presenter(view).jobs([found])[0]
     del presented["latestRuns"]
     described = describe.jobs(view, [found])[found.id]
-    runs = describe.latest_runs(view, [found])
-    facets = describe.Facets(view, (run.state.facets for run in runs.values()), "parent")
-    parent = facets.get(runs[found.id].state.facets, "parent") if found.id in runs else {}
     return {
         **presented,
         **{k: v for k, v in described.items() if k not in ("id", "kind", "updatedAt")},
-        "parent": _parent(parent),
+        "parent": _parents(view, [found]).get(found.id),
         "children": _children(view, found),
         "affected": downstream(view, [found.id]),
     }
 
 
-def _parent(facet: dict[str, Any]) -> dict[str, Any] | None:
-    owner, run = facet.get("job"), facet.get("run")
-    if not isinstance(owner, dict) or not owner.get("name"):
-        return None
-    number = run.get("runId") if isinstance(run, dict) else None
-    return {"namespace": str(owner.get("namespace")), "name": str(owner["name"]), "run": number}
+def _parents(view: View, jobs: list[Job]) -> dict[int, describe.Reference]:
+    """What the newest run of each job names as its parent, where it names one."""
+    runs = describe.latest_runs(view, jobs)
+    facets = describe.Facets(view, (run.state.facets for run in runs.values()), "parent")
+    said = {n: describe.reference(facets.get(r.state.facets, "parent")) for n, r in runs.items()}
+    found = {number: parent for number, parent in said.items() if parent is not None}
+    describe.shown(view, found.values())
+    return found
 
 
 def _children(view: View, found: Job) -> list[dict[str, Any]]:
@@ -194,13 +193,6 @@ def _children(view: View, found: Job) -> list[dict[str, Any]]:
     sql = JOBS + " WHERE j.namespace = ? AND j.name > ? AND j.name < ? AND j.hidden = 0 LIMIT ?"
     bounds = (found.namespace, f"{found.name}.", f"{found.name}/", JOBS_SHOWN)
     near = [to_job(row) for row in view.all(sql, bounds)]
-    runs = describe.latest_runs(view, near)
-    facets = describe.Facets(view, (run.state.facets for run in runs.values()), "parent")
-    children = [
-        one
-        for one in near
-        if one.id in runs
-        and (up := _parent(facets.get(runs[one.id].state.facets, "parent")))
-        and up["name"] == found.name
-    ]
+    parents = _parents(view, near)
+    children = [one for one in near if parents.get(one.id, {}).get("name") == found.name]
     return list(describe.jobs(view, children).values())
