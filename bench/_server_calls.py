@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import psycopg
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -111,6 +113,16 @@ def memory(pid: int) -> float:
     """The most memory a process has had so far, in MB."""
     text = Path(f"/proc/{pid}/status").read_text()
     return int(text.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def size(store: str) -> float:
+    """The MB that a store takes: all its files, or what PostgreSQL says."""
+    if store.startswith("sqlite:///"):
+        folder = Path(store.removeprefix("sqlite:///")).parent
+        return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    with psycopg.connect(store) as connection:
+        found = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    return float(found[0]) / 1e6 if found else 0.0
 
 
 def serve(store: str) -> tuple[subprocess.Popen[bytes], str]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from _server_calls import Caller, batch, cpu, fill, ingest, memory, serve
+from _server_calls import Caller, batch, cpu, fill, ingest, memory, serve, size
 from _server_events import Job, events, job
 
 FEW = 2_000
@@ -44,11 +44,17 @@ TARGETS = {
     "100 jobs of a namespace: p50 ms": "20",
     "search: p50 ms": "5",
     "memory: MB": "250",
+    "database: MB": "60",
 }
 
 
 def measure(
-    url: str, jobs: int, pid: int | None, database: int | None = None, history: int = 1
+    url: str,
+    jobs: int,
+    pid: int | None = None,
+    database: int | None = None,
+    history: int = 1,
+    store: str = "",
 ) -> dict[str, str]:
     namespace = f"bench{random.randrange(10**6):06d}"
     start = datetime.now(timezone.utc) - timedelta(hours=20)
@@ -65,16 +71,20 @@ def measure(
         figures |= busy(url, namespace, few, start, pid, database)
     fill(url, partial(_events, namespace, start), range(len(few), jobs))
     figures |= ask(url, namespace, jobs)
-    if pid:
-        figures["memory: MB"] = f"{memory(pid):.0f}"
+    figures |= taken_up(pid, store)
     if history > 1:
         for run in range(1, history):
             fill(url, partial(_events, namespace, start + run * timedelta(hours=1)), range(jobs))
-        later = ask(url, namespace, jobs).items()
-        figures |= {f"{name}, {history}x history": value for name, value in later}
-        if pid:
-            figures[f"memory: MB, {history}x history"] = f"{memory(pid):.0f}"
+        later = ask(url, namespace, jobs) | taken_up(pid, store)
+        figures |= {f"{name}, {history}x history": value for name, value in later.items()}
     return figures
+
+
+def taken_up(pid: int | None, store: str) -> dict[str, str]:
+    """How much memory the server has needed, and how large its store is."""
+    if not pid:
+        return {}
+    return {"memory: MB": f"{memory(pid):.0f}", "database: MB": f"{size(store):.0f}"}
 
 
 def _events(namespace: str, start: datetime, number: int) -> list[bytes]:
@@ -144,16 +154,15 @@ def main() -> None:
             process, url = serve(store)
             try:
                 database = chosen.postgres_pid if name == "PostgreSQL" else None
-                found[name] = measure(url, chosen.jobs, process.pid, database, chosen.history)
+                found[name] = measure(
+                    url, chosen.jobs, process.pid, database, chosen.history, store
+                )
             finally:
                 process.terminate()
                 process.wait()
             found[name]["load of the machine"] = f"{os.getloadavg()[1]:.1f}"
-        if "SQLite" in found:
-            size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 1e6
-            found["SQLite"]["database at the end: MB"] = f"{size:.0f}"
     if chosen.marquez:
-        found["Marquez here"] = measure(chosen.marquez, chosen.jobs, None, history=chosen.history)
+        found["Marquez here"] = measure(chosen.marquez, chosen.jobs, history=chosen.history)
     show(found)
     if chosen.out:
         kept = {"jobs": chosen.jobs, "history": chosen.history, "figures": found}
