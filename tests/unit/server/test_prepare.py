@@ -115,3 +115,13 @@ def test_a_login_in_a_name_is_noticed(place: str) -> None:
     sent = changed(**{place: "mysql://me:secret@db/shop"})
     item = read(json.dumps(sent, separators=(",", ":")))
     assert b"secret" not in item.raw
+
+
+@pytest.mark.parametrize("spelled", ["RUNNING", "running"])
+def test_a_job_whose_namespace_carries_a_login_has_one_name(spelled: str) -> None:
+    made = event()
+    made["eventType"] = spelled
+    made["job"]["namespace"] = "http://user:secret@scheduler:8080/x?token=1"
+    found = read(json.dumps(made))
+    assert found.job is not None
+    assert found.job.key == ("http://scheduler:8080/x", "load")

@@ -163,7 +163,7 @@ class Parts(Regular):
             event.raw,
             event.hash,
             Part("", run.runId.bytes, self.given(run.facets, "run.facets"), []) if run else None,
-            Part("", (job.namespace, job.name), self.given(job.facets, "job.facets"), []) if job else None,
+            Part("", safe(job.namespace, job.name), self.given(job.facets, "job.facets"), []) if job else None,
             datasets,
             secrets.suspicious(event.raw),
         )  # fmt: skip
