@@ -65,6 +65,9 @@ def list_connectors(
         print_wide(table)
     else:
         out.print("no connectors")
+    for problem in dict.fromkeys(row["problem"] for row in rows if row["lineage"]):
+        if problem:
+            err.print(f"[yellow]note:[/] {escape(problem)}", soft_wrap=True)
 
 
 @spread

@@ -12,7 +12,7 @@ from headwater.connect.answers import read_entry
 from headwater.connect.joining import Joiner
 from headwater.connect.life import live
 from headwater.connect.memory import Memory
-from headwater.connect.pace import SECOND, Times, micros
+from headwater.connect.pace import Times, micros
 from headwater.connect.parts import Closer
 from headwater.connect.reader import Reader, Watched
 from headwater.connect.runs import Nobody
@@ -140,6 +140,9 @@ class Agent:
             self._silent = None
         elif self._silent is None:
             self._silent = now
+        for watched in self._watched.values():
+            if watched.tracked.theirs:  # a worker that dies says nothing of its runs
+                watched.forget()
         if self._silent is None or now - self._silent < self.times.grace:
             return 0
         self._known_root = False
@@ -189,7 +192,8 @@ class Agent:
         if watched is None:
             fresh = Tracked(cluster=self.name, name=name)
             watched = self._watched[name] = Watched(fresh, self._polled)
-        seen = self._settled(watched, condition(entry.status), micros(now))
+        watched.stir(mark)
+        seen = watched.settled(condition(entry.status), micros(now), self.times.grace)
         tracked = self._reader.read(watched, entry, seen)
         beat = watched.arrived(tracked, seen) or beat
         step = self._joiner.step(watched, tracked, seen, micros(now), beat, restarted)
@@ -201,16 +205,6 @@ class Agent:
         watched.moved = watched.moved and not step.said
         self.troubles.clear(name)
         return step if step.said or step.tracked != watched.tracked else None
-
-    def _settled(self, watched: Watched, seen: Condition, now: int) -> Condition:
-        """A state that should pass by itself and does not is a loss after the grace time."""
-        if seen is not Condition.UNSETTLED:
-            watched.unsettled = None
-            return seen
-        if watched.unsettled is None:
-            watched.unsettled = now
-        late = now - watched.unsettled >= self.times.grace * SECOND
-        return Condition.LOST if late else seen
 
     def _missing(self, name: str, now: float) -> Step | None:
         """A connector that is not listed is gone only when Connect says so."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from headwater.connect.model import Table
@@ -14,14 +16,14 @@ from headwater.lineage.schema import Field, Schema
 from headwater.lineage.schema.model import ELEMENT, container
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Future
+    from collections.abc import Callable, Mapping
 
 # A column that somebody adds to a table is to be seen within a minute.
 FRESH = 20.0
 RETRY = 30.0
 PATIENCE = 3.0
 REFRESH = 0.5
+ASKERS = 2
 # What a client needs to find a table; keys for the files themselves are never sent.
 NEEDED = ("uri", "type", "warehouse", "token", "credential", "scope", "oauth2-server-uri", "prefix")
 SECRET = ("token", "credential")
@@ -46,11 +48,39 @@ class _Known:
         self.until = until
 
 
+class _Askers:
+    """Threads of one catalog: while it hangs others are asked, and no program waits for them."""
+
+    def __init__(self, look: Callable[[Key, str], None]) -> None:
+        self._tasks: SimpleQueue[tuple[Future[None], Key, str] | None] = SimpleQueue()
+        self._look = look
+        for _ in range(ASKERS):
+            threading.Thread(target=self._work, name="catalog", daemon=True).start()
+
+    def ask(self, key: Key, uri: str) -> Future[None]:
+        asked: Future[None] = Future()
+        self._tasks.put((asked, key, uri))
+        return asked
+
+    def close(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._tasks.get_nowait()
+        for _ in range(ASKERS):
+            self._tasks.put(None)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            self._look(*task[1:])
+            task[0].set_result(None)
+
+
 class Catalogs:
     """Iceberg REST catalogs; an answer is remembered, a failure is asked again after a while."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="catalog")
+        self._askers: dict[str, _Askers] = {}
+        self._slow: set[str] = set()
         self._lock = threading.Lock()
         self._clients: dict[Client, Any] = {}
         self._known: dict[Key, _Known] = {}
@@ -81,12 +111,19 @@ class Catalogs:
                 return self._answer(known, uri)
             asked = self._asked.get(key)
             # Who asks first waits a little; of the others none waits for one that is slow.
-            patience = 0.0 if known else PATIENCE
+            patience = 0.0 if known or uri in self._slow else PATIENCE
             if asked is None:
-                asked = self._asked[key] = self._pool.submit(self._look, key, uri)
-                patience = REFRESH if known else PATIENCE
+                if uri not in self._askers:
+                    self._askers[uri] = _Askers(self._look)
+                asked = self._asked[key] = self._askers[uri].ask(key, uri)
+                patience = REFRESH if known else patience
         wait([asked], patience)
-        return self._answer(self._known.get(key), uri)
+        with self._lock:
+            if not known and self._asked.get(key) is asked:
+                self._slow.add(uri)
+                said = f"Iceberg catalog {redact(uri)}: no answer within {PATIENCE:g} s"
+                self._problems.setdefault(uri, said)
+            return self._answer(self._known.get(key), uri)
 
     def _look(self, key: Key, uri: str) -> None:
         before, now = self._known.get(key), time.monotonic
@@ -94,14 +131,18 @@ class Catalogs:
             found = self._ask(*key)
         except Exception as error:  # noqa: BLE001
             said = redact(str(error) or type(error).__name__)[:300]
-            self._problems[uri] = f"Iceberg catalog {redact(uri)}: {said}"
+            problem = f"Iceberg catalog {redact(uri)}: {said}"
             known = _Known(
                 before.found if before else None, bool(before and before.answered), now() + RETRY
             )
         else:
-            self._problems.pop(uri, None)
+            problem = ""
             known = _Known(found, True, now() + FRESH)
         with self._lock:
+            self._slow.discard(uri)
+            self._problems.pop(uri, None)
+            if problem:
+                self._problems[uri] = problem
             self._known[key] = known
             self._asked.pop(key, None)
 
@@ -128,7 +169,8 @@ class Catalogs:
 
     def close(self) -> None:
         """Ask no more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for askers in self._askers.values():
+            askers.close()
 
 
 def _field(field: Any, name: str = "") -> Field:

@@ -50,22 +50,28 @@ class Joiner:
         if apart or seen in (Condition.UNSETTLED, Condition.RESTARTING):
             watched.wait(None, now)
             return live(tracked, seen, now, beat=beat, restarted=restarted)
-        if not self._has_room(now):
-            watched.waiting = watched.waiting or (Condition.UNSETTLED, now)
-            return Step(watched.tracked)
+        urgent = bool(beat or watched.waiting or seen is not tracked.condition)
+        if not self._has_room(now, urgent):
+            if urgent:
+                watched.waiting = watched.waiting or (Condition.UNSETTLED, now)
+            return Step(tracked)
         tracked, folded = fold(tracked, now, self._asked)
-        again = beat or watched.late(now)
+        again = beat or (watched.late(now) and seen is not Condition.RUNNING)
         step = self._joined(watched, tracked, seen, now, beat, restarted)
-        after = doubt(watched.tracked, remember(step.tracked, step.said), again)
-        if after.unsure != watched.tracked.unsure:
+        after = doubt(watched.tracked, remember(step.tracked, step.said), now, again)
+        turned = after.condition is not watched.tracked.condition
+        if after.unsure and (turned or not watched.tracked.unsure):
             watched.parts = now + int(SETTLES * SECOND)
         return Step(after, folded + step.said)
 
-    def _has_room(self, now: int) -> bool:
+    def _has_room(self, now: int, urgent: bool) -> bool:
+        """Whether it may be asked for now; half of the room is for news."""
         if now != self._polled:
             self._polled, self._room = now, MOST
+        if self._room <= (0 if urgent else MOST // 2):
+            return False
         self._room -= 1
-        return self._room >= 0
+        return True
 
     def _joined(
         self, watched: Watched, tracked: Tracked, seen: Condition, now: int, beat: bool,
@@ -80,8 +86,7 @@ class Joiner:
         )  # fmt: skip
         found = guess(tracked, look) if runs is None else choose(tracked, look, runs)
         watched.wait(seen if found.seen is not seen else None, now)
-        if seen in GRAVE or (runs is None and seen is not Condition.RUNNING):
-            watched.look_later(now, seen, self._times)
+        watched.look_later(now, seen, self._times)
         if found.over:
             return Step(found.tracked, found.said)
         moment = look.since if found.seen in GRAVE else now

@@ -37,7 +37,8 @@ def look(config: ClusterConfig) -> list[dict[str, Any]]:
     connect, world = Connect(config.access), world_of(config)
     try:
         teller = _teller(config, connect, world)
-        rows = [_row(name, raw, connect, teller) for name, raw in sorted(connect.poll().items())]
+        found = sorted(connect.poll().items())
+        rows = [_row(name, raw, connect, teller, world) for name, raw in found]
         lags = _lags(world, {row["name"]: row.pop("group") for row in rows})
         for row in rows:
             row["lag"] = lags.get(row["name"])
@@ -57,7 +58,9 @@ def _teller(config: ClusterConfig, connect: Connect, world: LiveWorld) -> Teller
     return teller
 
 
-def _row(name: str, raw: msgspec.Raw, connect: Connect, teller: Teller) -> dict[str, Any]:
+def _row(
+    name: str, raw: msgspec.Raw, connect: Connect, teller: Teller, world: LiveWorld
+) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": name, "type": "", "state": "UNKNOWN", "class": "", "tasks": [], "group": "",
         "inputs": [], "outputs": [], "lineage": "", "lag": None, "problem": "",
@@ -81,9 +84,11 @@ def _row(name: str, raw: msgspec.Raw, connect: Connect, teller: Teller) -> dict[
         else "",
     }
     try:
-        derived = teller.derive(_connector(entry, connect)).derived
+        lineage = teller.derive(_connector(entry, connect))
     except Exception as error:  # noqa: BLE001
         return {**row, "problem": f"{type(error).__name__}: {error}"}
+    derived = lineage.derived
+    row["problem"] = "; ".join(world.problems.values()) if lineage.unsure else ""
     row["inputs"] = [f"{d.namespace}/{d.name}" for d in derived.inputs]
     row["outputs"] = [f"{d.namespace}/{d.name}" for d in derived.outputs]
     row["lineage"] = f"{_short(derived.inputs)} → {_short(derived.outputs)}"

@@ -58,12 +58,15 @@ def _before(tracked: Tracked, asked: Asked) -> int | None:
     return count
 
 
-def doubt(before: Tracked, after: Tracked, again: bool) -> Tracked:
+def doubt(before: Tracked, after: Tracked, now: int, again: bool) -> Tracked:
     """A connector whose parts are to be looked at, where one may have left a run under way."""
     turned = after.condition is not before.condition or after.run != before.run
     moved = after.status.workers != before.status.workers or after.parts != before.parts
-    if not after.parts or not (turned or moved or again):
+    if not (turned or moved or again):
         return after
+    if after.condition is Condition.DELETED:  # looked at once more itself, then forgotten
+        after = replace(after, at=max(after.at, now))
+        return replace(after, unsure=tuple(range(after.parts + 1)))
     return replace(after, unsure=tuple(range(1, after.parts + 1)))
 
 
@@ -76,9 +79,8 @@ class Closer:
     def steps(self, connectors: Iterable[Watched], now: int) -> list[Step]:
         """Look at some of the parts that are to be looked at."""
         room, steps = MOST, []
-        for watched in connectors:
-            if not watched.tracked.unsure or now < watched.parts or _turning(watched):
-                continue
+        due = [w for w in connectors if w.tracked.unsure and now >= w.parts and not _turning(w)]
+        for watched in sorted(due, key=lambda w: w.parts):  # who waits longest comes first
             some = watched.tracked.unsure[:room]
             step = self._close(watched.tracked, some, now)
             if step is None:  # nobody answers now
@@ -122,5 +124,6 @@ def ends(tracked: Tracked, number: int, runs: list[Run], now: int) -> list[Said]
         alive, inferred = alive[1:] if there else alive, there
         kind = EventType.ABORT if there else EventType.COMPLETE
     return [
-        Said(kind, replace(tracked, run=run, said=kind, at=now), inferred, number) for run in alive
+        Said(kind, replace(tracked, run=run, said=kind, at=now, mute=False), inferred, number)
+        for run in alive
     ]

@@ -62,15 +62,30 @@ class Watched:
         """Since when it is waited for so; now, when it is not."""
         return self.waiting[1] if self.waiting and self.waiting[0] is seen else now
 
+    def stir(self, mark: bytes) -> None:
+        """It may look otherwise now: soon it is to be looked at again."""
+        if self.raw != mark:
+            self.pause = 0.0
+
     def look_later(self, now: int, seen: Condition, times: Times) -> None:
         """Look at it again though it looks as before: soon at first, then less and less often."""
         self.pause = 0.0 if seen is not self.tracked.condition else self.pause
         self.pause = min(max(2 * self.pause, times.poll), times.heartbeat)
-        self.again = now + int(self.pause * SECOND)
+        if seen is not Condition.RUNNING or self.pause < times.heartbeat:
+            self.again = now + int(self.pause * SECOND)
 
     def late(self, now: int) -> bool:
         """Whether it is time to look at it again."""
         return self.again is not None and now >= self.again
+
+    def settled(self, seen: Condition, now: int, grace: float) -> Condition:
+        """A state that should pass by itself and does not is a loss after the grace time."""
+        if seen is not Condition.UNSETTLED:
+            self.unsettled = None
+            return seen
+        if self.unsettled is None:
+            self.unsettled = now
+        return Condition.LOST if now - self.unsettled >= grace * SECOND else seen
 
     def arrived(self, tracked: Tracked, seen: Condition) -> bool:
         """Whether parts of it run on other workers than was told, and move no more."""

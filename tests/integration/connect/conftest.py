@@ -12,6 +12,7 @@ from headwater.lab import ports
 from headwater.lab.services.base import answers
 from headwater.lab.waiting import wait_until
 
+from .reporting import Reporting
 from .shop import Shop
 from .watching import HEADWATER, Agent
 
@@ -86,3 +87,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield url
     process.terminate()
     process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def reporting(
+    kafka: UsedKafka, postgres: UsedPostgres, server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Reporting]:
+    made = Reporting(tmp_path_factory.mktemp("reporting"), kafka, postgres, server)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def watcher(
+    reporting: Reporting, server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Agent]:
+    """An agent on the worker, whose events go where Debezium's go."""
+    made = Agent(
+        tmp_path_factory.mktemp("watcher"), reporting.connect.url,
+        "--kafka-bootstrap", reporting.kafka.bootstrap, "--poll", "0.5", "--heartbeat", "5",
+        env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},
+    ).start()  # fmt: skip
+    yield made
+    made.kill()

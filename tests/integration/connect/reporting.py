@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 BUNDLE = "debezium-lineage"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+PARTITIONS = 3
 Json = dict[str, Any]
 
 
@@ -137,6 +139,71 @@ class Database:
         }
 
 
+class Sink:
+    """Two topics of three partitions into tables of a database of their own, by three tasks."""
+
+    def __init__(self, kafka: UsedKafka, postgres: UsedPostgres) -> None:
+        self.kafka = kafka
+        self.url = postgres.database("sunk")
+        self.at = conninfo_to_dict(self.url)
+        self.topics = [kafka.topic(name, PARTITIONS) for name in ("orders", "cities")]
+        for topic in self.topics:
+            for number in range(PARTITIONS):
+                self.produce(topic, number, number)
+
+    def produce(self, topic: str, partition: int, number: int) -> None:
+        """One row into one partition, which is one task's."""
+        fields = [
+            {"field": "id", "type": "int32", "optional": False},
+            {"field": "city", "type": "string", "optional": True},
+        ]
+        schema = {"type": "struct", "optional": False, "name": "row", "fields": fields}
+        row = {"schema": schema, "payload": {"id": number, "city": "Oslo"}}
+        self.write(topic, partition, json.dumps(row))
+
+    def write(self, topic: str, partition: int, text: str) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap})
+        producer.produce(topic, text, partition=partition)
+        assert producer.flush(30) == 0
+
+    def execute(self, statement: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as database:
+            database.execute(statement)
+
+    def rows(self, table: str) -> int:
+        with psycopg.connect(self.url) as database:
+            there = database.execute("select to_regclass(%s)", (table,)).fetchone()
+            if there is None or there[0] is None:
+                return 0
+            found = database.execute(f"select count(*) from {table}").fetchone()
+        return int(found[0]) if found else 0
+
+    def config(self, password: str, client: Path) -> dict[str, str]:
+        """A sink that reports what it reads and writes, a job for each task."""
+        return {
+            "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+            "tasks.max": str(PARTITIONS),
+            "topics": ",".join(self.topics),
+            "connection.url": f"jdbc:postgresql://{self.at['host']}:{self.at['port']}/"
+            f"{self.at['dbname']}",
+            "connection.username": str(self.at["user"]),
+            "connection.password": password,
+            "insert.mode": "upsert",
+            "primary.key.mode": "record_value",
+            "primary.key.fields": "id",
+            "schema.evolution": "basic",
+            "flush.max.retries": "0",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": JSON,
+            "consumer.override.auto.offset.reset": "earliest",
+            "openlineage.integration.enabled": "true",
+            "openlineage.integration.config.file.path": str(client),
+            "openlineage.integration.dataset.kafka.bootstrap.servers": self.kafka.bootstrap,
+        }
+
+
 class Server:
     """What a server says of one job."""
 
@@ -157,6 +224,11 @@ class Server:
     def states(self) -> list[str]:
         """The states of the job's runs, the newest first."""
         return [run["state"] for run in self.runs()]
+
+    def jobs(self, like: str) -> list[str]:
+        """The names of all jobs that are shown and have that in their names."""
+        found = self.get("/api/v1/jobs", limit=1000).get("jobs", [])
+        return sorted(job["name"] for job in found if like in job["name"])
 
     def facets(self) -> Json:
         """The facets of the newest run."""

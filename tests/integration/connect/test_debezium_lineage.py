@@ -15,8 +15,8 @@ from .watching import Agent, Event, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from headwater.lab.used import UsedKafka, UsedPostgres
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
@@ -71,29 +71,6 @@ class Watched:
         return [e for e in self.server.events() if who in e["producer"]]
 
 
-@pytest.fixture(scope="module")
-def reporting(
-    kafka: UsedKafka, postgres: UsedPostgres, server: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Reporting]:
-    made = Reporting(tmp_path_factory.mktemp("reporting"), kafka, postgres, server)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def watcher(
-    reporting: Reporting, server: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Agent]:
-    """An agent on the worker, whose events go where Debezium's go."""
-    made = Agent(
-        tmp_path_factory.mktemp("watcher"), reporting.connect.url,
-        "--kafka-bootstrap", reporting.kafka.bootstrap, "--poll", "0.5", "--heartbeat", "5",
-        env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},
-    ).start()  # fmt: skip
-    yield made
-    made.kill()
-
-
 @pytest.fixture
 def watched(reporting: Reporting, watcher: Agent, server: str) -> Iterator[Watched]:
     made = Watched(
@@ -125,11 +102,17 @@ def test_one_job_one_run_and_the_lineage_of_both(watched: Watched) -> None:
         assert {(e["job"]["namespace"], e["job"]["name"]) for e in told} == {
             (NAMESPACE, watched.server.job)
         }
-    lineage = watched.events("headwater")[-1]["job"]["facets"]["lineage"]["entries"]
-    pairs = {
-        (i["name"].rsplit(".")[-1], e["name"].rsplit(".")[-1]) for e in lineage for i in e["inputs"]
-    }
-    assert pairs == {("orders", "orders"), ("customers", "customers")}
+
+    def pairs() -> set[tuple[str, str]]:
+        lineage = watched.events("headwater")[-1]["job"]["facets"]["lineage"]["entries"]
+        return {
+            (i["name"].rsplit(".")[-1], e["name"].rsplit(".")[-1])
+            for e in lineage
+            for i in e["inputs"]
+        }
+
+    both = {("orders", "orders"), ("customers", "customers")}
+    watched.wait(lambda: pairs() == both, f"{both}")
     assert watched.server.states() == ["RUNNING"]
 
 
@@ -142,6 +125,20 @@ def test_a_pause_ends_the_run_and_a_resumed_connector_has_one_of_its_own(watched
     watched.reporting.connect.delete(watched.name)
     watched.wait_for_states("COMPLETED", "COMPLETED")
     watched.wait_for_lineage()
+
+
+def test_what_was_paused_before_the_agent_came_runs_no_more(
+    watched: Watched, tmp_path: Path
+) -> None:
+    watched.wait_for_states("RUNNING")
+    watched.agent.kill()
+    watched.reporting.connect.http.put(f"/connectors/{watched.name}/pause").raise_for_status()
+    stranger = Agent(tmp_path, watched.agent.url, *watched.agent.options, env=watched.agent.env)
+    assert watched.server.states() == ["RUNNING"]
+    stranger.start()
+    watched.wait_for_states("COMPLETED")
+    stranger.kill()
+    watched.agent.start()
 
 
 def test_delete_ends_the_run_once(watched: Watched) -> None:

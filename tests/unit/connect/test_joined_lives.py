@@ -114,6 +114,7 @@ class Estate(Joined):
             for number in range(len(self.tasks)):
                 self.end(number)
             self.state, self.tasks = "GONE", []
+            self.deliver_theirs()  # what comes when all is forgotten is nobody's to end
             self.show()
 
     def kill_worker(self) -> None:

@@ -238,6 +238,18 @@ def test_a_task_that_began_anew_has_a_new_run(bench: Joined) -> None:
     assert bench.states() == ["ABORTED", "ABORTED", "COMPLETED"]
 
 
+def test_what_a_killed_worker_left_is_over_soon_after_it_is_back(bench: Joined) -> None:
+    bench.begin()
+    for _ in range(20):  # long enough that it is looked at with its heartbeats only
+        bench.say(60)
+    bench.connect.fail(Trouble.UNREACHABLE)
+    assert bench.say() == []
+    bench.connect.broken = None
+    assert bench.say() in ([], [("RUNNING", "theirs-1")])
+    bench.theirs("START", "theirs-2")
+    assert bench.say() == [("ABORT", "theirs-1"), ("RUNNING", "theirs-2")]
+
+
 def test_a_restart_ends_no_run_that_has_begun_since(bench: Joined) -> None:
     bench.begin()
     bench.theirs("COMPLETE")

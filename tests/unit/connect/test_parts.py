@@ -74,14 +74,16 @@ def test_every_further_task_is_said_to_be_a_part_once(bench: Tasks) -> None:
     assert folded(bench.hear()) == [*PARTS, "cdc.3"]
 
 
-def test_one_task_has_no_parts_and_is_asked_for_no_more_than_before(bench: Tasks) -> None:
+def test_one_task_has_no_parts_and_nobody_is_asked_for_any(bench: Tasks) -> None:
     bench.put("RUNNING", "RUNNING")
     assert folded(bench.hear()) == []
-    assert [bench.asked(SOON), bench.asked(SOON), bench.asked(300)] == [0, 0, 1]
+    # Soon after a change, then less and less often; in the end with the heartbeats only.
+    assert [bench.asked(SOON) for _ in range(8)] == [1, 0, 1, 0, 0, 0, 1, 0]
+    assert [bench.asked(300) for _ in range(3)] == [1, 1, 1]
 
 
 def test_parts_are_asked_for_on_a_change_and_a_heartbeat_only(bench: Tasks) -> None:
-    assert [bench.asked(SOON) for _ in range(4)] == [1, 2, 0, 0]
+    assert [bench.asked(SOON) for _ in range(8)] == [1, 1 + 2, 0, 1, 0, 0, 0, 1]
     assert [bench.asked(seconds) for seconds in (300, SOON, SOON)] == [1, 2, 0]
 
 
@@ -160,6 +162,18 @@ def test_no_part_is_forgotten_when_the_server_is_away_or_the_agent_dies(bench: T
     assert bench.settle() == []
 
 
+def test_parts_of_one_that_was_stopped_before_it_was_seen_are_found(bench: Tasks) -> None:
+    bench.finish("a", 0, 1)  # the third task's worker died
+    bench.connect.put(NAME, "STOPPED", (), config={**CONFIG, "headwater.job.name": JOB})
+    bench.server.down = True
+    assert bench.settle() == []
+    bench.server.down = False
+    bench.clock.now += 300
+    heard = [event for _ in range(4) for event in bench.hear()]
+    assert folded(heard) == list(PARTS)
+    assert [bench.states(), *bench.of_parts()] == [["ABORTED"], ["COMPLETED"], ["ABORTED"]]
+
+
 def test_nobody_is_waited_for_who_will_never_say(bench: Tasks) -> None:
     bench.server.down, bench.server.hope = True, False
     bench.settle()
@@ -186,4 +200,4 @@ def test_many_parts_are_asked_for_a_few_at_a_time(bench: Tasks) -> None:
     tasks = ("RUNNING",) * (2 * MOST + 10)
     bench.put("RUNNING", *tasks, more="1")
     asked = [bench.asked(SOON) for _ in range(6)]
-    assert asked == [1, MOST, MOST, 9, 0, 0]
+    assert asked == [1, 1 + MOST, MOST, 1 + 9, 0, 0]

@@ -8,15 +8,18 @@ import time
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
 
 import httpx
 import pytest
 
+from headwater.connect import joining, parts
 from headwater.connect.access import Access
 from headwater.connect.agent import Agent
 from headwater.connect.client import Connect
 from headwater.connect.config import ClusterConfig
 from headwater.connect.registry import Registry
+from headwater.connect.runs import Runs
 from headwater.connect.telling import Teller
 from headwater.connect.world import LiveWorld
 from headwater.emit import Outbox, Sender, destinations
@@ -59,7 +62,7 @@ class Rendered(FakeConnect):
 
 
 def watcher(
-    folder: Path, fake: Rendered, clock: Clock
+    folder: Path, fake: Rendered, clock: Clock, runs: Runs | None = None
 ) -> tuple[Agent, dict[str, int], Connect, LiveWorld]:
     """The real agent, client and registry over answers that are made up at the edge."""
     asked: dict[str, int] = defaultdict(int)
@@ -98,6 +101,7 @@ def watcher(
     agent = Agent(
         "shop", connect, outbox, derive=teller.derive, nothing=teller.nothing,
         event=teller.event, clock=clock, on_root=teller.on_root,
+        runs=runs,
     )  # fmt: skip
     return agent, asked, connect, world
 
@@ -127,6 +131,52 @@ def test_a_thousand_connectors_cost_little_when_nothing_changes(tmp_path: Path) 
         assert asked["topics"] <= 3 * COUNT
         assert spent < 0.3
     finally:
+        connect.close()
+        world.close()
+        agent.outbox.close()
+        agent.outbox.forget_connection()
+
+
+REPORTING = {
+    "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+    "tasks.max": "3",
+    "connection.url": "jdbc:postgresql://db:5432/shop",
+    "openlineage.integration.enabled": "true",
+}
+
+
+@pytest.mark.full
+def test_a_thousand_connectors_that_report_themselves_cost_little_too(tmp_path: Path) -> None:
+    fake, clock = Rendered(), Clock()
+    for number in range(COUNT):
+        name = f"sink-{number:04}"
+        fake.put(name, tasks=("RUNNING",) * 3, config={**REPORTING, "topics": f"orders-{name}"})
+    fake.render()
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        job = request.url.path.split("/")[6]
+        asked.append(job)
+        run = {"id": str(uuid5(NAMESPACE_URL, job)), "state": "RUNNING"}
+        return httpx.Response(200, json={"runs": [run]})
+
+    runs = Runs([("http://server", {})], httpx.MockTransport(answer))
+    agent, _, connect, world = watcher(tmp_path, fake, clock, runs)
+    most, total = joining.MOST + parts.MOST, 0.0
+    try:
+        for poll in range(120):  # ten minutes: all are taken up, and each has beaten twice
+            clock.now += 5
+            asked.clear()
+            began = time.thread_time()
+            agent.tick()
+            total += time.thread_time() - began if poll >= 60 else 0.0
+            assert len(asked) <= most
+            if poll == 15:
+                assert sum(tracked.theirs for tracked in agent.tracked) == COUNT
+        assert total / 60 < 0.3
+        assert not [tracked.name for tracked in agent.tracked if not tracked.folded]
+    finally:
+        runs.close()
         connect.close()
         world.close()
         agent.outbox.close()

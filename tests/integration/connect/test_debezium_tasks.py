@@ -1,0 +1,207 @@
+"""A real Debezium with three tasks that report a job each: one job and one run, whatever happens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.errors import HeadwaterError
+from headwater.lab.waiting import wait_until
+
+from .reporting import PARTITIONS, Server, Sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .reporting import Reporting
+    from .watching import Agent
+
+pytestmark = pytest.mark.timeout(300)
+
+LIVE = ("NEW", "RUNNING")
+# A run that a killed worker left stands beside the next one until the agent has looked.
+LEFT = 4.0
+
+
+class Eye:
+    """Looks at what the server shows again and again, beside what happens."""
+
+    def __init__(self, sunk: Sunk) -> None:
+        self.jobs: set[tuple[str, ...]] = set()
+        self.doubled = 0.0
+        self._sunk = sunk
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        server, since = self._sunk.again(), None
+        while not self._stop.wait(0.1):
+            self.jobs.add(tuple(server.jobs(self._sunk.name)))
+            live = [state for state in server.states() if state in LIVE]
+            since = (since or time.monotonic()) if len(live) > 1 else None
+            self.doubled = max(self.doubled, time.monotonic() - since if since else 0.0)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(30)
+
+
+class Sunk:
+    """The connector, as the server shows it."""
+
+    def __init__(self, reporting: Reporting, agent: Agent, url: str) -> None:
+        self.reporting, self.agent, self.url = reporting, agent, url
+        self.sink = Sink(reporting.kafka, reporting.postgres)
+        password = reporting.connect.secret("postgres.password")
+        self.config = self.sink.config(password, reporting.client)
+        self.name = reporting.connect.create(self.config, "sunk")
+        self.server = self.again()
+        self.rows = PARTITIONS
+
+    def again(self, task: int = 0) -> Server:
+        return Server(self.url, self.name, f"{self.name}.{task}")
+
+    def parts(self) -> list[list[str]]:
+        """The states of the runs that the further tasks began."""
+        return [self.again(task).states() for task in range(1, PARTITIONS)]
+
+    def wait(self, met: Callable[[], bool], what: str, seconds: float = 60) -> None:
+        try:
+            wait_until(met, seconds=seconds, what=what, interval=0.2)
+        except HeadwaterError as error:
+            shown = [self.server.states(), *self.parts(), self.server.jobs(self.name)]
+            tasks = [str(task)[:300] for task in self.reporting.connect.status(self.name)["tasks"]]
+            pytest.fail(f"{error.message}; {shown}, {tasks}:\n{self.agent.log[-3000:]}")
+
+    def wait_for_states(self, *states: str) -> None:
+        """Wait until the job's runs are just these, the newest first."""
+        self.wait(lambda: self.server.states() == list(states), f"runs {states}")
+
+    def wait_for_rest(self) -> None:
+        """Wait until no further task has a run under way."""
+        self.wait(lambda: not self.under_way(), "the parts to end")
+
+    def under_way(self) -> list[str]:
+        return [state for part in self.parts() for state in part if state in LIVE]
+
+    def spoil(self) -> None:
+        """Let every task fail before its own code sees why, so that it calls its end complete."""
+        for partition in range(PARTITIONS):
+            self.sink.write(self.sink.topics[0], partition, "no JSON")
+        self.wait_for_failed(PARTITIONS)
+
+    def mend(self) -> None:
+        """Leave out what cannot be read."""
+        config = {**self.config, "errors.tolerance": "all"}
+        self.reporting.connect.http.put(
+            f"/connectors/{self.name}/config", json=config
+        ).raise_for_status()
+
+    def fail(self, partition: int) -> None:
+        """Let the task that reads the partition fail at a row, and be able to go on after it."""
+        table = self.sink.topics[0]
+        self.sink.execute(f"alter table {table} add constraint small check (id < 1000) not valid")
+        self.sink.produce(table, partition, 1000 + self.rows)
+        self.rows += 1
+        self.wait_for_failed(1)
+        self.sink.execute(f"alter table {table} drop constraint small")
+
+    def wait_for_failed(self, count: int) -> None:
+        def failed() -> bool:
+            tasks = self.reporting.connect.status(self.name)["tasks"]
+            return [task["state"] for task in tasks].count("FAILED") == count
+
+        self.wait(failed, f"{count} tasks to fail")
+
+    def restart(self) -> None:
+        self.reporting.connect.http.post(
+            f"/connectors/{self.name}/restart?includeTasks=true&onlyFailed=true"
+        ).raise_for_status()
+
+    def works(self) -> None:
+        """All rows of the first topic are in its table."""
+        table = self.sink.topics[0]
+        self.wait(lambda: self.sink.rows(table) == self.rows, f"{self.rows} rows")
+
+
+@pytest.fixture
+def sunk(reporting: Reporting, watcher: Agent, server: str) -> Iterator[Sunk]:
+    made = Sunk(reporting, watcher, server)
+    yield made
+    reporting.connect.http.delete(f"/connectors/{made.name}")
+
+
+@pytest.fixture
+def eye(sunk: Sunk) -> Iterator[Eye]:
+    """From the moment on that the job is shown as one."""
+    one = [f"{sunk.name}.0"]
+    sunk.wait(lambda: sunk.server.jobs(sunk.name) == one, "one job")
+    sunk.wait_for_states("RUNNING")
+    made = Eye(sunk)
+    yield made
+    made.close()
+    assert made.jobs == {tuple(one)}
+
+
+def test_three_tasks_are_one_job_with_one_run_through_all_its_life(sunk: Sunk, eye: Eye) -> None:
+    sunk.works()
+    sunk.wait(lambda: sunk.parts() == [["RUNNING"]] * 2, "a run of each further task")
+    job = f"job:{sunk.name}:{sunk.name}.0"
+    here = sunk.sink.at
+    whole = {
+        job,
+        *(f"dataset:kafka://{sunk.sink.kafka.bootstrap}:{topic}" for topic in sunk.sink.topics),
+        *(
+            f"dataset:postgres://{here['host']}:{here['port']}:{here['dbname']}.public.{topic}"
+            for topic in sunk.sink.topics
+        ),
+    }
+    sunk.wait(lambda: sunk.server.graph() == whole, f"{sorted(whole)} and nothing else")
+    sunk.spoil()
+    sunk.wait_for_states("FAILED")
+    assert "Tolerance exceeded" in str(sunk.server.facets()["errorMessage"]["message"])
+    sunk.wait_for_rest()
+    sunk.mend()
+    sunk.wait_for_states("RUNNING", "FAILED")
+    sunk.works()
+    sunk.agent.command("pause", sunk.name)
+    sunk.wait_for_states("COMPLETED", "FAILED")
+    sunk.wait_for_rest()
+    sunk.agent.command("resume", sunk.name)
+    sunk.wait_for_states("RUNNING", "COMPLETED", "FAILED")
+    assert eye.doubled < LEFT / 2
+    sunk.reporting.connect.delete(sunk.name)
+    sunk.wait_for_states("COMPLETED", "COMPLETED", "FAILED")
+    sunk.wait_for_rest()
+    assert sunk.server.graph() == whole
+
+
+@pytest.mark.full
+def test_one_task_that_fails_is_a_failure_of_the_connector(sunk: Sunk, eye: Eye) -> None:
+    for partition in range(PARTITIONS):  # one of them is the first task's
+        sunk.works()
+        before = sunk.server.states()
+        assert before[0] == "RUNNING"
+        sunk.fail(partition)
+        sunk.wait_for_states("FAILED", *before[1:])
+        sunk.wait_for_rest()
+        sunk.restart()
+        sunk.wait_for_states("RUNNING", "FAILED", *before[1:])
+    assert eye.doubled < LEFT / 2
+
+
+@pytest.mark.full
+def test_no_run_of_a_killed_worker_stays_in_any_part(sunk: Sunk, eye: Eye) -> None:
+    sunk.works()
+    sunk.reporting.kill()
+    sunk.reporting.start()
+    sunk.wait_for_states("RUNNING", "ABORTED")
+    sunk.wait(lambda: sunk.parts() == [["RUNNING", "ABORTED"]] * 2, "the parts' old runs to end")
+    assert eye.doubled < LEFT
+    sunk.agent.command("stop", sunk.name)
+    sunk.wait_for_states("ABORTED", "ABORTED")
+    sunk.wait_for_rest()

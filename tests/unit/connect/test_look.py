@@ -1,0 +1,96 @@
+"""What a person is told who looks at a cluster while somebody else does not answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADWATER = str(Path(sys.executable).with_name("headwater"))
+NAMES = ("sink-1", "sink-2")
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """A catalog that takes what one says and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def connect(mute: str) -> Iterator[str]:
+    """A cluster with two Iceberg sinks."""
+    entries = {name: entry(name, mute) for name in NAMES}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0].strip("/").split("/")
+            found: Any = {"version": "4.3.1"}
+            if path == ["connectors"]:
+                found = entries
+            elif path[-1] == "topics":
+                found = {path[1]: {"topics": ["orders"]}}
+            elif path[0] == "connectors":
+                found = entries[path[1]]["status" if path[-1] == "status" else "info"]
+            raw = json.dumps(found).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def entry(name: str, catalog: str) -> dict[str, Any]:
+    config = {
+        "name": name,
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "topics": "orders",
+        "iceberg.tables": f"shop.{name}",
+        "iceberg.catalog.type": "rest",
+        "iceberg.catalog.uri": catalog,
+        "iceberg.catalog.warehouse": "s3://lake",
+    }
+    part = {"state": "RUNNING", "worker_id": "w:1"}
+    return {
+        "info": {"name": name, "config": config, "tasks": [], "type": "sink"},
+        "status": {"name": name, "connector": part, "tasks": [{"id": 0, **part}], "type": "sink"},
+    }
+
+
+def test_a_catalog_that_does_not_answer_is_said_and_not_waited_for(connect: str, mute: str) -> None:
+    began = time.monotonic()
+    commands = (("list",), ("explain", NAMES[0]))
+    started = [
+        subprocess.Popen(
+            [HEADWATER, "connect", *words, "--url", connect],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for words in commands
+    ]
+    for process in started:
+        _, notes = process.communicate(timeout=60)
+        assert process.returncode == 0, notes
+        assert f"Iceberg catalog {mute}: no answer within 3 s" in notes.replace("\n", " ")
+        assert notes.count(mute) == 1
+    assert time.monotonic() - began < 30
