@@ -4,6 +4,7 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +19,7 @@ from headwater.server.store import Store, StoreUnavailableError, open_store
 
 from .conftest import Client
 from .making import dataset, event, run_id
+from .test_live import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -269,3 +271,16 @@ def test_any_run_id_and_event_kind_is_taken(client: Client, store: Store) -> Non
     assert job["latestRun"] is None
     lonely = client.get("/api/v1/namespaces/s3%3A%2F%2Flake/datasets/lonely")
     assert lonely["facets"] == {"odd": {"kept": True}}
+
+
+def test_a_server_that_stops_leaves_no_connection_behind(store_url: str, tmp_path: Path) -> None:
+    client = Client(open_store(store_url))
+    send(client, event("START", 0, outputs=["b"]))
+    assert client.get("/api/v1/jobs")["totalCount"] == 1
+    client.close()
+    if store_url.startswith("sqlite"):
+        assert [path.name for path in tmp_path.iterdir()] == ["headwater.db"], "no log beside it"
+        return
+    with psycopg.connect(store_url, autocommit=True) as own:
+        sql = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+        until(lambda: own.execute(sql, (own.info.backend_pid,)).fetchone() is None)

@@ -67,6 +67,10 @@ class Connection(Protocol):
         """Forget the transaction."""
         ...
 
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
+
     def script(self, sql: str) -> None:
         """Carry out statements that take no values."""
         ...
@@ -194,3 +198,5 @@ def migrate(database: Database) -> None:
     except BaseException:
         connection.rollback()
         raise
+    finally:
+        connection.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -32,9 +31,6 @@ ASKED = (
     "namespace, dataset, job, run, facet, edge, column_map, column_link, log, dataset_version,"
     " job_version, facet_change"
 )
-
-# Capital letters, by SQLite's rule, are those from A to Z.
-_SMALL = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 
 
 @cache
@@ -100,7 +96,8 @@ class PostgresConnection:
         return self._raw
 
     def sought(self, text: str) -> str:
-        return text.translate(_SMALL)
+        # Of bytes, only the letters from A to Z have a small form: this is SQLite's rule.
+        return text.encode(errors="replace").lower().decode()
 
     def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
         # An array is one value however many keys it holds, so the statement is planned once.
@@ -148,6 +145,10 @@ class PostgresConnection:
             raw.execute("ROLLBACK")
         except psycopg.Error:
             raw.close()
+
+    def close(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
 
     def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
         with _errors():

@@ -105,6 +105,9 @@ class SqliteConnection:
             if statement.strip():
                 self.run(statement)
 
+    def close(self) -> None:
+        self.raw.close()
+
     def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
         """Nobody else writes to the file, so there is nobody to tell."""
 
@@ -163,5 +166,5 @@ class SqliteDatabase:
     def close(self) -> None:
         with self._lock:
             for connection in self._idle:
-                connection.raw.close()
+                connection.close()
             self._idle.clear()

@@ -59,6 +59,7 @@ class Store(Log):
 
     def close(self) -> None:
         """Let go of the database."""
+        self.connection.close()
         self.database.close()
 
     def append(self, bodies: Sequence[bytes], also: Also | None = None) -> list[Receipt]:
