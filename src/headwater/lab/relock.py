@@ -168,8 +168,8 @@ BUNDLES = (
     ),
     # PySpark 3.5 ships no server for Spark Connect; later ones do.
     Bundle(("spark-connect-3.5",), _roots("org.apache.spark:spark-connect_2.12:3.5.7")),
-    # Table formats besides Iceberg, for the tests alone. Delta's newest for the lab's Spark; Hudi has
-    # no bundle for Spark 4 to be had, so that its newest plays on 3.5.
+    # Table formats besides Iceberg, for the tests alone. Delta's newest for the lab's Spark; Hudi's
+    # bundle for Spark 4 could not be resolved, so that its newest plays on 3.5.
     Bundle(
         ("delta",),
         _roots(

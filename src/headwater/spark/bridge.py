@@ -35,6 +35,7 @@ class Bridge:
         self._counter: Any = None
         self._executions: Any = None
         self._plans: Any = None
+        self._planner: Any = None
         self._find_counter()
         self._find_plans()
 
@@ -52,8 +53,10 @@ class Bridge:
         kind = self.jvm.java.lang.Class.forName(PLAN)
         counter = kind.getDeclaredField("_nextExecutionId")
         counter.setAccessible(True)
-        int(counter.get(None))
-        self._plans = counter
+        # Static to Scala 2.13, a field of the one object to 2.12.
+        owner = kind.getField("MODULE$").get(None)
+        int(counter.get(owner))
+        self._plans, self._planner = counter, owner
 
     @property
     def pinned(self) -> bool:
@@ -71,7 +74,7 @@ class Bridge:
     def next_plan(self) -> int:
         """The number that Spark gives to the next QueryExecution; 0 when it cannot be known."""
         # py4j gives a Java number of any kind, an AtomicLong too, as a number of Python's.
-        return 0 if self._plans is None else int(self._plans.get(None))
+        return 0 if self._plans is None else int(self._plans.get(self._planner))
 
     @property
     def alive(self) -> bool:

@@ -50,8 +50,8 @@ class Counts:
             owner = _owner(text, wanted)
             if owner is None or _ROWS not in metrics:
                 continue
-            if owner.storage_layer in LAYERS and not metrics[_ROWS]:
-                # Some of their own scans do not count.
+            if owner.storage_layer in LAYERS and not (metrics[_ROWS] and _FILES in metrics):
+                # Some of their own scans do not count, and not every one is of the table.
                 continue
             count = {"rowCount": metrics[_ROWS]}
             if "filesSize" in metrics:

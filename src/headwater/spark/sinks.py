@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.spark.jvm import attempt, class_name, hidden, kind, option
-from headwater.spark.stores import files, kafka, relations, tables
+from headwater.spark.stores import delta, files, hudi, kafka, relations, tables
 from headwater.spark.stores.iceberg import identifier_of
 
 if TYPE_CHECKING:
@@ -37,9 +37,12 @@ def read_sink(world: World, query: Any) -> Sink:
         word = files.format_of(hidden(sink, "fileFormat"))
         found = files.one(str(hidden(sink, "path")), word, "streaming sink")
         return Sink((found,) if found is not None else ())
-    if "delta" in name.lower():
+    if delta.is_delta(name):
         path = attempt(sink, "path")
         return Sink(files.by_paths([str(path)], "delta", "streaming sink") if path else ())
+    if hudi.is_hudi(name):
+        place = options.get("path", "")
+        return Sink(files.by_paths([place], "hudi", "streaming sink") if place else ())
     if relations.is_quiet(kind(sink)):
         return Sink(foreach_batch=kind(sink).startswith("ForeachBatch"))
     return Sink(_table(world, sink, plan, options))

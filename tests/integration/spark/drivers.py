@@ -53,6 +53,7 @@ class Drivers:
 
     def __init__(self, work: Path, catalog: UsedCatalog | None = None) -> None:
         self.work = work
+        self.python = sys.executable
         self.file = work / "events.ndjson"
         self.environment = {
             key: value
@@ -87,7 +88,7 @@ class Drivers:
         """Run one program to its end, and until everything it told has arrived."""
         self.file.unlink(missing_ok=True)
         ours = argv[0].endswith(".py")
-        start = [sys.executable, str(PROGRAMS / argv[0])] if ours else [str(BIN / argv[0])]
+        start = [self.python, str(PROGRAMS / argv[0])] if ours else [str(BIN / argv[0])]
         ended = subprocess.run(
             [*start, *argv[1:]],
             env=self.environment | environment,

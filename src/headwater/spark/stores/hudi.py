@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.spark.jvm import attempt, option
-from headwater.spark.sources import Source
+from headwater.spark.jvm import attempt, kind, option
+from headwater.spark.sources import MappedSource, Source
 from headwater.spark.stores import files, tables
+from headwater.spark.value import Value
 
 if TYPE_CHECKING:
     from headwater.spark.jvm import World
@@ -29,8 +30,13 @@ def relation(world: World, given: Any, held: Any) -> Source | None:
         found = files.one(path, "hudi", "hudi table") if path else None
     if found is None:
         return None
-    asked = world.mapping(attempt(given, "options", "optParams")).get(_INSTANT, "")
-    return Source((msgspec.structs.replace(found, version=asked),))
+    options = world.mapping(attempt(given, "options", "optParams"))
+    found = msgspec.structs.replace(found, version=options.get(_INSTANT, ""))
+    location = attempt(given, "location")
+    if "CDC" in kind(given if location is None else location):
+        # Rows before and after a change, each whole and as text.
+        return MappedSource((found,), {"op": Value(), "ts_ms": Value()})
+    return Source((found,))
 
 
 def _path(given: Any) -> str:
