@@ -116,10 +116,9 @@ def memory(pid: int) -> float:
 
 
 def size(store: str) -> float:
-    """The MB that a store takes: all its files, or what PostgreSQL says."""
+    """The MB that a store takes, without what is written ahead."""
     if store.startswith("sqlite:///"):
-        folder = Path(store.removeprefix("sqlite:///")).parent
-        return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+        return Path(store.removeprefix("sqlite:///")).stat().st_size / 1e6
     with psycopg.connect(store) as connection:
         found = connection.execute("SELECT pg_database_size(current_database())").fetchone()
     return float(found[0]) / 1e6 if found else 0.0
