@@ -44,6 +44,8 @@ class Look(NamedTuple):
     hope: bool = False
     """Whether those who cannot say now which runs there are may say later."""
     grace: float = 0.0
+    patience: float = PATIENCE
+    """How long its word of a run that it begins is waited for."""
 
     def within(self, seconds: float) -> bool:
         """Whether it was first seen so less than that ago."""
@@ -90,7 +92,7 @@ def choose(tracked: Tracked, look: Look, runs: list[Run]) -> Choice:
     if target is None:
         return _none(tracked, look, said)
     theirs = tracked.theirs or target.id != tracked.run
-    if target.live and look.seen in GRAVE and theirs and _ending(tracked) and look.within(SETTLES):
+    if target.live and look.seen in GRAVE and theirs and ending(tracked) and look.within(SETTLES):
         return Choice(tracked, Condition.UNSETTLED, said)
     others = {run.id for run in alive} - {target.id}
     if tracked.open and not tracked.theirs and tracked.run != target.id:
@@ -133,14 +135,14 @@ def _none(tracked: Tracked, look: Look, said: tuple[Said, ...]) -> Choice:
     waits = False
     if look.seen is Condition.RUNNING:
         slept = tracked.condition is Condition.PAUSED
-        waits = not tracked.open and not slept and look.within(PATIENCE)
+        waits = not tracked.open and not slept and look.within(look.patience)
     elif look.seen is Condition.FAILED:
         news = tracked.condition is not Condition.FAILED
         waits = not tracked.open and news and look.within(SETTLES)
     return Choice(tracked, Condition.UNSETTLED if waits else look.seen, said)
 
 
-def _ending(tracked: Tracked) -> bool:
+def ending(tracked: Tracked) -> bool:
     """Whether the task that reports the run has come to its end, by Connect's word."""
     first = [task.state for task in tracked.status.tasks if task.id == 0]
     return tracked.status.state != "RUNNING" or first != ["RUNNING"]

@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.choice import GRAVE, SETTLES, Look, choose, guess, remember
+from headwater.connect.choice import (
+    GRAVE,
+    PATIENCE,
+    SETTLES,
+    Look,
+    choose,
+    ending,
+    guess,
+    remember,
+)
 from headwater.connect.life import Step, live, rename
 from headwater.connect.pace import SECOND, Times
 from headwater.connect.parts import doubt, fold
@@ -80,9 +89,12 @@ class Joiner:
         derived = tracked.derived
         assert derived is not None
         runs = self._asked.of(derived.namespace, derived.job_name)
+        if not (watched.waiting and watched.waiting[0] is seen):
+            # The first task ran on while another failed, and need not begin anew.
+            watched.ran_on = tracked.condition is Condition.FAILED and not ending(watched.tracked)
         look = Look(
             seen, now, watched.waited(seen, now), watched.birth, self._asked.hope,
-            self._times.grace,
+            self._times.grace, SETTLES if watched.ran_on else PATIENCE,
         )  # fmt: skip
         found = guess(tracked, look) if runs is None else choose(tracked, look, runs)
         watched.wait(seen if found.seen is not seen else None, now)

@@ -45,6 +45,7 @@ class Watched:
         self.again: int | None = None
         self.pause = 0.0
         self.parts = 0
+        self.ran_on = False
         self.birth = birth
         self.moved = False
 

@@ -10,6 +10,7 @@ from headwater.errors import HeadwaterError
 from headwater.lab.used import unique
 from headwater.lab.waiting import wait_until
 
+from .eye import Eye
 from .reporting import Database, Reporting, Server
 from .watching import Agent, Event, names
 
@@ -82,8 +83,10 @@ def watched(reporting: Reporting, watcher: Agent, server: str) -> Iterator[Watch
             "errors.max.retries": "0",
         },
     )  # fmt: skip
-    yield made
-    made.remove()
+    made.wait_for_states("RUNNING")
+    with Eye(Server(server, NAMESPACE, made.server.job), made.prefix, made.name):
+        yield made
+        made.remove()
 
 
 def test_one_job_one_run_and_the_lineage_of_both(watched: Watched) -> None:
