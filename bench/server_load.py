@@ -44,7 +44,7 @@ TARGETS = {
     "100 jobs of a namespace: p50 ms": "20",
     "search: p50 ms": "5",
     "memory: MB": "250",
-    "database: MB": "60",
+    "database: MB": "60 (SQLite)",
 }
 
 
