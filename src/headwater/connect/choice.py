@@ -92,7 +92,9 @@ def choose(tracked: Tracked, look: Look, runs: list[Run]) -> Choice:
     if target is None:
         return _none(tracked, look, said)
     theirs = tracked.theirs or target.id != tracked.run
-    if target.live and look.seen in GRAVE and theirs and ending(tracked) and look.within(SETTLES):
+    # Its word of an end is on the way, or it has begun anew and Connect's word of that is.
+    turning = ending(tracked) or tracked.condition is look.seen
+    if target.live and look.seen in GRAVE and theirs and turning and look.within(SETTLES):
         return Choice(tracked, Condition.UNSETTLED, said)
     others = {run.id for run in alive} - {target.id}
     if tracked.open and not tracked.theirs and tracked.run != target.id:

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from .reporting import Server
 
 LIVE = ("NEW", "RUNNING")
-# What a killed worker left stands beside the next run until the agent has looked and was heard.
-LEFT = 4.0
+# What a killed worker left stands beside the next run until the agent looks again, which it does less
+# and less often while Connect is away.
+LEFT = 20.0
+SOON = 5.0
 
 
 class Eye:

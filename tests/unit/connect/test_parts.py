@@ -129,6 +129,32 @@ def test_a_task_that_fails_is_a_failure_of_the_whole(bench: Tasks) -> None:
     assert bench.settle() == [("COMPLETE", "ours"), ("COMPLETE", "theirs-1b")]
 
 
+def test_a_task_that_begins_anew_before_the_others_has_not_failed(bench: Tasks) -> None:
+    bench.settle()
+    bench.finish("a")
+    bench.put("RUNNING", *("FAILED",) * 3)
+    assert bench.say() == [("FAIL", "theirs-0a")]
+    bench.clock.now += 1
+    bench.theirs("START", "theirs-0b")
+    bench.put("RUNNING", "RUNNING", "FAILED", "FAILED")
+    assert bench.say(1) == []
+    bench.put("RUNNING", *THREE)
+    assert bench.say(1) == [("RUNNING", "theirs-0b")]
+    assert bench.states() == ["RUNNING", "FAILED"]
+
+
+def test_one_task_that_begins_anew_alone_shares_the_failure(bench: Tasks) -> None:
+    bench.settle()
+    bench.finish("a")
+    bench.put("RUNNING", *("FAILED",) * 3)
+    assert bench.say() == [("FAIL", "theirs-0a")]
+    bench.clock.now += 1
+    bench.theirs("START", "theirs-0b")
+    bench.put("RUNNING", "RUNNING", "FAILED", "FAILED")
+    assert [bench.say(), bench.say()] == [[], [("FAIL", "theirs-0b")]]
+    assert bench.states() == ["FAILED", "FAILED"]
+
+
 def test_what_a_killed_worker_left_is_over(bench: Tasks) -> None:
     bench.settle()
     bench.clock.now += 1
