@@ -12,7 +12,7 @@ from headwater.spark.jvm import attempt, kind, option
 from headwater.spark.model import Change, Dataset, LifecycleChange
 from headwater.spark.stores import delta, relations, tables
 from headwater.spark.stores.iceberg import identifier_of
-from headwater.spark.stores.named import at_location, looked_up, named
+from headwater.spark.stores.named import BY_NAME, at_location, looked_up, named
 from headwater.spark.types import struct_schema
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _renamed_v1(world: World, plan: Any) -> Dataset | None:
     made = looked_up(world, option(new.database()) or database, new.table())
     if made is None:
         logical = _logical(world, option(new.database()) or database, new.table())
-        made = Dataset(*logical) if logical else None
+        made = Dataset(*logical, placed=False) if logical else None
     before = _logical(world, database, old.table())
     return made and msgspec.structs.replace(made, change=LifecycleChange("RENAME", before))
 
@@ -143,6 +143,9 @@ def _renamed_v2(world: World, plan: Any) -> Dataset | None:
         new = new[1:]
     new = new if len(new) > 1 else [*old[:-1], *new]
     made = named(world, catalog, new)
+    if made is not None and any(one.source == BY_NAME for one in made.evidence):
+        # Not renamed yet: it may go on to lie where it does.
+        made = msgspec.structs.replace(made, placed=False)
     before = named(world, catalog, old, gone=True)
     previous = DatasetName(*before.id) if before else None
     return made and msgspec.structs.replace(made, change=LifecycleChange("RENAME", previous))

@@ -14,6 +14,9 @@ from headwater.spark.stores.paths import name_of
 if TYPE_CHECKING:
     from headwater.spark.jvm import World
 
+BY_NAME = "catalog name"
+"""The evidence of a table that the catalog does not know: it would lie where new ones do."""
+
 
 def named(
     world: World, catalog: Any, identifier: list[str], *, kind: DatasetType = "TABLE",
@@ -52,7 +55,7 @@ def _session(world: World, identifier: list[str], kind: DatasetType, gone: bool)
     place = (
         None if gone or kind == "VIEW" else name_of(tables.default_location(world, database, name))
     )
-    evidence = (Evidence("catalog name", f"{database}.{name}"),)
+    evidence = (Evidence(BY_NAME, f"{database}.{name}"),)
     catalog = tables.session_catalog(world, address)
     if place is None:
         return Dataset(*logical, type=kind, catalog=catalog, evidence=evidence)

@@ -71,7 +71,18 @@ def read_table(world: World, table: Any, evidence: str) -> Dataset | None:
 
 
 def default_location(world: World, database: str, name: str) -> str:
-    """Where Spark puts a table that says nothing about it."""
+    """Where Spark puts a table that says nothing about it: a database may lie anywhere."""
+    try:
+        identifier = world.jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+            name, world.jvm.scala.Option.apply(database)
+        )
+        session = world.spark._jsparkSession  # noqa: SLF001
+        return str(session.sessionState().catalog().defaultTablePath(identifier).toString())
+    except Exception:  # noqa: BLE001  (there may be no such database)
+        return _below_warehouse(world, database, name)
+
+
+def _below_warehouse(world: World, database: str, name: str) -> str:
     warehouse = world.setting("spark.sql.warehouse.dir").rstrip("/")
     folder = "" if database == "default" else f"/{database}.db"
     return f"{warehouse}{folder}/{name}"

@@ -25,6 +25,7 @@ for key, value in {
     "spark.sql.shuffle.partitions": "1",
     # A table format runs many small queries of its own; to compile each takes longer than it does.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.default.parallelism": "1",
     "spark.sql.warehouse.dir": f"file://{work}/warehouse",

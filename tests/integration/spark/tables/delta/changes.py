@@ -56,6 +56,18 @@ def rename(s: Stage) -> None:
 
 
 @step("""
+    -> files
+    unknown: everything
+    operation: rename_table
+    change: RENAME
+""")
+def rename_elsewhere(s: Stage) -> None:
+    s.spark.sql(f"create table rename_from (id bigint) using delta location '{s.path('files')}'")
+    s.begin()
+    s.spark.sql("alter table rename_from rename to rename_to")
+
+
+@step("""
     -> out
     unknown: everything
     operation: drop_table

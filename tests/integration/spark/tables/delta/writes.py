@@ -197,6 +197,19 @@ def create_table_with_a_location(s: Stage) -> None:
 @step("""
     orders -> out
     id <- orders.id
+    operation: create_table_as_select
+    change: CREATE
+""")
+def create_table_in_a_database_elsewhere(s: Stage) -> None:
+    place = f"{s.folder}/lake/branch"
+    s.spark.sql(f"create database branch location '{place}'")
+    s.names[f"{place}/out"] = "out"
+    s.spark.sql(f"create table branch.out using delta as select id from delta.`{orders_path(s)}`")
+
+
+@step("""
+    orders -> out
+    id <- orders.id
     total <- orders.price TRANSFORMATION
     note <-
     operation: append

@@ -52,6 +52,21 @@ def everything(s: Stage) -> None:
 
 
 @step("""
+    out -> files
+    id <- out.id
+    city <- out.city
+    rows <- out.id FILTER
+""")
+def with_its_metadata(s: Stage) -> None:
+    options = {"hoodie.metadata.enable": "true"}
+    made = orders(s).select("id", "city")
+    written(made, "out", "insert", **options).mode("append").save(s.path("out"))
+    s.begin()
+    read = s.spark.read.format("hudi").options(**options).load(s.path("out"))
+    read.where("id > 1").select("id", "city").write.parquet(s.path("files"))
+
+
+@step("""
     orders -> files
     id <- orders.id
     at <-

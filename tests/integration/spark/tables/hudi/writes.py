@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 """)
 def upsert_by_path(s: Stage) -> None:
     made = orders(s).where("price > 1").select("id", F.upper("city").alias("city"))
-    written(made, "files", "upsert").mode("append").save(s.path("files"))
+    options = {"hoodie.metadata.enable": "true"}
+    written(made, "files", "insert", **options).mode("append").save(s.path("files"))
     s.begin()
-    written(made, "files", "upsert").mode("append").save(s.path("files"))
+    written(made, "files", "upsert", **options).mode("append").save(s.path("files"))
 
 
 @step("""
