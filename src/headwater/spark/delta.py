@@ -99,16 +99,6 @@ def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | No
     return made.with_rows(FILTER, [self.expressions.value(condition, scope)]) if condition else made
 
 
-@rule("DeleteCommand")
-def _delete(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
-    (target,) = children
-    condition = node.node("condition")
-    scope = Scope(target.env, outer)
-    if condition is None:
-        return target
-    return target.with_rows(FILTER, [self.expressions.value(condition, scope)])
-
-
 def _names(node: Node) -> list[tuple[int, str]]:
     """The target's columns in order: the number of each, and its name."""
     leaf = node.children[0]

@@ -112,7 +112,7 @@ def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | No
     return made.with_rows(FILTER, [self.expressions.value(condition, scope)]) if condition else made
 
 
-@rule("DeleteFromTable")
+@rule("DeleteFromTable", "DeleteCommand")  # Delta's own holds the same
 def _delete(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
     (target,) = children
     condition = node.node("condition")
