@@ -49,23 +49,29 @@ demo: setup ## Run the orders pipeline with lineage from end to end and judge it
 	@$(BIN)/headwater demo $(if $(ONCE),--once)
 
 .PHONY: test
-test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack
-	@$(BIN)/pytest -m "not full" $(ARGS)
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (20 minutes)
+	@$(BIN)/python -m scripts.lanes test $(ARGS)
 
 .PHONY: test-full
-test-full: setup ## Run every test: matrices, long fault loops, every combination
-	@$(BIN)/python -m scripts.lanes $(ARGS)
+test-full: setup ## Run every test that an hour holds: matrices, fault loops, every combination
+	@$(BIN)/python -m scripts.lanes test-full $(ARGS)
+
+.PHONY: soak
+soak: setup ## Run the tests that take longer than an hour: kill loops and load, without a limit
+	@$(BIN)/pytest -m soak --timeout=0 $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the unit tests alone (under a minute)
-	@$(BIN)/pytest tests/unit $(ARGS)
+unit: setup ## Run the unit tests alone (40 seconds)
+	@$(BIN)/python -m scripts.lanes unit $(ARGS)
 
 .PHONY: check
-check: setup ## Check format, lint, types and the direction of imports
+check: setup ## Check format, lint, complexity, types, the direction of imports and unused code
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m scripts.imports_alone
+	@$(BIN)/python -m scripts.unused
 	@cd web && npm run --silent check
 
 .PHONY: format
@@ -86,7 +92,7 @@ pictures: setup ## Take the docs' pictures of every page from the running progra
 	@cd web && npm run --silent pictures
 
 .PHONY: lock
-lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m headwater.lab.relock
+lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m headwater.lab.files.relock
 	@uv pip compile pyproject.toml --extra all --extra dev --universal --python-version 3.10 \
 	  --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
 

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import headwater.spark
-from headwater.spark.calls import Calls
-from headwater.spark.read import read_batch
+from headwater.spark.driver.calls import EntryPointCalls
+from headwater.spark.plan.plan_lineage import read_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +22,9 @@ PLANS = 21
 def delays(spark: SparkSession) -> list[float]:
     """Milliseconds that each of many small writes waits for us, on the thread that makes it."""
     found: list[float] = []
-    plain = Calls.around
+    plain = EntryPointCalls.around
 
-    def timed(self: Calls, entry: Any, owner: Any, call: Callable[[], Any]) -> Any:
+    def timed(self: EntryPointCalls, entry: Any, owner: Any, call: Callable[[], Any]) -> Any:
         inside = 0.0
 
         def clocked() -> Any:
@@ -41,14 +41,14 @@ def delays(spark: SparkSession) -> list[float]:
         finally:
             found.append((time.perf_counter() - began - inside) * 1000)
 
-    Calls.around = timed  # type: ignore[method-assign]
+    EntryPointCalls.around = timed  # type: ignore[method-assign]
     headwater.spark.attach(spark)
     try:
         for _ in range(CALLS):
             spark.range(10).write.format("noop").mode("overwrite").save()
     finally:
         headwater.spark.detach(spark)
-        Calls.around = plain  # type: ignore[method-assign]
+        EntryPointCalls.around = plain  # type: ignore[method-assign]
     return found
 
 

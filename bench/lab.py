@@ -18,8 +18,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from headwater.lab import fetch, process
-from headwater.lab.artifacts import lock
+from headwater.lab import process
+from headwater.lab.files import fetch
+from headwater.lab.files.artifacts import lock
 from headwater.lab.lab import Lab
 from headwater.lab.services import select
 

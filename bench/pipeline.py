@@ -28,7 +28,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from headwater.lab.jars import pipeline_jars
+from headwater.lab.files.jars import pipeline_jars
 from headwater.lab.lab import Lab
 from headwater.lab.services.streams import programs
 

@@ -6,7 +6,8 @@ One session, one topic. Each round runs the same query (Kafka, window aggregate,
 the three in turn, in a different order each time, and counts the batches after the first two, and what
 is told meanwhile. The lab's broker runs in a temporary home. In the same session, one by one: how long
 the thread of a job waits for us, how long the worker reads a plan of 200 nodes, and how many events a
-query has for each heartbeat. `--write` keeps the result for the docs, which `make docs` puts there.
+query has for each heartbeat. Before that, batch statements in processes of their own (`_statements.py`);
+`--statements` measures these alone. `--write` keeps the result for the docs, which `make docs` puts there.
 """
 
 # ruff: noqa: SLF001  (the JVM behind PySpark is what is measured)
@@ -31,10 +32,11 @@ sys.path.insert(0, str(ROOT))
 
 from bench._costs import costs  # noqa: E402
 from bench._sample import Block, cpu, others, rows  # noqa: E402
+from bench._statements import measure  # noqa: E402
 
-from headwater.lab.jars import peer_jar, pipeline_jars  # noqa: E402
+from headwater.lab.clients import KafkaClient  # noqa: E402
+from headwater.lab.files.jars import peer_jar, pipeline_jars  # noqa: E402
 from headwater.lab.lab import Lab  # noqa: E402
-from headwater.lab.used import UsedKafka  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,7 +197,7 @@ def wait(ready: Callable[[], bool]) -> None:
         time.sleep(0.25)
 
 
-def fill(kafka: UsedKafka) -> str:
+def fill(kafka: KafkaClient) -> str:
     """A topic with enough records for the longest of the queries."""
     source = kafka.topic("orders", 2)
     kafka.produce(source, [
@@ -268,37 +270,48 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rounds", type=int, default=12)
     arguments.add_argument("--batches", type=int, default=10)
+    arguments.add_argument("--statement-rounds", type=int, default=3)
+    arguments.add_argument("--statements", action="store_true", help="batch statements alone")
     arguments.add_argument("--lab", type=Path, help="a lab that is up already")
     arguments.add_argument("--write", action="store_true", help="keep the result for the docs")
     arguments.add_argument("--json", action="store_true")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
+        found: dict[str, Any] = {"cores": os.cpu_count()}
+        found["statements"] = measure(work, given.statement_rounds)
+        if given.statements:
+            finish({**json.loads(RESULTS.read_text()), **found}, given)
+            return
         os.environ["HEADWATER_STATE_DIR"] = str(work / "state")
         lab = Lab(given.lab or work / "lab")
         lab.up(["kafka"])
         try:
             spark = make_session(work)
-            kafka = UsedKafka(lab, "kafka")
+            kafka = KafkaClient(lab, "kafka")
             source, sink = fill(kafka), kafka.topic("totals")
 
             def begin(checkpoint: Path) -> Any:
                 return start(spark, kafka.bootstrap, source, sink, checkpoint)
 
-            batches = run(spark, work, begin, given.rounds, given.batches)
-            small = [*costs(spark, str(work)), beats(spark, work, begin)]
-            found: dict[str, Any] = {"cores": os.cpu_count(), "batches": batches, "costs": small}
+            found["batches"] = run(spark, work, begin, given.rounds, given.batches)
+            found["costs"] = [*costs(spark, str(work)), beats(spark, work, begin)]
             spark.stop()
         finally:
             if given.lab is None:
                 lab.down()
+    finish(found, given)
+
+
+def finish(found: dict[str, Any], given: argparse.Namespace) -> None:
+    """Keep the result and show it, as the arguments say."""
     if given.write:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     if given.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
-    show(found["batches"])
-    show(found["costs"])
+    for part in ("statements", "batches", "costs"):
+        show(found[part])
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ from tests.integration.spark.cases.stage import Stage  # noqa: E402
 from tests.integration.spark.cases.truth import Truth, read  # noqa: E402
 
 import headwater.spark  # noqa: E402
-from headwater.lab.jars import peer_jar, pipeline_jars  # noqa: E402
+from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client  # noqa: E402
+from headwater.lab.files.jars import peer_jar, pipeline_jars  # noqa: E402
 from headwater.lab.lab import Lab  # noqa: E402
-from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3  # noqa: E402
 from headwater.lineage.naming import DatasetName  # noqa: E402
 from headwater.spark import config  # noqa: E402
 
@@ -147,7 +147,7 @@ def play(stage: Stage, case: Case) -> dict[str, str]:
 def run(work: Path, lab: Lab, cases: list[Case]) -> list[dict[str, Any]]:
     # Workers must find the same packages as the driver.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    used = UsedKafka(lab, "kafka"), UsedCatalog(lab, "catalog"), UsedS3(lab, "s3")
+    used = KafkaClient(lab, "kafka"), CatalogClient(lab, "catalog"), S3Client(lab, "s3")
     settings = {
         "spark.jars": "",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, [*pipeline_jars(), peer_jar()])),
@@ -156,7 +156,7 @@ def run(work: Path, lab: Lab, cases: list[Case]) -> list[dict[str, Any]]:
         "spark.openlineage.transport.type": "file",
         "spark.openlineage.transport.location": str(work / "jar.ndjson"),
     }
-    stage = Stage(work, *used, UsedPostgres(lab, "postgres"), settings)
+    stage = Stage(work, *used, PostgresClient(lab, "postgres"), settings)
     stage.drain()
     # Spark's conf says where the jar's events go; ours are to go elsewhere.
     config.transport = lambda own: {}  # noqa: ARG005

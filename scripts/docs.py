@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import typer.main
 
 from headwater.cli.main import app
-from headwater.connect.table import connectors
-from headwater.lab.artifacts import lock
-from headwater.lab.cache import Cache
+from headwater.connect.families.docs import connectors
+from headwater.lab.files.artifacts import lock
+from headwater.lab.files.cache import Cache
+from headwater.lab.files.plugins import PREFIX, plugins
+from headwater.lab.files.relock import BUNDLES
 from headwater.lab.home import Home
-from headwater.lab.plugins import PREFIX, plugins
-from headwater.lab.relock import BUNDLES
 from headwater.lab.services import COMPANIONS, SERVICES
 from headwater.lab.services.base import Context, Service
 from headwater.lab.stories import STORIES

@@ -1,7 +1,12 @@
-"""Run every test in two lanes at once: most of them wait, and two cores wait together.
+"""Run a set of tests in two lanes at once: most tests wait, and two cores wait together.
 
-Each lane starts services of its own, so neither sees the other's. What a lane prints is shown
-with its name before it; the last lines tell how each of them ended, and how long the whole took.
+`python -m scripts.lanes unit`, `test` or `test-full`, then options for pytest. Each lane is a pytest of
+its own with services of its own, so neither lane sees the other's. Tests that hold the page to a
+time run after both lanes have ended: beside a starting broker they would measure the broker.
+
+Each line is printed with the name of its lane; the last lines are the closing line of every
+pytest and the time that all of it took. Options that name a test file or folder select so little
+that lanes do not pay: one pytest runs them.
 """
 
 from __future__ import annotations
@@ -11,30 +16,63 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
-SPARK = "tests/integration/spark"
-# Balanced by their time on two cores: Spark's matrices take as long as all other long tests.
-LANES = {
-    "quick+spark": [["-m", "not full"], ["-m", "full", SPARK]],
-    "long": [["-m", "full", f"--ignore={SPARK}"]],
+INTEGRATION = "tests/integration"
+SPARK = f"{INTEGRATION}/spark"
+UNIT = "tests/unit"
+PRODUCERS = [f"{UNIT}/connect", f"{UNIT}/emit"]
+SPARK_AND_QUICK = [SPARK, UNIT, "tests/browser"]
+QUICK = "not full and not soak and not timed"
+FULL = "full and not soak and not timed"
+Run = list[str]
+
+
+def without(*paths: str) -> Run:
+    return [f"--ignore={path}" for path in paths]
+
+
+# Balanced by the time each takes on two idle cores. One lane names folders and the other leaves
+# those out, so that a new folder is in a lane without being named here.
+LANES: dict[str, dict[str, list[Run]]] = {
+    "unit": {
+        "producers": [["-m", QUICK, *PRODUCERS]],
+        "others": [["-m", QUICK, UNIT, *without(*PRODUCERS)]],
+    },
+    "test": {
+        "spark+unit": [["-m", QUICK, *SPARK_AND_QUICK]],
+        "services": [["-m", QUICK, *without(*SPARK_AND_QUICK)]],
+    },
+    "test-full": {
+        "quick+spark": [["-m", QUICK], ["-m", FULL, SPARK]],
+        "long": [["-m", FULL, *without(SPARK)]],
+    },
 }
-VERDICT = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
+ALONE: dict[str, Run] = {
+    "test": ["-m", "timed and not full and not soak"],
+    "test-full": ["-m", "timed and not soak"],
+}
+CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
 NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without tests: no failure
 
 
 class Lane(threading.Thread):
     """One lane: its pytest runs, one after the other."""
 
-    def __init__(self, name: str, runs: list[list[str]], options: list[str]) -> None:
+    interrupted = threading.Event()
+
+    def __init__(self, name: str, runs: list[Run], options: list[str]) -> None:
         super().__init__(name=name)
         self.runs = runs
         self.options = options
-        self.code = 0
-        self.ends: list[str] = []
+        self.codes: list[int] = []
+        self.closing: list[str] = []
 
     def run(self) -> None:
         for run in self.runs:
-            last = ""
+            if self.interrupted.is_set():
+                return
+            last = "ended without a closing line"
             with subprocess.Popen(
                 [sys.executable, "-m", "pytest", *run, *self.options],
                 stdout=subprocess.PIPE,
@@ -43,26 +81,45 @@ class Lane(threading.Thread):
                 errors="replace",
             ) as process:
                 for line in process.stdout or ():
-                    last = line.strip() if VERDICT.search(line) else last
+                    last = line.strip() if CLOSING.search(line) else last
                     print(f"{self.name:>11} | {line}", end="", flush=True)
-            if process.returncode not in (0, NOTHING_COLLECTED):
-                self.code = process.returncode
-            self.ends.append(f"{self.name:>11} | {' '.join(run)}: {last}")
+            self.codes.append(process.returncode)
+            self.closing.append(f"{self.name:>11} | {last}")
 
 
-def main(options: list[str]) -> int:
+def in_lanes(kind: str, options: list[str]) -> int:
     began = time.monotonic()
-    lanes = [Lane(name, runs, options) for name, runs in LANES.items()]
+    lanes = [Lane(name, runs, options) for name, runs in LANES[kind].items()]
     for lane in lanes:
         lane.start()
     for lane in lanes:
         lane.join()
-    print("\n".join(end for lane in lanes for end in lane.ends))
+    if kind in ALONE:
+        lanes.append(Lane("alone", [ALONE[kind]], options))
+        lanes[-1].start()
+        lanes[-1].join()
+    print("\n".join(line for lane in lanes for line in lane.closing))
+    codes = {code for lane in lanes for code in lane.codes}
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
-    failed = any(lane.code for lane in lanes)
+    failed = bool(codes - {0, NOTHING_COLLECTED}) or codes == {NOTHING_COLLECTED}
     print(f"{'failed' if failed else 'all passed'} in {minutes} min {seconds} s")
     return 1 if failed else 0
 
 
+def main(kind: str, *options: str) -> int:
+    if any(Path(option.partition("::")[0]).exists() for option in options):
+        everything = " and ".join(["not soak", *([] if kind == "test-full" else ["not full"])])
+        command = [sys.executable, "-m", "pytest", "-m", everything, *options]
+        return subprocess.run(command, check=False).returncode
+    try:
+        return in_lanes(kind, list(options))
+    except KeyboardInterrupt:  # every pytest got it too, and stops its services before it ends
+        Lane.interrupted.set()
+        for thread in threading.enumerate():
+            if isinstance(thread, Lane):
+                thread.join()
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 PARTS = vitest.cases("src/**/*.test.ts*")
 BROWSER = vitest.cases("browser/*.test.ts")
+# The projects of vitest.browser.config.ts: what is held to a time, and all other pages.
+TIMED_FILES = ("browser/scale.test.ts", "browser/responsive.test.ts")
+PAGES = [case for case in BROWSER if case.file not in TIMED_FILES]
+TIMED = [case for case in BROWSER if case.file in TIMED_FILES]
+
+
+def results(project: str) -> list[dict[str, Any]]:
+    return vitest.results("vitest.browser.config.ts", f"--project={project}")
 
 
 def name(case: Case) -> str:
@@ -25,12 +33,20 @@ def test_part(case: Case) -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("case", BROWSER, ids=name)
+@pytest.mark.parametrize("case", PAGES, ids=name)
 def test_browser(case: Case) -> None:
-    vitest.check(case, vitest.results("vitest.browser.config.ts"))
+    vitest.check(case, results("pages"))
+
+
+@pytest.mark.timed
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("case", TIMED, ids=name)
+def test_browser_in_time(case: Case) -> None:
+    vitest.check(case, results("timed"))
 
 
 @pytest.mark.full
+@pytest.mark.timed
 @pytest.mark.timeout(900)
 def test_responsive_for_a_minute() -> None:
     (case,) = [case for case in BROWSER if case.file == "browser/responsive.test.ts"]
@@ -39,12 +55,20 @@ def test_responsive_for_a_minute() -> None:
     vitest.check(case, found)
 
 
-def test_every_test_is_seen() -> None:
-    found = vitest.results("vitest.config.ts") + vitest.results("vitest.browser.config.ts")
-    known = [*PARTS, *BROWSER]
-    unseen = [
+def unseen(found: list[dict[str, Any]], known: list[Case]) -> list[str]:
+    """Results that no case stands for: a title that `vitest.cases` does not find."""
+    return [
         f"{one['file']}: {one['title']}"
         for one in found
         if not any(c.file == one["file"] and c.fits(one["title"]) for c in known)
     ]
-    assert unseen == []
+
+
+def test_every_test_is_seen() -> None:
+    assert unseen(vitest.results("vitest.config.ts"), PARTS) == []
+    assert unseen(results("pages"), PAGES) == []
+
+
+@pytest.mark.timed
+def test_every_test_that_is_held_to_a_time_is_seen() -> None:
+    assert unseen(results("timed"), TIMED) == []

@@ -130,7 +130,7 @@ export class Server {
   async post(path, body) {
     const response = await fetch(this.url + path, {
       method: "POST",
-      headers: this.headers,
+      headers: { ...this.headers, "content-type": "application/json" },
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
     if (!response.ok) throw new Error(await this.said(path, response));

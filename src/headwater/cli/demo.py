@@ -9,28 +9,48 @@ import tempfile
 import threading
 import time
 import webbrowser
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import httpx
 import msgspec
 import typer
+from rich.console import Group
+from rich.live import Live
 from rich.markup import escape
+from rich.table import Table
 
-from headwater.cli.demo_view import View, verdict_table
-from headwater.cli.output import AsJson, FetchBar, err, is_interactive, out, print_json
+from headwater.cli.output import (
+    AsJson,
+    FetchBar,
+    duration,
+    err,
+    is_interactive,
+    out,
+    print_json,
+    state,
+)
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
-    from headwater.lab.demo import Demo
-    from headwater.lab.verdict import Verdict
+    from headwater.lab.demo.row_counts import Gauge
+    from headwater.lab.demo.run import Demo
+    from headwater.lab.demo.verdict import Item, Verdict
 
 VERIFY_SECONDS = 180.0
 BATCH_EVERY = 60.0
 VERDICT = Path("demo-verdict.json")
-MOST_RATE = 1000
+MAX_RATE = 1000
+LOOK_SECONDS = 1.0
+LINE_SECONDS = 20.0
+# A rate is that of the last half minute.
+RATE_SECONDS = 30.0
+LEAST_RATE = 0.05
+NUMBER_WIDTH = 9
 
 
 def demo(
@@ -42,7 +62,7 @@ def demo(
         typer.Option("--home", help="The demo's folder.", show_default="a temporary one"),
     ] = None,
     rate: Annotated[
-        float, typer.Option("--rate", min=0.1, max=MOST_RATE, help="Orders a second.")
+        float, typer.Option("--rate", min=0.1, max=MAX_RATE, help="Orders a second.")
     ] = 5.0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page.")] = False,
     as_json: AsJson = False,
@@ -51,7 +71,7 @@ def demo(
 
     Its lineage is watched live in one graph. Ctrl-C ends it, each run with its right end.
     """
-    from headwater.lab.demo import Demo
+    from headwater.lab.demo.run import Demo
     from headwater.lab.lab import Lab
 
     signal.signal(signal.SIGTERM, _interrupt)
@@ -104,7 +124,7 @@ def _order(shown: Demo, _view: View, rate: float, over: threading.Event) -> None
     """Customers; while the database is away they come back later."""
     import psycopg
 
-    from headwater.lab.traffic import Pace
+    from headwater.lab.demo.traffic import Pace
 
     pace = Pace(rate)
     while not over.wait(pace.interval):
@@ -178,3 +198,134 @@ def _has_display() -> bool:
     return sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
+
+
+class View:
+    """Live on a terminal, a line now and then elsewhere. Counting never disturbs the demo."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.note = ""
+        self._counts: dict[str, list[tuple[float, int]]] = {}
+        self._seen: set[str] = set()
+        self._over = threading.Event()
+        self._live: Live | None = None
+        self._thread: threading.Thread | None = None
+
+    def changed(self, what: str, to: str) -> None:
+        """Something starts, or is ready."""
+        self._print(f"{time.monotonic() - self.began:6.1f} s  {what:<20} {state(to)}")
+
+    def follow(self, gauge: Gauge) -> None:
+        """Count what each stage holds from now on."""
+        self._thread = threading.Thread(target=self._count, args=(gauge,), daemon=True)
+        self._thread.start()
+        self._show()
+
+    def seen(self, verdict: Verdict) -> None:
+        """Say what lineage shows for the first time."""
+        items = (*verdict.jobs, *verdict.edges, *verdict.columns, *verdict.schemas)
+        new = [item for item in items if item.seen and item.what not in self._seen]
+        self._seen.update(item.what for item in new)
+        past = time.monotonic() - self.began
+        if new:  # in one go: each time something is said, the counts below are drawn anew
+            lines = (
+                f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}".rstrip() for item in new
+            )
+            self._print("\n".join(lines))
+
+    def say(self, text: str) -> None:
+        """A line in between."""
+        self._print(text)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Leave the terminal to what is printed in between, and no old counts above it."""
+        live = self._hide(wipe=True)
+        try:
+            yield
+        finally:
+            if live:
+                self._show()
+
+    def stop(self) -> None:
+        """Show nothing more; what was shown last stays."""
+        self._over.set()
+        self._hide()
+
+    def totals(self) -> dict[str, int]:
+        """The newest count of each stage that answered."""
+        return {stage: samples[-1][1] for stage, samples in self._counts.items() if samples}
+
+    def _count(self, gauge: Gauge) -> None:
+        said = time.monotonic()
+        stages = gauge.stages()
+        self._counts = {stage: [] for stage in stages}
+        while not self._over.is_set():
+            for stage, count in stages.items():
+                try:
+                    now = (time.monotonic(), count())
+                except Exception:  # noqa: BLE001, S112  (a service that is away is the story, not ours)
+                    continue
+                recent = [s for s in self._counts[stage] if now[0] - s[0] < RATE_SECONDS]
+                self._counts[stage] = [*recent, now]
+            if not is_interactive() and time.monotonic() - said > LINE_SECONDS:
+                said = time.monotonic()
+                rows = " · ".join(f"{' '.join(k.split())} {v:,}" for k, v in self.totals().items())
+                self._print(f"{said - self.began:6.1f} s  {rows}")
+            self._over.wait(LOOK_SECONDS)
+
+    def _show(self) -> None:
+        """Each time anew: a live display that is started again wipes what was printed since."""
+        if is_interactive():
+            self._live = Live(console=err, get_renderable=self._render, refresh_per_second=2)
+            self._live.start()
+
+    def _hide(self, *, wipe: bool = False) -> bool:
+        live, self._live = self._live, None
+        if live:
+            live.transient = wipe
+            live.stop()
+        return live is not None
+
+    def _render(self) -> Group:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        table.add_column("rows through each stage")
+        for name in ("rows", "a second"):
+            table.add_column(name, justify="right", min_width=NUMBER_WIDTH)
+        for stage, samples in list(self._counts.items()):
+            rows = f"{samples[-1][1]:,}" if samples else "…"
+            table.add_row(stage, rows, _rate(samples))
+        past = duration(time.monotonic() - self.began)
+        return Group("", table, f"[dim]{past}[/]  {self.note}")
+
+    def _print(self, text: str) -> None:
+        err.print(text, soft_wrap=not is_interactive())
+
+
+def _rate(samples: list[tuple[float, int]]) -> str:
+    if len(samples) < 2:
+        return ""
+    (then, before), (now, after) = samples[0], samples[-1]
+    if time.monotonic() - now > RATE_SECONDS:  # its service is away
+        return ""
+    rate = (after - before) / (now - then) if now > then else 0
+    return f"{rate:,.1f}" if rate >= LEAST_RATE else ""
+
+
+def verdict_table(verdict: Verdict) -> Table:
+    """Every expected job, edge and column path, and whether it is seen."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("", "seen in the lineage server", "state"):
+        table.add_column(name)
+
+    def rows(title: str, items: list[Item]) -> None:
+        table.add_row("", f"[bold]{title}[/]", "")
+        for item in items:
+            table.add_row("[green]✓[/]" if item.seen else "[red]✗[/]", item.what, item.state)
+
+    rows("jobs", verdict.jobs)
+    rows("edges", verdict.edges)
+    rows("columns", verdict.columns)
+    rows("schemas", verdict.schemas)
+    return table

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import headwater
-from headwater.cli import connect, lab, server, spark
+from headwater.cli import connect, lab, outbox, server, spark
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(connect.app, name="connect")
 app.add_typer(lab.app, name="lab")
+app.add_typer(outbox.app, name="outbox")
 app.add_typer(spark.app, name="spark")
 server.register(app)
 app.command()(demo)
@@ -96,8 +97,7 @@ def _explain(error: Exception) -> int:
         return _explain(
             EnvironmentProblem(
                 f"this needs the package {error.name}, which is not installed",
-                hint="pip install 'headwater[all]', or the extra of one room: spark, connect, "
-                "server, lab",
+                hint="pip install 'headwater[all]', or one extra of: spark, connect, server, lab",
             )
         )
     if isinstance(error, ClickException):

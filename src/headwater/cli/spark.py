@@ -24,7 +24,7 @@ def launcher_path() -> Path:
     """The file that runs a program with lineage."""
     if find_spec("pyspark") is None:
         raise EnvironmentProblem("PySpark is not installed", hint="pip install 'headwater[spark]'")
-    from headwater.spark.launcher import SCRIPT
+    from headwater.spark.driver.launcher import SCRIPT
 
     return SCRIPT
 

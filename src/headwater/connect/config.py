@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.access import Access
-from headwater.connect.pace import Times
+from headwater.connect.life.intervals import Intervals
+from headwater.connect.services.endpoint import Endpoint
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,23 +24,23 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One Connect cluster and what belongs to it."""
 
     name: str
-    access: Access
+    endpoint: Endpoint
     namespace: str = "default"
     kafka: dict[str, str] = {}
-    registry: Access | None = None
+    registry: Endpoint | None = None
     defaults: dict[str, str] = {}
     """Converter settings of the workers, which hold where a connector has none of its own."""
-    times: Times = Times()
+    times: Intervals = Intervals()
     sample: bool = False
     mappings: tuple[str, ...] = ()
     internal: bool = False
 
     def __repr__(self) -> str:
-        return f"ClusterConfig({self.name!r}, {self.access!r})"
+        return f"ClusterConfig({self.name!r}, {self.endpoint!r})"
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """What a worker's properties file says that REST does not show."""
+    """Settings of a worker's properties file that REST does not show."""
 
     bootstrap: str = ""
     kafka: dict[str, str] = {}
@@ -190,7 +190,7 @@ def _transport(get: Any, found: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def default_state() -> str:
-    """The state's file when nobody names another."""
+    """The state's file when none is configured."""
     folder = os.environ.get("HEADWATER_STATE_DIR")
     if folder:
         return str(Path(folder) / "connect.db")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from headwater.emit.outbox import HeldError, Outbox, Pending, Transaction
+from headwater.emit.destinations import Destination, RefusedError, destinations
+from headwater.emit.outbox import Change, HeldError, Outbox, Pending, Transaction
 from headwater.emit.sender import Sender
-from headwater.emit.transport import Destination, RefusedError, destinations
 
 __all__ = [
+    "Change",
     "Destination",
     "HeldError",
     "Outbox",

@@ -19,15 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SQLITE = """
-CREATE TABLE IF NOT EXISTS emit_event (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, body BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS emit_cursor (destination TEXT PRIMARY KEY, seq INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS emit_parked (
-  seq INTEGER NOT NULL, destination TEXT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL,
-  PRIMARY KEY (seq, destination));
+CREATE TABLE IF NOT EXISTS emit_destination (
+  name TEXT PRIMARY KEY, shown TEXT NOT NULL, active INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS emit_queue (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, destination TEXT NOT NULL, run TEXT NOT NULL,
+  body BLOB NOT NULL, refusal TEXT, refused_at INTEGER);
+CREATE INDEX IF NOT EXISTS emit_queue_waiting ON emit_queue (destination, seq)
+  WHERE refusal IS NULL;
 CREATE TABLE IF NOT EXISTS emit_state (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS emit_note (
   id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, body BLOB NOT NULL);
+"""
+# The tables before each destination had a queue of its own: one row an event, one cursor a
+# destination. An event without any cursor gets the empty destination, which nobody sends to.
+FROM_CURSORS = """
+INSERT INTO emit_destination (name, shown, active)
+  SELECT destination, '', 1 FROM emit_cursor WHERE true ON CONFLICT (name) DO NOTHING;
+INSERT INTO emit_queue (destination, run, body)
+  SELECT coalesce(c.destination, ''), e.run, e.body FROM emit_event e
+  LEFT JOIN emit_cursor c ON true WHERE c.seq IS NULL OR e.seq > c.seq ORDER BY e.seq;
+INSERT INTO emit_queue (destination, run, body, refusal)
+  SELECT destination, '', body, reason FROM emit_parked ORDER BY seq;
+DROP TABLE emit_event; DROP TABLE emit_cursor; DROP TABLE emit_parked
 """
 POSTGRES = (
     SQLITE.replace(
@@ -54,6 +67,9 @@ class Connection(Protocol):
     def atomic(self) -> contextlib.AbstractContextManager[None]:
         """One transaction: on disk at the end, or undone."""
 
+    def tables(self) -> set[str]:
+        """The names of the tables there are."""
+
     def close(self) -> None:
         """Give the connection back."""
 
@@ -68,6 +84,14 @@ class Database(Protocol):
 
     def acquire(self) -> Connection | None:
         """Become the only writer: its connection, or None while another process is."""
+
+
+def convert_cursors(connection: Connection) -> None:
+    """Bring the tables of an earlier version into today's form; only the writer may."""
+    if "emit_cursor" in connection.tables():
+        with connection.atomic():
+            for statement in filter(str.strip, FROM_CURSORS.split(";")):
+                connection.query(statement)
 
 
 def open_database(url: str) -> Database:
@@ -137,6 +161,9 @@ class _Sqlite:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+    def tables(self) -> set[str]:
+        return {row[0] for row in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def close(self) -> None:
         self._db.close()
@@ -211,6 +238,12 @@ class _Postgres:
     def atomic(self) -> contextlib.AbstractContextManager[None]:
         transaction: contextlib.AbstractContextManager[None] = self._db.transaction()
         return transaction
+
+    def tables(self) -> set[str]:
+        rows = self.query(
+            "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
+        )
+        return {row[0] for row in rows}
 
     def close(self) -> None:
         self._db.close()

@@ -1,8 +1,10 @@
 """A durable queue of events, written in the same transaction as the state of their producer.
 
-An event leaves the outbox when every destination has taken it, so that a process killed at any
-instant goes on where it stopped: what was decided is sent at least once, byte for byte the same,
-in the order in which it was decided.
+Each event is kept once for every destination it was emitted to and leaves that destination's queue
+when the destination has taken it, so that a process killed at any instant goes on where it stopped:
+what was decided is sent at least once, byte for byte the same, in the order in which it was decided.
+An event is never sent to a destination it was not emitted to. One that its destination refuses for
+good stays in the outbox, with the reason, until somebody retries or drops it.
 """
 
 from __future__ import annotations
@@ -12,15 +14,16 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.emit.database import open_database
+from headwater.emit.database import convert_cursors, open_database
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.emit.database import Connection
 
-PARKED_KEPT = 1_000
+# A server that refuses everything must not fill the disk: of more, the oldest are dropped.
+REFUSED_KEPT = 1_000
 
 
 class HeldError(HeadwaterError):
@@ -35,25 +38,35 @@ class Pending(NamedTuple):
     body: bytes
 
 
-class Parked(NamedTuple):
-    """An event that a destination refused for good, and why."""
+class Refused(NamedTuple):
+    """An event that its destination refused for good, when and why."""
 
     seq: int
     destination: str
-    reason: str
+    run: str
     body: bytes
+    reason: str
+    at: int
+    """Seconds since 1970; 0 where an earlier version did not record it."""
 
 
 class Transaction:
-    """What one step of a producer changes: its state and the events that say so."""
+    """What one step of a producer changes: its state and the events that report it."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, destinations: Sequence[str]) -> None:
         self._db = connection
+        self._destinations = destinations
         self.events = 0
 
     def append(self, run: str, body: bytes) -> None:
-        """Queue an event of a run."""
-        self._db.query("INSERT INTO emit_event (run, body) VALUES (?, ?)", [run, body])
+        """Queue an event of a run for every destination that is registered now."""
+        if not self._destinations:
+            raise HeadwaterError("an event cannot be queued before a destination is registered")
+        for name in self._destinations:
+            self._db.query(
+                "INSERT INTO emit_queue (destination, run, body) VALUES (?, ?, ?)",
+                [name, run, body],
+            )
         self.events += 1
 
     def put(self, key: str, value: bytes) -> None:
@@ -69,6 +82,15 @@ class Transaction:
         self._db.query("DELETE FROM emit_state WHERE key = ?", [key])
 
 
+class Change(NamedTuple):
+    """One step of a run: its events, and the state of its producer after them (None: none)."""
+
+    key: str
+    state: bytes | None
+    events: Sequence[tuple[str, bytes]]
+    """Run ids and bodies, in the order to be sent."""
+
+
 class Outbox:
     """The queue and the state of one producer; one process at a time writes to it."""
 
@@ -79,12 +101,16 @@ class Outbox:
         self._writing = threading.RLock()
         self._locals = threading.local()
         self._woken: list[Callable[[], None]] = []
+        self._destinations: tuple[str, ...] = ()
 
     def lead(self) -> bool:
         """Become the writer; False while another process is."""
         with self._writing:
             if self._writer is None:
                 self._writer = self._database.acquire()
+                if self._writer is not None:
+                    convert_cursors(self._writer)
+                    self._destinations = tuple(self.destinations(active=True))
             return self._writer is not None
 
     def wait_to_lead(self, stop: threading.Event, interval: float = 1.0) -> bool:
@@ -108,7 +134,7 @@ class Outbox:
                 raise HeldError(f"{self.shown}: not the writer")
             try:
                 with self._writer.atomic():
-                    step = Transaction(self._writer)
+                    step = Transaction(self._writer, self._destinations)
                     yield step
             except Exception as error:
                 self._check_writer(error)
@@ -116,6 +142,17 @@ class Outbox:
         if step.events:
             for wake in self._woken:
                 wake()
+
+    def commit(self, changes: Iterable[Change]) -> None:
+        """Write events and the state after them: all of it is on disk at the end, or none."""
+        with self.transaction() as step:
+            for change in changes:
+                for run, body in change.events:
+                    step.append(run, body)
+                if change.state is None:
+                    step.remove(change.key)
+                else:
+                    step.put(change.key, change.state)
 
     def _check_writer(self, error: Exception) -> None:
         assert self._writer is not None
@@ -136,71 +173,119 @@ class Outbox:
         )
         return {str(key): bytes(value) for key, value in rows}
 
-    def register(self, destinations: Iterable[str]) -> None:
-        """Say where events go; a new destination gets what is still here, one gone is forgotten."""
-        names = list(destinations)
+    def register(self, destinations: Mapping[str, str]) -> None:
+        """Set where events go from now on: how each destination is shown, by its name.
+
+        What waits for a destination that is not among them stays, for it alone, and is sent when it
+        is registered again.
+        """
         db = self._connection()
         with db.atomic():
-            known = {str(row[0]) for row in db.query("SELECT destination FROM emit_cursor")}
-            for name in known - set(names):
-                db.query("DELETE FROM emit_cursor WHERE destination = ?", [name])
-            for name in sorted(set(names) - known):
-                db.query("INSERT INTO emit_cursor (destination, seq) VALUES (?, 0)", [name])
+            db.query("UPDATE emit_destination SET active = 0")
+            for name, shown in destinations.items():
+                db.query(
+                    "INSERT INTO emit_destination (name, shown, active) VALUES (?, ?, 1)"
+                    " ON CONFLICT (name) DO UPDATE SET shown = excluded.shown, active = 1",
+                    [name, shown],
+                )
+            db.query(
+                "DELETE FROM emit_destination WHERE active = 0"
+                " AND name NOT IN (SELECT destination FROM emit_queue)"
+            )
+        self._destinations = tuple(destinations)
+
+    def destinations(self, *, active: bool = False) -> dict[str, str]:
+        """How each destination is shown, by its name; `active`: only those that new events go to."""
+        rows = self._read("SELECT name, shown, active FROM emit_destination ORDER BY name")
+        return {str(name): str(shown) for name, shown, on in rows if on or not active}
 
     def pending(self, destination: str, limit: int = 50) -> list[Pending]:
         """The next events a destination has to get, oldest first."""
         rows = self._read(
-            "SELECT seq, run, body FROM emit_event WHERE seq >"
-            " (SELECT seq FROM emit_cursor WHERE destination = ?) ORDER BY seq LIMIT ?",
+            "SELECT seq, run, body FROM emit_queue"
+            " WHERE destination = ? AND refusal IS NULL ORDER BY seq LIMIT ?",
             [destination, limit],
         )
         return [Pending(int(seq), str(run), bytes(body)) for seq, run, body in rows]
 
-    def sent(self, destination: str, seq: int) -> None:
-        """A destination has taken everything up to this event."""
+    def sent(self, destination: str, seqs: Iterable[int]) -> None:
+        """Take events out of the queue that their destination has taken."""
         db = self._connection()
         with db.atomic():
-            self._advance(db, destination, seq)
+            for seq in seqs:
+                db.query(
+                    "DELETE FROM emit_queue WHERE destination = ? AND seq = ?", [destination, seq]
+                )
 
-    def park(self, destination: str, event: Pending, reason: str) -> None:
-        """Put an event aside that its destination refuses, so that it blocks no other."""
+    def refuse(self, destination: str, event: Pending, reason: str) -> None:
+        """Set an event aside that its destination refuses, so that it blocks no other."""
         db = self._connection()
         with db.atomic():
             db.query(
-                "INSERT INTO emit_parked (seq, destination, reason, body) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (seq, destination) DO NOTHING",
-                [event.seq, destination, reason, event.body],
+                "UPDATE emit_queue SET refusal = ?, refused_at = ? WHERE destination = ? AND seq = ?",
+                [reason, int(time.time()), destination, event.seq],
             )
-            db.query(
-                "DELETE FROM emit_parked WHERE seq <= (SELECT max(seq) FROM emit_parked) - ?",
-                [PARKED_KEPT],
-            )
-            self._advance(db, destination, event.seq)
+            _drop_oldest(db)
 
-    def _advance(self, db: Connection, destination: str, seq: int) -> None:
-        db.query(
-            "UPDATE emit_cursor SET seq = ? WHERE destination = ? AND seq < ?",
-            [seq, destination, seq],
+    def refused(self) -> list[Refused]:
+        """Every event that was set aside, oldest first."""
+        rows = self._read(
+            "SELECT seq, destination, run, body, refusal, coalesce(refused_at, 0)"
+            " FROM emit_queue WHERE refusal IS NOT NULL ORDER BY seq"
         )
-        db.query("DELETE FROM emit_event WHERE seq <= (SELECT min(seq) FROM emit_cursor)")
+        return [
+            Refused(int(seq), str(to), str(run), bytes(body), str(reason), int(at))
+            for seq, to, run, body, reason, at in rows
+        ]
 
-    def parked(self) -> list[Parked]:
-        """Every event put aside, oldest first."""
-        rows = self._read("SELECT seq, destination, reason, body FROM emit_parked ORDER BY seq")
-        return [Parked(int(a), str(b), str(c), bytes(d)) for a, b, c, d in rows]
+    def keep_refused(self, destinations: Mapping[str, str], events: Iterable[Refused]) -> None:
+        """Take over events that were refused while another outbox held them; repeating it is safe."""
+        db = self._connection()
+        with db.atomic():
+            for name, shown in destinations.items():
+                db.query(
+                    "INSERT INTO emit_destination (name, shown, active) VALUES (?, ?, 0)"
+                    " ON CONFLICT (name) DO NOTHING",
+                    [name, shown],
+                )
+            for one in events:
+                same = [one.destination, one.body]
+                db.query(
+                    "INSERT INTO emit_queue (destination, run, body, refusal, refused_at)"
+                    " SELECT ?, ?, ?, ?, ? WHERE NOT EXISTS"
+                    " (SELECT 1 FROM emit_queue WHERE destination = ? AND body = ?)",
+                    [one.destination, one.run, one.body, one.reason, one.at, *same],
+                )
+            _drop_oldest(db)
 
-    def waiting(self) -> int:
-        """How many events some destination has not taken yet."""
-        return int(self._read("SELECT count(*) FROM emit_event")[0][0])
+    def retry(self, seq: int) -> None:
+        """Queue a refused event again, for the destination that refused it."""
+        db = self._connection()
+        with db.atomic():
+            db.query("UPDATE emit_queue SET refusal = NULL, refused_at = NULL WHERE seq = ?", [seq])
+
+    def drop(self, seq: int) -> None:
+        """Delete a refused event for good."""
+        db = self._connection()
+        with db.atomic():
+            db.query("DELETE FROM emit_queue WHERE seq = ? AND refusal IS NOT NULL", [seq])
+
+    def waiting(self) -> dict[str, int]:
+        """How many events have not been taken yet, by destination."""
+        rows = self._read(
+            "SELECT destination, count(*) FROM emit_queue WHERE refusal IS NULL"
+            " GROUP BY destination"
+        )
+        return {str(name): int(count) for name, count in rows}
 
     def note(self, topic: str, body: bytes) -> None:
-        """Leave word for the writer, from any process."""
+        """Leave a message for the writer, from any process."""
         db = self._connection()
         with db.atomic():
             db.query("INSERT INTO emit_note (topic, body) VALUES (?, ?)", [topic, body])
 
     def notes(self, topic: str) -> list[bytes]:
-        """Take the words left on a topic."""
+        """Take the messages left on a topic."""
         if not self._read("SELECT 1 FROM emit_note WHERE topic = ? LIMIT 1", [topic]):
             return []
         db = self._connection()
@@ -210,10 +295,11 @@ class Outbox:
                 db.query("DELETE FROM emit_note WHERE id = ?", [number])
         return [bytes(body) for _, body in rows]
 
-    def drained(self, seconds: float) -> bool:
-        """Wait until everything is sent, at most so long."""
+    def drained(self, seconds: float, destinations: Iterable[str] | None = None) -> bool:
+        """Wait until everything is sent to these destinations, or to all, at most so long."""
+        names = None if destinations is None else set(destinations)
         deadline = time.monotonic() + seconds
-        while self.waiting():
+        while any(names is None or name in names for name in self.waiting()):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.05)
@@ -246,3 +332,11 @@ class Outbox:
         except Exception:
             self.forget_connection()
             raise
+
+
+def _drop_oldest(db: Connection) -> None:
+    db.query(
+        "DELETE FROM emit_queue WHERE refusal IS NOT NULL AND seq <= (SELECT seq FROM emit_queue"
+        " WHERE refusal IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        [REFUSED_KEPT],
+    )

@@ -4,44 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Any, NamedTuple
 from uuid import UUID
 
-from headwater.emit.event import facet
+from headwater.lineage.model import Ancestors, RunRef
 
 log = logging.getLogger(__name__)
-
-
-class RunRef(NamedTuple):
-    """A run and its job, by name."""
-
-    namespace: str
-    name: str
-    run_id: str
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """As the parent facet writes it."""
-        return {
-            "run": {"runId": self.run_id},
-            "job": {"namespace": self.namespace, "name": self.name},
-        }
-
-
-class Ancestors(NamedTuple):
-    """The run that started this one, and the root of the whole tree."""
-
-    parent: RunRef
-    root: RunRef
-
-    @property
-    def facet(self) -> dict[str, Any]:
-        """The `parent` facet."""
-        return facet("parent", **self.parent.value, root=self.root.value)
-
-    def below(self, run: RunRef) -> Ancestors:
-        """The ancestors of a child of `run`, which itself stands below these."""
-        return Ancestors(run, self.root)
 
 
 def read_ref(text: str) -> RunRef | None:

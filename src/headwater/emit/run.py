@@ -15,16 +15,32 @@ import contextvars
 import os
 import platform
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 import headwater
-from headwater.emit import event, once, session
-from headwater.emit.ends import ENDS, Ending, of_exception
-from headwater.emit.event import facet
-from headwater.emit.life import Life, heartbeat_seconds, job_type, new_run_id
-from headwater.emit.parent import Ancestors, RunRef, from_environment
+from headwater.emit import faults, journals
+from headwater.emit.parent import from_environment
+from headwater.emit.process_exit import ENDS, Ending, of_exception
+from headwater.emit.run_emitter import RunEmitter, heartbeat_seconds, new_run_id
 from headwater.lineage import naming
-from headwater.lineage.naming import DatasetName
+from headwater.lineage.model import (
+    Ancestors,
+    ColumnLineage,
+    ColumnSource,
+    Dataset,
+    DatasetName,
+    Engine,
+    Job,
+    Lineage,
+    RunRef,
+    Transformation,
+)
+from headwater.lineage.model import (
+    Run as ModelRun,
+)
+from headwater.lineage.schema import Field, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,9 +67,9 @@ class Run:
         self._above = above
         self._beat = beat
         self._kind = job_kind
-        self._life: Life | None = None
-        self._inputs: dict[DatasetName, dict[str, Any]] = {}
-        self._outputs: dict[DatasetName, dict[str, Any]] = {}
+        self._life: RunEmitter | None = None
+        self._inputs: dict[DatasetName, Dataset] = {}
+        self._outputs: dict[DatasetName, Dataset] = {}
         self._told = threading.Event()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -77,15 +93,15 @@ class Run:
 
         The third part is IDENTITY when it is left out. Inputs and the output become known by it.
         """
-        facets: dict[str, Any] = {}
+        found: dict[str, tuple[ColumnSource, ...]] = {}
         for column, sources in fields.items():
-            found = [_input_field(*source) for source in sources]
-            facets[column] = {"inputFields": found}
-            for item in found:
-                self._inputs.setdefault(DatasetName(item["namespace"], item["name"]), {})
-        target = self._outputs.setdefault(_named(output), {})
-        before = target.get("columnLineage", {}).get("fields", {})
-        target["columnLineage"] = facet("columnLineage", fields={**before, **facets})
+            found[column] = tuple(_column_source(*source) for source in sources)
+            for item in found[column]:
+                self._inputs.setdefault(item.dataset, Dataset(*item.dataset))
+        name = _named(output)
+        target = self._outputs.get(name, Dataset(*name))
+        before = target.columns.fields if target.columns else {}
+        self._outputs[name] = replace(target, columns=ColumnLineage({**before, **found}))
         self._told.set()
 
     def __enter__(self) -> Run:
@@ -103,20 +119,15 @@ class Run:
             _current.reset(self._token)
         self._finish(ENDS.now if ENDS.signalled else of_exception(error))
 
-    @once.quiet("beginning a run")
+    @faults.log_and_ignore("beginning a run")
     def _begin(self) -> None:
-        facets = {"parent": self._above.facet} if self._above else {}
-        engine = facet(
-            "processing_engine",
-            name="python",
-            version=platform.python_version(),
-            openlineageAdapterVersion=headwater.__version__,
-        )
-        self._life = Life(
-            session.journal(),
-            self._ref,
-            run_facets={**facets, "processing_engine": engine},
-            job_facets={"jobType": job_type(self._kind, "PYTHON", "JOB", self._beat)},
+        engine = Engine("python", platform.python_version(), headwater.__version__)
+        self._life = RunEmitter(
+            journals.journal(),
+            Job(self.namespace, self.name, self._kind, "PYTHON", "JOB", self._beat),
+            ModelRun(self.run_id, self._above, engine),
+            # A program names its datasets and nothing of the stores behind them.
+            disabled_facets=frozenset({"dataSource"}),
         )
         self._life.start()
         ENDS.alive()
@@ -124,15 +135,14 @@ class Run:
         self._thread = threading.Thread(target=self._live, daemon=True, name="headwater-run")
         self._thread.start()
 
-    @once.quiet("telling a run's lineage")
+    @faults.log_and_ignore("emitting a run's lineage")
     def _say(self) -> None:
         if self._life is not None:
             self._know(self._life)
             self._life.running()
 
-    def _know(self, life: Life) -> None:
-        life.inputs = [event.dataset(*key, facets) for key, facets in list(self._inputs.items())]
-        life.outputs = [event.dataset(*key, facets) for key, facets in list(self._outputs.items())]
+    def _know(self, life: RunEmitter) -> None:
+        life.lineage = Lineage(tuple(self._inputs.values()), tuple(self._outputs.values()))
 
     def _live(self) -> None:
         while not self._over.is_set():
@@ -143,7 +153,7 @@ class Run:
             if not self._over.is_set():
                 self._say()
 
-    @once.quiet("ending a run")
+    @faults.log_and_ignore("ending a run")
     def _finish(self, ending: Ending) -> None:
         self._over.set()
         self._told.set()
@@ -154,15 +164,16 @@ class Run:
 
     def _add(
         self,
-        side: dict[DatasetName, dict[str, Any]],
+        side: dict[DatasetName, Dataset],
         datasets: Iterable[DatasetLike],
         schema: Mapping[str, str] | None,
     ) -> None:
         for one in datasets:
-            facets = side.setdefault(_named(one), {})
+            name = _named(one)
+            known = side.setdefault(name, Dataset(*name))
             if schema is not None:
-                fields = [{"name": name, "type": kind} for name, kind in schema.items()]
-                facets["schema"] = facet("schema", fields=fields)
+                fields = tuple(Field(column, kind) for column, kind in schema.items())
+                side[name] = replace(known, schema=Schema(fields))
         self._told.set()
 
 
@@ -188,12 +199,6 @@ def _named(one: DatasetLike) -> DatasetName:
     return naming.canonical(*one)
 
 
-def _input_field(one: DatasetLike, field: str, kind: str = "IDENTITY") -> dict[str, Any]:
-    named = _named(one)
-    how = {
-        "type": "INDIRECT" if kind in INDIRECT else "DIRECT",
-        "subtype": kind,
-        "description": "",
-        "masking": False,
-    }
-    return {**named._asdict(), "field": field, "transformations": [how]}
+def _column_source(one: DatasetLike, field: str, kind: str = "IDENTITY") -> ColumnSource:
+    direct = "INDIRECT" if kind in INDIRECT else "DIRECT"
+    return ColumnSource(_named(one), field, (Transformation(direct, kind, "", False),))

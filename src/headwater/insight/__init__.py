@@ -1,15 +1,55 @@
-"""Questions over a graph, answered without any I/O."""
+"""Questions over a graph, answered without any I/O.
+
+Each takes a `headwater.lineage.graph.Graph`, which a store or a test provides, and gives plain
+values: how to show them is left to the API, the page and the command line.
+"""
 
 from headwater.insight.difference import Difference, Moment, difference
-from headwater.insight.freshness import Cause, Freshness, Standing, Trouble, freshness
+from headwater.insight.freshness import (
+    Cause,
+    Freshness,
+    JobGraph,
+    JobStatus,
+    Trouble,
+    freshness,
+    trouble_of,
+)
+from headwater.insight.neighbourhood import (
+    Link,
+    Neighbourhood,
+    Reach,
+    around,
+    beside,
+    between,
+    flow,
+    hidden,
+    paired,
+    reach,
+    spanned,
+)
+from headwater.insight.trace import trace
 
 __all__ = [
     "Cause",
     "Difference",
     "Freshness",
+    "JobGraph",
+    "JobStatus",
+    "Link",
     "Moment",
-    "Standing",
+    "Neighbourhood",
+    "Reach",
     "Trouble",
+    "around",
+    "beside",
+    "between",
     "difference",
+    "flow",
     "freshness",
+    "hidden",
+    "paired",
+    "reach",
+    "spanned",
+    "trace",
+    "trouble_of",
 ]

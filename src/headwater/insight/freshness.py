@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol
 
-from headwater.lineage.graph import Direction, NodeKind, walk
+from headwater.insight.neighbourhood import is_job
+from headwater.lineage.graph import Direction, Graph, MemoryGraph, N, walk
 from headwater.lineage.lifecycle import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
-    from headwater.lineage.graph import Graph, Node
+__all__ = ["Cause", "Freshness", "JobGraph", "JobStatus", "Trouble", "freshness", "trouble_of"]
 
-__all__ = ["Cause", "Freshness", "Standing", "Trouble", "freshness"]
-
+Verdict = Literal["live", "fresh", "stale", "unknown"]
 MINUTE = 60_000_000
 PATIENCE = 2
 """A job is late once it has been silent for twice its usual interval and a minute."""
 
 
-class Standing(NamedTuple):
-    """How a job stands: its newest run, and how often it usually writes (in microseconds)."""
+class JobStatus(NamedTuple):
+    """The status of a job: its newest run, and how often it usually writes (in microseconds)."""
 
     state: State
     since: int | None = None
@@ -40,100 +40,106 @@ class Trouble(str, Enum):
     LATE = "late"
 
 
-class Cause(NamedTuple):
+@dataclass(frozen=True)
+class Cause(Generic[N]):
     """A job upstream that delivers nothing; `root` if nothing further up explains it."""
 
-    job: Node
+    job: N
     trouble: Trouble
     since: int
     distance: int
     root: bool
 
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """What orders causes: roots first, then the longest and the nearest trouble."""
+        return not self.root, self.since, self.distance
 
-class Freshness(NamedTuple):
+
+@dataclass(frozen=True)
+class Freshness(Generic[N]):
     """The verdict on a dataset: `live`, `fresh`, `stale` or `unknown`."""
 
-    verdict: str
+    verdict: Verdict
     since: int | None = None
     last: int | None = None
+    usual: int | None = None
     due: int | None = None
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[Cause[N], ...] = ()
     cut: bool = False
 
 
-def trouble_of(standing: Standing, now: int) -> tuple[Trouble, int] | None:
+class JobGraph(Graph[N], Protocol[N]):
+    """A graph that knows the status of its jobs."""
+
+    def statuses(self, jobs: Collection[N]) -> Mapping[N, JobStatus]:
+        """The status of these jobs, as far as it is known."""
+        ...
+
+
+def trouble_of(status: JobStatus, now: int) -> tuple[Trouble, int] | None:
     """What is wrong with a job and since when, if anything is."""
-    since = standing.since if standing.since is not None else standing.last
-    if standing.state is State.FAILED:
+    since = status.since if status.since is not None else status.last
+    if status.state is State.FAILED:
         return Trouble.FAILED, since or 0
-    if standing.state is State.ABORTED:
+    if status.state is State.ABORTED:
         return Trouble.ABORTED, since or 0
-    if standing.state is State.COMPLETED:
-        if standing.streaming:
+    if status.state is State.COMPLETED:
+        if status.streaming:
             return Trouble.ENDED, since or 0
-        due = _due(standing)
+        due = _due(status)
         if due is not None and now > due:
             return Trouble.LATE, due
     return None
 
 
-def _due(standing: Standing) -> int | None:
-    if standing.usual is None or standing.last is None:
+def _due(status: JobStatus) -> int | None:
+    if status.usual is None or status.last is None:
         return None
-    return standing.last + PATIENCE * standing.usual + MINUTE
+    return status.last + PATIENCE * status.usual + MINUTE
 
 
 def freshness(
-    graph: Graph,
-    dataset: Node,
-    standings: Callable[[Collection[Node]], Mapping[Node, Standing]],
-    now: int,
-    *,
-    depth: int = 20,
-    limit: int = 2_000,
-) -> Freshness:
+    estate: JobGraph[N], dataset: N, now: int, *, depth: int = 20, limit: int = 500
+) -> Freshness[N]:
     """Whether a dataset is up to date now, judged by every job that its data passes through.
 
     A dataset is stale since the first moment at which one of the jobs before it, however far,
     stopped delivering; a batch job counts as late only against its own habit.
     """
-    found = walk(graph, dataset, Direction.UPSTREAM, depth=depth, limit=limit)
-    jobs = [node for node in found.distance if node.kind is NodeKind.JOB]
-    known = standings(jobs)
+    # One step further than asked: whatever is there says that the verdict is not complete.
+    found = walk(estate, [dataset], Direction.UPSTREAM, depth=depth + 1, limit=limit)
+    near = {node for node, far in found.distance.items() if far <= depth}
+    cut = found.cut or len(near) < len(found.distance)
+    jobs = [node for node in found.distance if is_job(node) and node in near]
+    known = estate.statuses(jobs)
     wrong = {
         job: trouble
         for job in jobs
         if job in known and (trouble := trouble_of(known[job], now)) is not None
     }
-    before: dict[Node, set[Node]] = defaultdict(set)
-    for edge in found.edges:
-        before[edge.destination].add(edge.origin)
+    before = MemoryGraph((e for e in found.edges if near.issuperset(e)), estate.pairs(jobs))
     causes = [
         Cause(job, kind, since, found.distance[job], not _explained(job, before, wrong))
         for job, (kind, since) in wrong.items()
     ]
-    causes.sort(key=lambda cause: (not cause.root, cause.since, cause.distance, cause.job))
+    causes.sort(key=lambda cause: (*cause.rank, cause.job))
     writers = [known[node] for node in jobs if found.distance[node] == 1 and node in known]
     last = max((s.last for s in writers if s.last is not None), default=None)
+    usual = min((s.usual for s in writers if s.usual is not None), default=None)
     due = min((d for s in writers if (d := _due(s)) is not None), default=None)
+    since = min((cause.since for cause in causes), default=None)
+    verdict: Verdict
     if causes:
-        since = min(cause.since for cause in causes)
-        return Freshness("stale", since, last, due, tuple(causes), found.cut)
-    if any(standing.state is State.RUNNING for standing in writers):
+        verdict = "stale"
+    elif any(status.state is State.RUNNING for status in writers):
         verdict = "live"
     else:
         verdict = "fresh" if due is not None else "unknown"
-    return Freshness(verdict, None, last, due, (), found.cut)
+    return Freshness(verdict, since, last, usual, due, tuple(causes), cut)
 
 
-def _explained(job: Node, before: Mapping[Node, set[Node]], wrong: Collection[Node]) -> bool:
+def _explained(job: N, before: Graph[N], wrong: Collection[N]) -> bool:
     """Whether a job further up is in trouble too."""
-    seen, stack = {job}, [job]
-    while stack:
-        for node in before.get(stack.pop(), ()):
-            if node not in seen:
-                if node in wrong:
-                    return True
-                seen.add(node)
-                stack.append(node)
-    return False
+    up = walk(before, [job], Direction.UPSTREAM, depth=1_000_000, limit=1_000_000)
+    return any(node in wrong for node in up.distance if node != job)

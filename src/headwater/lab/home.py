@@ -16,7 +16,7 @@ import msgspec
 
 from headwater.errors import EnvironmentProblem, UsageError
 from headwater.lab import ports
-from headwater.lab.cache import refuse_odd, write_atomically
+from headwater.lab.files.cache import refuse_odd, write_atomically
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:

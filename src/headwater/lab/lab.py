@@ -11,9 +11,10 @@ import msgspec
 import psutil
 
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
-from headwater.lab import fetch, process
-from headwater.lab.artifacts import lock
-from headwater.lab.cache import Cache
+from headwater.lab import process
+from headwater.lab.files import fetch
+from headwater.lab.files.artifacts import lock
+from headwater.lab.files.cache import Cache
 from headwater.lab.home import Home
 from headwater.lab.launch import Launch, is_ready
 from headwater.lab.services import (

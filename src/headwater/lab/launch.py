@@ -142,7 +142,7 @@ def is_ready(service: Service, lab: Context) -> bool:
 
 
 def _told(name: str, error: Exception, home: Path) -> HeadwaterError:
-    """Any failure as one that says which service it struck."""
+    """Wrap any start failure in an error that names the service."""
     if isinstance(error, HeadwaterError):
         return error
     if not isinstance(error, OSError):

@@ -18,33 +18,33 @@ from typing import Any
 
 import pytest
 
-from headwater.lab.lab import Lab
-from headwater.lab.services import in_order
-from headwater.lab.used import (
-    Used,
-    UsedCatalog,
-    UsedConnect,
-    UsedHive,
-    UsedKafka,
-    UsedPostgres,
-    UsedRegistry,
-    UsedS3,
-    UsedSpark,
+from headwater.lab.clients import (
+    CatalogClient,
+    ConnectClient,
+    HiveClient,
+    KafkaClient,
+    PostgresClient,
+    RegistryClient,
+    S3Client,
+    ServiceClient,
+    SparkClient,
     unique,
 )
+from headwater.lab.lab import Lab
+from headwater.lab.services import in_order
 
 RUN_HOME = "HEADWATER_LAB_TEST_HOME"
 WANTED = pytest.StashKey[list[str]]()
 
 FIXTURES = {
-    "kafka": UsedKafka,
-    "connect": UsedConnect,
-    "registry": UsedRegistry,
-    "s3": UsedS3,
-    "catalog": UsedCatalog,
-    "postgres": UsedPostgres,
-    "hive": UsedHive,
-    "spark_cluster": UsedSpark,
+    "kafka": KafkaClient,
+    "connect": ConnectClient,
+    "registry": RegistryClient,
+    "s3": S3Client,
+    "catalog": CatalogClient,
+    "postgres": PostgresClient,
+    "hive": HiveClient,
+    "spark_cluster": SparkClient,
 }
 SERVICE_OF = {**{name: name for name in FIXTURES}, "spark_cluster": "spark"}
 
@@ -87,7 +87,7 @@ def lab(request: pytest.FixtureRequest) -> Lab:
 
 def _fixture(name: str) -> Any:
     @pytest.fixture(scope="session", name=name)
-    def use(lab: Lab) -> Used:
+    def use(lab: Lab) -> ServiceClient:
         return FIXTURES[name](lab, SERVICE_OF[name])
 
     return use

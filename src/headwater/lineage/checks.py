@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -10,7 +11,7 @@ import msgspec
 
 from headwater.lineage.hashing import canonical
 
-__all__ = ["EventError", "Limits", "Problem", "check_size", "check_text", "refuse"]
+__all__ = ["EventError", "Limits", "Problem", "check_size", "check_text", "check_values", "refuse"]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -33,7 +34,15 @@ class Limits(msgspec.Struct, frozen=True):
 
     depth: int = 64
     members: int = 25_000
-    name: int = 4_096
+    values: int = 250_000
+    """Values of all objects and arrays together. Decoded they take some 100 bytes each, however
+    few of them there are in what was sent."""
+    datasets: int = 5_000
+    """Inputs, outputs, or the distinct datasets that one facet names. A new one takes the writer
+    some 50 µs, so an event of as many keeps it for a quarter of a second."""
+    name: int = 1_024
+    """Bytes of UTF-8 of a namespace or a name. Two of them fit into one key of an index in
+    PostgreSQL, which holds 2,704 bytes at most; a key in S3 has up to 1,024."""
     skew: timedelta = timedelta(days=1)
 
 
@@ -68,21 +77,42 @@ def check_size(raw: bytes, value: Any, limits: Limits) -> None:
         _walk(value, limits)
 
 
+def check_values(raw: bytes, limits: Limits) -> None:
+    """Refuse, before it is decoded, JSON that would take far more memory than its bytes."""
+    # An object, an array or a value takes a byte and a separator at least.
+    if len(raw) <= limits.values:
+        return
+    count = raw.count(b",") + raw.count(b"{") + raw.count(b"[")
+    if count > limits.values:
+        refuse("event", f"{count} values, more than the limit of {limits.values}")
+
+
 def _walk(value: Any, limits: Limits) -> None:
-    level: list[tuple[str, Any]] = [("$", value)]
+    level: list[Any] = [value] if isinstance(value, (dict, list)) else []
     for _ in range(limits.depth + 1):
-        below: list[tuple[str, Any]] = []
-        for path, item in level:
-            if not isinstance(item, (dict, list)):
-                continue
+        below: list[Any] = []
+        for item in level:
             if len(item) > limits.members:
-                refuse(path, f"{len(item)} members, more than the limit of {limits.members}")
-            pairs = item.items() if isinstance(item, dict) else enumerate(item)
-            below += [(_join(path, key), child) for key, child in pairs]
-        level = [pair for pair in below if isinstance(pair[1], (dict, list))]
+                text = f"{len(item)} members, more than the limit of {limits.members}"
+                refuse(_path(value, item), text)
+            inner = item.values() if isinstance(item, dict) else item
+            below += [child for child in inner if isinstance(child, (dict, list))]
+        level = below
         if not level:
             return
-    refuse(level[0][0][:200], f"nested deeper than {limits.depth} levels")
+    refuse(_path(value, level[0])[:200], f"nested deeper than {limits.depth} levels")
+
+
+def _path(root: Any, wanted: Any) -> str:
+    """Where a container stands in a value."""
+    stack: list[tuple[str, Any]] = [("$", root)]
+    while stack:
+        path, item = stack.pop()
+        if item is wanted and item is not root:
+            return path
+        pairs = item.items() if isinstance(item, dict) else enumerate(item)
+        stack += [(_join(path, k), v) for k, v in pairs if isinstance(v, (dict, list))]
+    return "event"
 
 
 def _join(path: str, key: str | int) -> str:
@@ -111,9 +141,8 @@ def _check_repeats(raw: bytes) -> None:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            refuse(twice, "the key stands twice in one object")
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            refuse(twice, "the key occurs twice in one object")
         return found
 
     json.loads(raw, object_pairs_hook=once)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from headwater.lineage.model import Transformation
+
 __all__ = [
     "ColumnInputs",
     "ColumnLineage",
@@ -15,15 +17,6 @@ __all__ = [
     "Transformation",
     "sources",
 ]
-
-
-class Transformation(msgspec.Struct, frozen=True):
-    """How an input column enters an output column."""
-
-    type: str | None = None
-    subtype: str | None = None
-    description: str | None = None
-    masking: bool | None = None
 
 
 class InputField(msgspec.Struct):

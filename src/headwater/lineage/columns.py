@@ -8,13 +8,10 @@ from headwater.lineage.facets import (
     ColumnInputs,
     ColumnLineage,
     InputField,
-    Lineage,
-    LineageField,
-    LineageInput,
     Transformation,
 )
 
-__all__ = ["WHOLE", "ColumnEdge", "combine", "from_column_lineage", "from_lineage", "split"]
+__all__ = ["WHOLE", "ColumnEdge", "combine", "from_column_lineage"]
 
 WHOLE = "*"
 """The output column of an input that touches every row or column (a filter, a join key)."""
@@ -41,29 +38,6 @@ def from_column_lineage(facet: ColumnLineage) -> list[ColumnEdge]:
     for item in facet.dataset or ():
         _add(edges, item, WHOLE, tuple(item.transformations or ()))
     return list(edges.values())
-
-
-def from_lineage(
-    fields: dict[str, LineageField] | None, inputs: list[LineageInput] | None = None
-) -> list[ColumnEdge]:
-    """The edges of one entry of the explicit `lineage` facet."""
-    edges: dict[tuple[str, str, str, str], ColumnEdge] = {}
-    pairs = [(out, item) for out, field in (fields or {}).items() for item in field.inputs or ()]
-    pairs += [(WHOLE, item) for item in inputs or () if item.field]
-    for output, item in pairs:
-        if item.namespace and item.name and item.field and item.type in (None, "DATASET"):
-            source = InputField(item.namespace, item.name, item.field, item.transformations)
-            _add(edges, source, output, tuple(item.transformations or ()))
-    return list(edges.values())
-
-
-def split(facet: Lineage, namespace: str, name: str) -> list[ColumnEdge]:
-    """The edges into one dataset that a job's explicit `lineage` facet names."""
-    found: list[ColumnEdge] = []
-    for entry in facet.entries or ():
-        if entry.namespace == namespace and entry.name == name:
-            found += from_lineage(entry.fields, entry.inputs)
-    return found
 
 
 def combine(first: Transformation, second: Transformation) -> Transformation:

@@ -19,6 +19,7 @@ from headwater.lineage.column_facets import (
     sources,
 )
 from headwater.lineage.salvage import salvage
+from headwater.lineage.schema.origin import SchemaOrigin
 
 __all__ = [
     "ColumnInputs",
@@ -78,6 +79,13 @@ class Cluster(msgspec.Struct):
     bootstrap: list[str] | None = None
 
 
+class Physical(msgspec.Struct):
+    """`headwater_physical`: what a Marquez client says of where a dataset lies."""
+
+    physicalName: str | None = None  # noqa: N815
+    schemaLocation: str | None = None  # noqa: N815
+
+
 class PartOf(msgspec.Struct):
     """`headwater_partOf`: the job that a job is a mere part of, as a connector's task is."""
 
@@ -115,6 +123,11 @@ class JobType(msgspec.Struct):
     integration: str | None = None
     jobType: str | None = None  # noqa: N815
     emissionPattern: EmissionPattern | None = None  # noqa: N815
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the job has no end of its own."""
+        return (self.processingType or "").upper() in ("STREAMING", "STREAM", "SERVICE")
 
 
 class ErrorMessage(msgspec.Struct):
@@ -201,6 +214,7 @@ _KNOWN: dict[str, type[msgspec.Struct]] = {
     "lineage": Lineage,
     "symlinks": Symlinks,
     "headwater_cluster": Cluster,
+    "headwater_schemaSource": SchemaOrigin,
     "dataSource": DataSource,
     "jobType": JobType,
     "errorMessage": ErrorMessage,

@@ -1,51 +1,28 @@
-"""The graph of datasets, jobs and columns, and how to walk it."""
+"""The graph of datasets, jobs and columns, and the one way to walk it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 __all__ = [
-    "Direction",
-    "Edge",
-    "Graph",
-    "MemoryGraph",
-    "Node",
-    "NodeKind",
-    "Walk",
-    "downstream",
-    "paths",
-    "upstream",
-    "walk",
-]
+    "Direction", "Edge", "Graph", "MemoryGraph", "NodeKind", "Pairs", "Step", "Walk", "walk",
+]  # fmt: skip
+
+N = TypeVar("N", bound="tuple[Any, ...]")
+"""What identifies a node; of a graph of jobs and datasets, the first part is its kind."""
 
 
 class NodeKind(str, Enum):
-    """What a node stands for."""
+    """What a node of a graph of jobs and datasets stands for."""
 
     DATASET = "dataset"
     JOB = "job"
-    COLUMN = "datasetField"
-
-
-class Node(NamedTuple):
-    """A dataset, a job, or a column of a dataset."""
-
-    kind: NodeKind
-    namespace: str
-    name: str
-    column: str = ""
-
-    @property
-    def id(self) -> str:
-        """The node as Marquez writes it, `dataset:ns:name`."""
-        parts = [self.kind.value, self.namespace, self.name]
-        return ":".join([*parts, self.column] if self.column else parts)
 
 
 class Direction(str, Enum):
@@ -55,144 +32,213 @@ class Direction(str, Enum):
     DOWNSTREAM = "downstream"
 
 
-class Edge(NamedTuple):
-    """Data flows from `origin` to `destination`."""
+Edge = tuple[N, N]
+"""Data flows from the first node to the second."""
 
-    origin: Node
-    destination: Node
+Step = tuple[N, N, bool]
+"""From a node to a neighbour; true where data flows that way, false where it flows back."""
 
 
-class Graph(Protocol):
+Pairs = dict[N, "frozenset[N]"]
+"""Of one job: each of its outputs with the inputs that feed it."""
+
+
+class Graph(Protocol[N]):
     """Anything that can say, for many nodes at once, what lies next to them."""
 
-    def resolve(self, node: Node) -> Node:
-        """The node that stands for `node` once symlinks and aliases are followed."""
+    def next(self, nodes: Collection[N], direction: Direction | None) -> Iterable[Step[N]]:
+        """The steps that lead from these nodes in one direction, or in both without one.
+
+        A walk visits neighbours in the order in which they come.
+        """
         ...
 
-    def next(
-        self, nodes: Collection[Node], direction: Direction
-    ) -> Mapping[Node, Collection[Node]]:
-        """The neighbours of each node, one step away in one direction."""
+    def pairs(self, nodes: Collection[N]) -> Mapping[N, Pairs[N]]:
+        """Which inputs feed which outputs of these nodes; in one left out, each input all outputs."""
         ...
 
 
 @dataclass
-class Walk:
-    """What a walk found: each node with its distance, the edges passed, and whether it was cut."""
+class Walk(Generic[N]):
+    """What a walk found: each node with its distance in the order reached, and the steps taken."""
 
-    start: Node
-    distance: dict[Node, int] = field(default_factory=dict)
-    edges: set[Edge] = field(default_factory=set)
+    distance: dict[N, int]
+    steps: list[Step[N]] = field(default_factory=list)
     cut: bool = False
+    """Whether nodes were left out because there were too many."""
+    ahead: list[N] = field(default_factory=list)
+    """The nodes at the greatest depth, whose neighbours were not asked for."""
 
     @property
-    def nodes(self) -> list[Node]:
-        """The nodes in the order they were reached."""
-        return list(self.distance)
+    def edges(self) -> set[Edge[N]]:
+        """The edges along which the walk went."""
+        return {(a, b) if forward else (b, a) for a, b, forward in self.steps}
+
+
+Port = tuple[N, bool]
+"""A dataset at a job, and whether the job writes it; otherwise it reads it."""
+
+
+class _Passages(Generic[N]):
+    """What a walk may go on to from a job, by the datasets through which it came to it."""
+
+    def __init__(self, graph: Graph[N], direction: Direction | None) -> None:
+        self._graph = graph
+        self._direction = direction
+        self._pairs: dict[N, Pairs[N] | None] = {}
+        self._entries: dict[N, set[Port[N]]] = defaultdict(set)
+        self._passed: dict[N, set[Port[N]]] = defaultdict(set)
+
+    def enter(self, step: Step[N]) -> bool:
+        """Note how a node was reached; true if it has to be visited again for that."""
+        near, node, forward = step
+        port = (near, not forward)
+        if self._pairs.get(node, {}) is None or port in self._entries[node]:
+            return False
+        self._entries[node].add(port)
+        return node in self._pairs
+
+    def steps(self, nodes: list[N], *, start: bool) -> Iterator[Step[N]]:
+        """The steps from nodes that follow the pairs; all those of a node where a walk starts."""
+        pairs = self._graph.pairs(nodes)
+        for node in nodes:
+            whole = start and not self._entries.get(node)
+            self._pairs[node] = None if whole else pairs.get(node)
+        ways = {node: self._ways(node) for node in nodes if self._pairs[node] is not None}
+        for step in self._graph.next(nodes, self._direction):
+            near, far, forward = step
+            if near in ways:
+                inputs, outputs = ways[near]
+                if far not in (outputs if forward else inputs):
+                    continue
+                if (far, forward) in self._passed[near]:
+                    continue
+                self._passed[near].add((far, forward))
+            yield step
+
+    def _ways(self, node: N) -> tuple[set[N], set[N]]:
+        """The inputs and the outputs of a job that belong to those it was entered through."""
+        pairs = self._pairs[node] or {}
+        entries = self._entries[node]
+        outputs = {dataset for dataset, written in entries if written}
+        inputs = {dataset for dataset, written in entries if not written}
+        if self._direction is Direction.UPSTREAM:
+            return set().union(*(pairs.get(output, ()) for output in outputs)), set()
+        if self._direction is Direction.DOWNSTREAM:
+            return set(), {output for output, fed in pairs.items() if fed & inputs}
+        grown = True
+        while grown:
+            grown = False
+            for output, fed in pairs.items():
+                if (output in outputs or fed & inputs) and not (
+                    output in outputs and fed <= inputs
+                ):
+                    outputs.add(output)
+                    inputs |= fed
+                    grown = True
+        return inputs, outputs
 
 
 def walk(
-    graph: Graph, start: Node, direction: Direction, *, depth: int = 20, limit: int = 10_000
-) -> Walk:
-    """Everything within `depth` steps of `start`, at most `limit` nodes, nearest first."""
-    start = graph.resolve(start)
-    found = Walk(start, {start: 0})
-    frontier = [start]
-    for step in range(1, depth + 1):
-        following: list[Node] = []
-        for node, others in graph.next(frontier, direction).items():
-            for other in sorted(others):
-                known = other in found.distance
-                if not known and len(found.distance) >= limit:
-                    found.cut = True
-                    continue
-                if not known:
-                    found.distance[other] = step
-                    following.append(other)
-                pair = (other, node) if direction is Direction.UPSTREAM else (node, other)
-                found.edges.add(Edge(*pair))
-        frontier = following
-        if not frontier:
-            return found
-    found.cut = found.cut or any(
-        other not in found.distance
-        for others in graph.next(frontier, direction).values()
-        for other in others
-    )
+    graph: Graph[N],
+    start: Iterable[N],
+    direction: Direction | None,
+    *,
+    depth: int,
+    limit: int,
+    counts: Callable[[N], bool] | None = None,
+    found: Walk[N] | None = None,
+    entered: Iterable[Step[N]] = (),
+) -> Walk[N]:
+    """Everything within `depth` steps of the start, nearest first, at most `limit` nodes.
+
+    From a job with known pairs it goes on only to what belongs to the datasets through which it
+    came; from one where it starts, to all, unless `entered` has the steps that led there. With
+    `counts`, only the nodes it accepts count towards the limit. With `found`, the walk goes on in
+    what an earlier one found: what is known already is not visited again.
+    """
+    nodes = list(start)
+    if found is None:
+        # Few jobs have pairs. Without them the walk finds at least as much, and asks for the pairs
+        # of all jobs at once; where there are any, they are followed in what was found.
+        wide = Walk(dict.fromkeys(nodes, 0))
+        _spread(_Passages(_Unpaired(graph), direction), nodes, depth, limit, counts, wide)
+        if not wide.cut:
+            pairs = graph.pairs(wide.distance)
+            if not pairs:
+                return wide
+            graph = MemoryGraph(wide.edges, pairs)
+        found = Walk(dict.fromkeys(nodes, 0))
+    passages = _Passages(graph, direction)
+    for step in entered:
+        passages.enter(step)
+    _spread(passages, nodes, depth, limit, counts, found)
     return found
 
 
-def upstream(graph: Graph, start: Node, *, depth: int = 20, limit: int = 10_000) -> Walk:
-    """Where the data of `start` comes from."""
-    return walk(graph, start, Direction.UPSTREAM, depth=depth, limit=limit)
+def _spread(
+    passages: _Passages[N],
+    frontier: list[N],
+    depth: int,
+    limit: int,
+    counts: Callable[[N], bool] | None,
+    found: Walk[N],
+) -> None:
+    distance, steps = found.distance, found.steps
+    room = limit - (len(distance) if counts is None else sum(map(counts, distance)))
+    for far in range(1, depth + 1):
+        if not frontier:
+            break
+        following: dict[N, None] = {}
+        for step in passages.steps(frontier, start=far == 1):
+            other = step[1]
+            if other not in distance:
+                if counts is None or counts(other):
+                    if room <= 0:
+                        found.cut = True
+                        continue
+                    room -= 1
+                distance[other] = far
+                following[other] = None
+            steps.append(step)
+            if passages.enter(step):
+                following[other] = None
+        frontier = list(following)
+    found.ahead = frontier
 
 
-def downstream(graph: Graph, start: Node, *, depth: int = 20, limit: int = 10_000) -> Walk:
-    """What depends on `start`."""
-    return walk(graph, start, Direction.DOWNSTREAM, depth=depth, limit=limit)
+class _Unpaired(Generic[N]):
+    """A graph in which every input feeds every output."""
+
+    def __init__(self, graph: Graph[N]) -> None:
+        self.next = graph.next
+
+    def pairs(self, nodes: Collection[N]) -> Mapping[N, Pairs[N]]:
+        """None."""
+        return {}
 
 
-def paths(
-    graph: Graph, origin: Node, destination: Node, *, depth: int = 20, limit: int = 100
-) -> list[list[Node]]:
-    """The simple paths along the data from `origin` to `destination`, shortest first."""
-    origin, destination = graph.resolve(origin), graph.resolve(destination)
-    ahead = walk(graph, origin, Direction.DOWNSTREAM, depth=depth)
-    back: dict[Node, set[Node]] = defaultdict(set)
-    for edge in ahead.edges:
-        back[edge.destination].add(edge.origin)
-    useful, stack = {destination}, [destination]
-    while stack:
-        for node in back[stack.pop()] - useful:
-            useful.add(node)
-            stack.append(node)
-    found: list[list[Node]] = []
-    trails = [[origin]] if origin in useful and destination in ahead.distance else []
-    steps: dict[Node, list[Node]] = defaultdict(list)
-    for edge in sorted(ahead.edges):
-        if edge.origin in useful and edge.destination in useful:
-            steps[edge.origin].append(edge.destination)
-    while trails and len(found) < limit:
-        longer: list[list[Node]] = []
-        for trail in trails:
-            if trail[-1] == destination:
-                found.append(trail)
-            elif len(trail) <= depth:
-                longer += [[*trail, node] for node in steps[trail[-1]] if node not in trail]
-        trails = longer[: limit * 10]
-    return found[:limit]
-
-
-class MemoryGraph:
-    """A graph held in memory: for tests, for small answers, for what a store has loaded."""
+class MemoryGraph(Generic[N]):
+    """A graph held in memory: part of another one, or made up in a test."""
 
     def __init__(
-        self, edges: Iterable[tuple[Node, Node]] = (), aliases: Mapping[Node, Node] | None = None
+        self, edges: Iterable[tuple[N, N]] = (), pairs: Mapping[N, Pairs[N]] | None = None
     ) -> None:
-        self._aliases = dict(aliases or {})
-        self._ahead: dict[Node, set[Node]] = defaultdict(set)
-        self._back: dict[Node, set[Node]] = defaultdict(set)
+        self._ahead: dict[N, set[N]] = defaultdict(set)
+        self._back: dict[N, set[N]] = defaultdict(set)
         for origin, destination in edges:
-            self.add(origin, destination)
+            self._ahead[origin].add(destination)
+            self._back[destination].add(origin)
+        self._pairs = dict(pairs or {})
 
-    def add(self, origin: Node, destination: Node) -> None:
-        """Add one edge, under the nodes' resolved names."""
-        origin, destination = self.resolve(origin), self.resolve(destination)
-        self._ahead[origin].add(destination)
-        self._back[destination].add(origin)
+    def next(self, nodes: Collection[N], direction: Direction | None) -> Iterable[Step[N]]:
+        """The steps to the neighbours of each node, by name."""
+        for forward, side in ((False, self._back), (True, self._ahead)):
+            if direction is None or forward == (direction is Direction.DOWNSTREAM):
+                for node in nodes:
+                    for other in sorted(side.get(node, ())):
+                        yield node, other, forward
 
-    def resolve(self, node: Node) -> Node:
-        """Follow aliases to the name that stands for the node; columns follow their dataset."""
-        owner = node._replace(kind=NodeKind.DATASET, column="") if node.column else node
-        seen = {owner}
-        while (other := self._aliases.get(owner)) is not None and other not in seen:
-            owner = other
-            seen.add(owner)
-        return owner._replace(kind=node.kind, column=node.column)
-
-    def next(
-        self, nodes: Collection[Node], direction: Direction
-    ) -> Mapping[Node, Collection[Node]]:
-        """The neighbours of each node."""
-        side = self._back if direction is Direction.UPSTREAM else self._ahead
-        return {node: side.get(node, set()) for node in map(self.resolve, nodes)}
+    def pairs(self, nodes: Collection[N]) -> Mapping[N, Pairs[N]]:
+        """The pairs that it was given."""
+        return {node: self._pairs[node] for node in nodes if node in self._pairs}

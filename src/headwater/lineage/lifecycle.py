@@ -1,7 +1,7 @@
-"""The life of a run: what a producer may say next, and what a server makes of what it heard.
+"""The life of a run: what a producer may emit next, and what a server makes of what it received.
 
-`Life` is a fold over events that gives the same state for any order and any repetition of
-one set of them. `Producer` is the machine on the sending side.
+`RunHistory` is a fold over events that gives the same state for any order and any repetition of
+one set of them. `Emitted` is the state machine of every producer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from headwater.lineage.events import EventType
 
-__all__ = ["Life", "Producer", "State", "TransitionError"]
+__all__ = ["TERMINAL", "Emitted", "RunHistory", "State", "TransitionError"]
 
 BEATS_KEPT = 6
 BEATS_MISSED = 3
@@ -35,10 +35,11 @@ class State(str, Enum):
 
 
 _RANK = {EventType.FAIL: 0, EventType.ABORT: 1, EventType.COMPLETE: 2}
+TERMINAL = frozenset(_RANK)
 _ENDS = (State.FAILED, State.ABORTED, State.COMPLETED)
 
 
-class Life(msgspec.Struct, array_like=True):
+class RunHistory(msgspec.Struct, array_like=True):
     """Everything a server must remember of a run's events to know its state.
 
     Times are microseconds since 1970. `observe` may be called in any order, any number of times.
@@ -123,31 +124,41 @@ class Life(msgspec.Struct, array_like=True):
 
 
 class TransitionError(ValueError):
-    """A producer tried to say something its run can no longer mean."""
+    """A producer tried to emit what cannot follow in its run."""
 
 
-class Producer(msgspec.Struct):
-    """The sending side of a run: START once, RUNNING while it lives, one terminal event."""
+class Emitted(msgspec.Struct, frozen=True):
+    """What a producer has emitted of one run: START once, RUNNING while it lives, one end."""
 
-    said: EventType | None = None
+    last: EventType | None = None
+    at: int = 0
+    """The time of the last event, in microseconds."""
 
     @property
     def over(self) -> bool:
         """Whether the terminal event has been decided."""
-        return self.said in _RANK
+        return self.last in TERMINAL
+
+    @property
+    def open(self) -> bool:
+        """Whether the run has started and not ended."""
+        return self.last is not None and not self.over
 
     def allows(self, event_type: EventType) -> bool:
         """Whether this event may come next."""
-        if self.said is None:
+        if self.last is None:
             return event_type is EventType.START
         if self.over:
             return event_type is EventType.OTHER
         return event_type is not EventType.START
 
-    def say(self, event_type: EventType) -> None:
-        """Move on; raises TransitionError when the run's life does not allow it."""
+    def emit(self, event_type: EventType, now: int) -> Emitted:
+        """The run after one more event; raises TransitionError where that may not come next.
+
+        Its time is later than that of any event before, though clocks may step back.
+        """
         if not self.allows(event_type):
-            before = self.said.value if self.said else "nothing"
+            before = self.last.value if self.last else "nothing"
             raise TransitionError(f"{event_type.value} cannot follow {before} in one run")
-        if event_type is not EventType.OTHER:
-            self.said = event_type
+        last = self.last if event_type is EventType.OTHER else event_type
+        return Emitted(last, max(now, self.at + 1))

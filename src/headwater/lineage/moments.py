@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 __all__ = ["EPOCH", "from_micros", "iso", "micros"]
 
@@ -22,6 +23,7 @@ def from_micros(value: int) -> datetime:
     return EPOCH + value * MICROSECOND
 
 
+@lru_cache(maxsize=8_192)
 def iso(value: int) -> str:
     """A moment in microseconds as RFC 3339 text in UTC."""
     return from_micros(value).isoformat().replace("+00:00", "Z")

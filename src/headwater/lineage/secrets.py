@@ -1,43 +1,398 @@
-"""Finds and masks credentials in a whole event before anything of it is kept.
+"""What is a secret, and how it is masked: one vocabulary for emitters, agent and server.
 
-`suspicious` is cheap and may cry wolf; `clean` reads every text and changes only what must go.
+`redact` masks credentials in free text: URLs, JDBC, JAAS, SQL, JSON, properties, headers, log lines.
+`clean` masks them in a JSON document, by key and by text; `holds_secret` decides at little cost
+whether a document has any. `scrub` and the functions around it mask the secrets of a connector's
+configuration wherever their values turn up.
+
+Text is read in time linear in its length: every repetition is bounded, or cannot start again inside
+what it has read.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from headwater.lineage.naming import redact
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-__all__ = ["clean", "clean_value", "suspicious"]
+__all__ = [
+    "CONTAINER_SCHEMES",
+    "MASK",
+    "MaskingFormatter",
+    "clean",
+    "clean_value",
+    "holds_secret",
+    "is_name",
+    "is_secret",
+    "redact",
+    "safe_config",
+    "scrub",
+    "scrub_all",
+    "secret_values",
+    "strip_query",
+    "strip_users",
+]
 
 MASK = "***"
-_WORDS = (b"passw", b"secret", b"token", b"credential", b"key", b"pwd")
-_LOGIN = re.compile(rb"://[^\s/?#\"'<>]*@|://[^\s\"'<>@]{1,300}:[^\s\"'<>@]{1,256}@")
-_WORD = (
-    r"(?:passwords?|passwd|passphrase|pwd|secrets?|credentials?|api[_.\-]?keys?"
-    r"|(?:access|account|private|secret|shared|sas|encryption)[_.\-]?keys?"
-    r"|(?:access|auth|bearer|refresh|session|security|api|id|oauth)[_.\-]?tokens?|jaas\.config)"
+
+# In these schemes the part before the @ is a container, not a user.
+CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
+
+# Keys. They are compared in lower case with `_` between their words: `AccountKey` is account_key.
+_PASSWORDS = r"passwords?|passwd|passphrase|passcode|pwd"
+_KEYS = (
+    r"(?:api|app|secret|access|account|private|shared|sas|encryption|master|signing|storage|auth"
+    r"|subscription|license|shared_access|secret_access|client_access)_?keys?"
 )
-_PAIR = re.compile(rf"(?i){_WORD}[\w.\-]{{0,40}}\"?\s{{0,8}}[:=]".encode())
-_KEY = re.compile(rf"(?i)(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_WORD}$")
+_TOKENS = (
+    r"(?:access|auth|bearer|refresh|session|security|api|id|oauth2?|bot|client|service|personal"
+    r"|deploy|vault|sas|csrf|jwt|web_identity)_?tokens?"
+)
+# After one of these words the key names or describes a secret and does not hold it.
+_ABOUT = (
+    r"(?:names?|refs?|files?|filename|path|dir|directory|location|type|class|provider|source|url|uri"
+    r"|endpoint|alias|format|mechanism|enabled?|required|length|count|size|policy|expir\w*|ttl|age"
+    r"|updated|changed|created|rotat\w*|reset|at|date|time|version|algorithm|encoder|field|fields"
+    r"|column|columns|strength|hint|prompt|manager|store|attempts?|callback|handler|generator|env"
+    r"|parser|validator|required|option|options|set|is|not|id|status|state|scope|scopes|audience)"
+)
+_AGAIN = r"(?:_(?:value|plain|json|text|base64|b64|hash|hex|id|old|new|current|\d{1,4}))*"
+_HELD = re.compile(
+    rf"(?:{_PASSWORDS})(?![a-z])(?!\w*_{_ABOUT}$)"
+    rf"|(?:^|[a-z0-9_])(?:secrets?|credentials?|jaas_config|authorization|auth_user_?info|{_TOKENS})"
+    rf"{_AGAIN}$"
+    rf"|(?:^|[_\d]|aws|my|client)(?:(?:api|secret|private)_?keys?|secret_?access_?keys?"
+    rf"|access_?key_?id){_AGAIN}$"
+    r"|account_key_\w+_(?:windows|chinacloudapi|usgovcloudapi)_\w+$"
+    r"|^token$"
+)
+# These too often name a column, a counter or a part of a syntax: what they hold must look the part.
+_PERHAPS = re.compile(
+    rf"(?:^|_)(?:{_KEYS}){_AGAIN}$|token(?!iz)s?$|(?:^|_)(?:signature|sig|pass|pw|jwt|sas){_AGAIN}$"
+)
+_SWITCH = re.compile(
+    r"^(?:is|has|use|uses|with|without|no|show|needs?|requires?|max|min|num|total|count)_"
+    r"|secret_(?:key_)?ref_"
+    r"|(?:^|_)(?:page|next|continuation|resume|sync|cancel\w*|prompt|completion|eos|bos|pad)_tokens?$"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NO, _LIKELY, _CERTAIN = 0, 1, 2
+MAX_KEY = 300
+_MIN_LENGTH = 4
 
 
-def suspicious(data: bytes, *, keys: bool = True) -> bool:
-    """Whether a piece of JSON may hold a credential; `keys`: also under a key that tells."""
+def _words(key: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", _CAMEL.sub("_", key).lower()).strip("_")
+
+
+@lru_cache(maxsize=4096)
+def _grade(key: str) -> int:
+    """How sure it is that a key of an event or of a text holds a secret."""
+    words = _words(key[-MAX_KEY:])
+    if " " in key or _SWITCH.search(words):
+        return _NO
+    if _HELD.search(words):
+        return _CERTAIN
+    return _LIKELY if _PERHAPS.search(words) else _NO
+
+
+# Values that are none, whatever the key: literals, parameters and types.
+_NOTHING = re.compile(
+    r"(?:|\*{3,}|x{3,}|\.{3}|…|null|none|nil|undefined|true|false|yes|no|on|off|\d{1,3}|\?|%s|\{\}"
+    r"|[:@$][A-Za-z_]\w{0,60}|\$\d{1,3}|\$?\{\{?\s{0,3}[\w.\-]{1,80}\s{0,3}\}?\}|<[\w \-]{1,60}>?"
+    r"|string|str|text|byte|bytes|binary|boolean|bool|short|int|integer|long|bigint|smallint|float"
+    r"|double|number|numeric|date|time|timestamp\w{0,4}|uuid|json|object|any|n?varchar2?|char"
+    r"|(?:n?(?:var)?char2?|varbinary|decimal|numeric|number)\(.{0,12}"
+    r"|(?:array|map|struct|list|optional|union)<.{0,200})",
+    re.IGNORECASE,
+)
+# What follows `password: ` in a sentence or in the error of a parser.
+_PROSE = re.compile(
+    r"(?:must|should|is|are|was|were|has|have|cannot|not|required|missing|invalid|wrong|expected"
+    r"|empty|unknown|expired|the|a|an|for|of|to|in|and|or|from|with|this|that|your|check|please"
+    r"|failed|failure|error|authentication|denied|rejected|redacted|masked|hidden|unexpected|default)",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(r"[A-Za-z_][\w$]{0,80}(?:\.[A-Za-z_`\"][\w$`\"]{0,80}){0,4}")
+_CALL = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
+
+
+def _is_value(value: str, grade: int, *, spaced: bool = False, quoted: bool = False) -> bool:
+    """Whether this is a secret under a key of that grade; `spaced`: as in `key = value`."""
+    value = value.strip()
+    if _NOTHING.fullmatch(value):
+        return False
+    if spaced and not quoted:
+        if _PROSE.fullmatch(value):
+            return False
+        if _REFERENCE.fullmatch(value) and _grade(value.rpartition(".")[2]):
+            return False  # a column: t.token = u.token
+    if grade == _CERTAIN:
+        return True
+    if " " in value or value.isdecimal():
+        return False
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return len(value) >= 24 or (not spaced and (value.endswith("=") or (len(value) >= 6 and mixed)))
+
+
+# Text: `key=value` and its kin
+
+_KEY = re.compile(
+    r"(?<![\w.\-$])(?P<key>[\w.\-$]{2,120})(?P<sep>(?:\\?[\"'`])?\]?\s{0,8}"
+    r"(?:=>|->|:=|==|[=:>]|%3[dD])\s{0,8})"
+    r"(?P<kind>(?:(?:basic|bearer|digest|negotiate|token|apikey)\s{1,8}(?=\S))?)",
+    re.IGNORECASE,
+)
+_UNQUOTED = re.compile(
+    r"(?:[^\s\"'&;<,]|<(?!/)|,(?!\s|$|[\w.\-]{1,60}\s{0,2}[=:])|[\"'](?![\s,}\]:)]|$))+"
+)
+# Each ends at its closing quote or, where that was cut off, at the end of the text.
+_QUOTED = {
+    '"': re.compile(r"\"([^\"\\]*(?:\\.[^\"\\]*)*)\"?", re.DOTALL),
+    "'": re.compile(r"'([^'\\]*(?:(?:\\.|'')[^'\\]*)*)'?", re.DOTALL),
+    "`": re.compile(r"`([^`]*)`?"),
+    # JSON inside JSON
+    "\\": re.compile(r"\\\"([^\"\\]*(?:\\(?:\\\\\"|[^\"])[^\"\\]*)*)(?:\\?\")?", re.DOTALL),
+}
+_BRACED = re.compile(r"\{([^{}\n]*)\}")
+_LITERAL_CALL = re.compile(r"[A-Za-z_]\w{0,40}\(\s{0,4}(?=')")
+_LINE = re.compile(r"[^\n]+")
+
+
+def _pairs(text: str) -> str:
+    """Mask the value of each `key=value` with a key that holds a secret."""
+    parts: list[str] = []
+    done = at = 0
+    while (found := _KEY.search(text, at)) is not None:
+        at = found.end()
+        grade = _grade(found["key"])
+        if not grade or not _separates(text, found):
+            continue
+        separator = found["sep"]
+        spaced = separator[:1].isspace() or separator[-1:].isspace()
+        if found["key"].lower() == "token":
+            grade = _LIKELY  # parsers speak of tokens
+        if not spaced and text[found.start() - 1 : found.start()] in _QUERIES:
+            grade = _CERTAIN
+        start, end = _value(text, found, grade, spaced=spaced)
+        if end > start:
+            parts += text[done:start], MASK
+            done = at = end
+    return "".join((*parts, text[done:])) if parts else text
+
+
+_QUERIES = ("?", "&")
+
+
+def _separates(text: str, found: re.Match[str]) -> bool:
+    """Whether what follows a key makes it one."""
+    separator, before = found["sep"], text[found.start() - 1 : found.start()]
+    if ">" in separator and "=" not in separator and "-" not in separator:
+        return before == "<"  # an element of XML, not a comparison
+    # An ARN, `aws:secretsmanager:…:secret:name`, names a secret.
+    return before != ":" or ":" not in separator
+
+
+def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tuple[int, int]:
+    """From where to where the value of a key is to be masked; nothing where both are equal."""
+    at = found.end()
+    if literal := _LITERAL_CALL.match(text, at):
+        at = literal.end()
+    opening = text[at : at + 1]
+    quoted = _QUOTED.get(opening)
+    if quoted is not None and (match := quoted.match(text, at)):
+        return at, match.end() if _is_value(match[1], grade, spaced=spaced, quoted=True) else at
+    if opening == "{" and not found["sep"][-1:].isspace() and (match := _BRACED.match(text, at)):
+        return at, match.end() if _is_value(match[1], grade) else at
+    if "jaas" in found["key"].lower() and (match := _LINE.match(text, at)):
+        return at, match.end()
+    if opening in ("", "(", "[") or text.startswith((MASK, "{"), at) or _CALL.match(text, at):
+        return at, at
+    match = _UNQUOTED.match(text, at)
+    if match is None:
+        return at, at
+    value = _without_closing(match[0])
+    if found["kind"] or _is_value(value, grade, spaced=spaced):
+        return at, at + len(value)
+    return at, at
+
+
+def _without_closing(value: str) -> str:
+    """A value without the brackets and commas that close what it stands in."""
+    kept = value.rstrip(")]},")
+    for opening, closing in ("()", "[]", "{}"):
+        if opening in kept and value[len(kept) : len(kept) + 1] == closing:
+            return value[: len(kept) + 1]  # its own, as in ${NAME}
+    return kept
+
+
+# Text: everything else
+
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{1,60}-----.*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)", re.DOTALL
+)
+_FLAG = re.compile(
+    r"(?<!\S)(--?(?P<key>[A-Za-z][\w.\-]{1,80})\s{1,8})(?![-=])(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+)"
+)
+_LOGIN_FLAG = re.compile(r"(?<!\S)((?:-u|--user)[ =])[^\s:/]{1,200}:(?!\s)[^\s]+")
+_SCHEME = re.compile(
+    r"\b(bearer|basic)\s{1,8}(?=[a-z+/._~\-]{0,400}[0-9=])[a-z0-9+/=._~\-]{12,}", re.IGNORECASE
+)
+_SQL = re.compile(
+    r"(\bIDENTIFIED\s{1,8}(?:WITH\s{1,8}\S{1,60}\s{1,8})?(?:BY|AS)\s{1,8}(?:(?:PASSWORD|VALUES)\s{1,8})?)"
+    r"('(?:[^'\\]|\\.|'')*'?|\"[^\"]*\"?|[^\s;'\"]+)"
+    r"|((?<![\w'\"`.])(?:PASSWORD|PASSPHRASE|(?-i:SECRET)|SECRET_ACCESS_KEY|ACCESS_TOKEN|CREDENTIALS)"
+    r"(?:\s{1,8}|\s{0,8}\(\s{0,8})[EN]?)('(?:[^'\\]|\\.|'')*'?)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ELEMENT = re.compile(
+    r"(<name>\s{0,8}([\w.\-]{2,200})\s{0,8}</name>\s{0,40}<value>)([^<]*)", re.IGNORECASE
+)
+_USER = re.compile(r"://([^\s/?#\"'<>]*)@")
+# A password with an unencoded / or ?: what follows the colon is then no port.
+_ODD_USER = re.compile(r"://(?!\[)[^\s/?#:@]*:(?!\d*(?:[/?#,]|$))[^\s\"'<>@]{1,256}@")
+_ORACLE = re.compile(r"(jdbc:oracle:\w{1,10}:)[^\s@/]{1,128}/\S{0,256}@", re.IGNORECASE)
+# The path of a webhook opens it. Pages about webhooks have short words and dots in theirs.
+_WEBHOOK = re.compile(
+    # A dataset's name may be the path alone.
+    r"((?:://[^\s/\"'<>]{1,255}|(?<![^\s\"'=(]))/(?:[\w.~\-]{1,60}/){0,4}?"
+    r"(?:web_?-?hooks?|webhookb2|hooks|services(?=/T)|with/key)/)"
+    r"(?=[A-Za-z_/@\-]{0,200}\d)[\w/@\-]{12,}(?![\w.])",
+    re.IGNORECASE,
+)
+_QUERY = re.compile(r"[?#][\w.%\-\[\]$]*=.*$", re.DOTALL)
+# Tokens known by their shape. None starts inside what another attempt has read.
+_SHAPES = re.compile(
+    r"(?<![\w\-])(?:(?:AKIA|ASIA)[A-Z0-9]{16}(?![\w\-])"
+    r"|eyJ[\w\-]{8,}\.[\w\-]{8,}(?:\.[\w\-]*)?"
+    r"|gh[ops]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w\-]{20,}|xox[abprs]-[\w\-]{10,}"
+    r"|dapi[0-9a-f]{32}|AIza[\w\-]{35}|hw_[\w\-]{43}|bot\d{6,12}:[\w\-]{30,})"
+)
+
+
+def _sql(match: re.Match[str]) -> str:
+    literal = match[2] or match[4]
+    if not _is_value(literal.strip("'\""), _CERTAIN, quoted=True):
+        return match[0]
+    return f"{match[1] or match[3]}{MASK}"
+
+
+def _flag(match: re.Match[str]) -> str:
+    if _grade(match["key"]) != _CERTAIN or not _is_value(match[3].strip("\"'"), _CERTAIN):
+        return match[0]
+    return f"{match[1]}{MASK}"
+
+
+def _element(match: re.Match[str]) -> str:
+    grade = _grade(match[2])
+    return f"{match[1]}{MASK}" if grade and _is_value(match[3], grade) else match[0]
+
+
+class MaskingFormatter(logging.Formatter):
+    """Formats the lines of a log without credentials, also in the trace of an error."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, masked."""
+        return redact(super().format(record))
+
+
+def strip_query(path: str) -> str:
+    """Cut `?a=b` and `#a=b`; a `?` or `#` that is part of a file name or a pattern stays."""
+    return _QUERY.sub("", path) if "?" in path or "#" in path else path
+
+
+def strip_users(text: str) -> str:
+    """Drop `user:password@` from every URL in the text, containers of Azure paths excepted."""
+    return _user_parts(text, "") if "@" in text else text
+
+
+def _user_parts(text: str, mark: str) -> str:
+    text = _USER.sub(lambda match: _user(match, mark), text)
+    return _ODD_USER.sub(f"://{mark}", text)
+
+
+def _user(match: re.Match[str], mark: str) -> str:
+    before = match.string[max(0, match.start() - 6) : match.start()].lower()
+    if ":" not in match[1] and (match[1] == "git" or before.endswith(CONTAINER_SCHEMES)):
+        return match[0]
+    return f"://{mark}"
+
+
+def _elements(text: str) -> str:
+    return _ELEMENT.sub(_element, text) if "<name>" in text.lower() else text
+
+
+# Each way to mask, with what a text must have in lower case to need it.
+_STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
+    (("@",), lambda text: _user_parts(text, f"{MASK}@")),
+    (("hook", "/services/t", "with/key"), lambda text: _WEBHOOK.sub(rf"\1{MASK}", text)),
+    (("-----begin",), lambda text: _PEM.sub(MASK, text)),
+    (("oracle:",), lambda text: _ORACLE.sub(rf"\1{MASK}@", text)),
+    (("identified", "pass", "secret", "token", "credential"), lambda text: _SQL.sub(_sql, text)),
+    (("pass", "pw", "secret", "credential", "jaas", "token", "key", "sig", "auth", "jwt", "sas"),
+     lambda text: _elements(_FLAG.sub(_flag, _pairs(text)))),
+    (("-u ", "--user"), lambda text: _LOGIN_FLAG.sub(rf"\1{MASK}", text)),
+    (("bearer ", "basic "), lambda text: _SCHEME.sub(rf"\1 {MASK}", text)),
+    (("akia", "asia", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "dapi", "aiza",
+      "hw_", "/bot"), lambda text: _SHAPES.sub(MASK, text)),
+)  # fmt: skip
+
+
+def redact(text: str) -> str:
+    """Replace every credential in the text by `***`; text without any comes back as it was."""
+    if len(text) < _MIN_LENGTH:
+        return text
+    low = text.lower()
+    for hints, mask in _STEPS:
+        for hint in hints:
+            if hint in low:
+                text = mask(text)
+                break
+    return text
+
+
+# JSON documents: what a server is sent
+
+# What the hints of _STEPS have in them, each from a letter that is rare in JSON and joined by their
+# first letters, which takes half the time. Not the @: a login is found by _LOGIN.
+_HINT = re.compile(
+    rb"k(?:e[yn]|ia)|p(?:ass|w)|c(?:re[td]|le:)|j(?:aas|wt)|s(?:ig|as|ia)|uth|h(?:ook|[pos]_|w_)"
+    rb"|/(?:services/t|bot)|-(?:----b|u |-us)|fied|b(?:earer |asic |_pat_)|yj|xox|dapi|za|glpat-"
+)
+_LOGIN = re.compile(rb"://[^\s/?#\"'<>]*@|://[^\s\"'<>@]{1,300}:[^\s\"'<>@]{1,256}@")
+_NAMES = ("name", "key", "variable")
+
+
+def holds_secret(data: bytes, key: str = "") -> bool:
+    """Whether a piece of JSON, the member `key` of an object, holds a credential.
+
+    It is called for everything a server has not seen before: most of that has no word in it that
+    could stand beside a credential, and is not decoded.
+    """
+    if not _hinted(data) and not (key and _grade(key)):
+        return False
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = data.decode(errors="replace")
+    whole = {key: value} if key else value
+    return bool(clean_value(whole) != whole)
+
+
+def _hinted(data: bytes) -> bool:
     if b"@" in data and b"://" in data and _LOGIN.search(data):
         return True
     if b"\\" in data and (b"\\/" in data or b"\\u" in data):
         return True
-    if not keys or (b":" not in data and b"=" not in data):
-        return False
-    low = data.lower()
-    for word in _WORDS:
-        if word in low:
-            return _PAIR.search(data) is not None
-    return False
+    return _HINT.search(data.lower()) is not None
 
 
 def clean(raw: bytes) -> bytes:
@@ -52,11 +407,17 @@ def clean(raw: bytes) -> bytes:
 def clean_value(value: Any) -> Any:
     """A decoded value with every credential masked."""
     if isinstance(value, str):
-        return redact(value) if "://" in value or "jdbc:" in value else value
+        return redact(value)
     if isinstance(value, list):
-        return [clean_value(item) for item in value]
+        return _items(value)
     if isinstance(value, dict):
-        return {_key(key): _member(key, item) for key, item in value.items()}
+        found = {_key(key): _member(key, item) for key, item in value.items()}
+        if "value" in value:
+            named = [value[key] for key in _NAMES if isinstance(value.get(key), str)]
+            secret = next((name for name in named if _grade(name)), "")
+            if secret:
+                found["value"] = _member(secret, value["value"])
+        return found
     return value
 
 
@@ -64,7 +425,141 @@ def _key(key: str) -> str:
     return redact(key) if "://" in key and "@" in key else key
 
 
+def _items(values: list[Any]) -> list[Any]:
+    """The items of a list; in one of arguments, `--password` is about the next."""
+    found = [clean_value(item) for item in values]
+    for i, item in enumerate(values[:-1]):
+        if isinstance(item, str) and item[:1] == "-" and _grade(item.lstrip("-")) == _CERTAIN:
+            found[i + 1] = _member(item.lstrip("-"), values[i + 1])
+    return found
+
+
 def _member(key: str, value: Any) -> Any:
-    if isinstance(value, str) and value and _KEY.search(key):
-        return MASK
+    grade = _grade(key)
+    if grade:
+        if isinstance(value, str) and _is_value(value, grade, quoted=True):
+            return MASK
+        if type(value) in (int, float) and grade == _CERTAIN and abs(value) > 999:
+            return MASK
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return [_member(key, item) for item in value]
     return clean_value(value)
+
+
+# Configurations of connectors
+
+# A key of a configuration is taken for a secret rather too often than too seldom: its value is only
+# hidden, and never part of a dataset's name.
+_SECRET_KEY = re.compile(
+    rf"{_PASSWORDS}|{_KEYS}|passw|secret|token|credential|jaas|user_?info|connection_?string"
+    r"|webhook|authorization|query_masked$|keyfile$"
+    r"|(?<![a-z])(?:pass|sig|jwt|auth|sas)$"
+)
+# They look alike, and are names of things or switches.
+_PLAIN_KEY = re.compile(
+    r"\.enabled?$|credentials\.source$|\.(?:class|type|mechanism|alias|format|name)$"
+    r"|tokenizer|token\.endpoint|primary\.key\.|(?:transforms|predicates)\..*\.key$",
+    re.IGNORECASE,
+)
+# An address with a login in it is not itself a secret, only the parts below are.
+_ADDRESS_KEY = re.compile(r"connection[._-]?string", re.IGNORECASE)
+_ADDRESS_PARTS = re.compile(
+    r"://[^\s/@:]{0,200}:([^\s/@]{1,400})@"
+    r"|(?:password|passwd|pwd|secret\w{0,20}|key|token|sig|signature)=\"?([^&;\s\",]{1,4000})",
+    re.IGNORECASE,
+)
+_ADDRESS_QUERY = re.compile(r"(\w://[^\s?\"']{0,2000})\?[^\s\"']+")
+_PLACEHOLDER = re.compile(r"\$\{[A-Za-z][\w.\-]*:[^{}]*\}")
+_HARMLESS = re.compile(r"[\w.\-/]{0,200}")
+# Keys whose values name things that events must show.
+_NAMING_KEY = re.compile(
+    r"(?:^|[._-])(?:name|names|host|hosts|hostname|dbname|database|databases|databasename|schema"
+    r"|keyspace|bucket|collection|index|user|username|prefix|topics?|url|uri|class"
+    r"|table|tables|whitelist|include\.list)$",
+    re.IGNORECASE,
+)
+_NAMELIKE = re.compile(r"[A-Za-z][A-Za-z_.\-]{0,30}\d{0,4}")
+_PARAMETERS = re.compile(r"[?;].*$", re.DOTALL)
+
+
+def is_secret(key: str, declared: Collection[str] = ()) -> bool:
+    """Whether a configuration key holds a secret: declared PASSWORD by the plug-in, or by its name."""
+    if key in declared:
+        return True
+    secret = key.lower().endswith(".key") or _SECRET_KEY.search(_words(key))
+    return bool(secret) and not _PLAIN_KEY.search(key)
+
+
+def secret_values(config: Mapping[str, str], declared: Collection[str] = ()) -> tuple[str, ...]:
+    """The values in a configuration that must not be seen anywhere, longest first."""
+    from headwater.lineage.naming import SCHEMES, STORES
+
+    found = {
+        value.strip()
+        for key, value in config.items()
+        if is_secret(key, declared)
+        and not (_ADDRESS_KEY.search(key) and "://" in value)
+        and len(value.strip()) >= _MIN_LENGTH
+    }
+    for value in config.values():
+        found.update(_PLACEHOLDER.findall(value))
+        parts = (part for match in _ADDRESS_PARTS.findall(value) for part in match)
+        found.update(part for part in parts if len(part) >= _MIN_LENGTH)
+    plain = {"true", "false", "none", "null", *SCHEMES, *STORES}
+    kept = (v for v in found if v.lower() not in plain and not _names_something(v, config))
+    return tuple(sorted(kept, key=len, reverse=True))
+
+
+def _names_something(value: str, config: Mapping[str, str]) -> bool:
+    """Whether a password is also the name of something, as in a database `shop` with that password.
+
+    Hiding the name would hide the dataset, and the name alone does not say that it opens anything.
+    """
+    texts = (
+        _PARAMETERS.sub("", redact(text))
+        for key, text in config.items()
+        # The path of a web address may itself be a secret.
+        if value in text and _NAMING_KEY.search(key) and not is_secret(key)
+        and not text.lower().startswith("http")
+    )  # fmt: skip
+    return is_name(value, texts)
+
+
+def is_name(value: str, names: Iterable[str]) -> bool:
+    """Whether a password stands as a word in one of the names."""
+    if not _NAMELIKE.fullmatch(value):
+        return False
+    word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z])")
+    return any(word.search(name) for name in names)
+
+
+def scrub(text: str, hidden: Collection[str] = ()) -> str:
+    """A text without credentials: the known values first, then whatever looks like one."""
+    for value in hidden:
+        if value in text:
+            text = text.replace(value, MASK)
+    return redact(_ADDRESS_QUERY.sub(rf"\1?{MASK}", _PLACEHOLDER.sub(MASK, text)))
+
+
+def scrub_all(value: Any, hidden: Collection[str] = (), seen: dict[str, str] | None = None) -> Any:
+    """Plain values with every text in them scrubbed, so that equal texts stay equal."""
+    seen = {} if seen is None else seen
+    if isinstance(value, str):
+        if value not in seen:
+            plain = _HARMLESS.fullmatch(value) and not any(item in value for item in hidden)
+            seen[value] = value if plain else scrub(value, hidden)
+        return seen[value]
+    if isinstance(value, dict):
+        return {scrub_all(k, hidden, seen): scrub_all(v, hidden, seen) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrub_all(item, hidden, seen) for item in value]
+    return value
+
+
+def safe_config(config: Mapping[str, str], declared: Collection[str] = ()) -> dict[str, str]:
+    """A configuration that may be shown: every secret replaced, the rest without credentials."""
+    hidden = secret_values(config, declared)
+    return {
+        key: MASK if is_secret(key, declared) else scrub(value, hidden)
+        for key, value in config.items()
+    }

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.events import EventError
-from headwater.server.auth import Gate, refuse_foreign
-from headwater.server.flow import Flow, keep_flow
-from headwater.server.hosts import Hosts
+from headwater.lineage.events import EventError, Problem
 from headwater.server.http import (
     HttpError,
     Receive,
@@ -22,29 +19,47 @@ from headwater.server.http import (
     Response,
     Scope,
     Send,
+    check_length,
     failure,
     read_body,
     respond,
-    unpack_body,
 )
-from headwater.server.ingest import Ingest
+from headwater.server.http.auth import Gate
+from headwater.server.http.csrf import refuse_foreign
+from headwater.server.http.hosts import Hosts
+from headwater.server.http.inflate import inflate
+from headwater.server.http.log_rate_limit import RateLimitFilter
+from headwater.server.http.page_files import Page
+from headwater.server.http.traffic import Body, Traffic, watch_connections
+from headwater.server.ingest.flow import Flow, keep_flow
+from headwater.server.ingest.group_commit import Ingest
+from headwater.server.ingest.upkeep import (
+    apply_retention,
+    close_stale_runs,
+    look_for_damage,
+    try_failing_writes,
+    watch_writer,
+)
 from headwater.server.live import Live
-from headwater.server.logs import Calm
-from headwater.server.page import Page
 from headwater.server.routing import Router
-from headwater.server.stale import close_stale_runs, let_go_of_history
-from headwater.server.store import StoreUnavailableError
+from headwater.server.store import StoreUnavailableError, UnstorableError
+from headwater.server.store.read.limited import LimitedConnection
 from headwater.server.store.view import Bodies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, MutableMapping
 
+    from headwater.server.routing import Route
     from headwater.server.store import Store
+    from headwater.server.store.read.limited import Limit
+
+    Message = MutableMapping[str, Any]
+    Stream = Callable[[Receive, Send], Awaitable[None]]
 
 __all__ = ["App", "Settings"]
 
 log = logging.getLogger("headwater.server")
-log.addFilter(Calm())
+log.addFilter(RateLimitFilter())
 
 LINEAGE = "/api/v1/lineage"
 CREATED: dict[str, Any] = {
@@ -52,14 +67,30 @@ CREATED: dict[str, Any] = {
 }  # fmt: skip
 EMPTY: dict[str, Any] = {"type": "http.response.body", "body": b""}
 RETRY = [(b"retry-after", b"2")]
+DIGITS = 1_000
+PATIENCE = 3.5
+"""Seconds that a question may take before the server looks whether the store answers at all."""
+RECHECK = 1.0
+"""How often, in seconds, a stream makes sure that its token still lets it in."""
 
 
 class Settings(msgspec.Struct, kw_only=True):
     """What a server is told at start."""
 
     tokens: list[str] = []
+    insecure: bool = False
+    """Whether the server may be open to everyone although it once had tokens."""
     body_limit: int = 10 * 1024 * 1024
     batch_limit: int = 100 * 1024 * 1024
+    batch_events: int = 10_000
+    """Events, or flow samples, of one request."""
+    header_limit: int = 32 * 1024
+    bodies_limit: int = 256 * 1024 * 1024
+    """Bytes of all bodies that are being received or answered, packed and unpacked."""
+    connections: int = 1_000
+    client_connections: int = 250
+    request_timeout: int = 10
+    """Seconds to send a request's head; its body gets more time, by its size."""
     page: bool = True
     stale_every: float = 5.0
     flow_every: float = 5.0
@@ -78,16 +109,25 @@ class App:
         self.bodies = Bodies(store.packer)
         self.live = Live()
         self.flow = Flow()
-        self.gate = Gate(store.database, self.settings.tokens)
+        self.gate = Gate(store.database, self.settings.tokens, insecure=self.settings.insecure)
         self.hosts = Hosts()
+        self.traffic = Traffic(
+            self.settings.connections, self.settings.client_connections, self.settings.bodies_limit
+        )
         self.refusals: Counter[str] = Counter()
         self.router = Router()
         self.page = Page() if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [
-            close_stale_runs, keep_flow, let_go_of_history,
+            close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,
+            watch_writer, look_for_damage,
         ]  # fmt: skip
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
+        self._prober = ThreadPoolExecutor(1, thread_name_prefix="headwater-probe")
+        self.trouble: str | None = None
+        """What was wrong with the store, though it answered, when it was last asked."""
+        self._probing: asyncio.Future[int] | None = None
+        self._unpacking = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
         routes(self)
 
@@ -122,7 +162,9 @@ class App:
                 await task
         if self._ingest is not None:
             await self._ingest.close()
-        self._readers.shutdown()
+        stuck = self._ingest is not None and self._ingest.stalled is not None
+        self._readers.shutdown(wait=not stuck)
+        self._prober.shutdown(wait=not stuck)
         self.gate.close()
         self.store.close()
 
@@ -154,6 +196,9 @@ class App:
             return failure(self.refusal(error))
         if isinstance(error, StoreUnavailableError):
             return failure(HttpError(503, error.message, headers=RETRY))
+        if isinstance(error, UnstorableError):
+            self.refusals["the store cannot hold it"] += 1
+            return failure(HttpError(422, error.message))
         log.error("%s failed", what, exc_info=error)
         return failure(HttpError(500, "the server failed; its log says why"))
 
@@ -172,18 +217,16 @@ class App:
         encoding = authorization = None
         for name, value in scope["headers"]:
             if name == b"content-encoding":
-                encoding = value
+                encoding = value if encoding is None else encoding + b"," + value
             elif name == b"authorization":
                 authorization = value
-            elif name == b"sec-fetch-site":
-                refuse_foreign(value)
             elif name == b"host":
                 self.hosts.check(value)
+        self._refuse_foreign(Request(scope))
         self.gate.check(authorization, "write")
-        body = await read_body(receive, self.settings.body_limit)
-        if encoding:
-            body = unpack_body(body, encoding, self.settings.body_limit)
-        (receipt,) = await self.ingest.submit((body,))
+        with self.traffic.body() as held:
+            body = await self._body(scope, receive, encoding, self.settings.body_limit, held)
+            (receipt,) = await self.ingest.submit((body,))
         if receipt.error is not None:
             raise receipt.error
 
@@ -192,33 +235,137 @@ class App:
         self.hosts.check(request.header(b"host"))
         if self.page is not None and self.page.wants(request):
             return self.page.answer(request)
+        if request.method == "OPTIONS":
+            # Says what there is and grants nothing: no other site gets leave to call from its page.
+            return Response(None, 200, ((b"allow", self.router.allowed(request)),))
         route = self.router.find(request)
-        if any("\0" in text for text in (*request.segments, *request.query.values())):
-            raise HttpError(400, "the address holds a NUL")
+        _check_address(request)
         if route.role != "none":
             self.gate.check(request.header(b"authorization"), route.role)
-        if request.method in ("POST", "PUT", "DELETE"):
-            refuse_foreign(request.header(b"sec-fetch-site"))
-            limit = self.settings.batch_limit if route.direct else self.settings.body_limit
-            body = await read_body(receive, limit)
-            request.body = unpack_body(body, request.header(b"content-encoding"), limit)
+        if request.method not in ("POST", "PUT", "DELETE"):
+            return await self._handled(route, request, receive, send)
+        self._refuse_foreign(request)
+        limit = self.settings.batch_limit if route.direct else self.settings.body_limit
+        with self.traffic.body() as held:
+            request.body = await self._body(scope, receive, request.encoding, limit, held)
+            try:
+                return await self._handled(route, request, receive, send)
+            except (UnicodeDecodeError, RecursionError) as error:
+                if not request.body:
+                    raise
+                text = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+                problem = Problem("$", text)
+                raise HttpError(400, "the body cannot be read", [problem]) from None
+
+    async def _body(
+        self, scope: Scope, receive: Receive, encoding: bytes | None, limit: int, held: Body
+    ) -> bytes:
+        """The body of a request without its encoding, within the limits; `held` counts it."""
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                check_length(value, limit)
+        body = await read_body(receive, limit, held.hold)
+        if not encoding:
+            return body
+        # One at a time, so that each is counted before the next takes memory; in a thread, because
+        # a large one would keep the loop.
+        async with self._unpacking:
+            body = await asyncio.to_thread(inflate, body, encoding, limit)
+            held.hold(len(body))
+        return body
+
+    async def _handled(
+        self, route: Route, request: Request, receive: Receive, send: Send
+    ) -> Response | None:
         if route.direct:
             answer = await route.handler(request)
             if callable(answer):
-                await answer(receive, send)
+                await self._stream(answer, request, route, receive, send)
                 return None
         else:
-            answer = await asyncio.get_running_loop().run_in_executor(
-                self._readers, self._read, route.handler, request
+            answer = await self._patiently(
+                asyncio.get_running_loop().run_in_executor(
+                    self._readers, self._read, route.handler, request, self._limit(route, request)
+                )
             )
         return answer if isinstance(answer, Response) else Response(answer)
 
-    def _read(self, handler: Callable[..., Any], request: Request) -> Any:
+    def _limit(self, route: Route, request: Request) -> Limit | None:
+        if route.role == "none":
+            return None
+        return self.gate.limit(request.header(b"authorization"))
+
+    async def _stream(
+        self, answer: Stream, request: Request, route: Route, receive: Receive, send: Send
+    ) -> None:
+        """Let a stream run until it ends, its client goes, or its token lets nobody in any more."""
+        revoked = asyncio.Event()
+
+        async def watch() -> None:
+            while not revoked.is_set():
+                await asyncio.sleep(RECHECK)
+                try:
+                    self.gate.check(request.header(b"authorization"), route.role)
+                except HttpError:
+                    revoked.set()
+                except StoreUnavailableError:
+                    pass
+
+        async def receive_until_revoked() -> Message:
+            incoming = asyncio.ensure_future(receive())
+            ending = asyncio.ensure_future(revoked.wait())
+            try:
+                await asyncio.wait({incoming, ending}, return_when=asyncio.FIRST_COMPLETED)
+                return incoming.result() if incoming.done() else {"type": "http.disconnect"}
+            finally:
+                incoming.cancel()
+                ending.cancel()
+
+        watcher = asyncio.ensure_future(watch())
+        try:
+            await answer(receive_until_revoked, send)
+        finally:
+            watcher.cancel()
+
+    async def _patiently(self, reading: asyncio.Future[Any]) -> Any:
+        """What a reading thread finds, however long it takes, as long as the store answers at all."""
+        while not (await asyncio.wait({reading}, timeout=PATIENCE))[0]:
+            await self.probe(1.0)
+        return reading.result()
+
+    async def probe(self, seconds: float) -> int:
+        """The newest record of the store, read on a thread of its own; raises StoreError.
+
+        Other readers may be waiting for a store that does not answer, and this must say so.
+        """
+        probing = self._probing
+        if probing is None or probing.done():
+            loop = asyncio.get_running_loop()
+            probing = self._probing = loop.run_in_executor(self._prober, self._newest)
+        done, _ = await asyncio.wait({probing}, timeout=seconds)
+        if not done:
+            raise StoreUnavailableError(f"the store did not answer within {seconds:g} s")
+        return probing.result()
+
+    def _newest(self) -> int:
         with self.store.database.reading() as connection:
+            ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
+        self.trouble = self.store.database.trouble()
+        return int(seq)
+
+    def _read(self, handler: Callable[..., Any], request: Request, limit: Limit | None) -> Any:
+        with self.store.database.reading() as connection:
+            if limit is not None:
+                limited = LimitedConnection(connection, self.store.database.dialect, limit)
+                return _without_hidden(handler(limited, request), limited)
             answer = handler(connection, request)
         if isinstance(answer, Response):
             return answer
         return Response(msgspec.json.encode(answer))
+
+    def _refuse_foreign(self, request: Request) -> None:
+        names = (b"host", b"sec-fetch-site", b"origin", b"content-type")
+        refuse_foreign(self.hosts, *map(request.header, names))
 
     def refusal(self, error: EventError) -> HttpError:
         """A refused event as an answer, counted by its reason."""
@@ -227,3 +374,26 @@ class App:
             self.refusals[f"{first.field.split('[')[0]}: {first.problem.split(':')[0]}"[:120]] += 1
         code = 400 if first.field == "$" else 422
         return HttpError(code, f"{first.field} {first.problem}", error.problems)
+
+
+def _without_hidden(answer: Any, connection: LimitedConnection) -> Response:
+    """An answer without what the token may not read; how much that is stands in a header."""
+    counts = connection.hidden()
+    response = answer if isinstance(answer, Response) else Response(answer)
+    content = response.content
+    if not isinstance(content, bytes):
+        content = connection.without_others(msgspec.json.decode(msgspec.json.encode(content)))
+        counts["beside"] = connection.beside(content)
+    hidden = ", ".join(f"{kind}={count}" for kind, count in counts.items())
+    header = (b"x-headwater-hidden", hidden.encode())
+    return response._replace(content=content, headers=(*response.headers, header))
+
+
+def _check_address(request: Request) -> None:
+    """Refuse what no route can use: a NUL, or a number of more digits than Python reads."""
+    texts = (*request.segments, *request.query.values())
+    if any("\0" in text for text in texts):
+        raise HttpError(400, "the address holds a NUL")
+    last = (request.header(b"last-event-id") or b"").decode("latin-1")
+    if any(len(text) > DIGITS and text.isdecimal() for text in (*texts, last)):
+        raise HttpError(400, "a number in the request has too many digits")

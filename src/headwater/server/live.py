@@ -12,6 +12,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from headwater.server.store.read.limited import Limit
+
 __all__ = ["Live", "Message"]
 
 KEPT = 5_000
@@ -33,6 +35,16 @@ class Message(NamedTuple):
             return self
         data = {key: _plain(value) for key, value in self.data.items() if key != "change"}
         return Message(self.id, self.kind, msgspec.json.encode(data))
+
+    def seen(self, limit: Limit | None) -> bool:
+        """Whether it is about something in a namespace within the limit."""
+        if limit is None:
+            return True
+        data = self.data if isinstance(self.data, dict) else msgspec.json.decode(self.data)
+        names = [
+            one.get("namespace") for one in (data, data.get("dataset")) if isinstance(one, dict)
+        ]
+        return all(limit.allows(name) for name in names if name is not None)
 
     def encode(self) -> bytes:
         """The message as server-sent events write it."""
@@ -101,8 +113,11 @@ class Live:
                 queue.get_nowait()
             queue.put_nowait(None)
 
-    async def listen(self, after: int | None) -> AsyncIterator[bytes]:
-        """The stream of one listener, from where it stopped if that is still known."""
+    async def listen(self, after: int | None, limit: Limit | None = None) -> AsyncIterator[bytes]:
+        """The stream of one listener, from where it stopped if that is still known.
+
+        `limit` leaves out what happens in namespaces that the listener may not read.
+        """
         queue: asyncio.Queue[Message | None] = asyncio.Queue(QUEUE)
         kept = list(self._kept)
         self._listeners.add(queue)
@@ -112,7 +127,7 @@ class Live:
                 yield Message(0, "reset", b"{}").encode()
             elif after is not None:
                 for message in kept:
-                    if message.id > after:
+                    if message.id > after and message.seen(limit):
                         yield message.encode()
             while not self._closed:
                 try:
@@ -122,6 +137,7 @@ class Live:
                     continue
                 if found is None:
                     return
-                yield found.encode()
+                if found.seen(limit):
+                    yield found.encode()
         finally:
             self._listeners.discard(queue)

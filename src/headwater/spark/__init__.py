@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from headwater.spark.attach import attach, detach, flush
+from headwater.spark.driver.attach import attach, detach, flush
 
 __all__ = ["attach", "detach", "flush"]

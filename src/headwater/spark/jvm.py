@@ -26,7 +26,7 @@ class World:
         self._settings: dict[str, str] = {}
 
     def problem(self, text: str) -> None:
-        """Note once what could not be told."""
+        """Report once what could not be found out."""
         self.problems[text] = None
 
     def setting(self, key: str) -> str:
@@ -38,8 +38,12 @@ class World:
                 self._settings[key] = ""
         return self._settings[key]
 
+    def hadoop_setting(self, key: str) -> str:
+        """A setting of the Hadoop configuration that Spark runs with, or nothing."""
+        return self.spark._jsc.hadoopConfiguration().get(key) or ""  # noqa: SLF001
+
     def json(self, plan: Any) -> str:
-        """A plan's `toJSON`; the kernel is told not to wait with its answers to so much data."""
+        """A plan's `toJSON`; the kernel acknowledges at once, which makes long answers faster."""
         with suppress(Exception):
             client = self.spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
             wire = client.get_thread_connection().socket
@@ -88,6 +92,12 @@ def seq(given: Any, most: int = 10_000) -> list[Any]:
 def option(given: Any) -> Any:
     """What a Scala option holds, or None."""
     return given.get() if given is not None and given.isDefined() else None
+
+
+def option_text(given: Any) -> str | None:
+    """What a Scala option holds as a text, or None, in one call."""
+    text = str(given.toString())
+    return text[len("Some(") : -1] if text.startswith("Some(") else None
 
 
 def attempt(given: Any, *names: str) -> Any:

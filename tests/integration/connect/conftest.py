@@ -14,30 +14,30 @@ from headwater.lab.waiting import wait_until
 
 from .reporting import Reporting
 from .shop import Shop
-from .watching import HEADWATER, Agent
+from .watching import HEADWATER, ClusterAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.lab.used import (
-        UsedCatalog,
-        UsedConnect,
-        UsedKafka,
-        UsedPostgres,
-        UsedRegistry,
-        UsedS3,
+    from headwater.lab.clients import (
+        CatalogClient,
+        ConnectClient,
+        KafkaClient,
+        PostgresClient,
+        RegistryClient,
+        S3Client,
     )
 
 
 @pytest.fixture(scope="session")
 def agent(
     tmp_path_factory: pytest.TempPathFactory,
-    kafka: UsedKafka,
-    connect: UsedConnect,
-    registry: UsedRegistry,
-) -> Iterator[Agent]:
+    kafka: KafkaClient,
+    connect: ConnectClient,
+    registry: RegistryClient,
+) -> Iterator[ClusterAgent]:
     """An agent that looks twice a second."""
-    made = Agent(
+    made = ClusterAgent(
         tmp_path_factory.mktemp("agent"),
         connect.url,
         "--kafka-bootstrap", kafka.bootstrap,
@@ -52,12 +52,12 @@ def agent(
 
 @pytest.fixture(scope="session")
 def shop(
-    kafka: UsedKafka,
-    connect: UsedConnect,
-    registry: UsedRegistry,
-    postgres: UsedPostgres,
-    catalog: UsedCatalog,
-    s3: UsedS3,
+    kafka: KafkaClient,
+    connect: ConnectClient,
+    registry: RegistryClient,
+    postgres: PostgresClient,
+    catalog: CatalogClient,
+    s3: S3Client,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Shop:
     """Orders on their way from PostgreSQL to everywhere."""
@@ -91,7 +91,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def reporting(
-    kafka: UsedKafka, postgres: UsedPostgres, server: str, tmp_path_factory: pytest.TempPathFactory
+    kafka: KafkaClient,
+    postgres: PostgresClient,
+    server: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Reporting]:
     made = Reporting(tmp_path_factory.mktemp("reporting"), kafka, postgres, server)
     yield made
@@ -101,9 +104,9 @@ def reporting(
 @pytest.fixture(scope="module")
 def watcher(
     reporting: Reporting, server: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Agent]:
+) -> Iterator[ClusterAgent]:
     """An agent on the worker, whose events go where Debezium's go."""
-    made = Agent(
+    made = ClusterAgent(
         tmp_path_factory.mktemp("watcher"), reporting.connect.url,
         "--kafka-bootstrap", reporting.kafka.bootstrap, "--poll", "0.5", "--heartbeat", "5",
         env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},

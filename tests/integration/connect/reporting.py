@@ -11,19 +11,19 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from headwater.lab.clients import ConnectClient, unique
+from headwater.lab.files.plugins import plugin_path
 from headwater.lab.lab import Lab
-from headwater.lab.plugins import plugin_path
 from headwater.lab.services import SERVICES
 from headwater.lab.services.connect import SECRETS, Connect
-from headwater.lab.used import UsedConnect, unique
 
 from .secured import add
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lab.clients import KafkaClient, PostgresClient
     from headwater.lab.services.base import Context
-    from headwater.lab.used import UsedKafka, UsedPostgres
 
 BUNDLE = "debezium-lineage"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -57,13 +57,15 @@ class ReportingConnect(Connect):
 class Reporting:
     """The worker, and what it reports to."""
 
-    def __init__(self, folder: Path, kafka: UsedKafka, postgres: UsedPostgres, server: str) -> None:
+    def __init__(
+        self, folder: Path, kafka: KafkaClient, postgres: PostgresClient, server: str
+    ) -> None:
         self.kafka, self.postgres = kafka, postgres
         self.lab = Lab(folder / "lab")
         password = postgres.lab.home.settings.postgres_password
         self.service = ReportingConnect(kafka.bootstrap, password)
         self.start()
-        self.connect = UsedConnect(self.lab, "connect")
+        self.connect = ConnectClient(self.lab, "connect")
         self.client = folder / "openlineage.yml"
         self.client.write_text(f"transport:\n  type: http\n  url: {server}\n")
 
@@ -86,7 +88,7 @@ class Reporting:
 class Database:
     """A database of one connector's own, so that no other job stands beside its tables."""
 
-    def __init__(self, postgres: UsedPostgres) -> None:
+    def __init__(self, postgres: PostgresClient) -> None:
         self.url = postgres.database("reported")
         self.at = conninfo_to_dict(self.url)
         self.slot, self.publication = unique("slot"), unique("publication")
@@ -142,7 +144,7 @@ class Database:
 class Sink:
     """Two topics of three partitions into tables of a database of their own, by three tasks."""
 
-    def __init__(self, kafka: UsedKafka, postgres: UsedPostgres) -> None:
+    def __init__(self, kafka: KafkaClient, postgres: PostgresClient) -> None:
         self.kafka = kafka
         self.url = postgres.database("sunk")
         self.at = conninfo_to_dict(self.url)

@@ -9,18 +9,18 @@ from psycopg.conninfo import conninfo_to_dict
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, NestedField, StringType
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.used import (
-        UsedCatalog,
-        UsedConnect,
-        UsedKafka,
-        UsedPostgres,
-        UsedRegistry,
-        UsedS3,
+    from headwater.lab.clients import (
+        CatalogClient,
+        ConnectClient,
+        KafkaClient,
+        PostgresClient,
+        RegistryClient,
+        S3Client,
     )
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
@@ -33,12 +33,12 @@ class Shop:
 
     def __init__(
         self,
-        kafka: UsedKafka,
-        connect: UsedConnect,
-        registry: UsedRegistry,
-        postgres: UsedPostgres,
-        catalog: UsedCatalog,
-        s3: UsedS3,
+        kafka: KafkaClient,
+        connect: ConnectClient,
+        registry: RegistryClient,
+        postgres: PostgresClient,
+        catalog: CatalogClient,
+        s3: S3Client,
         folder: Path,
     ) -> None:
         self.kafka, self.connect, self.registry = kafka, connect, registry

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import HeadwaterError
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
 from .eye import Eye
 from .reporting import Database, Reporting, Server
-from .watching import Agent, Event, names
+from .watching import ClusterAgent, Event, names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,10 +24,12 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 NAMESPACE = "cdc"
 
 
-class Watched:
+class WatchedConnector:
     """One connector that reports itself, as the server shows it."""
 
-    def __init__(self, reporting: Reporting, agent: Agent, url: str, more: dict[str, str]) -> None:
+    def __init__(
+        self, reporting: Reporting, agent: ClusterAgent, url: str, more: dict[str, str]
+    ) -> None:
         self.reporting, self.agent = reporting, agent
         self.prefix = unique("reported")
         self.database = Database(reporting.postgres)
@@ -73,8 +75,8 @@ class Watched:
 
 
 @pytest.fixture
-def watched(reporting: Reporting, watcher: Agent, server: str) -> Iterator[Watched]:
-    made = Watched(
+def watched(reporting: Reporting, watcher: ClusterAgent, server: str) -> Iterator[WatchedConnector]:
+    made = WatchedConnector(
         reporting, watcher, server,
         {
             "openlineage.integration.job.namespace": NAMESPACE,
@@ -89,7 +91,7 @@ def watched(reporting: Reporting, watcher: Agent, server: str) -> Iterator[Watch
         made.remove()
 
 
-def test_one_job_one_run_and_the_lineage_of_both(watched: Watched) -> None:
+def test_one_job_one_run_and_the_lineage_of_both(watched: WatchedConnector) -> None:
     watched.wait_for_states("RUNNING")
     watched.wait_for_lineage()
     jobs = watched.server.get("/api/v1/jobs", limit=100)["jobs"]
@@ -119,7 +121,9 @@ def test_one_job_one_run_and_the_lineage_of_both(watched: Watched) -> None:
     assert watched.server.states() == ["RUNNING"]
 
 
-def test_a_pause_ends_the_run_and_a_resumed_connector_has_one_of_its_own(watched: Watched) -> None:
+def test_a_pause_ends_the_run_and_a_resumed_connector_has_one_of_its_own(
+    watched: WatchedConnector,
+) -> None:
     watched.wait_for_states("RUNNING")
     watched.agent.command("pause", watched.name)
     watched.wait_for_states("COMPLETED")
@@ -131,12 +135,14 @@ def test_a_pause_ends_the_run_and_a_resumed_connector_has_one_of_its_own(watched
 
 
 def test_what_was_paused_before_the_agent_came_runs_no_more(
-    watched: Watched, tmp_path: Path
+    watched: WatchedConnector, tmp_path: Path
 ) -> None:
     watched.wait_for_states("RUNNING")
     watched.agent.kill()
     watched.reporting.connect.http.put(f"/connectors/{watched.name}/pause").raise_for_status()
-    stranger = Agent(tmp_path, watched.agent.url, *watched.agent.options, env=watched.agent.env)
+    stranger = ClusterAgent(
+        tmp_path, watched.agent.url, *watched.agent.options, env=watched.agent.env
+    )
     assert watched.server.states() == ["RUNNING"]
     stranger.start()
     watched.wait_for_states("COMPLETED")
@@ -144,7 +150,7 @@ def test_what_was_paused_before_the_agent_came_runs_no_more(
     watched.agent.start()
 
 
-def test_delete_ends_the_run_once(watched: Watched) -> None:
+def test_delete_ends_the_run_once(watched: WatchedConnector) -> None:
     watched.wait_for_states("RUNNING")
     watched.reporting.connect.delete(watched.name)
     watched.wait_for_states("COMPLETED")
@@ -152,7 +158,7 @@ def test_delete_ends_the_run_once(watched: Watched) -> None:
     assert watched.server.states() == ["COMPLETED"]
 
 
-def test_a_failure_is_told_and_recovery_is_a_new_run(watched: Watched) -> None:
+def test_a_failure_is_told_and_recovery_is_a_new_run(watched: WatchedConnector) -> None:
     watched.wait_for_states("RUNNING")
     watched.wait(watched.database.break_off, "a connection to break off")
     watched.wait_for_states("FAILED")
@@ -163,7 +169,7 @@ def test_a_failure_is_told_and_recovery_is_a_new_run(watched: Watched) -> None:
     watched.wait_for_states("RUNNING", "FAILED")
 
 
-def test_no_run_of_a_killed_worker_stays(watched: Watched) -> None:
+def test_no_run_of_a_killed_worker_stays(watched: WatchedConnector) -> None:
     watched.wait_for_states("RUNNING")
     watched.reporting.kill()
     watched.reporting.start()
@@ -172,9 +178,9 @@ def test_no_run_of_a_killed_worker_stays(watched: Watched) -> None:
 
 
 def test_no_dataset_has_two_names_where_it_does_not_know_the_address(
-    reporting: Reporting, watcher: Agent, server: str
+    reporting: Reporting, watcher: ClusterAgent, server: str
 ) -> None:
-    watched = Watched(reporting, watcher, server, {})
+    watched = WatchedConnector(reporting, watcher, server, {})
     watched.wait_for_states("RUNNING")
 
     def told() -> bool:

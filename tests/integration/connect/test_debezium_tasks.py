@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .reporting import Reporting
-    from .watching import Agent
+    from .watching import ClusterAgent
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(300)
 class Sunk:
     """The connector, as the server shows it."""
 
-    def __init__(self, reporting: Reporting, agent: Agent, url: str) -> None:
+    def __init__(self, reporting: Reporting, agent: ClusterAgent, url: str) -> None:
         self.reporting, self.agent, self.url = reporting, agent, url
         self.sink = Sink(reporting.kafka, reporting.postgres)
         password = reporting.connect.secret("postgres.password")
@@ -109,7 +109,7 @@ class Sunk:
 
 
 @pytest.fixture
-def sunk(reporting: Reporting, watcher: Agent, server: str) -> Iterator[Sunk]:
+def sunk(reporting: Reporting, watcher: ClusterAgent, server: str) -> Iterator[Sunk]:
     made = Sunk(reporting, watcher, server)
     yield made
     reporting.connect.http.delete(f"/connectors/{made.name}")

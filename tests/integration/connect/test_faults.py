@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
-from .watching import Agent, Event, runs
+from .watching import ClusterAgent, Event, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from headwater.lab.clients import ConnectClient, KafkaClient, PostgresClient
     from headwater.lab.lab import Lab
-    from headwater.lab.used import UsedConnect, UsedKafka, UsedPostgres
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 TERMINAL = ("COMPLETE", "ABORT", "FAIL")
@@ -59,7 +58,7 @@ def check_life(events: list[Event]) -> None:
 class Crowd:
     """FileStream sources that come, pause, stop and go as dice say, and what became of each."""
 
-    def __init__(self, connect: UsedConnect, kafka: UsedKafka, folder: Path, seed: int) -> None:
+    def __init__(self, connect: ConnectClient, kafka: KafkaClient, folder: Path, seed: int) -> None:
         self.connect, self.topic, self.folder = connect, kafka.topic("crowd"), folder
         self.dice = random.Random(seed)
         self.state: dict[str, str] = {}
@@ -107,10 +106,10 @@ class Crowd:
 
 
 def kill_loop(
-    times: int, connect: UsedConnect, kafka: UsedKafka, tmp_path: Path, seed: int
+    times: int, connect: ConnectClient, kafka: KafkaClient, tmp_path: Path, seed: int
 ) -> None:
     crowd = Crowd(connect, kafka, tmp_path, seed)
-    agent = Agent(tmp_path, connect.url, "--poll", "0.2", "--heartbeat", "2").start()
+    agent = ClusterAgent(tmp_path, connect.url, "--poll", "0.2", "--heartbeat", "2").start()
     dice = random.Random(seed)
     plan = itertools.chain(ACTIONS, ACTIONS, itertools.repeat(""))
     try:
@@ -157,26 +156,35 @@ def kill_loop(
     check_life(mine)
 
 
-def test_killed_again_and_again(connect: UsedConnect, kafka: UsedKafka, tmp_path: Path) -> None:
+def test_killed_again_and_again(connect: ConnectClient, kafka: KafkaClient, tmp_path: Path) -> None:
     kill_loop(5, connect, kafka, tmp_path, seed=5)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_killed_fifty_times(connect: UsedConnect, kafka: UsedKafka, tmp_path: Path) -> None:
+def test_killed_fifty_times(connect: ConnectClient, kafka: KafkaClient, tmp_path: Path) -> None:
     kill_loop(50, connect, kafka, tmp_path, seed=50)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", range(10))
+def test_killed_for_hours(
+    connect: ConnectClient, kafka: KafkaClient, tmp_path: Path, seed: int
+) -> None:
+    kill_loop(200, connect, kafka, tmp_path, seed=seed)
+
+
 def test_a_standby_takes_over_with_the_same_runs(
-    connect: UsedConnect, kafka: UsedKafka, postgres: UsedPostgres, tmp_path: Path
+    connect: ConnectClient, kafka: KafkaClient, postgres: PostgresClient, tmp_path: Path
 ) -> None:
     state = postgres.database("state")
     crowd = Crowd(connect, kafka, tmp_path, seed=1)
     options = ("--poll", "0.3", "--heartbeat", "1")
-    first = Agent(tmp_path, connect.url, *options, state=state).start("first.log")
+    first = ClusterAgent(tmp_path, connect.url, *options, state=state).start("first.log")
     crowd.act()
     (name,) = crowd.state
-    second = Agent(tmp_path, connect.url, *options, state=state)
+    second = ClusterAgent(tmp_path, connect.url, *options, state=state)
     try:
         first.wait_for(name, "START")
         second.start("second.log")
@@ -200,7 +208,7 @@ def test_a_standby_takes_over_with_the_same_runs(
 
 
 def test_a_file_of_clusters_is_read_again_when_it_changes(
-    connect: UsedConnect, kafka: UsedKafka, tmp_path: Path
+    connect: ConnectClient, kafka: KafkaClient, tmp_path: Path
 ) -> None:
     file = tmp_path / "clusters.yml"
     cluster = (
@@ -218,7 +226,7 @@ def test_a_file_of_clusters_is_read_again_when_it_changes(
     crowd.act()
     (name,) = crowd.state
     write(("east", "one"), ("west", "one"))
-    agent = Agent(tmp_path, "", "--clusters", str(file)).start()
+    agent = ClusterAgent(tmp_path, "", "--clusters", str(file)).start()
     try:
         wait_until(lambda: "namespace of its own" in agent.log, seconds=30, what="the collision")
         file.write_text("clusters: 3")
@@ -236,7 +244,7 @@ def test_a_file_of_clusters_is_read_again_when_it_changes(
 
 
 def test_a_server_that_is_down_gets_everything_in_order_later(
-    connect: UsedConnect, kafka: UsedKafka, tmp_path: Path
+    connect: ConnectClient, kafka: KafkaClient, tmp_path: Path
 ) -> None:
     import json
     import threading
@@ -255,8 +263,9 @@ def test_a_server_that_is_down_gets_everything_in_order_later(
 
     reserved = ThreadingHTTPServer(("127.0.0.1", 0), Takes, bind_and_activate=False)
     reserved.server_bind()  # bound and deaf: a server that is down
+    serving = threading.Thread(target=reserved.serve_forever, daemon=True)
     crowd = Crowd(connect, kafka, tmp_path, seed=2)
-    agent = Agent(
+    agent = ClusterAgent(
         tmp_path, connect.url, "--poll", "0.2",
         env={"OPENLINEAGE_URL": f"http://127.0.0.1:{reserved.server_port}"},
     ).start()  # fmt: skip
@@ -264,13 +273,14 @@ def test_a_server_that_is_down_gets_everything_in_order_later(
     (name,) = crowd.state
     try:
         connect.wait_running(name)
-        wait_until(lambda: f"START {name}" in agent.log, seconds=30, what="START")
+        emitted = f"connector {name}: %s of run"
+        wait_until(lambda: emitted % "START" in agent.log, seconds=30, what="START")
         connect.http.put(f"/connectors/{name}/pause").raise_for_status()
-        wait_until(lambda: f"COMPLETE {name}" in agent.log, seconds=30, what="COMPLETE")
-        wait_until(lambda: "events wait" in agent.log, seconds=30, what="a word about it")
+        wait_until(lambda: emitted % "COMPLETE" in agent.log, seconds=30, what="COMPLETE")
+        wait_until(lambda: "events stay queued" in agent.log, seconds=30, what="a warning")
         agent.kill()
         reserved.server_activate()
-        threading.Thread(target=reserved.serve_forever, daemon=True).start()
+        serving.start()
         agent.start()
 
         def told() -> list[str]:
@@ -281,47 +291,37 @@ def test_a_server_that_is_down_gets_everything_in_order_later(
     finally:
         agent.kill()
         crowd.clear()
-        reserved.shutdown()
+        if serving.ident is not None:
+            reserved.shutdown()
         reserved.server_close()
-
-
-@pytest.fixture
-def own_lab(tmp_path: Path) -> Iterator[Lab]:
-    """A lab of its own, since its worker and broker are killed."""
-    from headwater.lab.lab import Lab
-
-    lab = Lab(tmp_path / "lab")
-    lab.up(["kafka", "connect"])
-    yield lab
-    lab.down()
 
 
 @pytest.mark.timeout(240)
 def test_a_worker_or_a_broker_that_is_killed_is_an_abort_after_the_grace_time(
-    own_lab: Lab, tmp_path: Path
+    killed_lab: Lab, tmp_path: Path
 ) -> None:
     from headwater.lab import process
-    from headwater.lab.used import UsedConnect, UsedKafka
+    from headwater.lab.clients import ConnectClient, KafkaClient
 
-    connect, kafka = UsedConnect(own_lab, "connect"), UsedKafka(own_lab, "kafka")
+    connect, kafka = ConnectClient(killed_lab, "connect"), KafkaClient(killed_lab, "kafka")
     crowd = Crowd(connect, kafka, tmp_path, seed=3)
-    agent = Agent(
+    agent = ClusterAgent(
         tmp_path, connect.url, "--poll", "0.3", "--heartbeat", "1", "--grace", "6"
     ).start()
     crowd.act()
     (name,) = crowd.state
     try:
         agent.wait_for(name, "START")
-        process.find(own_lab.home.root)["connect"].kill()
+        process.find(killed_lab.home.root)["connect"].kill()
         last = len(agent.events(name))
         wait_until(lambda: "cannot be reached" in agent.log, seconds=20, what="a word about it")
         assert agent.types(name) == ["START"]
         abort = agent.wait_for(name, "START", "ABORT")
         assert abort["run"]["facets"]["headwater_connect"]["inferred"] is True
         assert len(agent.events(name)) <= last + 3
-        own_lab.up(["connect"])
+        killed_lab.up(["connect"])
         agent.wait_for(name, "START", "ABORT", "START")
-        process.find(own_lab.home.root)["kafka"].kill()
+        process.find(killed_lab.home.root)["kafka"].kill()
         wait_until(lambda: "not healthy" in agent.log, seconds=30, what="a word about it")
         try:
             shown = connect.http.get("/connectors?expand=status", timeout=5).json()
@@ -333,3 +333,4 @@ def test_a_worker_or_a_broker_that_is_killed_is_an_abort_after_the_grace_time(
         check_life(agent.events(name))
     finally:
         agent.kill()
+        killed_lab.up()

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
-from .watching import Agent, columns, names
+from .watching import ClusterAgent, columns, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.lab.used import UsedKafka
+    from headwater.lab.clients import KafkaClient
 
     from .shop import Shop
 
@@ -26,13 +26,15 @@ ORDER = ["order_id", "item", "price", "supplier"]
 VALIDATOR = Path(__file__).parents[4] / "shared" / "tools" / "validate_events.py"
 
 
-def dataset(agent: Agent, job: str, side: str, name: str) -> dict[str, Any]:
+def dataset(agent: ClusterAgent, job: str, side: str, name: str) -> dict[str, Any]:
     """A dataset as the newest event of a job has it."""
     last = agent.events(job)[-1]
     return next(d for d in last[side] if d["name"] == name)
 
 
-def wait_for_columns(agent: Agent, job: str, side: str, name: str, wanted: list[str]) -> None:
+def wait_for_columns(
+    agent: ClusterAgent, job: str, side: str, name: str, wanted: list[str]
+) -> None:
     wait_until(
         lambda: columns(dataset(agent, job, side, name))[: len(wanted)] == wanted,
         seconds=60,
@@ -41,7 +43,7 @@ def wait_for_columns(agent: Agent, job: str, side: str, name: str, wanted: list[
     )
 
 
-def with_both(agent: Agent, shop: Shop) -> dict[str, Any]:
+def with_both(agent: ClusterAgent, shop: Shop) -> dict[str, Any]:
     """The Iceberg sink's newest event once records of both topics have reached it."""
     agent.wait_for(shop.iceberg, "START")
     wait_until(
@@ -53,7 +55,9 @@ def with_both(agent: Agent, shop: Shop) -> dict[str, Any]:
     return agent.events(shop.iceberg)[-1]
 
 
-def test_every_connector_is_in_the_graph(agent: Agent, shop: Shop, kafka: UsedKafka) -> None:
+def test_every_connector_is_in_the_graph(
+    agent: ClusterAgent, shop: Shop, kafka: KafkaClient
+) -> None:
     here = f"kafka://{kafka.bootstrap}"
     at = conninfo_to_dict(shop.url)
     database = f"postgres://{at['host']}:{at['port']}"
@@ -80,7 +84,7 @@ def test_every_connector_is_in_the_graph(agent: Agent, shop: Shop, kafka: UsedKa
     assert names(mirror, "outputs") == [f"{here} east.{shop.mirrored}"]
 
 
-def test_three_tasks_and_no_cartesian_product(agent: Agent, shop: Shop) -> None:
+def test_three_tasks_and_no_cartesian_product(agent: ClusterAgent, shop: Shop) -> None:
     event = with_both(agent, shop)
     assert len(agent.events(shop.iceberg)[-1]["run"]["facets"]["headwater_connect"]["tasks"]) == 3
     entries = event["job"]["facets"]["lineage"]["entries"]
@@ -89,7 +93,7 @@ def test_three_tasks_and_no_cartesian_product(agent: Agent, shop: Shop) -> None:
     assert found == {("orders", "orders"), ("customers", "customers")}
 
 
-def test_columns_from_the_table_through_kafka_to_iceberg(agent: Agent, shop: Shop) -> None:
+def test_columns_from_the_table_through_kafka_to_iceberg(agent: ClusterAgent, shop: Shop) -> None:
     agent.wait_for(shop.source, "START")
     agent.wait_for(shop.iceberg, "START")
     wait_for_columns(agent, shop.source, "outputs", shop.orders, ORDER)
@@ -107,7 +111,7 @@ def test_columns_from_the_table_through_kafka_to_iceberg(agent: Agent, shop: Sho
 
 
 @pytest.fixture
-def landing(agent: Agent, shop: Shop) -> Iterator[Landing]:
+def landing(agent: ClusterAgent, shop: Shop) -> Iterator[Landing]:
     """A sink into a table that exists already."""
     made = Landing(agent, shop)
     yield made
@@ -117,7 +121,7 @@ def landing(agent: Agent, shop: Shop) -> Iterator[Landing]:
 class Landing:
     """Orders on their way into a table with fewer columns and one of its own."""
 
-    def __init__(self, agent: Agent, shop: Shop) -> None:
+    def __init__(self, agent: ClusterAgent, shop: Shop) -> None:
         from pyiceberg.schema import Schema
         from pyiceberg.types import NestedField, StringType, TimestamptzType
 
@@ -151,7 +155,7 @@ class Landing:
 
 
 def test_a_table_gets_only_the_columns_that_it_has(
-    agent: Agent, shop: Shop, landing: Landing
+    agent: ClusterAgent, shop: Shop, landing: Landing
 ) -> None:
     landing.wait_for(["order_id", "supplier", "loaded_at"], ["order_id", "supplier"])
     evidence = agent.events(landing.sink)[-1]["job"]["facets"]["headwater_evidence"]
@@ -175,7 +179,7 @@ def test_a_column_added_to_the_table_is_seen_within_a_minute(landing: Landing) -
     landing.wait_for([*have, "price"], ["order_id", "price", "supplier"])
 
 
-def test_a_new_column_is_downstream_within_a_minute(agent: Agent, shop: Shop) -> None:
+def test_a_new_column_is_downstream_within_a_minute(agent: ClusterAgent, shop: Shop) -> None:
     agent.wait_for(shop.iceberg, "START")
     shop.sql(
         "alter table orders add column discount int",
@@ -193,7 +197,7 @@ def test_a_new_column_is_downstream_within_a_minute(agent: Agent, shop: Shop) ->
     assert len(versions) >= 2
 
 
-def test_no_secret_is_in_events_logs_or_state(agent: Agent, shop: Shop) -> None:
+def test_no_secret_is_in_events_logs_or_state(agent: ClusterAgent, shop: Shop) -> None:
     agent.wait_for(shop.camel, "START")
     for file in agent.folder.iterdir():
         content = file.read_bytes()
@@ -202,7 +206,7 @@ def test_no_secret_is_in_events_logs_or_state(agent: Agent, shop: Shop) -> None:
         assert b"${file:" not in content, file
 
 
-def test_every_event_is_valid(agent: Agent, shop: Shop) -> None:
+def test_every_event_is_valid(agent: ClusterAgent, shop: Shop) -> None:
     agent.wait_for(shop.mirror, "START")
     from headwater.lineage.events import read
 
@@ -218,10 +222,12 @@ def test_every_event_is_valid(agent: Agent, shop: Shop) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_one_graph_in_the_server(shop: Shop, kafka: UsedKafka, server: str, tmp_path: Path) -> None:
+def test_one_graph_in_the_server(
+    shop: Shop, kafka: KafkaClient, server: str, tmp_path: Path
+) -> None:
     import httpx
 
-    agent = Agent(
+    agent = ClusterAgent(
         tmp_path, shop.connect.url, "--kafka-bootstrap", kafka.bootstrap,
         "--registry-url", shop.registry.url, "--poll", "0.5",
         env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
 from .watching import names, runs
@@ -13,14 +13,14 @@ from .watching import names, runs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.used import UsedConnect, UsedKafka
+    from headwater.lab.clients import ConnectClient, KafkaClient
 
     from .shop import Shop
-    from .watching import Agent
+    from .watching import ClusterAgent
 
 
 def test_a_poison_record_fails_one_task_and_a_restart_is_a_new_run(
-    agent: Agent, shop: Shop, kafka: UsedKafka, connect: UsedConnect
+    agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient
 ) -> None:
     topic = kafka.topic("poisoned", partitions=3)
     sink = connect.create(shop.json_sink(topic, tasks=3), "poisoned")
@@ -52,7 +52,7 @@ def test_a_poison_record_fails_one_task_and_a_restart_is_a_new_run(
 
 
 def test_pause_resume_stop_and_delete(
-    agent: Agent, shop: Shop, kafka: UsedKafka, connect: UsedConnect
+    agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient
 ) -> None:
     topic = kafka.topic("lines")
     source = connect.create(shop.file_source(topic), "lines")
@@ -80,7 +80,7 @@ def test_pause_resume_stop_and_delete(
     assert times == sorted(times)
 
 
-def test_first_seen_failed(agent: Agent, connect: UsedConnect) -> None:
+def test_first_seen_failed(agent: ClusterAgent, connect: ConnectClient) -> None:
     name = unique("mm2")
     config = {
         "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
@@ -97,7 +97,7 @@ def test_first_seen_failed(agent: Agent, connect: UsedConnect) -> None:
 
 
 def test_heartbeats_carry_tasks_and_flow(
-    agent: Agent, shop: Shop, kafka: UsedKafka, connect: UsedConnect
+    agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient
 ) -> None:
     topic = kafka.topic("beating")
     kafka.produce(topic, ['{"n": 1}'] * 20)
@@ -116,7 +116,7 @@ def test_heartbeats_carry_tasks_and_flow(
 
 
 def test_apply_validates_shows_a_diff_and_leaves_a_transform_out(
-    agent: Agent, shop: Shop, kafka: UsedKafka, connect: UsedConnect, tmp_path: Path
+    agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient, tmp_path: Path
 ) -> None:
     topic, name = kafka.topic("applied"), unique("applied")
     config = {key: str(value) for key, value in shop.file_source(topic).items()}

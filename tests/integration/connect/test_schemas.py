@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.connect.access import Access
 from headwater.connect.model import Connector
-from headwater.connect.registry import Registry
-from headwater.connect.world import LiveWorld
-from headwater.lab.used import unique
+from headwater.connect.services.endpoint import Endpoint
+from headwater.connect.services.live_metadata import LiveMetadata
+from headwater.connect.services.registry import Registry
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
-from .watching import Agent, columns
+from .watching import ClusterAgent, columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from headwater.lab.used import UsedConnect, UsedKafka, UsedRegistry
+    from headwater.lab.clients import ConnectClient, KafkaClient, RegistryClient
 
     from .shop import Shop
 
@@ -48,13 +48,13 @@ message Address { string city = 1; }
 
 
 @pytest.fixture
-def asked(registry: UsedRegistry) -> Iterator[Registry]:
-    made = Registry(Access((registry.url,)))
+def asked(registry: RegistryClient) -> Iterator[Registry]:
+    made = Registry(Endpoint((registry.url,)))
     yield made
     made.close()
 
 
-def put(registry: UsedRegistry, subject: str, schema: Any, **more: Any) -> None:
+def put(registry: RegistryClient, subject: str, schema: Any, **more: Any) -> None:
     text = schema if isinstance(schema, str) else json.dumps(schema)
     answer = httpx.post(
         f"{registry.url}/subjects/{subject}/versions",
@@ -66,7 +66,7 @@ def put(registry: UsedRegistry, subject: str, schema: Any, **more: Any) -> None:
 
 
 def test_every_format_with_nested_records_and_references(
-    registry: UsedRegistry, asked: Registry
+    registry: RegistryClient, asked: Registry
 ) -> None:
     address, topic = unique("address"), unique("customers")
     put(registry, address, ADDRESS)
@@ -85,12 +85,12 @@ def test_every_format_with_nested_records_and_references(
         assert [f.name for f in found.schema.columns()] == ["id", "home.city"], kind
 
 
-def test_key_and_value_by_every_strategy(registry: UsedRegistry, asked: Registry) -> None:
+def test_key_and_value_by_every_strategy(registry: RegistryClient, asked: Registry) -> None:
     topic = unique("orders")
     put(registry, f"{topic}-value", {**CUSTOMER, "fields": CUSTOMER["fields"][:1]})
     put(registry, f"{topic}-key", '"string"')
     put(registry, f"{topic}-shop.Address", ADDRESS)
-    world = LiveWorld(registry=asked)
+    world = LiveMetadata(registry=asked)
     strategy = "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy"
     for config, value, key in (
         ({}, ["id"], "string"),
@@ -106,12 +106,12 @@ def test_key_and_value_by_every_strategy(registry: UsedRegistry, asked: Registry
 
 @pytest.mark.full
 def test_columns_of_json_records_where_sampling_is_allowed(
-    shop: Shop, kafka: UsedKafka, connect: UsedConnect, tmp_path: Path
+    shop: Shop, kafka: KafkaClient, connect: ConnectClient, tmp_path: Path
 ) -> None:
     topic = kafka.topic("sampled")
     kafka.produce(topic, ['{"id": 1, "home": {"city": "Oslo"}}'])
     sink = connect.create(shop.json_sink(topic), "sampled")
-    agent = Agent(
+    agent = ClusterAgent(
         tmp_path, connect.url, "--kafka-bootstrap", kafka.bootstrap, "--poll", "0.3", "--sample"
     ).start()
     try:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.connect.access import Access, ConnectError, Trouble
-from headwater.connect.client import Connect
-from headwater.connect.kafka import MSK_REGION, Kafka
-from headwater.connect.registry import Registry, RegistryError
-from headwater.lab.used import unique
+from headwater.connect.services.endpoint import ConnectError, Endpoint, Trouble
+from headwater.connect.services.kafka import MSK_REGION, Kafka
+from headwater.connect.services.registry import Registry, RegistryError
+from headwater.connect.services.rest import Connect
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
 from .secured import (
@@ -31,7 +31,7 @@ from .secured import (
     client,
     folder_of,
 )
-from .watching import Agent, columns, runs
+from .watching import ClusterAgent, columns, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,9 +63,9 @@ class Estate:
         port = self.lab.context.port
         self.url = f"https://127.0.0.1:{port('connect')}"
         self.http.base_url = httpx.URL(self.url)
-        from headwater.lab.used import UsedRegistry
+        from headwater.lab.clients import RegistryClient
 
-        self.registry = UsedRegistry(self.lab, "registry")
+        self.registry = RegistryClient(self.lab, "registry")
         self.gate = Gate(self.registry.url, self.ours, self.server)
 
     def close(self) -> None:
@@ -74,12 +74,12 @@ class Estate:
         self.http.close()
         self.lab.down()
 
-    def access(self, url: str, **more: str) -> Access:
+    def endpoint(self, url: str, **more: str) -> Endpoint:
         shown = {
             "username": USER, "password": PASSWORD, "ca": str(self.ours.pem),
             "cert": str(self.agent.cert), "key": str(self.agent.key),
         }  # fmt: skip
-        return Access((url,), **{**shown, **more}, timeout=10.0)  # type: ignore[arg-type]
+        return Endpoint((url,), **{**shown, **more}, timeout=10.0)  # type: ignore[arg-type]
 
     def door(self, name: str, **more: str) -> dict[str, str]:
         """The client settings for one of the broker's doors."""
@@ -200,7 +200,7 @@ def test_connect_behind_https(
         "ca": estate.theirs.pem, "cert": estate.stranger.cert, "key": estate.stranger.key,
     }  # fmt: skip
     given = {k: str(files[k]) if v and k in files else v for k, v in wrong.items()}
-    connect = Connect(estate.access(estate.url, **given))
+    connect = Connect(estate.endpoint(estate.url, **given))
     try:
         if trouble is None:
             assert connect.root()["kafka_cluster_id"] == estate.lab.home.settings.cluster_id
@@ -220,7 +220,7 @@ def test_a_registry_behind_a_gate(estate: Estate) -> None:
     subject = register(estate, unique("gated"))
     url = estate.gate.url
     for more in ({}, {"username": "", "password": "", "token": TOKEN}):
-        registry = Registry(estate.access(url, **more))
+        registry = Registry(estate.endpoint(url, **more))
         found = registry.latest(subject)
         registry.close()
         assert found is not None
@@ -231,7 +231,7 @@ def test_a_registry_behind_a_gate(estate: Estate) -> None:
         ({"ca": str(estate.theirs.pem)}, Trouble.TLS),
         ({"cert": str(estate.stranger.cert), "key": str(estate.stranger.key)}, Trouble.TLS),
     ):
-        registry = Registry(estate.access(url, **wrong))
+        registry = Registry(estate.endpoint(url, **wrong))
         with pytest.raises(RegistryError) as caught:
             registry.latest(subject)
         registry.close()
@@ -263,7 +263,7 @@ class Guarded:
             "key": estate.agent.key,
         }  # fmt: skip
         self.write()
-        self.agent = Agent(
+        self.agent = ClusterAgent(
             folder, "", "--clusters", str(self.file),
             more={
                 "CONNECT_CA": str(estate.ours.pem), "CONNECT_CERT": str(estate.agent.cert),

@@ -11,7 +11,7 @@ import pytest
 from headwater.emit import HeldError, Outbox, Sender, destinations
 
 if TYPE_CHECKING:
-    from headwater.lab.used import UsedKafka, UsedPostgres
+    from headwater.lab.clients import KafkaClient, PostgresClient
 
 
 def event(number: int) -> bytes:
@@ -19,11 +19,12 @@ def event(number: int) -> bytes:
     return json.dumps({"job": job, "number": number}, sort_keys=True).encode()
 
 
-def test_who_loses_the_lock_writes_no_more(postgres: UsedPostgres) -> None:
+def test_who_loses_the_lock_writes_no_more(postgres: PostgresClient) -> None:
     url = postgres.database("outbox")
     first, second = Outbox(url), Outbox(url)
     assert first.lead()
     assert not second.lead()
+    first.register({"x": "x"})
     with first.transaction() as step:
         step.append("r", event(1))
         step.put("a", b"1")
@@ -42,26 +43,27 @@ def test_who_loses_the_lock_writes_no_more(postgres: UsedPostgres) -> None:
     assert second.lead()
     assert not first.lead()
     assert second.state() == {"a": b"1"}
-    second.register(["x"])
     assert [one.body for one in second.pending("x")] == [event(1)]
     second.note("topic", b"word")
     assert second.notes("topic") == [b"word"]
-    second.park("x", second.pending("x")[0], "HTTP 400")
-    assert [one.reason for one in second.parked()] == ["HTTP 400"]
-    assert second.waiting() == 0
+    second.refuse("x", second.pending("x")[0], "HTTP 400")
+    assert [one.reason for one in second.refused()] == ["HTTP 400"]
+    assert second.waiting() == {}
     for outbox in (first, second):
         outbox.close()
         outbox.forget_connection()
 
 
 def test_events_through_kafka_arrive_in_order_under_their_jobs_key(
-    kafka: UsedKafka, postgres: UsedPostgres
+    kafka: KafkaClient, postgres: PostgresClient
 ) -> None:
     topic = kafka.topic("openlineage", partitions=3)
     outbox = Outbox(postgres.database("outbox"))
     assert outbox.lead()
     config = {"bootstrap.servers": kafka.bootstrap}
-    sender = Sender(outbox, destinations({"type": "kafka", "topic": topic, "config": config}))
+    targets = destinations({"type": "kafka", "topic": topic, "config": config})
+    outbox.register({target.name: target.shown for target in targets})
+    sender = Sender(outbox, targets)
     with outbox.transaction() as step:
         for number in range(20):
             step.append("r", event(number))

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from headwater.lab.clients import ConnectClient, KafkaClient
 from headwater.lab.services.connect import Connect
-from headwater.lab.used import UsedConnect, UsedKafka
 from headwater.lab.waiting import wait_until
 
 from .secured import add
-from .watching import Agent, runs
+from .watching import ClusterAgent, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,9 +48,9 @@ class Pair:
 
         self.labs = [Lab(folder / "first"), Lab(folder / "second")]
         self.labs[0].up(["kafka", "connect"])
-        self.kafka = UsedKafka(self.labs[0], "kafka")
+        self.kafka = KafkaClient(self.labs[0], "kafka")
         self.start(1)
-        self.workers = [UsedConnect(lab, "connect") for lab in self.labs]
+        self.workers = [ConnectClient(lab, "connect") for lab in self.labs]
 
     def start(self, number: int) -> None:
         from headwater.lab.services import SERVICES
@@ -103,12 +103,12 @@ def test_tasks_move_and_no_run_notices(pair: Pair, tmp_path: Path) -> None:
         first.create({**config, "key.converter": STRINGS, "value.converter": STRINGS}, name)
         for name, config in configs.items()
     ]
-    agent = Agent(
+    agent = ClusterAgent(
         tmp_path, f"{first.url},{second.url}", "--kafka-bootstrap", pair.kafka.bootstrap,
         "--poll", "0.3", "--heartbeat", "600", "--grace", "120",
     ).start()  # fmt: skip
 
-    def settled(through: UsedConnect, *wanted: int) -> None:
+    def settled(through: ConnectClient, *wanted: int) -> None:
         """Every part runs, on just these workers, by Connect's word and then by the agent's."""
 
         def as_connect_says() -> bool:

@@ -20,7 +20,7 @@ SECONDS = 60.0
 HEADWATER = str(Path(sys.executable).with_name("headwater"))
 
 
-class Agent:
+class ClusterAgent:
     """`headwater connect watch`, in a process of its own."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Agent:
         self.more = more or {}
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, log: str = "agent.log") -> Agent:
+    def start(self, log: str = "agent.log") -> ClusterAgent:
         with (self.folder / log).open("ab") as out:
             self.process = subprocess.Popen(
                 [

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from headwater.lab import process
+from headwater.lab.demo.verdict import Judge
 from headwater.lab.lab import Lab
-from headwater.lab.verdict import Judge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from headwater.lab.demo.lineage_client import Lineage
 from headwater.lab.lab import Lab
-from headwater.lab.lineage import Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     ):
         event = _event(job, reads, writes, column, how)
         httpx.post(f"{lineage.url}/api/v1/lineage", json=event).raise_for_status()
+    event = _event("load", topic, lineage.name("warehouse default/bids"), "price", "IDENTITY")
+    del event["outputs"][0]["facets"]
+    httpx.post(f"{lineage.url}/api/v1/lineage", json=event).raise_for_status()
     yield made
     made.reset()
 
@@ -82,7 +85,7 @@ def test_jobs_come_in_the_order_data_takes(lab: Lab) -> None:
         "job": "load",
         "state": "RUNNING",
         "reads": ["kafka orders"],
-        "writes": ["warehouse default/orders"],
+        "writes": ["warehouse default/bids", "warehouse default/orders"],
     }
     shown = _graph(lab).stdout
     assert f"The page: {lab.context.url('server', '/graph')}" in shown
@@ -98,8 +101,15 @@ def test_a_column_is_traced_back_to_its_origin(lab: Lab) -> None:
     ]
 
 
-def test_what_is_not_known_is_said(lab: Lab) -> None:
-    refused = _graph(lab, "--column", "warehouse sums nothing")
-    assert refused.returncode == 2
-    assert "lineage knows nothing that leads to nothing" in refused.stderr
+def test_no_such_dataset_and_not_known_yet_are_two_answers(lab: Lab) -> None:
+    for column, code, answer in (
+        ("warehouse sums nothing", 2, "warehouse sums has no column nothing"),
+        ("warehouse nothing price", 2, "lineage knows no dataset warehouse nothing"),
+        ("warehouse default/bids price", 1, "columns of warehouse default/bids are not known yet"),
+    ):
+        refused = _graph(lab, "--column", column)
+        assert refused.returncode == code
+        assert answer in refused.stderr
+    first = _graph(lab, "--column", "postgres shop.public.orders price")
+    assert first.stdout.splitlines() == ["postgres shop.public.orders price"]
     assert _graph(lab, "--column", "nothing").returncode == 2

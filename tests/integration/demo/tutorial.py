@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from headwater.lab.cache import Cache
+from headwater.lab.files.cache import Cache
 
 FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP_SECONDS = 240.0

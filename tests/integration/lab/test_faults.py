@@ -17,17 +17,17 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from headwater.lab import process
-from headwater.lab.lab import Lab
-from headwater.lab.services import DEFAULT
-from headwater.lab.used import (
-    UsedCatalog,
-    UsedConnect,
-    UsedKafka,
-    UsedPostgres,
-    UsedRegistry,
-    UsedS3,
+from headwater.lab.clients import (
+    CatalogClient,
+    ConnectClient,
+    KafkaClient,
+    PostgresClient,
+    RegistryClient,
+    S3Client,
     unique,
 )
+from headwater.lab.lab import Lab
+from headwater.lab.services import DEFAULT
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ class Stock:
         self.register()
 
     def _use(self) -> None:
-        self.kafka = UsedKafka(self.lab, "kafka")
-        self.connect = UsedConnect(self.lab, "connect")
-        self.registry = UsedRegistry(self.lab, "registry")
-        self.s3 = UsedS3(self.lab, "s3")
-        self.catalog = UsedCatalog(self.lab, "catalog")
-        self.postgres = UsedPostgres(self.lab, "postgres")
+        self.kafka = KafkaClient(self.lab, "kafka")
+        self.connect = ConnectClient(self.lab, "connect")
+        self.registry = RegistryClient(self.lab, "registry")
+        self.s3 = S3Client(self.lab, "s3")
+        self.catalog = CatalogClient(self.lab, "catalog")
+        self.postgres = PostgresClient(self.lab, "postgres")
 
     def register(self) -> None:
         """Register one more subject; ends with the registry's answer."""
@@ -153,60 +153,51 @@ def is_loopback(address: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab that no other test uses, since its services get killed."""
-    lab = Lab(tmp_path_factory.mktemp("faults") / "lab")
-    lab.up()
-    yield lab
-    lab.reset()
-
-
-@pytest.fixture(scope="module")
-def stock(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Stock:
-    return Stock(own_lab, tmp_path_factory.mktemp("files"))
+def stock(killed_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Stock:
+    return Stock(killed_lab, tmp_path_factory.mktemp("files"))
 
 
 def test_everything_listens_on_loopback_and_nothing_tells_a_secret(
-    own_lab: Lab, stock: Stock
+    killed_lab: Lab, stock: Stock
 ) -> None:
-    found = listening(own_lab)
+    found = listening(killed_lab)
     assert {name for name, _ in found} == set(DEFAULT)
     assert [pair for pair in found if not is_loopback(pair[1])] == []
-    secrets = [own_lab.home.settings.s3_secret_key, own_lab.home.settings.postgres_password]
-    for leader in process.find(own_lab.home.root).values():
+    secrets = [killed_lab.home.settings.s3_secret_key, killed_lab.home.settings.postgres_password]
+    for leader in process.find(killed_lab.home.root).values():
         for member in process.family(leader):
             told = "\0".join([*member.cmdline(), *member.environ().values()])
             assert not any(secret in told for secret in secrets), member
-    for log in own_lab.home.logs.iterdir():
+    for log in killed_lab.home.logs.iterdir():
         text = log.read_text(errors="replace")
         assert not any(secret in text for secret in secrets), log
 
 
-def test_all_killed_at_once_and_all_is_still_there(own_lab: Lab, stock: Stock) -> None:
+def test_all_killed_at_once_and_all_is_still_there(killed_lab: Lab, stock: Stock) -> None:
     stock.register()
-    kill(own_lab, DEFAULT)  # within a moment of the registry's answer
-    rows = own_lab.up()
+    kill(killed_lab, DEFAULT)  # within a moment of the registry's answer
+    rows = killed_lab.up()
     assert {row.state for row in rows} == {"running"}
     stock.check()
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("service", DEFAULT)
-def test_each_killed_in_turn(own_lab: Lab, stock: Stock, service: str) -> None:
-    before = {name: leader.pid for name, leader in process.find(own_lab.home.root).items()}
-    kill(own_lab, [service])
-    own_lab.up()
-    after = {name: leader.pid for name, leader in process.find(own_lab.home.root).items()}
+def test_each_killed_in_turn(killed_lab: Lab, stock: Stock, service: str) -> None:
+    before = {name: leader.pid for name, leader in process.find(killed_lab.home.root).items()}
+    kill(killed_lab, [service])
+    killed_lab.up()
+    after = {name: leader.pid for name, leader in process.find(killed_lab.home.root).items()}
     assert {name for name in after if after[name] != before[name]} == {service}
     stock.check()
 
 
 @pytest.mark.full
-def test_the_registry_has_written_what_it_has_answered(own_lab: Lab, stock: Stock) -> None:
+def test_the_registry_has_written_what_it_has_answered(killed_lab: Lab, stock: Stock) -> None:
     for _ in range(6):
         stock.register()
-        kill(own_lab, ["registry"])
-        own_lab.up(["registry"])
+        kill(killed_lab, ["registry"])
+        killed_lab.up(["registry"])
     stock.check()
 
 

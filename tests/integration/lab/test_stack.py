@@ -16,19 +16,19 @@ from psycopg.conninfo import conninfo_to_dict
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, NestedField, StringType, TimestamptzType
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.used import (
-        UsedCatalog,
-        UsedConnect,
-        UsedKafka,
-        UsedPostgres,
-        UsedRegistry,
-        UsedS3,
+    from headwater.lab.clients import (
+        CatalogClient,
+        ConnectClient,
+        KafkaClient,
+        PostgresClient,
+        RegistryClient,
+        S3Client,
     )
 
 ORDERS = [
@@ -49,7 +49,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shop(
-    kafka: UsedKafka, connect: UsedConnect, registry: UsedRegistry, postgres: UsedPostgres
+    kafka: KafkaClient, connect: ConnectClient, registry: RegistryClient, postgres: PostgresClient
 ) -> Shop:
     url = postgres.database("shop")
     with psycopg.connect(url, autocommit=True) as database:
@@ -89,7 +89,7 @@ def shop(
     return Shop(url, topic)
 
 
-def decode(registry: UsedRegistry, value: bytes) -> dict[str, Any]:
+def decode(registry: RegistryClient, value: bytes) -> dict[str, Any]:
     """An Avro record in Confluent's wire format, its schema asked from the registry."""
     magic, number = struct.unpack(">bI", value[:5])
     assert magic == 0
@@ -100,7 +100,7 @@ def decode(registry: UsedRegistry, value: bytes) -> dict[str, Any]:
 
 
 def test_a_row_change_is_seen_in_kafka_as_avro(
-    shop: Shop, kafka: UsedKafka, registry: UsedRegistry
+    shop: Shop, kafka: KafkaClient, registry: RegistryClient
 ) -> None:
     with psycopg.connect(shop.url, autocommit=True) as database:
         database.execute("update orders set price = 21.50 where order_id = 'o-1'")
@@ -111,7 +111,7 @@ def test_a_row_change_is_seen_in_kafka_as_avro(
 
 
 def test_the_topic_reaches_an_iceberg_table_by_three_tasks(
-    shop: Shop, connect: UsedConnect, registry: UsedRegistry, catalog: UsedCatalog
+    shop: Shop, connect: ConnectClient, registry: RegistryClient, catalog: CatalogClient
 ) -> None:
     namespace = catalog.namespace()
     table = catalog.client.create_table(
@@ -161,7 +161,7 @@ def test_the_topic_reaches_an_iceberg_table_by_three_tasks(
 
 
 def test_the_topic_reaches_another_table_by_jdbc(
-    shop: Shop, connect: UsedConnect, registry: UsedRegistry, postgres: UsedPostgres
+    shop: Shop, connect: ConnectClient, registry: RegistryClient, postgres: PostgresClient
 ) -> None:
     target = postgres.database("copy")
     at = conninfo_to_dict(target)
@@ -194,7 +194,9 @@ def test_the_topic_reaches_another_table_by_jdbc(
     wait_until(copied, seconds=60, what="the copied orders", interval=0.3)
 
 
-def test_records_become_objects_in_s3(kafka: UsedKafka, connect: UsedConnect, s3: UsedS3) -> None:
+def test_records_become_objects_in_s3(
+    kafka: KafkaClient, connect: ConnectClient, s3: S3Client
+) -> None:
     topic, bucket = kafka.topic("raw"), s3.bucket("raw")
     kafka.produce(topic, ['{"n": 1}', '{"n": 2}'])
     secret, key = connect.secret("s3.secret.key"), connect.secret("s3.access.key")
@@ -221,7 +223,7 @@ def test_records_become_objects_in_s3(kafka: UsedKafka, connect: UsedConnect, s3
     assert bodies == {b'{"n": 1}', b'{"n": 2}'}
 
 
-def test_mirror_maker_copies_a_topic(kafka: UsedKafka, connect: UsedConnect) -> None:
+def test_mirror_maker_copies_a_topic(kafka: KafkaClient, connect: ConnectClient) -> None:
     topic = kafka.topic("mirrored")
     kafka.produce(topic, ["one", "two"])
     connect.create(
@@ -245,7 +247,7 @@ def test_mirror_maker_copies_a_topic(kafka: UsedKafka, connect: UsedConnect) -> 
 
 
 def test_a_file_is_streamed_through_a_topic(
-    kafka: UsedKafka, connect: UsedConnect, tmp_path: Path
+    kafka: KafkaClient, connect: ConnectClient, tmp_path: Path
 ) -> None:
     source, topic = tmp_path / "in.txt", kafka.topic("lines")
     source.write_text("first\nsecond\n")
@@ -271,7 +273,7 @@ PROTOBUF = 'syntax = "proto3";\nmessage Order {\n  string id = 1;\n}\n'
     [("AVRO", json.dumps(AVRO)), ("JSON", json.dumps(JSON_SCHEMA)), ("PROTOBUF", PROTOBUF)],
 )
 def test_the_registry_keeps_every_kind_of_schema(
-    registry: UsedRegistry, kind: str, text: str
+    registry: RegistryClient, kind: str, text: str
 ) -> None:
     from confluent_kafka.schema_registry import Schema as Registered
     from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -287,7 +289,7 @@ def test_the_registry_keeps_every_kind_of_schema(
     assert subject in client.get_subjects()
 
 
-def test_connect_never_shows_a_secret(connect: UsedConnect, shop: Shop) -> None:
+def test_connect_never_shows_a_secret(connect: ConnectClient, shop: Shop) -> None:
     settings = connect.lab.home.settings
     told = connect.http.get("/connectors?expand=info&expand=status").text
     assert shop.topic in told

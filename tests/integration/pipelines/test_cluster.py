@@ -10,15 +10,15 @@ from urllib.parse import urlparse
 import httpx
 import pytest
 
+from headwater.lab.clients import unique
 from headwater.lab.services import SERVICES
-from headwater.lab.used import unique
 from headwater.lab.waiting import wait_until
 from tests.integration.pipelines import jobs, wire
 from tests.integration.pipelines.wire import order
 
 if TYPE_CHECKING:
+    from headwater.lab.clients import CatalogClient, KafkaClient, RegistryClient, SparkClient
     from headwater.lab.lab import Lab
-    from headwater.lab.used import UsedCatalog, UsedKafka, UsedRegistry, UsedSpark
 
 SMALL = {"spark.cores.max": 2, "spark.executor.cores": 1, "spark.executor.memory": "512m"}
 Told = dict[str, dict[str, Any]]
@@ -69,10 +69,10 @@ class Runs:
 @pytest.mark.timeout(900)
 def test_a_cluster_tells_the_same_lineage_and_no_key(
     lab: Lab,
-    kafka: UsedKafka,
-    registry: UsedRegistry,
-    catalog: UsedCatalog,
-    spark_cluster: UsedSpark,
+    kafka: KafkaClient,
+    registry: RegistryClient,
+    catalog: CatalogClient,
+    spark_cluster: SparkClient,
     tmp_path: Path,
 ) -> None:
     topic, totals, shop = kafka.topic("orders", 2), kafka.topic("totals"), unique("shop")
@@ -123,7 +123,7 @@ def test_a_cluster_tells_the_same_lineage_and_no_key(
             assert secret.encode() not in path.read_bytes(), path
 
 
-def rows(catalog: UsedCatalog, table: str) -> list[dict[str, Any]]:
+def rows(catalog: CatalogClient, table: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = catalog.client.load_table(table).scan().to_arrow().to_pylist()
     return found
 

@@ -12,13 +12,13 @@ from confluent_kafka import Producer
 
 from headwater.errors import HeadwaterError
 from headwater.lab import process
+from headwater.lab.clients import CatalogClient
+from headwater.lab.demo.connectors import Shop
+from headwater.lab.demo.traffic import Mix, Traffic
 from headwater.lab.lab import Lab
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.services import DEFAULT
 from headwater.lab.services.lineage import NAMESPACE
-from headwater.lab.shop import Shop
-from headwater.lab.traffic import Mix, Traffic
-from headwater.lab.used import UsedCatalog
 from headwater.lab.waiting import wait_until
 from tests.integration.pipelines import jobs
 
@@ -75,7 +75,7 @@ class Estate:
 
     def landed(self) -> list[str]:
         """The ids in the table of orders, as often as they are there."""
-        catalog = UsedCatalog(self.lab, "catalog").client
+        catalog = CatalogClient(self.lab, "catalog").client
         rows = catalog.load_table("default.orders").scan(selected_fields=("order_id",))
         found: list[str] = rows.to_arrow()["order_id"].to_pylist()
         return found
@@ -141,7 +141,7 @@ def test_totals_are_those_of_sql_whatever_is_killed(estate: Estate, tmp_path: Pa
 
     command = ["--table", "default.orders"]
     jobs.start(estate.lab, "supplier_stats.py", *command, folder=tmp_path / "batch").end()
-    catalog = UsedCatalog(estate.lab, "catalog").client
+    catalog = CatalogClient(estate.lab, "catalog").client
     rows = catalog.load_table("default.supplier_stats").scan().to_arrow().to_pylist()
     hours = {(r["supplier"], f"{r['hour']:%Y-%m-%dT%H}"): (r["total_price"], r["count"])
              for r in rows}  # fmt: skip

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from tests.integration.pipelines import jobs, wire
 from tests.integration.pipelines.wire import order
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lab.clients import HiveClient, KafkaClient, RegistryClient
     from headwater.lab.lab import Lab
-    from headwater.lab.used import UsedHive, UsedKafka, UsedRegistry
 
 
 def rows(warehouse: Path, table: str) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def rows(warehouse: Path, table: str) -> list[dict[str, Any]]:
 @pytest.mark.full
 @pytest.mark.timeout(600)
 def test_orders_land_in_hive_and_are_summed_up(
-    lab: Lab, kafka: UsedKafka, registry: UsedRegistry, hive: UsedHive, tmp_path: Path
+    lab: Lab, kafka: KafkaClient, registry: RegistryClient, hive: HiveClient, tmp_path: Path
 ) -> None:
     topic, shop = kafka.topic("orders"), unique("shop")
     schema = wire.schema()

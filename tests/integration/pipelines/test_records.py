@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from tests.integration.pipelines import jobs, wire
 from tests.integration.pipelines.wire import order
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lab.clients import CatalogClient, KafkaClient, RegistryClient
     from headwater.lab.lab import Lab
-    from headwater.lab.used import UsedCatalog, UsedKafka, UsedRegistry
 
 # What the table is made with, as the pipeline promises it.
 WANTED = {
@@ -34,7 +34,7 @@ WANTED = {
 class Pipeline:
     """The two streams over topics and a table of their own."""
 
-    def __init__(self, lab: Lab, kafka: UsedKafka, folder: Path, namespace: str) -> None:
+    def __init__(self, lab: Lab, kafka: KafkaClient, folder: Path, namespace: str) -> None:
         self.lab, self.kafka, self.folder = lab, kafka, folder
         self.topic = kafka.topic("orders", 2)
         self.totals, self.dead = kafka.topic("totals"), kafka.topic("dead")
@@ -68,9 +68,9 @@ class Pipeline:
 @pytest.mark.timeout(600)
 def test_what_is_repeated_late_bad_or_newer_and_a_restart(
     lab: Lab,
-    kafka: UsedKafka,
-    registry: UsedRegistry,
-    catalog: UsedCatalog,
+    kafka: KafkaClient,
+    registry: RegistryClient,
+    catalog: CatalogClient,
     tmp_path: Path,
 ) -> None:
     pipeline = Pipeline(lab, kafka, tmp_path, unique("shop"))
@@ -139,7 +139,7 @@ def test_what_is_repeated_late_bad_or_newer_and_a_restart(
     assert pipeline.reasons() == bad
 
 
-def empty(kafka: UsedKafka, topic: str) -> None:
+def empty(kafka: KafkaClient, topic: str) -> None:
     """A record without a value, as a deleted row leaves one."""
     from confluent_kafka import Producer
 

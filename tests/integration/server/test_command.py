@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from headwater.cli.server import register
-from headwater.cli.store import seconds as _seconds
+from headwater.cli.server.store import seconds as _seconds
 from headwater.errors import UsageError
 
 from .making import event
@@ -64,6 +64,17 @@ def test_tokens_are_shown_once(tmp_path: Path) -> None:
     run("token", "revoke", found["id"], "--store", store)
     assert "revoked" in run("token", "list", "--store", store)
     assert b"hw_" not in (tmp_path / "a.db").read_bytes()
+    limit = ["--role", "read", "--namespaces", "shop, team-*", "--store", store]
+    run("token", "create", "page", *limit)
+    assert "only shop, team-*" in run("token", "list", "--store", store)
+    assert json.loads(run("token", "list", "--store", store, "--json"))[-1]["namespaces"] == [
+        "shop",
+        "team-*",
+    ]
+    refused = CliRunner().invoke(
+        app, ["token", "create", "x", "--namespaces", "a", "--store", store]
+    )
+    assert "--role read" in str(getattr(refused.exception, "hint", ""))
 
 
 @pytest.mark.parametrize(

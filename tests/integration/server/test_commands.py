@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from headwater.server.store import Store, StoreError
-from headwater.server.store.rebuild import PROJECTED, export, rebuild, verify
-from headwater.server.store.silence import close_stale
+from headwater.server.store.keep.checkpoint import PROJECTED
+from headwater.server.store.keep.rebuild import export, rebuild, verify
+from headwater.server.store.keep.stale_runs import close_stale
 
 from .conftest import Client, dataset_url, job_url
 from .making import dataset, event, facet, run_id, schema
@@ -189,7 +190,7 @@ def test_any_past_moment_can_be_drawn(client: Client) -> None:
 
     def outputs(at: str | None) -> set[str]:
         query = {"at": at} if at else {}
-        graph = client.get("/api/v2/graph", node="job:jobs:load", **query)
+        graph = client.get("/api/v2/map", node="job:jobs:load", **query)
         return {e["destination"] for e in graph["edges"] if e["origin"] == "job:jobs:load"}
 
     b, c = "dataset:s3://lake:b", "dataset:s3://lake:c"
@@ -208,11 +209,12 @@ def test_a_bounded_graph_says_what_it_left_out(client: Client) -> None:
     client.post(
         *(event("START", n, run=n, job=f"j{n}", inputs=["a"], outputs=[f"o{n}"]) for n in range(9))
     )
-    graph = client.get("/api/v2/graph", node="job:jobs:j0", depth=1, limit=4)
-    jobs = [n for n in graph["nodes"] if n["kind"] == "job"]
-    assert (len(jobs), graph["truncated"]) == (4, True)
+    graph = client.get("/api/v2/map", node="job:jobs:j0", depth=1, limit=4)
+    assert (len(graph["nodes"]), graph["truncated"]) == (4, True)
     (shared,) = [n for n in graph["nodes"] if n["id"] == "dataset:s3://lake:a"]
-    assert shared["more"] == {"upstream": 0, "downstream": 5}
+    assert shared["more"] == {"upstream": 0, "downstream": 8}
+    whole = client.get("/api/v2/map", node="job:jobs:j0", depth=1)
+    assert (len(whole["nodes"]), whole["truncated"]) == (19, False)
 
 
 def test_metrics_are_prometheus_text(client: Client) -> None:

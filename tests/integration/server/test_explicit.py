@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.server.store.evidence import evidence
-from headwater.server.store.feeds import Feeds
+from headwater.server.store.read.evidence import evidence
+from headwater.server.store.read.output_sources import OutputSources
 from headwater.server.store.view import Bodies, View
 
 from .making import columns, dataset, event, facet
@@ -40,7 +40,7 @@ def fed(store: Store, job: str = "load") -> dict[str, tuple[set[str], str]]:
     seen = view(store)
     found = seen.job("jobs", job)
     assert found is not None
-    feeds = Feeds(seen).of_jobs([found.id])[found.id]
+    feeds = OutputSources(seen).of_jobs([found.id])[found.id]
     names = {d.id: d.name for d in seen.datasets([*feeds, *(i for f in feeds.values() for i in f.inputs)]).values()}  # fmt: skip
     return {names[o]: ({names[i] for i in f.inputs}, f.basis) for o, f in feeds.items()}
 
@@ -104,7 +104,7 @@ def test_a_rename_links_the_old_name_and_the_new(store: Store, reverse: bool) ->
     ]  # fmt: skip
     send(store, *(reversed(sent) if reverse else sent))
     assert number(store, "old") == number(store, "new")
-    down = Feeds(view(store))._around.of_datasets([number(store, "new")])
+    down = OutputSources(view(store))._around.of_datasets([number(store, "new")])
     assert len({job for job, _, _ in down}) == 3
 
 

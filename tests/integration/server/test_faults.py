@@ -20,7 +20,7 @@ import psycopg.sql
 import pytest
 
 from headwater.server.store import open_store
-from headwater.server.store.rebuild import export, verify
+from headwater.server.store.keep.rebuild import export, verify
 
 from .making import columns, dataset, event, schema
 
@@ -136,20 +136,30 @@ def test_a_server_killed_twenty_times_has_what_it_acknowledged(
     killed(launch, store_url, 20)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_server_killed_a_thousand_times_has_what_it_acknowledged(
+    store_url: str, launch: Callable[..., Process]
+) -> None:
+    killed(launch, store_url, 1000)
+
+
 class Disk:
     """A file system of a few megabytes; where none can be mounted, a limit on the server's files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+        command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
         try:
             self.mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
         except OSError:
             self.mounted = False
 
     def narrow(self, server: Process) -> None:
-        if not self.mounted:
+        if self.mounted:
+            subprocess.run(["mount", "-o", "remount,size=4m", str(self.folder)], check=True)
+        else:
             self._limit(server, 2_000_000)
 
     def widen(self, server: Process) -> None:

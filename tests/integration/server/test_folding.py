@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.server.store import Store, open_store
-from headwater.server.store.neighbourhood import Neighbourhood
-from headwater.server.store.purge import Target, purge
-from headwater.server.store.rebuild import export, rebuild
-from headwater.server.store.silence import close_stale
+from headwater.server.store.keep.purge import Target, purge
+from headwater.server.store.keep.rebuild import export, rebuild
+from headwater.server.store.keep.stale_runs import close_stale
 from headwater.server.store.view import Bodies, View
 
 from .conftest import Client, dataset_url, job_url
@@ -81,8 +80,8 @@ READS: list[tuple[str, dict[str, Any]]] = [
     ("/api/v1/lineage", {"nodeId": f"job:jobs:{WHOLE}"}),
     ("/api/v1/column-lineage", {"nodeId": f"dataset:s3://lake:{TOPIC}"}),
     ("/api/v1/runlineage/upstream", {"runId": run_id(30)}),
-    ("/api/v2/graph", {"node": f"dataset:s3://lake:{TOPIC}"}),
-    ("/api/v2/graph", {"node": f"dataset:s3://lake:{TOPIC}", "at": at(100)}),
+    ("/api/v2/map", {"node": f"dataset:s3://lake:{TOPIC}"}),
+    ("/api/v2/map", {"node": f"dataset:s3://lake:{TOPIC}", "at": at(100)}),
     ("/api/v2/graph/diff", {"node": f"dataset:s3://lake:{TOPIC}", "from": at(0), "to": at(100)}),
     ("/api/v2/map", {}),
     ("/api/v2/map", {"namespace": "jobs"}),
@@ -129,7 +128,7 @@ def test_a_part_leads_to_its_whole_and_keeps_its_own_runs(client: Client) -> Non
         (f"/api/v2/jobs/jobs/{PART}/runs", f"/api/v2/jobs/jobs/{WHOLE}/runs"),
     ):
         assert client.get(part) == client.get(whole)
-    for path, key in (("/api/v1/lineage", "nodeId"), ("/api/v2/graph", "node"),
+    for path, key in (("/api/v1/lineage", "nodeId"), ("/api/v2/map", "node"),
                       ("/api/v2/map", "node"), ("/api/v1/column-lineage", "nodeId")):  # fmt: skip
         found = [client.get(path, **{key: f"job:jobs:{name}"}) for name in (PART, WHOLE)]
         assert found[0] == found[1], path
@@ -147,7 +146,7 @@ def test_a_part_leads_to_its_whole_and_keeps_its_own_runs(client: Client) -> Non
 
 def test_what_only_the_part_reads_is_read_by_the_whole(client: Client) -> None:
     client.post(connector(), task(1, 1, "signals"), part_of(WHOLE, 3))
-    found = client.get("/api/v2/graph", node="dataset:s3://lake:signals")
+    found = client.get("/api/v2/map", node="dataset:s3://lake:signals")
     edge = {"origin": "dataset:s3://lake:signals", "destination": f"job:jobs:{WHOLE}"}
     assert edge in found["edges"]
     assert sorted(d["name"] for d in client.get(job_url(WHOLE))["inputs"]) == [TABLE, "signals"]
@@ -300,7 +299,7 @@ def edges(store: Store) -> list[Any]:
     """What each job that is shown writes, by name."""
     view = View(store.connection, Bodies(store.packer))
     found = dict(view.all("SELECT id, name FROM job WHERE hidden = 0"))
-    written = {(e[0], e[1]) for e in Neighbourhood(view).of_jobs(found)}
+    written = {(e[0], e[1]) for e in view.graph().of_jobs(found)}
     datasets = view.datasets(number for _, number in written)
     return sorted((found[job], datasets[number].name) for job, number in written)
 

@@ -91,7 +91,7 @@ def feed(kafka: Any, topic: str, count: int) -> None:
 def test_a_store_that_was_away_gets_everything(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headwater.server import kafka as module
+    from headwater.server.ingest import kafka as module
     from headwater.server.store import Store, StoreUnavailableError, open_store
 
     from .conftest import Client
@@ -113,7 +113,7 @@ def test_a_store_that_was_away_gets_everything(
     settings = module.KafkaSettings(bootstrap=kafka.bootstrap, topic=topic, group=topic)
     client.app.background.append(module.consume(settings))
     client.call("POST", "/api/v2/events", content="{}")
-    until(lambda: client.get("/api/v2/health")["events"] == 30)
+    until(lambda: client.call("GET", "/api/v2/health").json()["events"] == 30)
     assert len(failed) == 3
     client.close()
 
@@ -148,7 +148,7 @@ def test_a_topic_that_comes_later_is_read(
 
 
 def test_offsets_and_events_stand_or_fall_together(tmp_path: Path) -> None:
-    from headwater.server.kafka_batch import Batch, MovedError, UndeliveredError
+    from headwater.server.ingest.kafka import Batch, MovedError, UndeliveredError
     from headwater.server.store import open_store
 
     class Message:

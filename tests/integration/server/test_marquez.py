@@ -43,7 +43,7 @@ def test_an_event_without_datasets_erases_nothing(client: Client) -> None:
         event("COMPLETE", 30, job_facets=streaming),
     )
     assert ends(client, "load") == ({"a"}, {"b"})
-    assert client.get(job_url("load"))["type"] == "STREAMING"
+    assert client.get(job_url("load"))["type"] == "STREAM"
 
 
 def test_a_late_start_does_not_reopen_a_run(client: Client) -> None:

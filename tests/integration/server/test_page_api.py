@@ -65,7 +65,8 @@ def test_overview_names_a_job_that_is_late_by_its_own_habit(client: Client) -> N
             client.post({**made, "eventTime": time.isoformat()})
     (late,) = client.get("/api/v2/overview")["stale"]
     assert (late["name"], late["usualSeconds"]) == ("every-ten-minutes", 600)
-    assert late["silentSeconds"] >= 5 * 3600
+    # Silent since it last wrote, which is when its newest run ended.
+    assert 5 * 3600 - 60 <= late["silentSeconds"] < 5 * 3600
 
 
 def test_map_shows_a_small_estate_whole(demo: Client) -> None:
@@ -78,6 +79,21 @@ def test_map_shows_a_small_estate_whole(demo: Client) -> None:
     assert nodes[LAKE]["store"] == "iceberg"
     ends = {(edge["origin"], edge["destination"]) for edge in found["edges"]}
     assert ("job:shop:orders-source", "dataset:kafka://broker:9092:shop.orders") in ends
+
+
+def test_a_table_format_that_only_its_producer_knows_is_the_kind_of_store(client: Client) -> None:
+    layers = {
+        "ledger": ("ledger", "json"),
+        "files": ("parquet", "parquet"),
+        "bare": ("delta", None),
+    }
+    outputs = []
+    for name, (layer, files) in layers.items():
+        storage = facet(storageLayer=layer, **({"fileFormat": files} if files else {}))
+        outputs.append({"namespace": "s3://lake", "name": name, "facets": {"storage": storage}})
+    client.post(event("COMPLETE", 1, outputs=outputs))
+    found = {node["name"]: node.get("store") for node in client.get("/api/v2/map")["nodes"]}
+    assert (found["ledger"], found["files"], found["bare"]) == ("ledger", "s3", "delta")
 
 
 def test_map_around_a_node_counts_what_it_leaves_out(demo: Client) -> None:
@@ -152,6 +168,26 @@ def test_column_path_goes_both_ways_across_jobs(demo: Client) -> None:
     assert ("shop.public.order_items", "price") in fields
     assert ("bi.public.supplier_stats", "revenue") in fields
     assert ("nightly/supplier_stats.parquet", "revenue") in fields
+
+
+def test_columns_not_known_yet_and_no_such_dataset_are_two_answers(client: Client) -> None:
+    client.post(event("RUNNING", 1, outputs=[dataset("seen", schema=schema("id")), "new"]))
+
+    def ask(name: str) -> Any:
+        node = f"datasetField:s3://lake:{name}"
+        answer = client.call("GET", "/api/v2/columns", params={"node": node})
+        return answer.status_code, answer.json()
+
+    status, found = ask("seen:id")
+    assert (status, found["columnsKnown"]) == (200, True)
+    assert [column["field"] for column in found["columns"]] == ["id"]
+    unknown = {"columnsKnown": False, "columns": [], "edges": [], "truncated": False}
+    assert ask("new:id") == (200, unknown)
+    assert ask("none:id") == (
+        404,
+        {"code": 404, "message": "Dataset of the column 's3://lake:none:id' not found."},
+    )
+    assert ask("seen:price")[1]["message"] == "Dataset 'seen' has no column 'price'."
 
 
 def test_dataset_page_has_history_aliases_statistics_and_freshness(demo: Client) -> None:

@@ -58,7 +58,7 @@ def test_a_missing_event_type_and_words_in_lower_case_are_taken(client: Client) 
                                                           integration="spark")})  # fmt: skip
     client.post({k: v for k, v in made.items() if k != "eventType"})
     client.post({**event("running", 1), "eventType": "running"})
-    assert client.get(job_url("load"))["type"] == "STREAMING"
+    assert client.get(job_url("load"))["type"] == "STREAM"
     assert client.get(f"/api/v1/jobs/runs/{run_id(1)}")["state"] == "RUNNING"
 
 
@@ -96,11 +96,11 @@ def test_facets_nobody_knows_are_kept_as_they_came(client: Client) -> None:
 def test_a_stream_without_a_recent_event_still_has_its_lineage(client: Client) -> None:
     kind = {"jobType": facet(processingType="STREAMING", integration="SPARK")}
     client.post(event("START", 0, inputs=["a"], outputs=["b"], job_facets=kind))
-    graph = client.get("/api/v2/graph", node="dataset:s3://lake:a")
+    graph = client.get("/api/v2/map", node="dataset:s3://lake:a")
     assert len(graph["edges"]) == 2
-    later = client.get("/api/v2/graph", node="dataset:s3://lake:a", at="2027-01-01T00:00:00Z")
+    later = client.get("/api/v2/map", node="dataset:s3://lake:a", at="2027-01-01T00:00:00Z")
     assert len(later["edges"]) == 2
-    before = client.get("/api/v2/graph", node="dataset:s3://lake:a", at="2025-01-01T00:00:00Z")
+    before = client.get("/api/v2/map", node="dataset:s3://lake:a", at="2025-01-01T00:00:00Z")
     assert before["edges"] == []
 
 

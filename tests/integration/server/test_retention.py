@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.server.store import Store, open_store
-from headwater.server.store.checkpoint import PROJECTED, latest
-from headwater.server.store.commands import NoSuchError
 from headwater.server.store.database import StoreError
-from headwater.server.store.purge import Target, purge
-from headwater.server.store.rebuild import export, rebuild, verify
-from headwater.server.store.retention import retain
-from headwater.server.store.schema import LATEST, MIGRATIONS
+from headwater.server.store.database.schema import LATEST, MIGRATIONS
+from headwater.server.store.keep.checkpoint import PROJECTED, latest
+from headwater.server.store.keep.purge import Target, purge
+from headwater.server.store.keep.rebuild import export, rebuild, verify
+from headwater.server.store.keep.retention import retain
 from headwater.server.store.view import Bodies, View
+from headwater.server.store.write.commands import NoSuchError
 
-from .making import columns, dataset, event, run_id, schema
+from .making import columns, dataset, event, facet, run_id, schema
 
 if TYPE_CHECKING:
     from headwater.server.store.database import Connection
@@ -120,6 +121,33 @@ def mentions(store: Store, text: str) -> list[str]:
         file = Path(store.database.url.removeprefix("sqlite:///"))
         parts = (file, file.with_name(file.name + "-wal"))
         found += [p.name for p in parts if p.exists() and text.encode() in p.read_bytes()]
+    else:
+        found += files_of_postgres(store, text)
+    return found
+
+
+def files_of_postgres(store: Store, text: str) -> list[str]:
+    """The tables and indexes, statistics and other catalogs too, that have the text in their files."""
+    connection = store.connection
+    connection.run("CHECKPOINT")
+    sql = (
+        "SELECT relname, pg_relation_filepath(oid) FROM pg_class"
+        " WHERE relkind IN ('r', 'i', 't') AND pg_relation_filepath(oid) ~ '^base/'"
+    )
+    # A logical replication slot, of Debezium for one, keeps dead rows of catalogs until it moves on.
+    held = connection.all("SELECT 1 FROM pg_replication_slots WHERE catalog_xmin IS NOT NULL")
+    spared = ("pg_statistic", "pg_toast_2619") if held else ()
+    listed = (
+        "SELECT 1 FROM pg_stats WHERE strpos(coalesce(most_common_vals::text, '')"
+        " || coalesce(histogram_bounds::text, ''), ?) > 0"
+    )
+    found = ["pg_stats"] if connection.all(listed, (text,)) else []
+    for name, path in connection.all(sql):
+        if name in spared:
+            continue
+        rows = connection.all("SELECT pg_read_binary_file(?, 0, 1000000000, true)", (path,))
+        if rows[0][0] and text.encode() in bytes(rows[0][0]):
+            found.append(name)
     return found
 
 
@@ -132,13 +160,18 @@ TARGETS = {
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_what_is_deleted_is_gone_for_good(store: Store, kind: str) -> None:
-    gone = run_of(2, job="hunter2")
+    # The facets of the last events have the highest numbers; a schema does not name its dataset.
+    gone = run_of(2, job="hunter2", column="hunter2_column")
+    gone[-1]["outputs"][0]["facets"]["dataSource"] = facet(name="hunter2_db", uri="s3://hunter2")
     if kind == "namespace":
         for sent in gone:
             sent["job"]["namespace"] = "hunter2"
     # Enough of them for a dictionary, which is made from events as they were sent.
     send(store, *(e for n in range(40) for e in run_of(n + 10, job=f"kept{n % 5}")), *gone)
-    assert "dictionary" in mentions(store, "hunter2")
+    if store.database.dialect == "postgresql":
+        store.connection.run("ANALYZE")
+    assert {"dictionary", "projection"} <= set(mentions(store, "hunter2"))
+    assert len(mentions(store, "hunter2")) > 3
     first, second = TARGETS[kind]
     assert purge(store, first).records == 2
     purge(store, second)
@@ -159,6 +192,42 @@ def test_what_is_deleted_is_gone_for_good(store: Store, kind: str) -> None:
     reopened = open_store(store.database.url)
     assert len(list(export(reopened))) == len(list(export(store)))
     reopened.close()
+
+
+def test_what_was_the_only_thing_leaves_nothing_behind(store: Store) -> None:
+    for number in range(3):  # one name alone is in no histogram
+        started = event("START", 0, run=number, job=f"hunter2-{number}")
+        started["job"]["namespace"] = "hunter2"
+        send(store, started)
+    if store.database.dialect == "postgresql":
+        store.connection.run("ANALYZE")
+        assert "pg_stats" in mentions(store, "hunter2")
+    purge(store, Target("namespace", "hunter2"))
+    assert mentions(store, "hunter2") == []
+    send(store, *run_of(3, job="kept"))
+
+
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_a_transaction_that_began_before_keeps_nothing_of_it(store: Store) -> None:
+    send(store, *run_of(1, job="hunter2", column="hunter2_column"), *run_of(2, job="kept"))
+    store.connection.run("ANALYZE")
+    holds, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.database.reading() as connection:
+            connection.all("SELECT 1 FROM pg_class")  # no lock on a table of ours, but a snapshot
+            holds.set()
+            ends.wait(10)
+
+    reader = threading.Thread(target=hold)
+    reader.start()
+    holds.wait(10)
+    release = threading.Timer(1, ends.set)
+    release.start()
+    purge(store, Target("job", "jobs", "hunter2"))
+    purge(store, Target("dataset", "s3://lake", "hunter2_out"))
+    reader.join()
+    assert mentions(store, "hunter2") == []
 
 
 def test_deleting_leaves_namesakes_alone(store: Store) -> None:
@@ -221,8 +290,8 @@ def first(store_url: str, tmp_path: Path) -> Store:
     shutil.copy(FIRST, file)
     if store_url.startswith("sqlite"):
         return open_store(f"sqlite:///{file}")
-    from headwater.server.store.postgres import PostgresDatabase
-    from headwater.server.store.sqlite import SqliteConnection
+    from headwater.server.store.database.postgres import PostgresDatabase
+    from headwater.server.store.database.sqlite import SqliteConnection
 
     target = PostgresDatabase(store_url)
     connection = target.writer()

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 
 from headwater.server.store import open_store
-from headwater.server.store.rebuild import verify
+from headwater.server.store.keep.rebuild import verify
 
 from .making import event, facet, run_id
 

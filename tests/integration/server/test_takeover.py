@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater.errors import HeadwaterError
-from headwater.server.takeover import Marquez
+from headwater.server.ingest.marquez import Marquez
 
 from .conftest import dataset_url, job_url
 from .making import dataset, event, run_id, schema

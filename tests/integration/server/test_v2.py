@@ -180,7 +180,7 @@ def test_an_alias_is_declared_by_hand(client: Client) -> None:
         "dataset": {"namespace": "s3://lake", "name": "b"},
     }
     assert client.call("POST", "/api/v2/aliases", json=names).status_code == 201
-    graph = client.get("/api/v2/graph", node="job:jobs:w")
+    graph = client.get("/api/v2/map", node="job:jobs:w")
     assert "job:jobs:r" in {node["id"] for node in graph["nodes"]}
     assert client.get("/api/v2/aliases")["aliases"] == [names]
     for bad, code in (

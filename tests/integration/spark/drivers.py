@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyspark
 
-from headwater.lab.jars import pipeline_jars
+from headwater.lab.files.jars import pipeline_jars
 from headwater.lab.waiting import wait_until
 from headwater.lineage.events import read
 
 if TYPE_CHECKING:
-    from headwater.lab.used import UsedCatalog
+    from headwater.lab.clients import CatalogClient
 
 BIN = Path(sys.executable).parent
 CHECKER = Path(__file__).parents[3].parent / "shared" / "tools" / "validate_events.py"
@@ -51,7 +51,7 @@ class Told(NamedTuple):
 class Drivers:
     """Runs programs against the lab's services, one at a time."""
 
-    def __init__(self, work: Path, catalog: UsedCatalog | None = None) -> None:
+    def __init__(self, work: Path, catalog: CatalogClient | None = None) -> None:
         self.work = work
         self.python = sys.executable
         self.file = work / "events.ndjson"
@@ -109,7 +109,7 @@ class Drivers:
     def wait_settled(self) -> None:
         """Wait until no outbox is left: the watchdog has said what the driver could not."""
         folder = self.work / "state" / "outbox"
-        wait_until(lambda: not list(folder.glob("*.db")), seconds=60, what="the outbox to empty")
+        wait_until(lambda: not list(folder.rglob("*.db")), seconds=60, what="the outbox to empty")
 
 
 def check_lives(events: list[dict[str, Any]]) -> None:

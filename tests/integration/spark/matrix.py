@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from headwater.lab.cache import Cache
+from headwater.lab.files.cache import Cache
 from headwater.lab.java import find_java
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.spark.read import join_batch_to_stream, read_batch, read_streaming
+from headwater.spark.plan.plan_lineage import join_batch_to_stream, read_batch, read_streaming
 
 from .cases import CASES, Case
 from .cases.truth import differences, found, read
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
+    from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
     from headwater.spark.model import PlanLineage
 
     from .cases.stage import Stage
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def stage(
     tmp_path_factory: pytest.TempPathFactory,
-    kafka: UsedKafka,
-    catalog: UsedCatalog,
-    s3: UsedS3,
-    postgres: UsedPostgres,
+    kafka: KafkaClient,
+    catalog: CatalogClient,
+    s3: S3Client,
+    postgres: PostgresClient,
 ) -> Iterator[Stage]:
     from .cases.stage import Stage
 
@@ -152,7 +152,7 @@ def test_sql_is_told(stage: Stage) -> None:
 def test_a_plan_that_is_too_large_keeps_its_datasets(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.spark.lineage.MOST_NODES", 2)
+    monkeypatch.setattr("headwater.spark.plan.compose.MAX_NODES", 2)
     stage.case = "large"
     stage.sql("create table {out} using iceberg as select id from {orders} where id > 1")
     found = written(stage, "large")
@@ -165,25 +165,25 @@ def test_a_plan_that_is_too_large_keeps_its_datasets(
 def test_reading_that_keeps_costing_too_much_is_turned_off(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from headwater.spark import reader
-    from headwater.spark.bridge import Bridge
+    from headwater.spark.driver import plan_reader
+    from headwater.spark.driver.bridge import JvmBridge
 
-    monkeypatch.setattr("headwater.emit.once._said", set())
-    monkeypatch.setattr(reader, "COSTLY_SECONDS", 0.0)
+    monkeypatch.setattr("headwater.emit.faults._reported", set())
+    monkeypatch.setattr(plan_reader, "SLOW_SECONDS", 0.0)
     frame = stage.orders.select("id", "price")
     small = frame._jdf.queryExecution()
     for number in range(40):
         frame = frame.where(f"id > {number}").select("id", "price")
     large = frame._jdf.queryExecution()
-    reads = reader.Reader(Bridge(stage.spark))
-    before = [reads.batch(large) for _ in range(reader.MOST_COSTLY)]
+    reads = plan_reader.PlanReader(JvmBridge(stage.spark))
+    before = [reads.batch(large) for _ in range(plan_reader.MAX_SLOW)]
     after = reads.batch(large)
     assert all(one.nodes > 64 for one in before)
     assert after.nodes == 0
     assert any("too large" in problem for problem in after.problems)
     assert [stage.names[dataset.id] for dataset in after.inputs] == ["orders"]
     assert reads.batch(small).nodes > 0, "small plans are still read whole"
-    assert caplog.text.count("reading columns costs too much here") == 1
+    assert caplog.text.count("column lineage of large plans disabled for") == 1
 
 
 def test_nothing_is_raised_whatever_is_read(stage: Stage) -> None:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headwater.lab.jars import pipeline_jars
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
+from headwater.lab.files.jars import pipeline_jars
 from headwater.lineage.naming import DatasetName
-from headwater.spark.read import read_batch
+from headwater.spark.plan.plan_lineage import read_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from headwater.lab.used import UsedHive
-    from headwater.spark.model import Dataset, PlanLineage
+    from headwater.lab.clients import HiveClient
+    from headwater.lineage.model import Dataset
+    from headwater.spark.model import PlanLineage
 
 pytestmark = pytest.mark.full
 
@@ -26,7 +27,7 @@ SHOP, LAKE = unique("shop"), unique("lake")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory, hive: UsedHive) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, hive: HiveClient) -> Iterator[SparkSession]:
     folder: Path = tmp_path_factory.mktemp("hive")
     settings = {
         "spark.jars": ",".join(map(str, pipeline_jars())),
@@ -68,7 +69,7 @@ def fields(found: PlanLineage) -> dict[str, list[str]]:
     return {name: [source.field for source in sources] for name, sources in told.fields.items()}
 
 
-def test_a_table_of_hive(spark: SparkSession, hive: UsedHive) -> None:
+def test_a_table_of_hive(spark: SparkSession, hive: HiveClient) -> None:
     namespace = hive.url.replace("thrift://", "hive://")
     spark.sql(f"create database {SHOP}")
     spark.sql(f"create table {SHOP}.come (id bigint, city string) stored as orc")
@@ -84,7 +85,7 @@ def test_a_table_of_hive(spark: SparkSession, hive: UsedHive) -> None:
     assert fields(found) == {"a": ["id"], "b": ["city"]}
 
 
-def test_a_table_of_a_data_source(spark: SparkSession, hive: UsedHive) -> None:
+def test_a_table_of_a_data_source(spark: SparkSession, hive: HiveClient) -> None:
     spark.sql(f"create table {SHOP}.plain (id bigint) using parquet")
     found = reading(spark, f"insert into {SHOP}.plain select id from {SHOP}.come")
     assert links(found.outputs[0]) == [
@@ -93,7 +94,7 @@ def test_a_table_of_a_data_source(spark: SparkSession, hive: UsedHive) -> None:
     assert fields(found) == {"id": ["id"]}
 
 
-def test_an_iceberg_table_in_hive(spark: SparkSession, hive: UsedHive) -> None:
+def test_an_iceberg_table_in_hive(spark: SparkSession, hive: HiveClient) -> None:
     namespace = hive.url.replace("thrift://", "hive://")
     spark.sql(f"create namespace ice.{LAKE}")
     spark.sql(f"create table ice.{LAKE}.orders (id bigint) using iceberg")

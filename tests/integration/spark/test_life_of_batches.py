@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 
 from .drivers import Drivers, Told, check_lives, check_valid, names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.used import UsedCatalog
+    from headwater.lab.clients import CatalogClient
 
 PARENT = "01a1e232-46c5-7db0-bbe3-16e3383f61c1"
 ROOT = "01a1e232-4117-7682-8c12-b95d2088ad22"
@@ -34,7 +34,7 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, catalog: UsedCatalog) -> Ran:
+def ran(tmp_path_factory: pytest.TempPathFactory, catalog: CatalogClient) -> Ran:
     drivers = Drivers(tmp_path_factory.mktemp("batch"), catalog)
     namespace = catalog.namespace()
     told = drivers.run(
@@ -199,6 +199,42 @@ def test_programs_run_without_touching_their_code(
     for job in told.jobs:
         check_about(told.last(job), commit)
     assert "hunter2" not in json.dumps(told.events)
+
+
+@pytest.mark.full
+def test_a_statement_has_one_job_name_and_each_time_it_runs_is_one_run(
+    tmp_path: Path, catalog: CatalogClient
+) -> None:
+    """Repeated without a flush: a flush lets callbacks of one statement arrive before the next."""
+    namespace = catalog.namespace()
+    told = Drivers(tmp_path, catalog).run("repeated.py", namespace)
+    assert told.code == 0, told.error
+    check_lives(told.events)
+    expected = {f"repeated.create_table_as_select.default_t{number}": 1 for number in range(40)}
+    for thread in range(4):
+        for job in (
+            f"drop_table.default_c{thread}",
+            f"create_table_as_select.default_c{thread}",
+            f"create_table_as_select.default_s{thread}",
+            f"create_table_as_select.{namespace}_i{thread}",
+            f"replace_table_as_select.{namespace}_r{thread}",
+            f"append.{namespace}_r{thread}",
+            f"replace_table_as_select.{namespace}_w{thread}",
+            f"insert_into_hadoop_fs_relation.{tmp_path.name}_o{thread}",
+            f"insert_into_hadoop_fs_relation.{tmp_path.name}_p{thread}",
+            f"multi_insert.default_m{thread}",
+            *(f"insert_into_hadoop_fs_relation.default_{name}{thread}" for name in "xyf"),
+        ):
+            expected[f"repeated.{job}"] = 8
+    expected[f"repeated.count.{tmp_path.name}_rows"] = 32
+    runs: dict[str, set[str]] = {}
+    for event in told.events:
+        runs.setdefault(event["job"]["name"], set()).add(event["run"]["runId"])
+    del runs["repeated"]
+    counted = {job: len(ids) for job, ids in runs.items()}
+    # What Iceberg does when a table to be dropped is not there is not judged here.
+    counted = {job: count for job, count in counted.items() if "drop_table." + namespace not in job}
+    assert counted == expected
 
 
 def checkout(folder: Path, remote: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.lab.used import unique
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 from tests.integration.server.conftest import Process
 
@@ -17,10 +17,10 @@ from .drivers import Drivers, Told, check_lives, names
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.used import UsedKafka
+    from headwater.lab.clients import KafkaClient
 
 
-def test_beats_topics_and_flow(tmp_path: Path, kafka: UsedKafka) -> None:
+def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
     server = Process(f"sqlite:///{tmp_path}/headwater.db", tmp_path / "server.log")
     drivers = Drivers(tmp_path)
     drivers.environment = {
@@ -72,6 +72,9 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: UsedKafka) -> None:
     check_lives(told.events)
     assert told.types("beating")[-1] == "ABORT"
     assert names(told.last("beating")["inputs"]) == {first, second}
+    (output,) = told.last("beating")["outputs"]
+    columns = output["facets"]["columnLineage"]["fields"]
+    assert {one["name"] for one in columns["value"]["inputFields"]} == {first, second}
     last = told.last("beating")["run"]["facets"]["headwater_streaming"]
     assert sum(t["end"] for o in last["offsets"] for t in o["topics"].values()) == 10
     pattern = told.last("beating")["job"]["facets"]["jobType"]["emissionPattern"]
@@ -86,4 +89,4 @@ def test_a_worker_that_is_behind_tells_the_right_ends_within_bounds(tmp_path: Pa
     assert told.types("brief") == ["START", "COMPLETE"]
     assert "open: 5" in told.output
     assert "looked: little" in told.output
-    assert "following so many calls" in told.error
+    assert "calls run at once" in told.error

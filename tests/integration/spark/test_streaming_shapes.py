@@ -13,7 +13,7 @@ from .test_ends_of_drivers import SHAPES, place
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.used import UsedCatalog, UsedKafka
+    from headwater.lab.clients import CatalogClient, KafkaClient
 
 
 class Ran(NamedTuple):
@@ -25,7 +25,9 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, kafka: UsedKafka, catalog: UsedCatalog) -> Ran:
+def ran(
+    tmp_path_factory: pytest.TempPathFactory, kafka: KafkaClient, catalog: CatalogClient
+) -> Ran:
     drivers = Drivers(tmp_path_factory.mktemp("shapes"), catalog)
     places = {shape: json.loads(place(kafka, catalog, drivers.work / shape)) for shape in SHAPES}
     told = drivers.run("streaming.py", json.dumps(places))

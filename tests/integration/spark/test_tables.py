@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from headwater.lab.jars import format_jars
+from headwater.lab.files.jars import format_jars
 from headwater.lab.java import find_java
 
 from . import matrix

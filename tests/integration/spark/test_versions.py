@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from headwater.lab.jars import connect_jars, pipeline_jars
+from headwater.lab.files.jars import connect_jars, pipeline_jars
 from headwater.lab.java import find_java
 
 from . import matrix
@@ -19,7 +19,7 @@ from .matrix import PAIRS, Pair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
+    from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -38,6 +38,7 @@ SLICE = [
                  "merge_by_clause", "topic_to_table", "merge_for_each_batch")
 ]  # fmt: skip
 STREAMS = f"{HERE}test_streaming_shapes.py"
+QUERIES = f"{HERE}test_queries.py"
 REMOTE_LIVES = f"{HERE}remote/test_remote_life.py"
 REMOTE = [
     f"{HERE}remote/test_remote_cases.py",
@@ -60,6 +61,7 @@ def _asked(pair: Pair) -> list[str]:
     return [
         CASES,
         STREAMS,
+        QUERIES,
         LIVES,
         "--deselect",
         f"{LIVES}::test_programs_run_without_touching_their_code",
@@ -80,7 +82,7 @@ def _play(name: str, pair: Pair, home: str) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def played(
     request: pytest.FixtureRequest,
-    kafka: UsedKafka, catalog: UsedCatalog, s3: UsedS3, postgres: UsedPostgres,
+    kafka: KafkaClient, catalog: CatalogClient, s3: S3Client, postgres: PostgresClient,
 ) -> Iterator[Played]:  # fmt: skip
     """What is asked for, two at a time; what that needs is fetched before."""
     asked = {item.name for item in request.session.items}

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.lab import process
-from headwater.lab.demo import STREAMS
+from headwater.lab.demo.connectors import CONNECTORS
+from headwater.lab.demo.lineage_client import Lineage
+from headwater.lab.demo.run import STREAMS
+from headwater.lab.demo.verdict import CENTRE, DEPTH, JOBS, Judge
 from headwater.lab.lab import Lab
-from headwater.lab.lineage import Lineage
-from headwater.lab.shop import CONNECTORS
 from headwater.lab.stories import STORIES
-from headwater.lab.verdict import CENTRE, DEPTH, JOBS, Judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -281,8 +281,8 @@ def test_a_graph_of_no_server_is_refused_and_changes_nothing(
 def test_who_says_no_is_not_an_interrupt(
     run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.cli.lab.is_interactive", lambda: True)
-    monkeypatch.setattr("headwater.cli.lab.err.is_interactive", True, raising=False)
+    monkeypatch.setattr("headwater.cli.lab.stack.is_interactive", lambda: True)
+    monkeypatch.setattr("headwater.cli.lab.stack.err.is_interactive", True, raising=False)
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     ran = run("lab", "reset", "--home", home)
     assert ran.code == 1
@@ -337,7 +337,7 @@ def test_an_interrupt_says_that_what_has_arrived_is_kept(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("headwater.lab.fetch.fetch", interrupted)
+    monkeypatch.setattr("headwater.lab.files.fetch.fetch", interrupted)
     ran = run("lab", "fetch")
     assert ran.code == 130
     assert "headwater lab fetch goes on from there" in ran.err
@@ -359,7 +359,7 @@ def test_sizes() -> None:
 def test_a_taken_port_names_the_process_and_the_way_out(
     run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.lab.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
     monkeypatch.setattr(ports, "refusal", lambda _port: "it is taken by nginx (pid 7)")
     ran = run("lab", "up", "s3", "--port", "s3=9000", "--home", home)
     assert ran.code == 3

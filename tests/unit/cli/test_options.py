@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from headwater.cli.cluster import Login
+from headwater.cli.connect.options import Login
 from headwater.cli.main import app as headwater
 from headwater.cli.options import spread
 

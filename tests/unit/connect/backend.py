@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.connect.runs import Run
+from headwater.connect.debezium.server_runs import ServerRun
 from headwater.lineage.events import EventType
-from headwater.lineage.lifecycle import Life
+from headwater.lineage.lifecycle import RunHistory
 
 
 class Backend:
     """Folds what it is told as a server does, in any order, and answers which runs there are."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, dict[str, Life]] = {}
+        self.jobs: dict[str, dict[str, RunHistory]] = {}
         self.folded: set[str] = set()
         self.down = False
-        self.hope = True
+        self.may_answer_later = True
         self.asked = 0
 
-    def of(self, namespace: str, job: str) -> list[Run] | None:
+    def runs_of(self, namespace: str, job: str) -> list[ServerRun] | None:
         self.asked += 1
         if self.down:
             return None
         lives = self.jobs.get(job, {}).items()
         newest = sorted(lives, key=lambda one: (one[1].first, one[0]), reverse=True)
-        return [Run(run, life.state.value, life.first or 0, life.end) for run, life in newest]
+        return [ServerRun(run, life.state.value, life.first or 0, life.end) for run, life in newest]
 
     def take(self, job: str, run: str, event_type: str, at: int) -> None:
         """One event of a run, whoever sent it."""
-        life = self.jobs.setdefault(job, {}).setdefault(run, Life())
+        life = self.jobs.setdefault(job, {}).setdefault(run, RunHistory())
         life.observe(EventType(event_type), at)
 
     def hear(self, event: dict[str, Any]) -> None:
@@ -42,6 +42,6 @@ class Backend:
     def states(self, job: str) -> list[str]:
         """The states of a job's runs, the newest first."""
         down, self.down = self.down, False
-        found = [run.state for run in self.of("", job) or []]
+        found = [run.state for run in self.runs_of("", job) or []]
         self.down = down
         return found

@@ -6,21 +6,24 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwater.connect.mapping import rules_from
-from headwater.connect.model import Connector, Derived, Settings, Table, TopicSchema, Unknown
-from headwater.connect.values import normalise
+from headwater.connect.derive.config_values import normalise
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.mapping import rules_from
+from headwater.connect.derive.metadata import CatalogTable, NoMetadata, TopicSchema
+from headwater.connect.model import Connector, Derived
 from headwater.lineage.schema import read_avro
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from headwater.lineage.model import Edge
     from headwater.lineage.schema import Schema
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "connect"
 BOOTSTRAP = "k1:9092"
 
 
-class CaseWorld(Unknown):
+class CaseWorld(NoMetadata):
     """The world of one case: what its file says, and nothing else."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
@@ -43,9 +46,9 @@ class CaseWorld(Unknown):
             value_subject=f"{topic}-value",
         )  # fmt: skip
 
-    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+    def table(self, catalog: Mapping[str, str], name: str) -> CatalogTable | None:
         found = self._case.get("tables", {}).get(name)
-        return Table(found["location"], avro(found["columns"])) if found else None
+        return CatalogTable(found["location"], avro(found["columns"])) if found else None
 
 
 def avro(fields: Any) -> Schema | None:
@@ -98,34 +101,41 @@ def summary(derived: Derived) -> dict[str, Any]:
     """A lineage in the words of the fixtures: what a reader can check by eye."""
     found: dict[str, Any] = {
         "family": derived.family,
-        "inputs": [_dataset(d) for d in derived.inputs],
-        "outputs": [_dataset(d) for d in derived.outputs],
+        "inputs": [_dataset(d) for d in derived.lineage.inputs],
+        "outputs": [_dataset(d) for d in derived.lineage.outputs],
         "edges": [
             {
                 "from": _id(edge.input),
                 "to": _id(edge.output),
                 "why": [_why(e) for e in edge.evidence],
-                "columns": None
-                if edge.columns is None
-                else [f"{c.input} -> {c.output}{_how(c.transformation)}" for c in edge.columns],
+                "columns": _columns(derived, edge),
             }
             for edge in derived.edges
         ],
     }
     links = {
         _id(d.id): [f"{s.namespace} {s.name}" for s in d.symlinks]
-        for d in (*derived.inputs, *derived.outputs)
+        for d in (*derived.lineage.inputs, *derived.lineage.outputs)
         if d.symlinks
     }
     if links:
         found["symlinks"] = links
-    if derived.problems:
-        found["problems"] = list(derived.problems)
+    if derived.lineage.problems:
+        found["problems"] = list(derived.lineage.problems)
     return found
 
 
+def _columns(derived: Derived, edge: Edge) -> list[str] | None:
+    found = derived.columns_of(edge)
+    if found is None:
+        return None
+    return [
+        f"{source.field} -> {output}{_how(source.transformations[0])}" for source, output in found
+    ]
+
+
 def _dataset(dataset: Any) -> str:
-    return f"{dataset.kind or '?'} {_id(dataset.id)}"
+    return f"{dataset.type or '?'} {_id(dataset.id)}"
 
 
 def _id(name: Any) -> str:

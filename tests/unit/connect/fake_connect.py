@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.access import ConnectError, Trouble
+from headwater.connect.services.endpoint import ConnectError, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,26 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.access import Trouble
-from headwater.connect.agent import Agent
-from headwater.connect.lineage import work_out
-from headwater.connect.memory import STATUS
-from headwater.connect.model import Connector, Dataset, Derived, Settings, TopicSchema, Unknown
-from headwater.connect.pace import Times
-from headwater.connect.registry import RegistryError
-from headwater.connect.reported import part
-from headwater.connect.runs import Nobody
+from headwater.connect.agent.cluster_agent import ClusterAgent
+from headwater.connect.agent.store import STATUS
+from headwater.connect.debezium.naming import task_job
+from headwater.connect.debezium.server_runs import NoLookup
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.metadata import NoMetadata, TopicSchema
+from headwater.connect.derive.refresh import derivation
+from headwater.connect.life.intervals import Intervals
+from headwater.connect.model import Connector, Derived, job_of
+from headwater.connect.services.endpoint import Trouble
+from headwater.connect.services.registry import RegistryError
 from headwater.emit import Outbox
+from headwater.lineage.model import Dataset, Lineage
 from headwater.lineage.schema import Field, Schema
 
 from .fake_connect import SINK, FakeConnect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from headwater.connect.life import Said
-    from headwater.connect.runs import Asked
+    from headwater.connect.debezium.server_runs import RunLookup
+    from headwater.connect.derive.refresh import Derivation
+    from headwater.connect.life.state import TrackedConnector
+    from headwater.connect.life.steps import Emission
 
 
 class Clock:
@@ -37,11 +42,12 @@ class Clock:
         return self.now
 
 
-class World(Unknown):
+class World(NoMetadata):
     """Knows the version of one schema, unless its registry is down."""
 
     def __init__(self) -> None:
         self.fields: tuple[str, ...] = ("id",)
+        self.missing: set[str] = set()
         self.down = False
         self.asked = 0
 
@@ -49,6 +55,8 @@ class World(Unknown):
         self.asked += 1
         if self.down:
             raise RegistryError(Trouble.UNREACHABLE, "registry down")
+        if topic in self.missing:
+            return None
         return TopicSchema(value=Schema(tuple(Field(name, "string") for name in self.fields)))
 
 
@@ -56,25 +64,28 @@ def derive(connector: Connector, world: Any, settings: Settings) -> Derived:
     if connector.config.get("break"):
         raise ValueError("cannot read password=hunter2")
     topics = connector.active_topics or tuple(connector.config["topics"].split(","))
+    name = connector.config.get("headwater.job.name", connector.name)
     return Derived(
-        "file",
-        settings.namespace,
-        connector.config.get("headwater.job.name", connector.name),
-        inputs=tuple(
-            Dataset(
-                "kafka://k:9092",
-                topic,
-                schema=found.value if (found := world.topic_schema(topic, connector)) else None,
-            )
-            for topic in topics
+        job_of(settings.namespace, name, "file"),
+        Lineage(
+            inputs=tuple(
+                Dataset(
+                    "kafka://k:9092",
+                    topic,
+                    schema=found.value if (found := world.topic_schema(topic, connector)) else None,
+                )
+                for topic in topics
+            ),
+            outputs=(Dataset("file", connector.config["file"]),),
+            edges=(),
         ),
-        outputs=(Dataset("file", connector.config["file"]),),
+        family="file",
         joined=connector.config.get("joined", ""),
     )
 
 
 class Bench:
-    """An agent on a fake cluster, and the events it decided."""
+    """An agent on a fake cluster with lineage of its own, and the events it emitted."""
 
     def __init__(self, path: Path) -> None:
         self.connect = FakeConnect()
@@ -82,56 +93,67 @@ class Bench:
         self.clock = Clock()
         self.outbox = Outbox(str(path / "state.db"))
         assert self.outbox.lead()
-        self.outbox.register(["all"])
+        self.outbox.register({"all": "all"})
         self.claims: dict[str, str] = {}
         self.around: dict[str, str] = {}
         self.mute = False
-        self.runs: Asked = Nobody()
+        self.runs: RunLookup = NoLookup()
         self.agent = self.make()
         self.seen = 0
 
-    def make(self) -> Agent:
-        def event(said: Said) -> bytes:
-            tracked = said.tracked
-            derived = tracked.derived
-            assert derived is not None
-            assert tracked.name != "unspeakable" or not self.mute
-            return json.dumps(
-                {
-                    "type": said.type.value,
-                    "job": part(derived.job_name, said.part) if said.part else derived.job_name,
-                    "part": said.part,
-                    "run": tracked.run,
-                    "at": tracked.at,
-                    "inputs": [d.name for d in derived.inputs],
-                    "columns": [
-                        f.name for d in derived.inputs if d.schema for f in d.schema.fields
-                    ],
-                    "failed": [t.id for t in tracked.status.tasks if t.state == "FAILED"],
-                    "trace": tracked.status.trace + "".join(t.trace for t in tracked.status.tasks),
-                    "inferred": said.inferred,
-                    "mute": tracked.mute,
-                    "workers": [t.worker_id for t in tracked.status.tasks],
-                }
-            ).encode()
-
-        return Agent(
+    def make(self) -> ClusterAgent:
+        return ClusterAgent(
             "lab",
             self.connect,  # type: ignore[arg-type]
             self.outbox,
-            derive=lambda connector: work_out(connector, self.world, Settings("ns"), derive),
-            nothing=lambda name: Derived("unknown", "ns", name),
-            event=event,
-            times=Times(poll=5, heartbeat=300, grace=600, rotation=60),
+            self,
+            intervals=Intervals(poll=5, heartbeat=300, grace=600, rotation=60),
             clock=self.clock,
-            claim=lambda tracked: self.claims.get(tracked.name),
-            around=lambda: self.around,
-            runs=self.runs,
+            lookup=self.runs,
         )
+
+    def read_root(self, root: Mapping[str, str]) -> None:
+        pass
+
+    def derive(self, connector: Connector) -> Derivation:
+        return derivation(connector, self.world, Settings("ns"), derive)
+
+    def unknown(self, name: str) -> Derived:
+        return Derived(job_of("ns", name))
+
+    def claim_name(self, tracked: TrackedConnector) -> str | None:
+        return self.claims.get(tracked.name)
+
+    def problems(self) -> Mapping[str, str]:
+        return self.around
+
+    def event(self, emission: Emission) -> bytes:
+        tracked, task = emission.tracked, emission.task
+        derived = tracked.derived
+        assert derived is not None
+        assert tracked.name != "unspeakable" or not self.mute
+        return json.dumps(
+            {
+                "type": emission.type.value,
+                "job": task_job(derived.job.name, task) if task else derived.job.name,
+                "part": task,
+                "run": tracked.run,
+                "at": tracked.emitted_at,
+                "inputs": [d.name for d in derived.lineage.inputs],
+                "columns": [
+                    f.name for d in derived.lineage.inputs if d.schema for f in d.schema.fields
+                ],
+                "failed": [t.id for t in tracked.status.tasks if t.state == "FAILED"],
+                "trace": tracked.status.trace + "".join(t.trace for t in tracked.status.tasks),
+                "inferred": emission.inferred,
+                "mute": tracked.suppressed,
+                "workers": [t.worker_id for t in tracked.status.tasks],
+            }
+        ).encode()
 
     def tick(self, seconds: float = 5) -> list[dict[str, Any]]:
         self.clock.now += seconds
-        self.agent.tick()
+        self.agent.poll()
         return self.new()
 
     def new(self) -> list[dict[str, Any]]:
@@ -195,6 +217,85 @@ def test_a_new_schema_version_is_told_within_the_rotation(bench: Bench) -> None:
     bench.world.fields = ("id", "price")
     found = bench.tick(60)
     assert [(e["type"], e["columns"]) for e in found] == [("RUNNING", ["id", "price"])]
+
+
+def test_columns_are_reported_by_the_poll_that_finds_them(bench: Bench) -> None:
+    """However old the run is, and however many connectors there are whose columns are known."""
+    for number in range(100):
+        bench.connect.put(f"c{number}")
+        bench.connect.active[f"c{number}"] = ("orders",)
+    bench.connect.put("late", config={**SINK, "topics": "bids"})
+    bench.connect.active["late"] = ("bids",)
+    bench.world.missing.add("bids")
+    assert [e["columns"] for e in bench.tick() if e["job"] == "late"] == [[]]
+    for _ in range(30):
+        assert bench.tick() == []
+    bench.world.missing.clear()
+    found = bench.tick()
+    assert [(e["type"], e["job"], e["columns"]) for e in found] == [("RUNNING", "late", ["id"])]
+
+
+def test_the_first_record_is_reported_by_the_poll_that_finds_it(bench: Bench) -> None:
+    for number in range(100):
+        bench.connect.put(f"c{number}")
+        bench.connect.active[f"c{number}"] = ("orders",)
+    bench.connect.put("late")
+    bench.tick()
+    for _ in range(30):
+        bench.tick()
+    bench.connect.active["late"] = ("orders", "bids")
+    found = bench.tick()
+    assert [(e["job"], e["inputs"]) for e in found] == [("late", ["orders", "bids"])]
+
+
+def test_the_log_has_the_reason_of_every_event(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "headwater.connect")
+
+    def reasons() -> list[str]:
+        found = [r.message.split(": ", 3)[3] for r in caplog.records if " of run " in r.message]
+        caplog.clear()
+        return found
+
+    bench.world.missing.add("orders")
+    bench.connect.put("sink")
+    bench.tick()
+    assert reasons() == ["it runs"]
+    bench.world.missing.clear()
+    bench.tick()
+    assert reasons() == ["columns of orders are known now"]
+    bench.world.fields = ("id", "price")
+    bench.tick()
+    assert reasons() == ["columns of orders changed"]
+    bench.connect.active["sink"] = ("orders", "returns")
+    bench.tick()
+    assert reasons() == ["topics in use: orders, returns; new dataset returns"]
+    bench.tick(300)
+    assert reasons() == ["heartbeat"]
+    bench.connect.put("sink", tasks=("RUNNING",) * 2, config={**SINK, "file": "/other"})
+    bench.tick()
+    (changes,) = reasons()
+    assert changes.split("; ") == [
+        "its configuration changed",
+        "2 tasks instead of 1",
+        "new dataset /other",
+        "dataset /data/out.txt is gone",
+    ]
+    bench.connect.put("sink", tasks=("RUNNING", "FAILED"), config={**SINK, "file": "/other"})
+    bench.tick()
+    assert reasons() == ["task 1 failed"]
+    bench.connect.put("sink", tasks=("RUNNING",) * 2, config={**SINK, "file": "/other"})
+    bench.tick()
+    assert reasons() == ["it runs again after FAIL"]
+    bench.connect.put("sink", config={**SINK, "headwater.job.name": "archive"})
+    bench.tick()
+    assert reasons() == ["its job has another name now", "it runs"]
+    bench.connect.put(
+        "sink", "PAUSED", ("PAUSED",), config=SINK | {"headwater.job.name": "archive"}
+    )
+    bench.tick()
+    assert reasons() == ["it is paused"]
 
 
 def test_a_task_that_fails_fails_the_run_and_recovery_is_a_new_one(bench: Bench) -> None:
@@ -376,11 +477,11 @@ def test_a_cluster_that_answers_oddly_is_never_taken_for_gone(
         assert bench.types(500) == []
     assert sum(trouble.value in record.message for record in caplog.records) == 1
     assert trouble.value in bench.outbox.state(STATUS)["connect-status/lab"].decode()
-    assert bench.agent.wait == 30.0
+    assert bench.agent.poll_delay == 30.0
     bench.connect.broken = None
     assert [e["run"] for e in bench.tick()] == [run]
     assert bench.outbox.state(STATUS)["connect-status/lab"] == b"[]"
-    assert bench.agent.wait == 5.0
+    assert bench.agent.poll_delay == 5.0
 
 
 def test_who_else_cannot_be_asked_is_said_once_and_costs_no_run(
@@ -400,7 +501,7 @@ def test_who_else_cannot_be_asked_is_said_once_and_costs_no_run(
     assert bench.outbox.state(STATUS)["connect-status/lab"] == b"[]"
     said = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert sum("401" in line for line in said) == sum("SASL" in line for line in said) == 1
-    assert sum("well again" in line for line in said) == 2
+    assert sum("problem is over" in line for line in said) == 2
     assert "hunter2" not in caplog.text
 
 
@@ -467,7 +568,8 @@ def test_one_broken_connector_never_hides_the_others(
     for _ in range(3):
         assert bench.types() == []
     for name in ("bad", "garbled", "half"):
-        said = [r.message for r in caplog.records if f"lab: {name}:" in r.message]
+        warnings = [r.message for r in caplog.records if r.levelname == "WARNING"]
+        said = [message for message in warnings if f"lab: connector {name}:" in message]
         assert len(said) == 1, said
     assert "hunter2" not in caplog.text
     told = json.loads(bench.outbox.state(STATUS)["connect-status/lab"])

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyiceberg import types as ice
 
-from headwater.connect import catalog as module
-from headwater.connect.catalog import CatalogError, Catalogs
-from headwater.connect.derive import derive
-from headwater.connect.lineage import keep, work_out
-from headwater.connect.model import Connector, Settings, Table, TopicSchema, Unknown
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.lineage import derive
+from headwater.connect.derive.metadata import CatalogTable, NoMetadata, TopicSchema
+from headwater.connect.derive.refresh import derivation, fill_gaps
+from headwater.connect.model import Connector
+from headwater.connect.services import iceberg_catalog as module
+from headwater.connect.services.iceberg_catalog import CatalogError, Catalogs
 from headwater.lineage.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -39,29 +42,33 @@ def columns(*names: str) -> Schema:
     return Schema(tuple(Field(name, "string") for name in names))
 
 
-class World(Unknown):
+class World(NoMetadata):
     """A topic of three columns, and a table of two in a catalog that may be away."""
 
     bootstrap = "k:9092"
 
     def __init__(self) -> None:
         self.away = False
-        self.found: Table | None = Table("s3://lake/shop/orders", columns("id", "price"))
+        self.found: CatalogTable | None = CatalogTable(
+            "s3://lake/shop/orders", columns("id", "price")
+        )
 
     def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
         return TopicSchema(value=columns("id", "price", "note"))
 
-    def table(self, catalog: Mapping[str, str], name: str) -> Table | None:
+    def table(self, catalog: Mapping[str, str], name: str) -> CatalogTable | None:
         if self.away:
             raise CatalogError("away")
         return self.found
 
 
 def landed(world: World) -> tuple[list[str], list[str]]:
-    lineage = work_out(SINK, world, Settings(), derive)
-    (edge,), (table,) = lineage.derived.edges, lineage.derived.outputs
+    lineage = derivation(SINK, world, Settings(), derive)
+    (edge,), (table,) = lineage.derived.edges, lineage.derived.lineage.outputs
     assert table.schema
-    return [c.output for c in edge.columns or ()], [f.name for f in table.schema.fields]
+    return [output for _, output in lineage.derived.columns_of(edge) or ()], [
+        f.name for f in table.schema.fields
+    ]
 
 
 def test_only_columns_that_the_table_has_are_claimed() -> None:
@@ -75,29 +82,29 @@ def test_evidence_says_whether_columns_were_seen() -> None:
     world = World()
     for found, said in ((world.found, ("catalog", True)), (None, ("rule", False))):
         world.found = found
-        derived = work_out(SINK, world, Settings(), derive).derived
-        for evidence in (derived.edges[0].evidence, derived.outputs[0].evidence):
+        derived = derivation(SINK, world, Settings(), derive).derived
+        for evidence in (derived.edges[0].evidence, derived.lineage.outputs[0].evidence):
             about = [(e.source, e.observed) for e in evidence if "columns" in e.detail]
             assert about == [said]
 
 
 def test_a_column_added_to_the_table_is_a_change() -> None:
     world = World()
-    lineage = work_out(SINK, world, Settings(), derive)
-    assert not lineage.changed()
-    world.found = Table("s3://lake/shop/orders", columns("id", "price", "note"))
-    assert lineage.changed()
+    lineage = derivation(SINK, world, Settings(), derive)
+    assert not lineage.outdated()
+    world.found = CatalogTable("s3://lake/shop/orders", columns("id", "price", "note"))
+    assert lineage.outdated()
 
 
 def test_a_catalog_that_is_away_takes_nothing_back() -> None:
     world = World()
-    known = work_out(SINK, world, Settings(), derive).derived
+    known = derivation(SINK, world, Settings(), derive).derived
     world.away = True
-    lineage = work_out(SINK, world, Settings(), derive)
-    assert lineage.unsure
-    assert not lineage.changed()
+    lineage = derivation(SINK, world, Settings(), derive)
+    assert lineage.incomplete
+    assert not lineage.outdated()
     assert lineage.derived.edges != known.edges
-    assert keep(known, lineage.derived) == known
+    assert fill_gaps(known, lineage.derived) == known
 
 
 @pytest.fixture
@@ -147,9 +154,9 @@ def test_a_catalog_that_cannot_be_reached_is_said_and_asked_again(
 
 
 def test_a_slow_catalog_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow, answers = threading.Event(), [Table("s3://lake/a"), Table("s3://lake/b")]
+    slow, answers = threading.Event(), [CatalogTable("s3://lake/a"), CatalogTable("s3://lake/b")]
 
-    def ask(self: Catalogs, *args: Any) -> Table:
+    def ask(self: Catalogs, *args: Any) -> CatalogTable:
         if len(answers) == 1:
             slow.wait(30)
         return answers.pop(0)
@@ -161,12 +168,28 @@ def test_a_slow_catalog_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None
     config = {"uri": "http://catalog", "type": "rest"}
     try:
         for _ in range(20):  # the first answer stands while the second is awaited
-            assert catalogs.table(config, "shop.orders") == Table("s3://lake/a")
+            assert catalogs.table(config, "shop.orders") == CatalogTable("s3://lake/a")
         slow.set()
         wait(list(catalogs._asked.values()), 30)
-        assert next(iter(catalogs._known.values())).found == Table("s3://lake/b")
+        assert next(iter(catalogs._known.values())).found == CatalogTable("s3://lake/b")
     finally:
         slow.set()
+        catalogs.close()
+
+
+def test_a_table_that_is_created_is_seen_by_the_next_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[CatalogTable] = []
+    monkeypatch.setattr(Catalogs, "_ask", lambda *args: made[0] if made else None)
+    monkeypatch.setattr(module, "REFRESH", 30.0)
+    catalogs = Catalogs()
+    config = {"uri": "http://catalog", "type": "rest"}
+    try:
+        assert catalogs.table(config, "shop.orders") is None
+        made.append(CatalogTable("s3://lake/a"))
+        next_poll = time.monotonic() + 5
+        monkeypatch.setattr(time, "monotonic", lambda: next_poll)
+        assert catalogs.table(config, "shop.orders") == made[0]
+    finally:
         catalogs.close()
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.connect.access import Access, ConnectError, Trouble
-from headwater.connect.answers import read_entry
-from headwater.connect.client import Connect
-from headwater.connect.state import Condition, condition
+from headwater.connect.life.state import Condition, condition
+from headwater.connect.services.endpoint import ConnectError, Endpoint, Trouble
+from headwater.connect.services.rest import Connect, read_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +33,8 @@ INFO: dict[str, Any] = {
 
 
 def connect(handler: Callable[[httpx.Request], httpx.Response], *urls: str, **more: Any) -> Connect:
-    access = Access(urls or ("http://c1:8083",), **more)
-    return Connect(access, transport=httpx.MockTransport(handler))
+    endpoint = Endpoint(urls or ("http://c1:8083",), **more)
+    return Connect(endpoint, transport=httpx.MockTransport(handler))
 
 
 def answers(code: int, body: Any = None, text: str | None = None) -> Connect:
@@ -228,7 +227,7 @@ def test_names_are_quoted_and_secrets_stay_out_of_errors() -> None:
         client.act("a/b c", "pause")
     assert asked == ["/connectors/a%2Fb%20c/pause"]
     assert "hunter" not in str(caught.value)
-    assert "t0ken" not in repr(client.access)
+    assert "t0ken" not in repr(client.endpoint)
 
 
 def test_a_plug_in_says_which_keys_are_passwords() -> None:

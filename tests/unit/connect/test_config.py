@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.connect.clusters import access_of, read_estate
+from headwater.connect.agent.clusters_file import endpoint_of, read_agent_config
+from headwater.connect.commands.apply import changes, faults, fit
+from headwater.connect.commands.connector_file import read_connector
 from headwater.connect.config import read_openlineage, read_properties, read_worker
-from headwater.connect.deploy import changes, faults, fit, read_connector
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.lineage import derive
+from headwater.connect.derive.metadata import NoMetadata
+from headwater.connect.model import Connector
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_of_clusters(folder: Path) -> None:
-    estate = read_estate(folder / "clusters.yml")
+    estate = read_agent_config(folder / "clusters.yml")
     east, west, cloud = estate.clusters
     assert estate.state == "postgresql://u:pw@db/state"
     assert (east.name, east.namespace, east.times.poll, east.times.heartbeat) == (
@@ -78,17 +83,17 @@ def test_a_file_of_clusters(folder: Path) -> None:
         2,
         60,
     )
-    assert east.access.urls == ("http://c1:8083", "http://c2:8083")
-    assert (east.access.username, east.access.password) == ("u", "from-file")
-    assert (east.access.ca, east.access.verify) == ("ca.pem", False)
+    assert east.endpoint.urls == ("http://c1:8083", "http://c2:8083")
+    assert (east.endpoint.username, east.endpoint.password) == ("u", "from-file")
+    assert (east.endpoint.ca, east.endpoint.verify) == ("ca.pem", False)
     assert east.kafka == {"bootstrap.servers": "k1:9092,k2:9092", "sasl.password": "from-env"}
     assert east.registry is not None
     assert (east.registry.urls, east.registry.username) == (("http://r:8081",), "reader")
     assert (west.name, west.namespace, west.times.poll) == ("west:8083", "west", 2)
     assert west.kafka == {"bootstrap.servers": "k9:9092"}
     assert west.defaults["value.converter.schema.registry.url"] == "http://registry:8081"
-    assert cloud.access.urls[0].endswith("/environments/env-1/clusters/lkc-2")
-    assert (cloud.access.username, cloud.access.password) == ("k", "from-env")
+    assert cloud.endpoint.urls[0].endswith("/environments/env-1/clusters/lkc-2")
+    assert (cloud.endpoint.username, cloud.endpoint.password) == ("k", "from-env")
     for secret in ("from-file", "from-env", "word"):
         assert secret not in repr(estate)
 
@@ -116,7 +121,7 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -
     path = tmp_path / "clusters.yml"
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
-        read_estate(path)
+        read_agent_config(path)
 
 
 def test_a_workers_own_file(folder: Path) -> None:
@@ -181,9 +186,9 @@ def test_java_properties() -> None:
 
 
 def test_a_user_in_an_address_is_taken_out_of_it() -> None:
-    access = access_of(["http://u:pw@c:8083/?x=1"], {}, {}, "--url")
-    assert access.urls == ("http://c:8083/",)
-    assert (access.username, access.password) == ("u", "pw")
+    endpoint = endpoint_of(["http://u:pw@c:8083/?x=1"], {}, {}, "--url")
+    assert endpoint.urls == ("http://c:8083/",)
+    assert (endpoint.username, endpoint.password) == ("u", "pw")
 
 
 CONFIG = {
@@ -198,13 +203,46 @@ CONFIG = {
 
 
 def test_a_lineage_transform_is_left_out_where_the_worker_lacks_it() -> None:
-    fitted, gone = fit(CONFIG, {"x.Sink"})
-    assert gone == ["openlineage"]
-    assert fitted["transforms"] == "route"
-    assert not [key for key in fitted if "openlineage" in key]
-    assert fit(CONFIG, {"com.acme.OpenLineageLifecycleSmt"}) == (CONFIG, [])
+    fitted = fit(CONFIG, {"x.Sink"})
+    assert fitted.left_out == ["openlineage"]
+    assert fitted.config["transforms"] == "route"
+    assert not [key for key in fitted.config if "openlineage" in key]
+    assert fit(CONFIG, {"com.acme.OpenLineageLifecycleSmt"}) == (CONFIG, [], [])
     alone = {k: v for k, v in CONFIG.items() if "route" not in k} | {"transforms": "openlineage"}
-    assert "transforms" not in fit(alone, set())[0]
+    assert "transforms" not in fit(alone, set()).config
+
+
+def test_what_a_transform_that_is_left_out_declares_is_kept() -> None:
+    """The lineage is the same as with the transform in the configuration."""
+    sink = {
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "connection.url": "jdbc:postgresql://db/shop",
+        "topics": "a,b",
+        "transforms": "openlineage",
+        "transforms.openlineage.type": "com.acme.OpenLineageLifecycleSmt",
+        "transforms.openlineage.connector.name": "orders-to-lake",
+        "transforms.openlineage.topics": "a,b",
+        "transforms.openlineage.dataset.namespace": "thrift://ms:9083",
+        "transforms.openlineage.dataset.names": "shop.a,shop.b",
+        "transforms.openlineage.value.converter.basic.auth.user.info": "me:hunter2",
+    }
+    fitted = fit(sink, set())
+    assert fitted.kept == [
+        "headwater.connector.name", "headwater.dataset.names", "headwater.dataset.namespace",
+        "headwater.topics",
+    ]  # fmt: skip
+    assert "hunter2" not in str(fitted.config)
+    before, after = (
+        derive(Connector("c", "sink", config), NoMetadata(), Settings())
+        for config in (sink, fitted.config)
+    )
+    assert before.job == after.job
+    assert after.job.name == "orders-to-lake"
+    datasets = [("hive://ms:9083", "shop.a"), ("hive://ms:9083", "shop.b")]
+    assert [d.id for d in before.lineage.outputs] == datasets
+    assert [d.id for d in after.lineage.outputs] == datasets
+    own = fit({**sink, "headwater.dataset.names": "own.a,own.b"}, set())
+    assert own.config["headwater.dataset.names"] == "own.a,own.b"
 
 
 def test_what_would_change_shows_no_secret() -> None:

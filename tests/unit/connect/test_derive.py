@@ -12,11 +12,14 @@ from hypothesis import settings as settings_
 from hypothesis import strategies as st
 
 from headwater.connect import families
-from headwater.connect.derive import derive
+from headwater.connect.derive.config_values import PLACEHOLDER
+from headwater.connect.derive.context import Context, Settings
+from headwater.connect.derive.lineage import derive
+from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.families import BUILT_IN, services
-from headwater.connect.model import Connector, Derived, Settings, Unknown
-from headwater.connect.plan import Plan
-from headwater.connect.values import PLACEHOLDER
+from headwater.connect.model import Connector, Derived
+from headwater.lineage.model import Evidence, Owner
+from headwater.lineage.schema import Field, Schema
 
 from .cases import CaseWorld, cases, connector, settings, summary
 
@@ -59,28 +62,31 @@ def test_every_key_that_is_read_is_published() -> None:
         plugin = families.choose(item.connector_class, item.config)
         if plugin is None or case.get("mappings") or plugin.role != item.type:
             continue
-        plan = Plan(item, CaseWorld(case), settings(case))
-        plan.assumed_role = plugin.role
+        context = Context(item, CaseWorld(case), settings(case))
+        context.assumed_role = plugin.role
         if plugin.source:
-            reading = plugin.source(plan)
+            reading = plugin.source(context)
             for topic in item.active_topics:
                 if reading.reverse:
                     reading.reverse(topic)
         elif plugin.sink:
             for topic in str(item.config.get("topics", "")).split(","):
-                plugin.sink(plan, topic)
+                plugin.sink(context, topic)
         published = (*plugin.keys, "topic.regex", "topic.replacement")
-        odd = [k for k in plan.read if not any(fnmatchcase(k, glob) for glob in published)]
+        odd = [k for k in context.read if not any(fnmatchcase(k, glob) for glob in published)]
         assert odd == [], label(case)
 
 
 def test_edges_name_only_datasets_that_are_there() -> None:
     for case in CASES:
         derived = derive(connector(case), CaseWorld(case), settings(case))
-        inputs, outputs = {d.id for d in derived.inputs}, {d.id for d in derived.outputs}
+        inputs, outputs = (
+            {d.id for d in derived.lineage.inputs},
+            {d.id for d in derived.lineage.outputs},
+        )
         assert all(e.input in inputs and e.output in outputs for e in derived.edges), label(case)
         assert all(e.evidence for e in derived.edges)
-        assert all(d.evidence for d in (*derived.inputs, *derived.outputs))
+        assert all(d.evidence for d in (*derived.lineage.inputs, *derived.lineage.outputs))
 
 
 def test_nothing_that_can_be_configured_raises() -> None:
@@ -107,9 +113,12 @@ def test_nothing_that_can_be_configured_raises() -> None:
                 "transforms.r.replacement": "$9",
             }
             derived = derive(
-                Connector("c", plugin.role, config, ("t", value)), Unknown(), Settings()
+                Connector("c", plugin.role, config, ("t", value)), NoMetadata(), Settings()
             )
-            assert not [p for p in derived.problems if "could not be read:" in p], (plugin, value)
+            assert not [p for p in derived.lineage.problems if "could not be read:" in p], (
+                plugin,
+                value,
+            )
 
 
 VALUES = st.sampled_from([
@@ -140,34 +149,47 @@ def test_no_mixture_of_values_raises_or_names_what_nobody_can_know(
     }
     config |= {"transforms": "t", "transforms.t.type": router, "transforms.t.regex": values[-1]}
     derived = derive(Connector("c", plugin.role, config, seen), CaseWorld({}), Settings())
-    assert not [p for p in derived.problems if "could not be read:" in p]
-    names = [part for d in (*derived.inputs, *derived.outputs) for part in d.id]
+    assert not [p for p in derived.lineage.problems if "could not be read:" in p]
+    names = [part for d in (*derived.lineage.inputs, *derived.lineage.outputs) for part in d.id]
     assert all(name and PLACEHOLDER not in name and "${env:" not in name for name in names)
 
 
 def test_an_empty_configuration_is_said_to_be_unknown() -> None:
-    derived = derive(Connector("c", None, {}), Unknown(), Settings())
-    assert (derived.family, derived.inputs, derived.outputs) == ("unknown", (), ())
-    assert derived.problems
+    derived = derive(Connector("c", None, {}), NoMetadata(), Settings())
+    assert (derived.family, derived.lineage.inputs, derived.lineage.outputs) == ("unknown", (), ())
+    assert derived.lineage.problems
 
 
 def test_the_job_is_named_by_whom_the_user_says() -> None:
     by_name = {label(case): case for case in CASES}
     case = by_name["generic: names of one's own"]
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    assert (derived.namespace, derived.job_name) == ("prod", "a-and-b")
-    assert derived.documentation == "copies a and b"
-    assert derived.owners == (("team:data", "OWNER"),)
-    assert derived.tags == (("pii", "true"), ("tier", "1"))
+    assert (derived.job.namespace, derived.job.name) == ("prod", "a-and-b")
+    assert derived.job.documentation == "copies a and b"
+    assert derived.job.owners == (Owner("team:data", "OWNER"),)
+    assert [(tag.key, tag.value) for tag in derived.job.tags] == [("pii", "true"), ("tier", "1")]
 
     case = by_name["debezium: its own lineage is on"]
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    assert (derived.namespace, derived.job_name, derived.joined) == ("cdc", "srv.0", "debezium")
-    assert derived.tags == (("env", "prod"), ("pii", "true"))
+    assert (derived.job.namespace, derived.job.name, derived.joined) == ("cdc", "srv.0", "debezium")
+    assert [(tag.key, tag.value) for tag in derived.job.tags] == [("env", "prod"), ("pii", "true")]
 
     case = by_name["lab: orders-s3-sink"]
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    assert (derived.namespace, derived.job_name) == ("default", "orders-s3-sink")
+    assert (derived.job.namespace, derived.job.name) == ("default", "orders-s3-sink")
+
+
+def test_a_topic_says_which_subject_its_columns_come_from() -> None:
+    class Registry(NoMetadata):
+        def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+            return TopicSchema(Schema((Field("id", "long"),)), value_subject=f"{topic}-value")
+
+    config = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "orders",
+              "s3.bucket.name": "lake"}  # fmt: skip
+    lineage = derive(Connector("c", "sink", config), Registry(), Settings()).lineage
+    assert Evidence("schema registry", "orders-value", observed=True) in lineage.inputs[0].evidence
+    assert lineage.edges is not None
+    assert Evidence("config key", "s3.bucket.name") in lineage.edges[0].evidence
 
 
 def test_a_new_schema_version_is_a_new_version() -> None:
@@ -176,7 +198,7 @@ def test_a_new_schema_version_is_a_new_version() -> None:
     more = {**case, "schemas": {"orders": ["id:long", "name", "price:double", "note"]}}
     second = derive(connector(case), CaseWorld(more), settings(case))
     assert first.version != second.version
-    table = next(d for d in second.outputs if d.name == "shop.public.orders")
+    table = next(d for d in second.lineage.outputs if d.name == "shop.public.orders")
     assert table.schema is not None
     assert [f.name for f in table.schema.fields] == ["id", "name", "price", "note"]
 
@@ -184,7 +206,9 @@ def test_a_new_schema_version_is_a_new_version() -> None:
 def test_each_output_gets_its_own_topics_schema() -> None:
     case = next(c for c in CASES if label(c) == "jdbc: a table for each topic")
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    fields = {d.name: [f.name for f in d.schema.fields] for d in derived.outputs if d.schema}
+    fields = {
+        d.name: [f.name for f in d.schema.fields] for d in derived.lineage.outputs if d.schema
+    }
     assert fields == {
         "shop.public.orders": ["id", "name", "price"],
         "shop.public.items": ["sku"],
@@ -194,7 +218,7 @@ def test_each_output_gets_its_own_topics_schema() -> None:
 def test_the_tables_columns_are_seen_through_the_topic() -> None:
     case = next(c for c in CASES if label(c) == "debezium: PostgreSQL as the lab runs it")
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    (table,) = derived.inputs
+    (table,) = derived.lineage.inputs
     assert table.schema is not None
     assert [(f.name, f.type) for f in table.schema.fields] == [
         ("order_id", "long"),

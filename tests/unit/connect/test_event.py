@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from headwater.connect.derive import derive
-from headwater.connect.event import event, failure, run_event
-from headwater.connect.model import Connector, Failure, Status, Task
+from headwater.connect.derive.lineage import derive
+from headwater.connect.model import Connector, Status, Task
+from headwater.connect.run_event import failure_of, run_event
 from headwater.lineage import events
+from headwater.lineage.model import Failure
+from headwater.lineage.writer import encode
 
 from .cases import CaseWorld, cases, connector, settings
 
@@ -32,8 +34,15 @@ STATUS = Status(
 
 def made(case: dict[str, Any], **more: Any) -> dict[str, Any]:
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    given: dict[str, Any] = {"run_id": RUN, "state": "RUNNING", "time": NOW, "status": STATUS}
-    return event(derived, connector(case), heartbeat=300, engine_version="4.3.1", **given | more)
+    given: dict[str, Any] = {
+        "run_id": RUN,
+        "state": events.EventType.RUNNING,
+        "time": NOW,
+        "status": STATUS,
+    }
+    return run_event(
+        derived, connector(case), heartbeat=300, engine_version="4.3.1", **given | more
+    )
 
 
 def named(file: str, name: str) -> dict[str, Any]:
@@ -117,21 +126,23 @@ def test_a_failure_names_the_tasks_and_hides_secrets() -> None:
         Task(1, "FAILED", trace="java.lang.X: login with hunter22 failed\n\tat a.b(C.java:1)"),
         Task(2, "FAILED", trace="java.lang.Y: jdbc:mysql://u:hunter22@h/x"),
     ))  # fmt: skip
-    found = failure(status, item)
+    found = failure_of(status, item)
     assert found is not None
     assert found.message == "task 1, task 2 FAILED: java.lang.X: login with *** failed"
     assert "C.java:1" in found.stack_trace
     assert "task 2: java.lang.Y" in found.stack_trace
     assert "hunter22" not in found.message + found.stack_trace
-    assert failure(Status("RUNNING", tasks=(Task(0, "RUNNING"),)), item) is None
-    whole = failure(Status("FAILED", trace="no class"), item)
+    assert failure_of(Status("RUNNING", tasks=(Task(0, "RUNNING"),)), item) is None
+    whole = failure_of(Status("FAILED", trace="no class"), item)
     assert whole is not None
     assert whole.message == "connector FAILED: no class"
 
 
 def test_an_error_is_scrubbed_again_in_the_event() -> None:
     case = named("jdbc", "a table for each topic")
-    found = made(case, state="FAIL", error=Failure("wrong s3cr3t-pg", "at s3cr3t-pg"))
+    found = made(
+        case, state=events.EventType.FAIL, failure=Failure("wrong s3cr3t-pg", "at s3cr3t-pg")
+    )
     assert found["run"]["facets"]["errorMessage"]["message"] == "wrong ***"
     assert found["run"]["facets"]["errorMessage"]["programmingLanguage"] == "JAVA"
     assert "s3cr3t-pg" not in json.dumps(found)
@@ -140,16 +151,16 @@ def test_an_error_is_scrubbed_again_in_the_event() -> None:
 def test_the_same_arguments_give_the_same_bytes() -> None:
     case = named("jdbc", "a table for each topic")
     derived = derive(connector(case), CaseWorld(case), settings(case))
-    args: dict[str, Any] = {"run_id": RUN, "state": "COMPLETE", "time": NOW}
-    first = run_event(derived, connector(case), **args)
-    assert first == run_event(derived, connector(case), **args)
+    args: dict[str, Any] = {"run_id": RUN, "state": events.EventType.COMPLETE, "time": NOW}
+    first = encode(run_event(derived, connector(case), **args))
+    assert first == encode(run_event(derived, connector(case), **args))
     read = events.read(first, now=NOW + timedelta(hours=1))
     assert read.type is events.EventType.COMPLETE
     assert {d.name for d in read.datasets} >= {"orders", "shop.public.orders"}
 
 
 def test_more_run_facets() -> None:
-    found = made(named("jdbc", "a table for each topic"), extra={"headwater_flow": {"rate": 1.5}})
+    found = made(named("jdbc", "a table for each topic"), facets={"headwater_flow": {"rate": 1.5}})
     facet = found["run"]["facets"]["headwater_flow"]
     assert facet["rate"] == 1.5
     assert facet["_producer"].startswith("urn:headwater:connect:")
@@ -198,7 +209,9 @@ def test_every_event_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     lines = [json.dumps(made(case | {"cluster_id": "abc"})) for case in cases()]
     lines += [
-        json.dumps(made(case, state="FAIL", error=Failure("no", "trace"), inferred=True))
+        json.dumps(
+            made(case, state=events.EventType.FAIL, failure=Failure("no", "trace"), inferred=True)
+        )
         for case in cases()[:20]
     ]
     path.write_text("\n".join(lines), encoding="utf-8")

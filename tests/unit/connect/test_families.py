@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect import families, table
-from headwater.connect.derive import derive
-from headwater.connect.families import Place, Plugin
-from headwater.connect.kcql import Statement, parse
-from headwater.connect.mapping import read_rules
-from headwater.connect.model import Connector, Settings
+from headwater.connect import families
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.lineage import derive
+from headwater.connect.derive.mapping import read_rules
+from headwater.connect.families import Place, Plugin, docs
+from headwater.connect.families.kcql import Statement, parse
+from headwater.connect.model import Connector
 from headwater.errors import UsageError
 from headwater.lineage.naming import DatasetName
 
@@ -20,11 +21,11 @@ from .cases import CaseWorld
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def _sink(plan: Plan, topic: str) -> list[Place]:
-    return [Place(DatasetName("acme://h", f"{plan.get('acme.space')}/{topic}"))]
+def _sink(context: Context, topic: str) -> list[Place]:
+    return [Place.of(DatasetName("acme://h", f"{context.get('acme.space')}/{topic}"))]
 
 
 PLUGINS = (Plugin("acme", ("com.acme.*SinkConnector",), "sink", ("acme.space",), sink=_sink),)
@@ -61,7 +62,7 @@ def test_another_package_adds_a_family() -> None:
     config = {"connector.class": "com.acme.FastSinkConnector", "topics": "a", "acme.space": "s"}
     derived = derive(Connector("c", "sink", config), CaseWorld({}), Settings())
     assert derived.family == "acme"
-    assert [d.id for d in derived.outputs] == [("acme://h", "s/a")]
+    assert [d.id for d in derived.lineage.outputs] == [("acme://h", "s/a")]
 
 
 @pytest.mark.usefixtures("announced")
@@ -70,14 +71,14 @@ def test_a_broken_package_costs_nothing_else() -> None:
 
 
 def test_a_family_that_raises_is_a_problem_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(plan: Plan, topic: str) -> list[Place]:
+    def broken(context: Context, topic: str) -> list[Place]:
         raise KeyError("hunter22")
 
     plugin = Plugin("bad", ("x.Bad",), "sink", (), sink=broken)
     monkeypatch.setattr(families, "find", lambda name: plugin)
     derived = derive(Connector("c", "sink", {"topics": "a"}), CaseWorld({}), Settings())
-    assert derived.problems == ("the configuration could not be read: KeyError",)
-    assert [d.name for d in derived.inputs] == ["a"]
+    assert derived.lineage.problems == ("the configuration could not be read: KeyError",)
+    assert [d.name for d in derived.lineage.inputs] == ["a"]
 
 
 def test_a_mapping_file() -> None:
@@ -124,7 +125,7 @@ def test_kcql() -> None:
 
 
 def test_the_published_table_has_every_class() -> None:
-    text = table.connectors()
+    text = docs.connectors()
     for plugin in families.BUILT_IN:
         for name in plugin.classes:
             assert name.endswith("*") or f"`{name}`" in text or "*" in name

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.flow import Flow, Reporter
-from headwater.connect.kafka import Cluster, Ends, Kafka, KafkaError, client_config
-from headwater.connect.model import Connector, Dataset, Derived
-from headwater.connect.state import Tracked
-from headwater.connect.world import LiveWorld
+from headwater.connect.agent.flow import FlowMeter, FlowReporter
+from headwater.connect.life.state import TrackedConnector
+from headwater.connect.model import Connector, Derived, job_of
+from headwater.connect.services.kafka import Cluster, Ends, Kafka, KafkaError, client_config
+from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.errors import UsageError
 from headwater.lineage.events import EventType
+from headwater.lineage.model import Dataset, Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,15 +55,21 @@ class FakeKafka:
         return self.records.get(topic)
 
 
-def tracked(kind: str = "sink", **more: Any) -> Tracked:
+def tracked(kind: str = "sink", **more: Any) -> TrackedConnector:
     topic = Dataset("kafka://k1:9092", "orders", cluster_id="id-1")
     other = Dataset("file", "/out")
     sides = {"inputs": (topic,), "outputs": (other,)}
     if kind == "source":
         sides = {"inputs": (other,), "outputs": (topic,)}
-    derived = Derived("file", "ns", "c", inputs=sides["inputs"], outputs=sides["outputs"])
-    return Tracked(
-        cluster="lab", name="c", type=kind, run=RUN, said=EventType.START, derived=derived, **more
+    derived = Derived(job_of("ns", "c", "file"), Lineage(sides["inputs"], sides["outputs"], ()))
+    return TrackedConnector(
+        cluster="lab",
+        name="c",
+        type=kind,
+        run=RUN,
+        last_event=EventType.START,
+        derived=derived,
+        **more,
     )
 
 
@@ -74,13 +81,13 @@ def kafka() -> FakeKafka:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1_800_000_000.0]
-    monkeypatch.setattr("headwater.connect.flow.time.time", lambda: now[0])
+    monkeypatch.setattr("headwater.connect.agent.flow.time.time", lambda: now[0])
     return now
 
 
 def test_a_sinks_lag_and_speed(kafka: FakeKafka, clock: list[float]) -> None:
     kafka.groups["connect-c"] = {("orders", 0): 90, ("orders", 1): 50, ("old", 0): 7}
-    flow = Flow(kafka)  # type: ignore[arg-type]
+    flow = FlowMeter(kafka)  # type: ignore[arg-type]
     (first,) = flow.measure([tracked()])
     assert (first.lag, first.records_per_second, first.direction) == (10, None, "input")
     assert first.last_record_at == "2027-01-15T08:00:00Z"
@@ -93,7 +100,7 @@ def test_a_sinks_lag_and_speed(kafka: FakeKafka, clock: list[float]) -> None:
 
 
 def test_a_sources_speed_and_another_group(kafka: FakeKafka, clock: list[float]) -> None:
-    flow = Flow(kafka)  # type: ignore[arg-type]
+    flow = FlowMeter(kafka)  # type: ignore[arg-type]
     flow.measure([tracked("source")])
     kafka.topics["orders"][0] += 500
     clock[0] += 10
@@ -105,9 +112,9 @@ def test_a_sources_speed_and_another_group(kafka: FakeKafka, clock: list[float])
 
 
 def test_what_does_not_run_is_not_measured_nor_is_a_kafka_that_is_away(kafka: FakeKafka) -> None:
-    flow = Flow(kafka)  # type: ignore[arg-type]
+    flow = FlowMeter(kafka)  # type: ignore[arg-type]
     over = tracked()
-    assert flow.measure([Tracked(cluster="lab", name="x"), over]) != []
+    assert flow.measure([TrackedConnector(cluster="lab", name="x"), over]) != []
     kafka.down = True
     assert flow.measure([over]) == flow.measure([over]) == []
 
@@ -121,8 +128,8 @@ def test_samples_go_to_servers_that_know_flow(kafka: FakeKafka) -> None:
         asked.append(request)
         return httpx.Response(404 if request.url.host == "old" else 202)
 
-    samples = Flow(kafka).measure([tracked("source")])  # type: ignore[arg-type]
-    reporter = Reporter([("http://new/", {"Authorization": "Bearer t"}), ("http://old", {})])
+    samples = FlowMeter(kafka).measure([tracked("source")])  # type: ignore[arg-type]
+    reporter = FlowReporter([("http://new/", {"Authorization": "Bearer t"}), ("http://old", {})])
     reporter._http = httpx.Client(transport=httpx.MockTransport(handler))
     for _ in range(2):
         reporter.post(samples)
@@ -151,9 +158,9 @@ def test_columns_out_of_a_record_when_that_was_allowed(
 ) -> None:
     kafka.records["orders"] = (None, value)
     connector = Connector("c", "sink", {})
-    closed = LiveWorld(kafka=kafka)  # type: ignore[arg-type]
+    closed = LiveMetadata(kafka=kafka)  # type: ignore[arg-type]
     assert closed.topic_schema("orders", connector) is None
-    world = LiveWorld(kafka=kafka, sample=True)  # type: ignore[arg-type]
+    world = LiveMetadata(kafka=kafka, sample=True)  # type: ignore[arg-type]
     found = world.topic_schema("orders", connector)
     if fields is None:
         assert found is None

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.connect.patterns import PatternError, literal, literals, pattern
-from headwater.connect.values import split_patterns
+from headwater.connect.derive.config_values import split_patterns
+from headwater.connect.derive.java_regex import PatternError, literal, literals, pattern
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.model import TopicSchema
-from headwater.connect.preview import consider, explain, preview, read_connector, read_schema
+from headwater.connect.commands.connector_file import connector_from, read_connector
+from headwater.connect.commands.preview import GivenMetadata, preview, read_schema
 from headwater.errors import UsageError
 from headwater.lineage.schema import SchemaError
 
@@ -31,10 +31,8 @@ DOCUMENT = {
 
 
 def test_the_start_event_of_a_file() -> None:
-    found = preview(
-        json.dumps(DOCUMENT), topics=("orders",), bootstrap="k1:9092",
-        schemas={"orders": read_schema(AVRO)},
-    )  # fmt: skip
+    given = GivenMetadata("k1:9092", {"orders": read_schema(AVRO)})
+    _, found = preview(connector_from(DOCUMENT), given)
     assert found["eventType"] == "START"
     assert (found["job"]["namespace"], found["job"]["name"]) == ("default", "orders-s3")
     assert [(d["namespace"], d["name"]) for d in found["inputs"]] == [("kafka://k1:9092", "orders")]
@@ -113,23 +111,26 @@ def test_the_environment_that_others_set_is_heard(
 
 
 def test_a_configuration_alone_is_enough() -> None:
-    found = read_connector({**DOCUMENT["config"], "name": "x"}, "sink")  # type: ignore[dict-item]
-    assert (found.name, found.type) == ("x", "sink")
+    found = connector_from({**DOCUMENT["config"], "name": "x"})  # type: ignore[dict-item]
+    assert (found.name, found.type) == ("x", None)
     assert found.config["key.converter.schemas.enable"] == "false"
 
 
 def test_an_array_of_pairs_is_a_configuration() -> None:
     pairs = [{"config": "connector.class", "value": "S3_SINK"}, {"config": "topics", "value": "a"}]
-    assert read_connector({"name": "x", "config": pairs}).config == {
+    assert connector_from({"name": "x", "config": pairs}).config == {
+        "name": "x",
         "connector.class": "S3_SINK",
         "topics": "a",
     }
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", "{}", '{"name": "x", "config": {}}'])
-def test_what_is_no_connector_is_said(text: str) -> None:
-    with pytest.raises(UsageError):
-        preview(text)
+def test_a_file_without_a_connector_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"c\.json"):
+        read_connector(path)
 
 
 @pytest.mark.parametrize(
@@ -149,15 +150,3 @@ def test_schemas_of_every_format(text: str, names: list[str]) -> None:
 def test_a_schema_that_is_none() -> None:
     with pytest.raises(SchemaError):
         read_schema("{")
-
-
-def test_every_row_says_why() -> None:
-    connector = read_connector(DOCUMENT, topics=("orders",))
-    schemas = {"orders": TopicSchema(read_schema(AVRO), value_subject="orders-value")}
-    rows = explain(consider(connector, bootstrap="k1:9092", schemas=schemas))
-    assert {"what": "edge", "name": "orders -> topics/orders (1 columns)",
-            "source": "config key", "detail": "s3.bucket.name", "seen": "derived"} in rows  # fmt: skip
-    assert {"what": "input", "name": "kafka://k1:9092 orders", "source": "schema registry",
-            "detail": "orders-value", "seen": "observed"} in rows  # fmt: skip
-    unknown = explain(consider(read_connector({"connector.class": "x.Y"})))
-    assert [row["what"] for row in unknown] == ["unknown", "unknown"]

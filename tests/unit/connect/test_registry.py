@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from headwater.connect.access import Access
+from headwater.connect.derive.refresh import RecordedMetadata
 from headwater.connect.model import Connector
-from headwater.connect.recorder import Recorder
-from headwater.connect.registry import Registry, RegistryError
-from headwater.connect.subjects import candidates, registry_of
-from headwater.connect.world import LiveWorld
+from headwater.connect.services.endpoint import Endpoint
+from headwater.connect.services.live_metadata import LiveMetadata
+from headwater.connect.services.registry import Registry, RegistryError
+from headwater.connect.services.subjects import candidates, registry_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
 CUSTOMER = {
@@ -72,9 +78,9 @@ class Store:
         return httpx.Response(404, json={"error_code": 40401, "message": "not found"})
 
     def registry(self, **more: Any) -> Registry:
-        access = Access(("http://registry/api",), **more)
+        endpoint = Endpoint(("http://registry/api",), **more)
         transport = httpx.MockTransport(self.handle)
-        return Registry(access, transport=transport, clock=lambda: self.now)
+        return Registry(endpoint, transport=transport, clock=lambda: self.now)
 
 
 @pytest.fixture
@@ -123,6 +129,32 @@ def test_a_subject_is_read_again_only_when_it_may_have_changed(store: Store) -> 
     again = registry.latest("orders-value")
     assert again is not None
     assert again.version == 2
+
+
+def test_a_new_subject_is_seen_by_the_next_poll(store: Store) -> None:
+    registry = store.registry()
+    assert registry.latest("orders-value") is None
+    store.add("orders-value", ORDER)
+    store.now += 5
+    assert fields(registry, "orders-value") == ["id"]
+
+
+def test_subjects_that_are_slow_to_list_are_listed_less_often(store: Store) -> None:
+    answer = store.handle
+
+    def slow(request: httpx.Request) -> httpx.Response:
+        store.now += 2.0
+        return answer(request)
+
+    store.handle = slow  # type: ignore[method-assign]
+    registry = store.registry()
+    for _ in range(7):
+        assert registry.latest("orders-value") is None
+        store.now += 5
+    assert store.asked == ["/subjects"]
+    store.now += 10
+    assert registry.latest("orders-value") is None
+    assert store.asked == ["/subjects"] * 2
 
 
 @pytest.mark.parametrize("down", [0, 500, 401])
@@ -211,15 +243,15 @@ def test_naming_strategies(settings: dict[str, str], topic: str, expected: list[
     ],
 )
 def test_a_connectors_own_registry(settings: dict[str, str], url: str | None, user: str) -> None:
-    access = registry_of(Connector("c", "sink", settings), "value")
-    assert (access.urls[0] if access else None) == url
-    assert (access.username if access else "") == user
+    endpoint = registry_of(Connector("c", "sink", settings), "value")
+    assert (endpoint.urls[0] if endpoint else None) == url
+    assert (endpoint.username if endpoint else "") == user
 
 
 def test_the_world_joins_key_and_value_and_a_recorder_sees_changes(store: Store) -> None:
     store.add("orders-value", ORDER)
     store.add("orders-key", '"string"')
-    world = Recorder(LiveWorld(registry=store.registry()))
+    world = RecordedMetadata(LiveMetadata(registry=store.registry()))
     found = world.topic_schema("orders", Connector("c", "sink", {}))
     assert found is not None
     assert found.key is not None
@@ -228,12 +260,89 @@ def test_the_world_joins_key_and_value_and_a_recorder_sees_changes(store: Store)
         "1",
         "string",
     )
+    asked = [(one.kind, one.subject, one.version, one.part) for one in found.origins]
+    assert asked == [
+        ("registry", "orders-value", "1", "value"),
+        ("registry", "orders-key", "1", "key"),
+    ]
     assert not world.changed()
     store.add("orders-value", {**ORDER, "fields": []})
     store.now += 60
     assert world.changed()
     store.down, store.now = 500, store.now + 60
     assert world.changed()
-    unsure = Recorder(LiveWorld(registry=store.registry()))
-    assert unsure.topic_schema("orders", Connector("c", "sink", {})) is None
-    assert unsure.unsure
+    incomplete = RecordedMetadata(LiveMetadata(registry=store.registry()))
+    assert incomplete.topic_schema("orders", Connector("c", "sink", {})) is None
+    assert incomplete.incomplete
+
+
+class Gate(BaseHTTPRequestHandler):
+    """A registry with one subject that lets in one user."""
+
+    def do_GET(self) -> None:
+        login = b64encode(b"reader:hunter2").decode()
+        known = self.headers["Authorization"] == f"Basic {login}"
+        listing: object = ["orders-value"]
+        latest = {"id": 1, "version": 1, "schema": json.dumps(ORDER)}
+        body = json.dumps(listing if self.path == "/subjects" else latest).encode()
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def gate() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Gate)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+PREFIX = "value.converter."
+LOGIN = {
+    f"{PREFIX}basic.auth.credentials.source": "USER_INFO",
+    f"{PREFIX}basic.auth.user.info": "reader:hunter2",
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "settings", "let_in"),
+    [
+        ("http://{gate}/", LOGIN, True),
+        ("http://reader:hunter2@{gate}", {f"{PREFIX}basic.auth.credentials.source": "URL"}, True),
+        ("http://{gate}", {}, False),
+        ("http://elsewhere:8081", LOGIN, False),
+    ],
+)
+def test_the_login_of_a_connector_is_used_at_the_registry_that_it_is_for(
+    gate: str, address: str, settings: dict[str, str], let_in: bool
+) -> None:
+    config = {f"{PREFIX}schema.registry.url": address.format(gate=gate), **settings}
+    world = LiveMetadata(registry=Registry(Endpoint((f"http://{gate}",))))
+    recorded = RecordedMetadata(world)
+    try:
+        found = recorded.topic_schema("orders", Connector("c", "sink", config))
+        assert (found is not None) == let_in
+        assert recorded.incomplete != let_in
+        assert "hunter2" not in str(world.problems)
+    finally:
+        world.close()
+
+
+def test_a_login_given_for_the_registry_wins_over_the_connectors(gate: str) -> None:
+    config = {
+        f"{PREFIX}schema.registry.url": f"http://{gate}",
+        **LOGIN,
+        f"{PREFIX}basic.auth.user.info": "somebody:else",
+    }
+    given = Endpoint((f"http://{gate}",), username="reader", password="hunter2")
+    world = LiveMetadata(registry=Registry(given))
+    try:
+        assert world.topic_schema("orders", Connector("c", "sink", config)) is not None
+    finally:
+        world.close()

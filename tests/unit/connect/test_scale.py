@@ -13,15 +13,16 @@ from uuid import NAMESPACE_URL, uuid5
 import httpx
 import pytest
 
-from headwater.connect import joining, parts
-from headwater.connect.access import Access
-from headwater.connect.agent import Agent
-from headwater.connect.client import Connect
+from headwater.connect.agent.cluster_agent import ClusterAgent
+from headwater.connect.agent.lineage import ClusterLineage
 from headwater.connect.config import ClusterConfig
-from headwater.connect.registry import Registry
-from headwater.connect.runs import Runs
-from headwater.connect.telling import Teller
-from headwater.connect.world import LiveWorld
+from headwater.connect.debezium import runs as debezium_runs
+from headwater.connect.debezium import task_jobs
+from headwater.connect.debezium.server_runs import ServerRuns
+from headwater.connect.services.endpoint import Endpoint
+from headwater.connect.services.live_metadata import LiveMetadata
+from headwater.connect.services.registry import Registry
+from headwater.connect.services.rest import Connect
 from headwater.emit import Outbox, Sender, destinations
 
 from .fake_connect import FakeConnect
@@ -62,8 +63,8 @@ class Rendered(FakeConnect):
 
 
 def watcher(
-    folder: Path, fake: Rendered, clock: Clock, runs: Runs | None = None
-) -> tuple[Agent, dict[str, int], Connect, LiveWorld]:
+    folder: Path, fake: Rendered, clock: Clock, runs: ServerRuns | None = None
+) -> tuple[ClusterAgent, dict[str, int], Connect, LiveMetadata]:
     """The real agent, client and registry over answers that are made up at the edge."""
     asked: dict[str, int] = defaultdict(int)
 
@@ -85,24 +86,21 @@ def watcher(
         found = {"version": 1, "id": 7, "schema": json.dumps(AVRO)}
         return httpx.Response(200, json=found)
 
-    access = Access(("http://connect:8083",))
-    config = ClusterConfig(name="shop", access=access)
-    connect = Connect(access, transport=httpx.MockTransport(connect_answers))
+    endpoint = Endpoint(("http://connect:8083",))
+    config = ClusterConfig(name="shop", endpoint=endpoint)
+    connect = Connect(endpoint, transport=httpx.MockTransport(connect_answers))
     registry = Registry(
-        Access(("http://registry",)),
+        Endpoint(("http://registry",)),
         transport=httpx.MockTransport(registry_answers),
         clock=clock,
     )
-    world = LiveWorld(registry=registry, bootstrap="k:9092")
-    teller = Teller(config, world, None)
+    world = LiveMetadata(registry=registry, bootstrap="k:9092")
     outbox = Outbox(str(folder / "state.db"))
     assert outbox.lead()
-    outbox.register(["all"])
-    agent = Agent(
-        "shop", connect, outbox, derive=teller.derive, nothing=teller.nothing,
-        event=teller.event, clock=clock, on_root=teller.on_root,
-        runs=runs,
-    )  # fmt: skip
+    outbox.register({"all": "all"})
+    agent = ClusterAgent(
+        "shop", connect, outbox, ClusterLineage(config, world), clock=clock, lookup=runs
+    )
     return agent, asked, connect, world
 
 
@@ -115,16 +113,16 @@ def test_a_thousand_connectors_cost_little_when_nothing_changes(tmp_path: Path) 
     fake.render()
     agent, asked, connect, world = watcher(tmp_path, fake, clock)
     try:
-        assert agent.tick() == COUNT
+        assert agent.poll() == COUNT
         for _ in range(40):  # past the first minute, in which young runs are looked at more often
             clock.now += 5
-            agent.tick()
+            agent.poll()
         asked.clear()
         polls = 24
         began = time.thread_time()
         for _ in range(polls):
             clock.now += 5
-            agent.tick()
+            agent.poll()
         spent = (time.thread_time() - began) / polls
         assert asked["/connectors"] == asked["/health"] == polls
         assert asked["topics"] >= COUNT  # two minutes: each was looked at again
@@ -160,21 +158,21 @@ def test_a_thousand_connectors_that_report_themselves_cost_little_too(tmp_path: 
         run = {"id": str(uuid5(NAMESPACE_URL, job)), "state": "RUNNING"}
         return httpx.Response(200, json={"runs": [run]})
 
-    runs = Runs([("http://server", {})], httpx.MockTransport(answer))
+    runs = ServerRuns([("http://server", {})], httpx.MockTransport(answer))
     agent, _, connect, world = watcher(tmp_path, fake, clock, runs)
-    most, total = joining.MOST + parts.MOST, 0.0
+    most, total = debezium_runs.LOOKUPS_PER_POLL + task_jobs.LOOKUPS_PER_POLL, 0.0
     try:
         for poll in range(120):  # ten minutes: all are taken up, and each has beaten twice
             clock.now += 5
             asked.clear()
             began = time.thread_time()
-            agent.tick()
+            agent.poll()
             total += time.thread_time() - began if poll >= 60 else 0.0
             assert len(asked) <= most
             if poll == 15:
-                assert sum(tracked.theirs for tracked in agent.tracked) == COUNT
+                assert sum(tracked.by_debezium for tracked in agent.tracked) == COUNT
         assert total / 60 < 0.3
-        assert not [tracked.name for tracked in agent.tracked if not tracked.folded]
+        assert not [tracked.name for tracked in agent.tracked if not tracked.tasks_declared]
     finally:
         runs.close()
         connect.close()
@@ -205,17 +203,19 @@ def test_an_hour_without_a_server_is_told_in_order_afterwards(tmp_path: Path) ->
     url = f"http://127.0.0.1:{server.server_port}"
     agent, _, connect, world = watcher(tmp_path, fake, clock)
     outbox = agent.outbox
-    sender = Sender(outbox, destinations({"type": "http", "url": url}))
+    targets = destinations({"type": "http", "url": url})
+    outbox.register({target.name: target.shown for target in targets})
+    sender = Sender(outbox, targets)
     sender.start()
     try:
-        count = agent.tick()
+        count = agent.poll()
         for poll in range(720):  # an hour of polls
             clock.now += 5
             if poll % 60 == 30:
                 name = names[poll // 60]
                 fake.put(name, "PAUSED", ("PAUSED",), config=CONFIG | {"topics": f"orders-{name}"})
                 fake.render()
-            count += agent.tick()
+            count += agent.poll()
         assert took == []
         assert count >= 20 * 10
         server.server_activate()

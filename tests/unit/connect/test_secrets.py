@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.connect.derive import derive
-from headwater.connect.event import event, failure
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.lineage import derive
 from headwater.connect.families import BUILT_IN
-from headwater.connect.model import Connector, Settings, Status, Task
-from headwater.connect.preview import explain
-from headwater.connect.redact import MASK, is_secret, safe_config, scrub, secrets
+from headwater.connect.model import Connector, Status, Task
+from headwater.connect.run_event import failure_of, run_event
+from headwater.lineage.events import EventType
+from headwater.lineage.secrets import MASK, is_secret, safe_config, scrub, secret_values
 
 from . import cases as golden
 
@@ -29,16 +30,15 @@ PLANTED = re.compile(
 
 
 def everything(connector: Connector, world: Any, given: Settings) -> str:
-    """All that leaves: the event of a failure, the state, the explanation, the shown config."""
+    """All that leaves: the event of a failure, the state (which holds all that is explained), the shown config."""
     derived = derive(connector, world, given)
     config = connector.config
     trace = "java.lang.X: " + "; ".join(f"{k}={v}" for k, v in config.items() if is_secret(k))
-    error = failure(Status("FAILED", tasks=(Task(0, "FAILED", trace=trace),)), connector)
-    body = event(derived, connector, run_id="0" * 8 + "-0000-7000-8000-" + "0" * 12, state="FAIL",
-                 time=NOW, error=error)  # fmt: skip
+    failure = failure_of(Status("FAILED", tasks=(Task(0, "FAILED", trace=trace),)), connector)
+    body = run_event(derived, connector, run_id="0" * 8 + "-0000-7000-8000-" + "0" * 12,
+                     state=EventType.FAIL, time=NOW, failure=failure)  # fmt: skip
     state = msgspec.json.encode(derived).decode()
-    return "\n".join((json.dumps(body), state, json.dumps(explain(derived)),
-                      json.dumps(safe_config(config))))  # fmt: skip
+    return "\n".join((json.dumps(body), state, json.dumps(safe_config(config))))
 
 
 @pytest.mark.parametrize("case", golden.cases(), ids=lambda c: f"{c['file']}: {c['case']}")
@@ -47,7 +47,7 @@ def test_nothing_planted_survives(case: dict[str, Any], caplog: pytest.LogCaptur
     connector = golden.connector(case)
     text = everything(connector, golden.CaseWorld(case), golden.settings(case)) + caplog.text
     planted = {m for value in connector.config.values() for m in PLANTED.findall(value)}
-    planted |= set(secrets(connector.config))
+    planted |= set(secret_values(connector.config))
     assert [value for value in planted if value in text] == []
     assert "${file:" not in text
     assert "${env:" not in text
@@ -101,6 +101,32 @@ def test_made_up_configurations(
     assert secret not in everything(connector, golden.CaseWorld({}), Settings())
 
 
+WEBHOOKS = (
+    "https://hooks.slack.com/services/T00000000/B00000000/{}",
+    "https://discord.com/api/webhooks/1234567890/{}",
+    "https://acme.webhook.office.com/webhookb2/1b9d6bcd-bbfd@9b5d/IncomingWebhook/{}/x",
+    "https://api.example.com/hooks/{}-0123456789",
+    "https://api.telegram.org/bot1234567:{0}{0}{0}/sendMessage",
+    "https://prod-1.logic.azure.com/workflows/x/triggers/manual?sig={}",
+)
+
+
+@pytest.mark.parametrize("url", WEBHOOKS)
+@pytest.mark.parametrize(
+    ("plugin", "key"),
+    [
+        ("io.confluent.connect.http.HttpSinkConnector", "http.api.url"),
+        ("io.aiven.kafka.connect.http.HttpSinkConnector", "http.url"),
+        ("org.apache.camel.kafkaconnector.CamelSinkConnector", "camel.sink.url"),
+        ("com.acme.UnknownSink", "endpoint"),
+    ],
+)
+def test_the_path_of_a_webhook_is_a_secret(plugin: str, key: str, url: str) -> None:
+    config = {"connector.class": plugin, key: url.format("xQ7vT2mK9wLp4"), "topics": "orders"}
+    connector = Connector("c", "sink", config, ("orders",))
+    assert "xQ7vT2mK9wLp4" not in everything(connector, golden.CaseWorld({}), Settings())
+
+
 def test_what_counts_as_a_secret() -> None:
     assert is_secret("connection.password")
     assert is_secret("aws.secret.access.key")
@@ -117,18 +143,20 @@ def test_what_counts_as_a_secret() -> None:
 def test_a_password_that_is_also_a_name_hides_nothing() -> None:
     config = {"database.hostname": "postgres", "database.user": "postgres",
               "database.password": "postgres", "database.dbname": "inventory"}  # fmt: skip
-    assert secrets(config) == ()
-    assert secrets({**config, "database.password": "inventory"}) == ()
-    assert secrets({**config, "database.password": "inventor"}) == ("inventor",)
-    assert secrets({**config, "database.password": "mysql"}) == ()
+    assert secret_values(config) == ()
+    assert secret_values({**config, "database.password": "inventory"}) == ()
+    assert secret_values({**config, "database.password": "inventor"}) == ("inventor",)
+    assert secret_values({**config, "database.password": "mysql"}) == ()
 
 
 def test_a_password_that_stands_in_an_address_stays_hidden() -> None:
     password = {"connection.password": "hunter22"}
     for url in ("jdbc:postgresql://u:hunter22@db/shop", "jdbc:postgresql://db/s?password=hunter22",
                 "https://api.example.com/hooks/hunter22", "mongodb://app:hunter22@m1/"):  # fmt: skip
-        assert "hunter22" in secrets({**password, "connection.url": url}), url
-    assert "hunter22" in secrets({**password, "query": "SELECT * FROM t WHERE k = 'hunter22'"})
+        assert "hunter22" in secret_values({**password, "connection.url": url}), url
+    assert "hunter22" in secret_values(
+        {**password, "query": "SELECT * FROM t WHERE k = 'hunter22'"}
+    )
 
 
 def test_what_is_shown_of_a_configuration_holds_no_secret_twice() -> None:
@@ -149,5 +177,5 @@ def test_a_topic_that_is_seen_is_named_whatever_the_password() -> None:
     for world, seen in ((golden.CaseWorld({"broker": ["orders"]}), ()),
                         (golden.CaseWorld({}), ("orders",))):  # fmt: skip
         derived = derive(Connector("c", "sink", config, seen), world, Settings())
-        assert [d.name for d in derived.inputs] == ["orders"]
-        assert [d.name for d in derived.outputs] == ["shop.orders"]
+        assert [d.name for d in derived.lineage.inputs] == ["orders"]
+        assert [d.name for d in derived.lineage.outputs] == ["shop.orders"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.access import Access, ConnectError, Trouble
-from headwater.connect.client import Connect
-from headwater.connect.clusters import Estate
+from headwater.connect.agent.clusters_file import AgentConfig
+from headwater.connect.agent.process import AgentProcess
+from headwater.connect.commands.inspect import agent_problems
 from headwater.connect.config import ClusterConfig
-from headwater.connect.look import troubles
-from headwater.connect.registry import Registry, RegistryError
-from headwater.connect.watch import Watch
+from headwater.connect.services.endpoint import ConnectError, Endpoint, Trouble
+from headwater.connect.services.registry import Registry, RegistryError
+from headwater.connect.services.rest import Connect
 
 from .certificates import Authority
 
@@ -54,11 +54,11 @@ class Door:
         )
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def access(self, host: str = "127.0.0.1", **more: Any) -> Access:
+    def endpoint(self, host: str = "127.0.0.1", **more: Any) -> Endpoint:
         given = {"ca": self.ours.pem, "cert": self.agent.cert, "key": self.agent.key, **more}
         verify = bool(given.pop("verify", True))
         url = f"https://{host}:{self.server.server_port}"
-        return Access((url,), **{k: str(v) for k, v in given.items()}, verify=verify, timeout=5.0)
+        return Endpoint((url,), **{k: str(v) for k, v in given.items()}, verify=verify, timeout=5.0)
 
 
 @pytest.fixture(scope="module")
@@ -70,21 +70,21 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 
 def test_whom_we_know_and_who_knows_us(door: Door) -> None:
-    for access in (door.access(), door.access(ca=door.theirs.pem, verify=False)):
-        connect = Connect(access)
+    for endpoint in (door.endpoint(), door.endpoint(ca=door.theirs.pem, verify=False)):
+        connect = Connect(endpoint)
         assert connect.root()["version"] == "4.3.1"
         connect.close()
 
 
 @pytest.mark.parametrize("wrong", ["ca", "stranger", "nobody", "host"])
 def test_a_certificate_that_is_not_believed_is_never_silence(door: Door, wrong: str) -> None:
-    access = {
-        "ca": door.access(ca=door.theirs.pem),
-        "stranger": door.access(cert=door.stranger.cert, key=door.stranger.key),
-        "nobody": door.access(cert="", key=""),
-        "host": door.access("localhost"),
+    endpoint = {
+        "ca": door.endpoint(ca=door.theirs.pem),
+        "stranger": door.endpoint(cert=door.stranger.cert, key=door.stranger.key),
+        "nobody": door.endpoint(cert="", key=""),
+        "host": door.endpoint("localhost"),
     }[wrong]
-    connect, registry = Connect(access), Registry(access)
+    connect, registry = Connect(endpoint), Registry(endpoint)
     for ask in (connect.unhealthy, connect.poll):
         with pytest.raises(ConnectError) as caught:
             ask()
@@ -100,8 +100,8 @@ def test_a_certificate_that_cannot_be_read_stops_one_cluster_and_not_the_others(
     door: Door, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "broken.pem").write_text("no certificate")
-    broken = ClusterConfig(name="broken", access=door.access(cert=tmp_path / "broken.pem"))
-    well = ClusterConfig(name="well", access=door.access())
+    broken = ClusterConfig(name="broken", endpoint=door.endpoint(cert=tmp_path / "broken.pem"))
+    well = ClusterConfig(name="well", endpoint=door.endpoint())
     state = str(tmp_path / "state.db")
     transport = {"type": "file", "log_file_path": str(tmp_path / "events"), "append": True}
     asked = [0]
@@ -111,10 +111,10 @@ def test_a_certificate_that_cannot_be_read_stops_one_cluster_and_not_the_others(
         if asked[0] == 2:
             watch.stop.set()
 
-    watch = Watch(Estate((broken, well), "", transport), state, reload=looks)
+    watch = AgentProcess(AgentConfig((broken, well), "", transport), state, reload=looks)
     watch.run()
     assert sum("certificates:" in record.message for record in caplog.records) == 1
-    assert [one["cluster"] for one in troubles(state)] == ["broken"]
-    alone = Watch(Estate((broken,), "", transport), str(tmp_path / "other.db"))
+    assert [one["cluster"] for one in agent_problems(state)] == ["broken"]
+    alone = AgentProcess(AgentConfig((broken,), "", transport), str(tmp_path / "other.db"))
     with pytest.raises(ConnectError, match="certificates"):
         alone.run()

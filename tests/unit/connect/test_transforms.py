@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from headwater.connect.model import TopicSchema
-from headwater.connect.record import Column, Record, from_schema
+from headwater.connect.derive.metadata import TopicSchema
 from headwater.connect.transforms import Chain, Name, UnknownColumnsError
+from headwater.connect.transforms.record import Column, Record, from_schema
+from headwater.lineage.schema import read_avro
 
 from .cases import avro
 
 KAFKA = "org.apache.kafka.connect.transforms."
 DEBEZIUM = "io.debezium.transforms."
+COMMON = "com.github.jcustenborder.kafka.connect.transform.common."
 
 
 def chain(*steps: tuple[str, dict[str, str]], **more: str) -> Chain:
@@ -240,12 +242,16 @@ AIVEN = "io.aiven.kafka.connect.transforms."
         ("io.debezium.connector.jdbc.transforms.CollectionNameTransformation",
          {"collection.naming.prefix": "p_", "collection.naming.style": "UPPER_CASE"},
          "srv.orders", [Name("p_SRV.ORDERS")]),
-        ("com.github.jcustenborder.kafka.connect.transform.common.ChangeTopicCase",
+        (f"{COMMON}ChangeTopicCase",
          {"from": "LOWER_HYPHEN", "to": "UPPER_CAMEL"}, "web-site-clicks", [Name("WebSiteClicks")]),
-        ("com.github.jcustenborder.kafka.connect.transform.common.ChangeTopicCase",
+        (f"{COMMON}ChangeTopicCase",
          {"from": "UPPER_CAMEL", "to": "LOWER_UNDERSCORE"}, "WebClicks", [Name("web_clicks")]),
         (f"{AIVEN}ExtractTopic$Value", {"field.name": "t"}, "orders", [Name("", ".+", open=True)]),
         (f"{AIVEN}TombstoneHandler", {"behavior": "drop_silent"}, "orders", [Name("orders")]),
+        (f"{COMMON}LowerCaseTopic", {}, "Orders", [Name("orders")]),
+        (f"{COMMON}SchemaNameToTopic$Value", {}, "orders", [Name("", ".+", open=True)]),
+        ("io.lenses.connect.smt.header.InsertWallclock", {"header.name": "t"}, "orders",
+         [Name("orders")]),
     ],
 )  # fmt: skip
 def test_names_by_other_vendors(
@@ -263,6 +269,25 @@ def test_names_by_other_vendors(
         (f"{AIVEN}CaseTransform$Value", {"field.names": "b"}, {"value.a": ["a"], "value.b": ["b~"]}),
         (f"{AIVEN}ConcatFields$Value", {"field.names": "a,b", "output.field.name": "c"},
          {"value.a": ["a"], "value.b": ["b"], "value.c": ["a~", "b~"]}),
+        (f"{COMMON}ChangeCase$Value", {"from": "LOWER_CAMEL", "to": "UPPER_UNDERSCORE"},
+         {"value.A": ["a"], "value.B": ["b"]}),
+        (f"{COMMON}PatternRename$Value", {"field.pattern": "A", "field.replacement": "x_$0"},
+         {"value.x_a": ["a"], "value.b": ["b"]}),
+        (f"{COMMON}BytesToString$Value", {"fields": "a"}, {"value.a": ["a~"], "value.b": ["b"]}),
+        (f"{COMMON}ToLong$Value", {"fields": "b"}, {"value.a": ["a"], "value.b": ["b~"]}),
+        (f"{COMMON}ToJSON$Value", {}, {"value": ["a~", "b~"]}),
+        (f"{COMMON}ExtractXPath$Value", {"input.field": "a", "output.field": "c"},
+         {"value.a": ["a"], "value.b": ["b"], "value.c": ["a~"]}),
+        (f"{COMMON}PatternMapString$Value", {"src.field.name": "a", "dest.field.name": "a"},
+         {"value.b": ["b"], "value.a": ["a~"]}),
+        (f"{COMMON}TopicNameToField$Value", {"field": "t"},
+         {"value.a": ["a"], "value.b": ["b"], "value.t": []}),
+        (f"{COMMON}HeaderToField$Value", {"header.mappings": "h:STRING,i:STRING:j"},
+         {"value.a": ["a"], "value.b": ["b"], "value.h": [], "value.j": []}),
+        (f"{COMMON}SetMaximumPrecision$Value", {"precision.max": "9"},
+         {"value.a": ["a"], "value.b": ["b"]}),
+        ("io.confluent.connect.transforms.GzipDecompress$Value", {},
+         {"value.a": ["a~"], "value.b": ["b~"]}),
     ],
 )  # fmt: skip
 def test_fields_by_other_vendors(
@@ -271,6 +296,78 @@ def test_fields_by_other_vendors(
     after = chain((kind, options)).forward("t", record(["a", "b"]))
     found = flow(after)
     assert {key: value for key, value in found.items() if key != "key"} == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        (f"{AIVEN}KeyToValue", {"key.fields": "id, dept", "value.fields": "id, d"},
+         {"value.a": ["a"], "value.id": ["key.id"], "value.d": ["key.dept"]}),
+        (f"{AIVEN}KeyToValue", {"key.fields": "*"},
+         {"value.a": ["a"], "value._key.id": ["key.id"], "value._key.dept": ["key.dept"]}),
+        ("com.clickhouse.kafka.connect.transforms.KeyToValue", {"field": "k"},
+         {"value.a": ["a"], "value.k.id": ["key.id"], "value.k.dept": ["key.dept"]}),
+    ],
+)  # fmt: skip
+def test_a_value_with_fields_of_the_key(
+    kind: str, options: dict[str, str], expected: dict[str, list[str]]
+) -> None:
+    made = chain((kind, options))
+    found = flow(made.forward("t", record(["a"], ["id", "dept"])))
+    assert {key: value for key, value in found.items() if key.startswith("value")} == expected
+    back = made.back("t", Column("value", tuple(list(expected)[-1].split(".")[1:])))
+    assert back is not None
+    assert back[0] == Column("key", ("dept",))
+
+
+def test_a_nested_field_at_the_top() -> None:
+    options = {
+        "input.outer.field.name": "o",
+        "input.inner.field.name": "i",
+        "output.field.name": "x",
+    }
+    made = chain((f"{COMMON}ExtractNestedField$Value", options))
+    found = flow(made.forward("t", record([{"o": ["i", "j"]}])))
+    assert found == {
+        "value.o.i": ["o.i"],
+        "value.o.j": ["o.j"],
+        "value.x": ["o.i"],
+        "key": ["unknown"],
+    }
+    back = made.back("t", Column("value", ("x",)))
+    assert back is not None
+    assert back[0] == Column("value", ("o", "i"))
+
+
+@pytest.mark.parametrize("kind", ["acme.smt.UnwrapUnion$Value", "UnwrapUnion"])
+def test_a_union_in_the_place_of_which_its_branch_is_put(kind: str) -> None:
+    def branch(name: str, *fields: str) -> dict[str, Any]:
+        return {
+            "type": "record",
+            "name": name,
+            "fields": [{"name": field, "type": "string"} for field in fields],
+        }
+
+    union = ["null", branch("Card", "id", "number"), branch("Transfer", "id", "iban")]
+    schema = {
+        "type": "record",
+        "name": "Payment",
+        "fields": [{"name": "at", "type": "long"}, {"name": "by", "type": union}],
+    }
+    before = from_schema(TopicSchema(read_avro(schema)))
+    assert flow(before)["value.by.Card.number"] == ["by.Card.number"]
+    made = chain((kind, {}))
+    assert made.unknown == []
+    found = flow(made.forward("t", before))
+    assert found == {
+        "value.at": ["at"],
+        "value.by.id": ["by.Card.id", "by.Transfer.id"],
+        "value.by.number": ["by.Card.number"],
+        "value.by.iban": ["by.Transfer.iban"],
+        "key": ["unknown"],
+    }
+    with pytest.raises(UnknownColumnsError):
+        made.back("t", Column("value", ("by", "id")))
 
 
 def test_a_field_that_is_made_of_others_was_no_column() -> None:

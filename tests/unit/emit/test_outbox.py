@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.emit import Outbox, Sender, destinations
+from headwater.emit.destinations import Destination, RefusedError
 from headwater.emit.outbox import HeldError
 from headwater.emit.sender import MOST_REASONS
-from headwater.emit.transport import Destination, RefusedError
+from headwater.emit.transports import AnsweredError
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.waiting import wait_until
 
@@ -35,6 +37,7 @@ def event(run: str, number: int = 0) -> bytes:
 def outbox(tmp_path: Path) -> Iterator[Outbox]:
     box = Outbox(str(tmp_path / "state.db"))
     assert box.lead()
+    box.register({"here": "here"})
     yield box
     box.close()
     box.forget_connection()
@@ -58,21 +61,85 @@ def test_state_and_events_are_written_together_or_not_at_all(outbox: Outbox) -> 
 
     with pytest.raises(RuntimeError):
         half_a_step()
-    outbox.register(["here"])
     assert [e.body for e in outbox.pending("here")] == [event("r", 0), event("r", 1)]
     assert outbox.state() == {"count": b"2"}
 
 
 def test_an_event_stays_until_every_destination_has_it(outbox: Outbox) -> None:
-    outbox.register(["a", "b"])
+    outbox.register({"a": "a", "b": "b"})
     fill(outbox, 3)
-    outbox.sent("a", outbox.pending("a")[-1].seq)
+    outbox.sent("a", [event.seq for event in outbox.pending("a")])
     assert outbox.pending("a") == []
-    assert len(outbox.pending("b")) == outbox.waiting() == 3
-    outbox.register(["a"])
-    fill(outbox, 1)
-    outbox.sent("a", outbox.pending("a")[-1].seq)
-    assert outbox.waiting() == 0
+    assert len(outbox.pending("b")) == 3
+    assert outbox.waiting() == {"b": 3}
+
+
+def test_what_waits_for_a_destination_is_for_no_other(outbox: Outbox) -> None:
+    outbox.register({"a": "http a"})
+    fill(outbox, 2, "first")
+    outbox.register({"b": "http b"})
+    fill(outbox, 1, "second")
+    assert [one.run for one in outbox.pending("b")] == ["second"]
+    assert [one.run for one in outbox.pending("a")] == ["first", "first"]
+    assert outbox.destinations() == {"a": "http a", "b": "http b"}
+    assert outbox.destinations(active=True) == {"b": "http b"}
+    outbox.register({"a": "http a", "b": "http b"})
+    fill(outbox, 1, "third")
+    assert [one.run for one in outbox.pending("a")] == ["first", "first", "third"]
+    assert [one.run for one in outbox.pending("b")] == ["second", "third"]
+    outbox.sent("a", [one.seq for one in outbox.pending("a")])
+    outbox.register({"b": "http b"})
+    assert outbox.destinations() == {"b": "http b"}
+
+
+def test_an_event_without_a_destination_is_not_taken(tmp_path: Path) -> None:
+    box = Outbox(str(tmp_path / "other.db"))
+    assert box.lead()
+    with pytest.raises(HeadwaterError, match="before a destination is registered"):
+        fill(box, 1)
+    box.close()
+    box.forget_connection()
+
+
+OLD_TABLES = """
+CREATE TABLE emit_event (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, body BLOB NOT NULL);
+CREATE TABLE emit_cursor (destination TEXT PRIMARY KEY, seq INTEGER NOT NULL);
+CREATE TABLE emit_parked (
+  seq INTEGER NOT NULL, destination TEXT NOT NULL, reason TEXT NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (seq, destination));
+INSERT INTO emit_event (run, body) VALUES
+  ('r', CAST('one' AS BLOB)), ('r', CAST('two' AS BLOB)), ('r', CAST('three' AS BLOB));
+"""
+
+
+@pytest.mark.parametrize(
+    ("cursors", "waiting"),
+    [
+        ([("a", 1)], {"a": [b"two", b"three"]}),
+        ([("a", 3), ("b", 0)], {"b": [b"one", b"two", b"three"]}),
+        ([], {"": [b"one", b"two", b"three"]}),
+    ],
+)
+def test_an_outbox_of_an_earlier_version_keeps_its_destinations(
+    tmp_path: Path, cursors: list[tuple[str, int]], waiting: dict[str, list[bytes]]
+) -> None:
+    with sqlite3.connect(tmp_path / "old.db") as old:
+        old.executescript(OLD_TABLES)
+        old.executemany("INSERT INTO emit_cursor VALUES (?, ?)", cursors)
+        old.execute("INSERT INTO emit_parked VALUES (9, 'a', 'HTTP 400', ?)", [b"bad"])
+    old.close()
+    box = Outbox(str(tmp_path / "old.db"))
+    assert box.lead()
+    assert set(box.destinations()) == {name for name, _ in cursors}
+    assert box.waiting() == {name: len(bodies) for name, bodies in waiting.items()}
+    for name, bodies in waiting.items():
+        assert [one.body for one in box.pending(name)] == bodies
+    assert [(one.destination, one.reason, one.body) for one in box.refused()] == [
+        ("a", "HTTP 400", b"bad")
+    ]
+    box.close()
+    box.forget_connection()
 
 
 def test_one_process_writes_and_another_waits(outbox: Outbox, tmp_path: Path) -> None:
@@ -121,22 +188,27 @@ class Flaky:
         return Destination(name, name, self.send, self)
 
 
+def sending(outbox: Outbox, to: list[Destination], longest: float = 30.0) -> Sender:
+    outbox.register({one.name: one.shown for one in to})
+    return Sender(outbox, to, longest=longest)
+
+
 def test_events_wait_for_a_server_that_is_down_and_arrive_in_order(
     outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     down, up = Flaky(), Flaky()
     down.down = True
-    sender = Sender(outbox, [down.destination("down"), up.destination("up")], longest=0.5)
+    sender = sending(outbox, [down.destination("down"), up.destination("up")], longest=0.5)
     sender.start()
     fill(outbox, 120)
     wait_until(lambda: len(up.took) == 120, seconds=10, what="the one that is up")
     wait_until(lambda: sender.problems, seconds=5, what="the problem")
-    assert outbox.waiting() == 120
+    assert outbox.waiting() == {"down": 120}
     down.down = False
     assert outbox.drained(10)
     assert down.took == up.took == [event("r", n) for n in range(120)]
     assert sender.stop()
-    assert sum("events wait" in record.message for record in caplog.records) == 1
+    assert sum("events stay queued" in record.message for record in caplog.records) == 1
     assert not sender.problems
 
 
@@ -145,24 +217,27 @@ def test_an_event_that_is_refused_blocks_no_other(
 ) -> None:
     to = Flaky()
     to.refuses = {event("r", 1), event("r", 3)}
-    sender = Sender(outbox, [to.destination("picky")])
+    sender = sending(outbox, [to.destination("picky")])
     fill(outbox, 5)
     sender.start()
     assert outbox.drained(10)
     assert sender.stop()
     assert to.took == [event("r", n) for n in (0, 2, 4)]
-    assert [(p.body, p.reason) for p in outbox.parked()] == [
+    assert [(p.body, p.reason) for p in outbox.refused()] == [
         (event("r", n), "HTTP 422: job.name: is missing") for n in (1, 3)
     ]
-    assert sum("put aside" in record.message for record in caplog.records) == 1
+    assert sum("kept aside" in record.message for record in caplog.records) == 1
 
 
 KILLED = """
 import sys
 from headwater.emit import Outbox, Sender, destinations
+from headwater.emit.transports import AnsweredError
 box = Outbox(sys.argv[1])
 assert box.lead()
-sender = Sender(box, destinations({"type": "file", "log_file_path": sys.argv[2], "append": True}))
+to = destinations({"type": "file", "log_file_path": sys.argv[2], "append": True})
+box.register({one.name: one.shown for one in to})
+sender = Sender(box, to)
 sender.start()
 while True:
     number = int(box.state().get("number", b"0"))
@@ -180,12 +255,12 @@ def test_refusals_that_all_differ_are_not_all_remembered(outbox: Outbox) -> None
         def close(self, _: float) -> None:
             pass
 
-    sender = Sender(outbox, [Destination("here", "here", refuse, Nothing())])
+    sender = sending(outbox, [Destination("here", "here", refuse, Nothing())])
     fill(outbox, MOST_REASONS + 50)
     sender.start()
     assert sender.stop(flush=30)
-    assert len(sender._parked) == MOST_REASONS
-    assert len(outbox.parked()) == MOST_REASONS + 50
+    assert len(sender._logged) == MOST_REASONS
+    assert len(outbox.refused()) == MOST_REASONS + 50
 
 
 def test_nothing_is_lost_by_kill_9(tmp_path: Path) -> None:
@@ -217,6 +292,61 @@ def test_nothing_is_lost_by_kill_9(tmp_path: Path) -> None:
     seen: set[int] = set()
     firsts = [n for n in numbers if not (n in seen or seen.add(n))]  # type: ignore[func-returns-value]
     assert firsts == sorted(firsts)
+
+
+class Poisoned(Flaky):
+    """A server that answers some events with an error of its own, and is down for all at times."""
+
+    def __init__(self, poison: set[bytes]) -> None:
+        super().__init__()
+        self.poison = poison
+        self.broken = False
+
+    def send(self, body: bytes) -> None:
+        if self.broken or body in self.poison:
+            raise AnsweredError("HTTP 500: no such relation")
+        super().send(body)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater.emit.sender.STUCK_SECONDS", 0.3)
+    monkeypatch.setattr("headwater.emit.sender.FIRST_WAIT", 0.02)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_event_that_breaks_the_server_blocks_the_others_for_a_bounded_time(
+    outbox: Outbox,
+) -> None:
+    to = Poisoned({event("r", 0), event("r", 1)})
+    sender = sending(outbox, [to.destination("picky")], longest=0.1)
+    fill(outbox, 8)
+    sender.start()
+    assert outbox.drained(20)
+    assert sender.stop()
+    assert sorted(to.took) == [event("r", n) for n in range(2, 8)]
+    refused = outbox.refused()
+    assert [one.body for one in refused] == [event("r", 0), event("r", 1)]
+    assert all("HTTP 500" in one.reason and "other events" in one.reason for one in refused)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("how", ["broken", "down", "alone"])
+def test_a_server_in_trouble_costs_no_event(outbox: Outbox, how: str) -> None:
+    to = Poisoned({event("r", 0)} if how == "alone" else set())
+    setattr(to, how, True)
+    sender = sending(outbox, [to.destination("picky")], longest=0.1)
+    count = 1 if how == "alone" else 5
+    fill(outbox, count)
+    sender.start()
+    assert not outbox.drained(1.5)
+    assert outbox.refused() == []
+    assert outbox.waiting() == {"picky": count}
+    to.broken = to.down = False
+    to.poison = set()
+    assert outbox.drained(10)
+    assert sender.stop()
+    assert to.took == [event("r", n) for n in range(count)]
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -254,24 +384,70 @@ def test_over_http_the_bytes_are_the_same_each_time(
     url, handler = server
     handler.codes += [500, 503, 401, 404]
     config = {"type": "http", "url": url, "auth": {"type": "api_key", "apiKey": "t0ken"}}
-    sender = Sender(outbox, destinations(config), longest=0.1)
+    sender = sending(outbox, destinations(config), longest=0.1)
     with outbox.transaction() as step:
         step.append("r", event("r", 7))
     sender.start()
     assert sender.stop(flush=15)
     assert handler.bodies == [(event("r", 7), "Bearer t0ken")]
-    assert outbox.parked() == []
+    assert outbox.refused() == []
 
 
-def test_a_bad_event_is_parked_over_http(outbox: Outbox, server: tuple[str, type[Answers]]) -> None:
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (400, RefusedError),
+        (413, RefusedError),
+        (422, RefusedError),
+        (401, AnsweredError),
+        (403, AnsweredError),
+        (415, AnsweredError),
+        (431, AnsweredError),
+        (500, AnsweredError),
+        (429, HeadwaterError),
+        (502, HeadwaterError),
+        (503, HeadwaterError),
+    ],
+)
+def test_what_an_answer_says_of_the_event(
+    server: tuple[str, type[Answers]], code: int, kind: type[HeadwaterError]
+) -> None:
+    url, handler = server
+    handler.codes += [code]
+    (to,) = destinations({"type": "http", "url": url})
+    with pytest.raises(HeadwaterError) as caught:
+        to.send(event("r"))
+    assert type(caught.value) is kind
+    to.close()
+
+
+def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(outbox: Outbox) -> None:
+    to = Flaky()
+    to.refuses = {event("r", n) for n in range(3)}
+    sender = sending(outbox, [to.destination("picky")])
+    fill(outbox, 3)
+    sender.start()
+    assert outbox.drained(10)
+    to.refuses = set()
+    first, second, third = outbox.refused()
+    outbox.drop(second.seq)
+    outbox.retry(third.seq)
+    wait_until(lambda: to.took == [event("r", 2)], seconds=20, what="the retried event")
+    assert [one.seq for one in outbox.refused()] == [first.seq]
+    assert sender.stop(flush=5)
+
+
+def test_a_bad_event_is_set_aside_over_http(
+    outbox: Outbox, server: tuple[str, type[Answers]]
+) -> None:
     url, handler = server
     handler.codes += [400]
+    sender = sending(outbox, destinations({"type": "http", "url": url}))
     fill(outbox, 2)
-    sender = Sender(outbox, destinations({"type": "http", "url": url}))
     sender.start()
     assert sender.stop(flush=15)
     assert [body for body, _ in handler.bodies] == [event("r", 1)]
-    assert [parked.reason for parked in outbox.parked()] == ["HTTP 400: "]
+    assert [one.reason for one in outbox.refused()] == ["HTTP 400: "]
 
 
 def test_a_composite_is_taken_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +463,32 @@ def test_a_composite_is_taken_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert [d.shown for d in found] == ["file a.ndjson", "http http://127.0.0.1:9/api/v1/lineage"]
     assert [d.server and d.server[0] for d in found] == [None, "http://127.0.0.1:9"]
+
+
+def test_destinations_are_told_apart_by_where_they_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def name(**config: Any) -> str:
+        (one,) = destinations(config)
+        return one.name
+
+    def http(url: str, key: str) -> dict[str, Any]:
+        return {"type": "http", "url": url, "auth": {"type": "api_key", "apiKey": key}}
+
+    assert name(**http("http://a", "one")) == name(**http("http://a", "two"))
+    assert name(**http("http://a", "one")) != name(**http("http://b", "one"))
+    file = {"type": "file", "log_file_path": "events.ndjson", "append": True}
+    here = name(**file)
+    monkeypatch.chdir(tmp_path)
+    assert name(**file) != here
+    assert name(**file) == name(**file | {"log_file_path": str(tmp_path / "events.ndjson")})
+
+    def either(*urls: str) -> str:
+        transports = [{"type": "http", "url": url} for url in urls]
+        return name(type="composite", transports=transports, continue_on_success=False)
+
+    assert either("http://a", "http://b") == either("http://a", "http://b")
+    assert either("http://a", "http://b") != either("http://a", "http://c")
 
 
 def test_a_wrong_transport_is_said_without_its_secret() -> None:

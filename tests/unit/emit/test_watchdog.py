@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.emit import event, journal
+from headwater.emit import Outbox, RefusedError, journal
 from headwater.emit.journal import Journal, settle
 from headwater.emit.watchdog import Watchdog
 from headwater.lab.waiting import wait_until
 from headwater.lineage.events import EventType
+from headwater.lineage.model import Job, Lineage, Run
+from headwater.lineage.writer import Writer, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +37,8 @@ def config(told: Path) -> dict[str, Any]:
 
 
 def body(kind: EventType, moment: float = 1.0e9) -> dict[str, Any]:
-    return event.body(kind, run_id=RUN, namespace="n", name="j", moment=moment)
+    time = datetime.fromtimestamp(moment, timezone.utc)
+    return Writer("urn:test").run_event(kind, time, Job("n", "j"), Run(RUN), Lineage())
 
 
 def types(told: Path) -> list[str]:
@@ -44,7 +48,7 @@ def types(told: Path) -> list[str]:
 def test_a_journal_that_is_done_leaves_nothing(told: Path) -> None:
     own = Journal(config(told))
     key = own.begin(RUN, body(EventType.START))
-    own.tell(key, RUN, body(EventType.RUNNING))
+    own.emit(key, RUN, body(EventType.RUNNING))
     own.end(key, RUN, body(EventType.COMPLETE))
     assert own.close(10)
     assert types(told) == ["START", "RUNNING", "COMPLETE"]
@@ -60,6 +64,33 @@ def test_an_open_run_is_not_forgotten(told: Path) -> None:
     last = json.loads(told.read_text().splitlines()[-1])
     assert last["run"]["facets"]["headwater_end"]["reason"] == "killed"
     assert not own.path.exists()
+
+
+def test_refused_events_outlive_the_outbox_of_their_process(
+    told: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Journal(config(told))
+    (to,) = own.destinations
+
+    def refuse(_: bytes) -> None:
+        raise RefusedError("HTTP 422: no")
+
+    send, to.send = to.send, refuse
+    key = own.begin(RUN, body(EventType.START))
+    assert own.flush(10)
+    to.send = send
+    own.end(key, RUN, body(EventType.COMPLETE))
+    assert own.close(10)
+    kept = own.folder / "refused.db"
+    assert list(own.folder.glob("*.db")) == [kept]
+    outbox = Outbox(str(kept))
+    (one,) = outbox.refused()
+    assert (one.run, one.reason) == (RUN, "HTTP 422: no")
+    outbox.retry(one.seq)
+    outbox.forget_connection()
+    assert settle(kept, config(told), 10, "inferred")
+    assert sorted(types(told)) == ["COMPLETE", "START"]
+    assert kept.exists()
 
 
 def test_a_process_that_lives_is_left_alone(told: Path) -> None:
@@ -79,7 +110,9 @@ def test_a_process_that_lives_is_left_alone(told: Path) -> None:
 
 def test_an_end_is_never_before_what_was_said_last() -> None:
     late = body(EventType.RUNNING, 2.0e9)
-    assert journal.abort(late, 1.0e9, "inferred")["eventTime"] == event.stamp(2.0e9)
+    assert journal.abort(late, 1.0e9, "inferred")["eventTime"] == stamp(
+        datetime.fromtimestamp(2.0e9, timezone.utc)
+    )
 
 
 def test_a_dismissed_watchdog_says_nothing(told: Path) -> None:
@@ -94,8 +127,8 @@ def test_a_dismissed_watchdog_says_nothing(told: Path) -> None:
 def test_a_watchdog_survives_signals_to_its_process_group(told: Path) -> None:
     program = (
         "import os, signal, time\n"
-        "from headwater.emit import session\n"
-        f"own = session.journal({config(told)!r})\n"
+        "from headwater.emit import journals\n"
+        f"own = journals.journal({config(told)!r})\n"
         f"own.begin({RUN!r}, {body(EventType.START)!r})\n"
         "own.flush(10)\n"
         "os.kill(os.getpid(), signal.SIGSTOP)\n"
@@ -113,12 +146,12 @@ def test_a_watchdog_that_is_gone_keeps_no_other_journal_from_its_end(
     other = tmp_path / "other.ndjson"
     program = (
         "import os, signal\n"
-        "from headwater.emit import session\n"
+        "from headwater.emit import journals\n"
         f"for told in ({config(told)!r}, {config(other)!r}):\n"
-        "    own = session.journal(told)\n"
+        "    own = journals.journal(told)\n"
         f"    key = own.begin({RUN!r}, {body(EventType.START)!r})\n"
         f"    own.end(key, {RUN!r}, {body(EventType.COMPLETE)!r})\n"
-        "first = next(iter(session._open.values()))[1]\n"
+        "first = next(iter(journals._open.values()))[1]\n"
         "os.kill(first.pid, signal.SIGKILL)\n"
         "first._child.wait(10)\n"
     )
@@ -131,11 +164,11 @@ def test_a_watchdog_that_is_gone_keeps_no_other_journal_from_its_end(
 def test_a_forked_child_closes_what_it_has_opened_itself(told: Path, tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from headwater.emit import session\n"
-        f"own = session.journal({config(told)!r})\n"
+        "from headwater.emit import journals\n"
+        f"own = journals.journal({config(told)!r})\n"
         f"key = own.begin({RUN!r}, {body(EventType.START)!r})\n"
         "child = os.fork()\n"
-        f"own = session.journal({config(told)!r}) if not child else own\n"
+        f"own = journals.journal({config(told)!r}) if not child else own\n"
         f"key = own.begin({RUN!r}, {body(EventType.START)!r}) if not child else key\n"
         f"own.end(key, {RUN!r}, {body(EventType.COMPLETE)!r})\n"
         "if not child:\n"

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from headwater.insight import Moment, difference
-from headwater.insight.difference import around
-from headwater.lineage.graph import Edge, MemoryGraph, Node, NodeKind
+from headwater.insight import Moment, around, difference
+from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.schema import Field, Schema
 
-JOB = Node(NodeKind.JOB, "jobs", "load")
-A, B, C = (Node(NodeKind.DATASET, "lake", name) for name in "abc")
+from .nodes import Node, dataset, job
+
+JOB = job("load")
+A, B, C = map(dataset, "abc")
 
 
-def moment(*edges: tuple[Node, Node], **columns: str) -> Moment:
+def moment(*edges: tuple[Node, Node], limit: int = 10, **columns: str) -> Moment[Node]:
     schema = {B: Schema(tuple(Field(n, t) for n, t in columns.items()))} if columns else {}
-    return around(MemoryGraph(edges), JOB, schema)
+    found = around(MemoryGraph(edges), JOB, depth=2, limit=limit)
+    return Moment(found.nodes, found.edges, schema, found.cut)
 
 
 def test_edges_and_nodes_come_and_go() -> None:
     found = difference(moment((A, JOB), (JOB, B)), moment((A, JOB), (JOB, C)))
     assert (found.appeared, found.vanished) == ((C,), (B,))
-    assert (found.added, found.removed) == ((Edge(JOB, C),), (Edge(JOB, B),))
+    assert (found.added, found.removed) == (((JOB, C),), ((JOB, B),))
     assert found
 
 
@@ -38,5 +40,6 @@ def test_columns_are_compared_and_judged() -> None:
 
 
 def test_a_cut_side_is_told() -> None:
-    graph = MemoryGraph([(A, JOB), (JOB, B)])
-    assert difference(around(graph, A, depth=1), around(graph, A)).cut
+    edges = [(A, JOB), (A, job("other"))]
+    assert difference(moment(*edges, limit=1), moment(*edges)).cut
+    assert not difference(moment(*edges), moment(*edges)).cut

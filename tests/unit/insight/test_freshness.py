@@ -3,40 +3,56 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.insight import Freshness, Standing, Trouble, freshness
-from headwater.lineage.graph import MemoryGraph, Node, NodeKind
+from headwater.insight import Freshness, JobStatus, Trouble, freshness
+from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.lifecycle import State
+
+from .nodes import Node, dataset, job
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from headwater.lineage.graph import Pairs
 
 MINUTE = 60_000_000
 NOW = 1_000 * MINUTE
 
 
-def job(name: str) -> Node:
-    return Node(NodeKind.JOB, "jobs", name)
+class Known(MemoryGraph[Node]):
+    """A graph in memory that knows how some of its jobs stand."""
+
+    def __init__(
+        self,
+        edges: Iterable[tuple[Node, Node]],
+        pairs: Mapping[Node, Pairs[Node]] | None = None,
+        /,
+        **known: JobStatus,
+    ) -> None:
+        super().__init__(edges, pairs)
+        self.known = {job(name): status for name, status in known.items()}
+
+    def statuses(self, jobs: Collection[Node]) -> dict[Node, JobStatus]:
+        return {one: self.known[one] for one in jobs if one in self.known}
 
 
-def dataset(name: str) -> Node:
-    return Node(NodeKind.DATASET, "lake", name)
-
-
-def chain(*names: str) -> MemoryGraph:
+def chain(*names: str) -> list[tuple[Node, Node]]:
     """raw -> job -> a -> job -> b …, jobs and datasets in turn."""
     nodes = [job(name) if i % 2 else dataset(name) for i, name in enumerate(names)]
-    return MemoryGraph(itertools.pairwise(nodes))
+    return list(itertools.pairwise(nodes))
 
 
-GRAPH = chain("raw", "ingest", "bronze", "clean", "silver")
+CHAIN = chain("raw", "ingest", "bronze", "clean", "silver")
 
 
-def judged(depth: int = 20, **standings: Standing) -> Freshness:
-    known = {job(name): standing for name, standing in standings.items()}
-    return freshness(GRAPH, dataset("silver"), lambda _: known, NOW, depth=depth)
+def judged(depth: int = 20, **known: JobStatus) -> Freshness[Node]:
+    return freshness(Known(CHAIN, **known), dataset("silver"), NOW, depth=depth)
 
 
-RUNNING = Standing(State.RUNNING, NOW - 50 * MINUTE, NOW - MINUTE)
+RUNNING = JobStatus(State.RUNNING, NOW - 50 * MINUTE, NOW - MINUTE)
 
 
 def test_a_running_producer_makes_it_live() -> None:
@@ -46,7 +62,7 @@ def test_a_running_producer_makes_it_live() -> None:
 
 
 def test_a_failed_job_far_up_is_the_cause() -> None:
-    failed = Standing(State.FAILED, NOW - 30 * MINUTE)
+    failed = JobStatus(State.FAILED, NOW - 30 * MINUTE)
     found = judged(ingest=failed, clean=RUNNING)
     assert (found.verdict, found.since) == ("stale", NOW - 30 * MINUTE)
     (cause,) = found.causes
@@ -57,8 +73,8 @@ def test_a_failed_job_far_up_is_the_cause() -> None:
 
 def test_the_root_stands_first_and_what_it_explains_after_it() -> None:
     found = judged(
-        ingest=Standing(State.ABORTED, NOW - 10 * MINUTE),
-        clean=Standing(State.FAILED, NOW - 20 * MINUTE),
+        ingest=JobStatus(State.ABORTED, NOW - 10 * MINUTE),
+        clean=JobStatus(State.FAILED, NOW - 20 * MINUTE),
     )
     assert [(c.job.name, c.root) for c in found.causes] == [("ingest", True), ("clean", False)]
     assert found.since == NOW - 20 * MINUTE
@@ -69,7 +85,7 @@ def test_the_root_stands_first_and_what_it_explains_after_it() -> None:
 )
 def test_a_batch_is_late_by_its_own_habit(silent: int, verdict: str) -> None:
     last = NOW - silent * MINUTE
-    done = Standing(State.COMPLETED, last, last, 10 * MINUTE)
+    done = JobStatus(State.COMPLETED, last, last, 10 * MINUTE)
     found = judged(ingest=RUNNING, clean=done)
     assert found.verdict == verdict
     assert found.due == last + 21 * MINUTE
@@ -79,7 +95,7 @@ def test_a_batch_is_late_by_its_own_habit(silent: int, verdict: str) -> None:
 
 
 def test_a_stream_that_ended_is_a_cause_and_a_batch_without_a_habit_is_not() -> None:
-    ended = Standing(State.COMPLETED, NOW - 5 * MINUTE, NOW - 5 * MINUTE, streaming=True)
+    ended = JobStatus(State.COMPLETED, NOW - 5 * MINUTE, NOW - 5 * MINUTE, streaming=True)
     assert judged(clean=ended).causes[0].trouble is Trouble.ENDED
     once = ended._replace(streaming=False)
     assert judged(clean=once).verdict == "unknown"
@@ -92,11 +108,12 @@ def test_nothing_known_is_said_so_and_a_cut_walk_too() -> None:
 
 
 def test_a_cycle_has_an_end() -> None:
-    loop = MemoryGraph(
+    failed = JobStatus(State.FAILED, NOW)
+    loop = Known(
         [(dataset("a"), job("x")), (job("x"), dataset("b")),
-         (dataset("b"), job("y")), (job("y"), dataset("a"))]
+         (dataset("b"), job("y")), (job("y"), dataset("a"))],
+        x=failed, y=failed,
     )  # fmt: skip
-    failed = Standing(State.FAILED, NOW)
-    known = {job("x"): failed, job("y"): failed}
-    found = freshness(loop, dataset("a"), lambda _: known, NOW)
+    found = freshness(loop, dataset("a"), NOW)
     assert len(found.causes) == 2
+    assert not any(cause.root for cause in found.causes)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.lab.artifacts import Artifact
-from headwater.lab.cache import Cache
+from headwater.lab.files.artifacts import Artifact
+from headwater.lab.files.cache import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import EnvironmentProblem, UsageError
-from headwater.lab.cache import Cache, default_cache, write_atomically
+from headwater.lab.files.cache import Cache, default_cache, write_atomically
 
 if TYPE_CHECKING:
-    from headwater.lab.artifacts import Artifact
+    from headwater.lab.files.artifacts import Artifact
 
     from .conftest import Repository
 
@@ -60,7 +60,7 @@ def test_a_file_of_another_length_is_wrong_without_hashing(
 ) -> None:
     artifact, path = kept
     path.write_bytes(b"right and more")
-    monkeypatch.setattr("headwater.lab.cache.digest", lambda *_: pytest.fail("hashed"))
+    monkeypatch.setattr("headwater.lab.files.cache.digest", lambda *_: pytest.fail("hashed"))
     assert not cache.verify(artifact)
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import EnvironmentProblem, HeadwaterError
-from headwater.lab import fetch
-from headwater.lab.cache import Cache
-from headwater.lab.ivy import Dependency, command, landing_name
+from headwater.lab.files import fetch
+from headwater.lab.files.cache import Cache
+from headwater.lab.files.ivy import Dependency, command, landing_name
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def test_a_fetch_waits_for_the_ivy_of_a_killed_one(
     artifact = repository.publish("a")
     (repository.folder / "hangs").touch()
     program = (
-        "import pathlib, sys; from headwater.lab import fetch; from headwater.lab.cache import Cache;"
-        "from headwater.lab.artifacts import Artifact;"
+        "import pathlib, sys; from headwater.lab.files import fetch; from headwater.lab.files.cache import Cache;"
+        "from headwater.lab.files.artifacts import Artifact;"
         f"fetch.fetch(Cache(pathlib.Path({str(cache.root)!r})), [{artifact!r}])"
     )
     killed = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from headwater.lab.artifacts import Artifact, Lock, lock, write_lock
-from headwater.lab.plugins import ANNOUNCED, plugins
-from headwater.lab.relock import BUNDLES, merge
+from headwater.lab.files.artifacts import Artifact, Lock, lock, write_lock
+from headwater.lab.files.plugins import ANNOUNCED, plugins
+from headwater.lab.files.relock import BUNDLES, merge
 from headwater.lab.services import SERVICES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TEXT = resources.files("headwater.lab").joinpath("jars.lock").read_text()
+TEXT = resources.files("headwater.lab.files").joinpath("jars.lock").read_text()
 # These come from PySpark and from a wheel.
 WITHOUT_JARS = {
     "postgres",

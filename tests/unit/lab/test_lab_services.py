@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import UsageError
-from headwater.lab.cache import Cache
+from headwater.lab.files.cache import Cache
 from headwater.lab.home import Home
 from headwater.lab.lab import Lab
 from headwater.lab.launch import is_ready
@@ -105,7 +105,7 @@ def test_a_properties_file_survives_any_path(lab: Lab) -> None:
 
 
 def test_keys_stay_off_the_command_line(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.lab.plugins.plugin_path", lambda _cache: lab.home.root)
+    monkeypatch.setattr("headwater.lab.files.plugins.plugin_path", lambda _cache: lab.home.root)
     secrets = {lab.home.settings.s3_secret_key, lab.home.settings.postgres_password}
     context = Context(lab.home, Cache(lab.home.root / "cache"))
     for name in ("s3", "catalog", "kafka", "hive", "spark", "postgres"):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import HeadwaterError
-from headwater.lab import shop
+from headwater.lab.demo import connectors
+from headwater.lab.demo.traffic import Pace
 from headwater.lab.lab import Lab
-from headwater.lab.traffic import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,12 +54,12 @@ def connect() -> Iterator[Answers]:
         thread.join()
 
 
-def _shop(connect: Answers, folder: Path) -> shop.Shop:
+def _shop(connect: Answers, folder: Path) -> connectors.Shop:
     lab = Lab(folder / "lab")
     with lab.home.created():
         lab.home.settings.ports["connect"] = connect.server_port
         lab.home.save()
-    return shop.Shop(lab.context, DATABASE)
+    return connectors.Shop(lab.context, DATABASE)
 
 
 def test_a_worker_that_shares_out_its_work_is_asked_again(connect: Answers, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_every_table_is_kept_alike() -> None:
     sys.path.insert(0, str(Path(__file__).parents[3] / "pipelines"))
     import orders
 
-    assert shop.TABLE_PROPERTIES == orders.TABLE_PROPERTIES
+    assert connectors.TABLE_PROPERTIES == orders.TABLE_PROPERTIES
 
 
 @pytest.mark.parametrize("rate", [2.0, 1000.0])

@@ -12,7 +12,7 @@ import pytest
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
 from headwater.lab.lab import Lab
-from headwater.lab.stories.base import Check, Look, Seen, Story, Telling
+from headwater.lab.stories.base import Check, Look, Seen, Story, StoryResult
 from headwater.lab.stories.misaligned import _side_by_side, _way_up
 from headwater.lab.stories.stage import Stage, running_homes
 from headwater.lab.waiting import wait_until
@@ -68,7 +68,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stage, "require", lambda _stage: None)
 
 
-def _play(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Telling:
+def _play(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoryResult:
     monkeypatch.setitem(stories.STORIES, "rain", story)
     return stories.play("rain", Lab(tmp_path / "lab"), Listener())
 

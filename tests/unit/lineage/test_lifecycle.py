@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage.events import EventType
-from headwater.lineage.lifecycle import Life, Producer, State, TransitionError
+from headwater.lineage.lifecycle import Emitted, RunHistory, State, TransitionError
 
 SECOND = 1_000_000
 
 
-def live(*seen: tuple[EventType, int]) -> Life:
-    life = Life()
+def live(*seen: tuple[EventType, int]) -> RunHistory:
+    life = RunHistory()
     for event_type, time in seen:
         life.observe(event_type, time)
     return life
@@ -23,7 +23,7 @@ observations = st.tuples(
 
 
 def fold(seen: list[tuple[str, EventType, int]]) -> tuple[State, int | None, int | None, bool]:
-    life = Life()
+    life = RunHistory()
     for kind, event_type, time in seen:
         if kind == "event":
             life.observe(event_type, time)
@@ -62,7 +62,7 @@ def test_of_terminal_events_at_one_time_the_worst_wins(other: EventType) -> None
 
 def test_other_alone_is_new() -> None:
     assert live((EventType.OTHER, 1)).state is State.NEW
-    assert Life().state is State.NEW
+    assert RunHistory().state is State.NEW
 
 
 def test_an_inferred_end_yields_to_any_later_word() -> None:
@@ -92,13 +92,20 @@ def test_five_steady_beats_are_a_heartbeat() -> None:
     assert live(*uneven).interval is None
 
 
-def test_a_producer_says_start_once_and_ends_once() -> None:
-    run = Producer()
+def test_a_producer_emits_start_once_and_ends_once() -> None:
+    run = Emitted()
     with pytest.raises(TransitionError, match="RUNNING cannot follow nothing"):
-        run.say(EventType.RUNNING)
+        run.emit(EventType.RUNNING, 1)
     for event_type in (EventType.START, EventType.RUNNING, EventType.OTHER, EventType.FAIL):
-        run.say(event_type)
+        run = run.emit(event_type, 1)
     assert run.over
     assert run.allows(EventType.OTHER)
     with pytest.raises(TransitionError, match="COMPLETE cannot follow FAIL"):
-        run.say(EventType.COMPLETE)
+        run.emit(EventType.COMPLETE, 2)
+
+
+def test_the_events_of_a_run_never_share_a_time_though_the_clock_steps_back() -> None:
+    start = Emitted().emit(EventType.START, 50)
+    running = start.emit(EventType.RUNNING, 50)
+    end = running.emit(EventType.COMPLETE, 7)
+    assert (start.at, running.at, end.at) == (50, 51, 52)

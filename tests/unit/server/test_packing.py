@@ -9,13 +9,13 @@ import textwrap
 
 import pytest
 
-from headwater.server.store.packing import MANY, Packer
+from headwater.server.store.database.packing import MANY, Packer
 
 # A process of its own: zstd state shared between threads does not raise, it ends the process.
 PROGRAM = textwrap.dedent(
     """
     import json, sys, threading
-    from headwater.server.store.packing import Packer
+    from headwater.server.store.database.packing import Packer
 
     sys.setswitchinterval(0.0001)
     packer = Packer()

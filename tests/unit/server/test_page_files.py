@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.server.http import HttpError, Request
-from headwater.server.page import Page
+from headwater.server.http.page_files import Page
 
 if TYPE_CHECKING:
     from pathlib import Path

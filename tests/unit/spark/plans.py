@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.columns import Column, told
-from headwater.spark.model import Dataset
-from headwater.spark.plan import Plans
-from headwater.spark.sources import Source
-from headwater.spark.tree import build
+from headwater.lineage.model import Dataset
+from headwater.spark.columns.output import Column, columns_of
+from headwater.spark.columns.source import Source
+from headwater.spark.plan.operators import Plans
+from headwater.spark.plan.tree import build
 
 if TYPE_CHECKING:
-    from headwater.spark.model import ColumnLineage
-    from headwater.spark.scope import Relation
+    from headwater.lineage.model import ColumnLineage
+    from headwater.spark.columns.scope import Relation
 
 Flat = list[dict[str, Any]]
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
@@ -63,7 +63,7 @@ def relation(flat: Flat, **sources: Source) -> Relation:
 def lineage(found: Relation, *columns: tuple[str, int, Any]) -> ColumnLineage:
     """The columns of a relation by name, number and type."""
     made = [Column(name, kind, found.env[number]) for name, number, kind in columns]
-    return told(made, found.rows)
+    return columns_of(made, found.rows)
 
 
 def facts(given: ColumnLineage) -> dict[str, list[str]]:

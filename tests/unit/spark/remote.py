@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.spark.columns import told
-from headwater.spark.remote.layout import draw
-from headwater.spark.remote.protos import Facts, quoted
-from headwater.spark.remote.queries import Reader
-from headwater.spark.remote.world import Server, Table, World
+from headwater.spark.columns.output import columns_of
+from headwater.spark.remote.client_plan import ClientPlan, quoted
+from headwater.spark.remote.explain.layout import parse_tree
+from headwater.spark.remote.explain.query import QueryReader
+from headwater.spark.remote.server import Server, Table, World
 
 from .plans import facts
 
@@ -59,13 +59,13 @@ class Text:
         sql: str = "",
     ) -> None:
         self.world = World(Described())
-        found = Facts()
+        found = ClientPlan()
         found.texts = dict.fromkeys(quoted(literals))
         found.statements = [sql] if sql else []
         found.functions = {name: {kind} for name, kind in (python or {}).items()}
-        text, kept = found.calm("\n".join(lines))
-        self.reader = Reader(self.world, found, "", kept)
-        self.query = self.reader.query(draw(text))
+        text, kept = found.mask_literals("\n".join(lines))
+        self.reader = QueryReader(self.world, found, "", kept)
+        self.query = self.reader.query(parse_tree(text))
 
     @property
     def problems(self) -> list[str]:
@@ -74,13 +74,13 @@ class Text:
     @property
     def columns(self) -> dict[str, list[str]]:
         """Columns and their sources as short words."""
-        return facts(told(self.query.columns, self.query.rows))
+        return facts(columns_of(self.query.columns, self.query.rows))
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        return told(self.query.columns, self.query.rows).unknown
+        return columns_of(self.query.columns, self.query.rows).unknown
 
     @property
     def rows(self) -> list[str]:
-        found = told(self.query.columns, self.query.rows).dataset
+        found = columns_of(self.query.columns, self.query.rows).dataset
         return [f"{one.field} {way.subtype}" for one in found for way in one.transformations]

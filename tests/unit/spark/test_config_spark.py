@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.spark import config
+from headwater.spark.driver import config
 
 RUN = "01a1e232-46c5-7db0-bbe3-16e3383f61c1"
 ROOT = "01a1e232-4117-7682-8c12-b95d2088ad22"

@@ -6,9 +6,12 @@ import json
 
 import pytest
 
-from headwater.spark import entries, names, progress
-from headwater.spark.config import Settings
-from headwater.spark.model import Dataset, PlanLineage, Symlink
+from headwater.lineage.model import Dataset, Symlink
+from headwater.spark import job_names
+from headwater.spark.driver import wrapped_methods
+from headwater.spark.driver.config import Settings
+from headwater.spark.model import PlanLineage
+from headwater.spark.streaming import progress
 
 TABLE = Dataset(
     "s3://warehouse", "default/supplier_stats", symlinks=(
@@ -28,16 +31,16 @@ TABLE = Dataset(
     ],
 )
 def test_operations(node: str, word: str) -> None:
-    assert names.operation(node) == word
+    assert job_names.operation(node) == word
 
 
 def test_a_job_is_named_by_application_operation_and_table() -> None:
     settings = Settings(app_name="Supplier Stats")
     lineage = PlanLineage(outputs=(TABLE,), operation="overwrite_by_expression")
     expected = "supplier_stats.overwrite_by_expression.default_supplier_stats"
-    assert names.job(settings, lineage) == expected
+    assert job_names.job(settings, lineage) == expected
     short = Settings(app_name="Supplier Stats", append_dataset=False)
-    assert names.job(short, lineage) == "supplier_stats.overwrite_by_expression"
+    assert job_names.job(short, lineage) == "supplier_stats.overwrite_by_expression"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,7 @@ def test_a_job_is_named_by_application_operation_and_table() -> None:
     ],
 )
 def test_short_names(dataset: Dataset, short: str) -> None:
-    assert names.short(dataset) == short
+    assert job_names.short(dataset) == short
 
 
 @pytest.mark.parametrize(
@@ -68,9 +71,9 @@ def test_short_names(dataset: Dataset, short: str) -> None:
     ],
 )  # fmt: skip
 def test_what_sql_text_says(sql: str, word: str, target: str) -> None:
-    found = entries._entry("sql", "sql", (sql,), {})
+    found = wrapped_methods._entry("sql", "sql", (sql,), {})
     assert found is not None
-    assert (found.word, found.target) == (word, target)
+    assert (found.operation, found.target) == (word, target)
 
 
 REPORT = {

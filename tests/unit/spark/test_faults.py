@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from headwater.emit import once
-from headwater.spark import facets, read
-from headwater.spark.bridge import Bridge, trace_of
-from headwater.spark.config import Settings
-from headwater.spark.faults import LEFT_OUT, without_plan
-from headwater.spark.model import Catalog, Dataset, PlanLineage
+from headwater.emit import faults
+from headwater.lineage.model import Catalog, Dataset, Job
+from headwater.lineage.writer import Writer
+from headwater.spark import reporting
+from headwater.spark.driver.bridge import JvmBridge, trace_of
+from headwater.spark.driver.config import Settings
+from headwater.spark.error_text import LEFT_OUT, without_plan
+from headwater.spark.model import PlanLineage
+from headwater.spark.plan import plan_lineage
 
 ANALYSIS = """[UNRESOLVED_COLUMN] A column with name `nothing` cannot be resolved; line 1 pos 7;
 'InsertIntoStatement 'UnresolvedRelation [stats], [__required_write_privileges__=INSERT], false
@@ -70,18 +74,18 @@ def test_a_message_is_not_cut_in_the_middle_of_a_password() -> None:
     def fail() -> PlanLineage:
         raise ValueError(LONG)
 
-    (problem,) = read._guarded(fail).problems
+    (problem,) = plan_lineage._guarded(fail).problems
     assert "hunter" not in problem
 
 
 def test_a_fault_of_ours_is_logged_without_credentials(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "headwater")
-    once._said.clear()
+    faults._reported.clear()
     try:
         raise ValueError("y" * 80 + LONG)
     except ValueError as error:
-        once.report("testing", error)
-    assert "testing failed" in caplog.text
+        faults.report("testing", error)
+    assert "error while testing" in caplog.text
     assert "ValueError" in caplog.text
     assert "hunter" not in caplog.text
 
@@ -89,14 +93,20 @@ def test_a_fault_of_ours_is_logged_without_credentials(caplog: pytest.LogCapture
 def test_a_property_that_is_called_a_secret_is_not_shown() -> None:
     asked = ("spark.hadoop.fs.s3a.secret.key", "spark.master")
     conf = {asked[0]: "abcdefgh", asked[1]: "local[2]"}
-    found = facets.properties(conf, Settings(properties=asked))["headwater_spark"]["properties"]
+    found = reporting.properties(conf, Settings(properties=asked))
     assert found == {asked[0]: "***", asked[1]: "local[2]"}
+
+
+def written(plan: PlanLineage, settings: Settings, counts: Any = None) -> Any:
+    lineage = reporting.lineage(plan, settings, counts, counts)
+    writer = Writer("urn:test", settings.disabled_facets)
+    return writer.job_event(datetime.now(timezone.utc), Job("n", "j"), lineage)
 
 
 def test_a_catalog_does_not_show_the_keys_in_its_addresses() -> None:
     catalog = Catalog("spark", "hive", "spark_catalog", "thrift://u:pw1@h:9083", "s3a://k:pw2@b/w")
     one = Dataset("s3://b", "w/t", catalog=catalog, source="s3a://k:pw3@b")
-    (told,) = facets.inputs(PlanLineage(inputs=(one,)), Settings())
+    (told,) = written(PlanLineage(inputs=(one,)), Settings())["inputs"]
     assert "pw" not in str(told)
     assert told["facets"]["catalog"]["warehouseUri"].endswith("@b/w")
 
@@ -106,9 +116,12 @@ def test_counts_may_be_left_out() -> None:
     off = Settings(disabled_facets=frozenset({"inputStatistics", "outputStatistics"}))
     lineage = PlanLineage(inputs=(one,), outputs=(one,))
     counts = {one.id: {"rowCount": 3}}
-    assert "inputStatistics" in facets.inputs(lineage, Settings(), counts)[0]["inputFacets"]
-    assert "inputFacets" not in facets.inputs(lineage, off, counts)[0]
-    assert "outputFacets" not in facets.outputs(lineage, off, counts)[0]
+    shown = written(lineage, Settings(), counts)
+    assert shown["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 3
+    assert shown["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    hidden = written(lineage, off, counts)
+    assert "inputFacets" not in hidden["inputs"][0]
+    assert "outputFacets" not in hidden["outputs"][0]
 
 
 @pytest.mark.parametrize("attribute", ["stackTrace", "_stackTrace"])
@@ -120,12 +133,12 @@ def test_the_jvms_trace_is_found_in_errors_of_every_spark(attribute: str) -> Non
 
 
 def test_a_jvm_that_answers_no_more_is_waited_for_until_it_is_seen_dead() -> None:
-    bridge: Any = Bridge.__new__(Bridge)
-    bridge.stopped, bridge._leaving = False, False
+    bridge: Any = JvmBridge.__new__(JvmBridge)
+    bridge.stopped, bridge._shutting_down = False, False
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         bridge.gateway = SimpleNamespace(proc=process)
-        bridge.fade(0.05)
+        bridge.wait_for_exit(0.05)
         assert not bridge.lost, "one that lives on is not waited for without end"
         process.kill()
-        bridge.fade(20)
+        bridge.wait_for_exit(20)
         assert bridge.lost

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
-from headwater.spark import entries
-from headwater.spark.remote import hooks, messages
+from headwater.spark.driver import wrapped_methods
+from headwater.spark.remote import messages
+from headwater.spark.remote.calls import ClientHooks
 
 
 def stream(rows: int) -> bytes:
@@ -48,16 +49,16 @@ def test_a_few_rows_stay() -> None:
 def test_a_statement_is_found_where_each_version_puts_it() -> None:
     old = proto.SqlCommand(sql="select 1")
     assert messages.statement_of(old) == "select 1"
-    assert not messages.given(old)
+    assert not messages.has_parameters(old)
     assert messages.with_statement(old, "explain select 1").sql_command.sql == "explain select 1"
     new = proto.SqlCommand()
     new.input.sql.query = "select :a"
     assert messages.statement_of(new) == "select :a"
     new.input.sql.args["a"].long = 1
-    assert messages.given(new)
+    assert messages.has_parameters(new)
     changed = messages.with_statement(new, "explain select :a").sql_command
     assert messages.statement_of(changed) == "explain select :a"
-    assert messages.given(changed)
+    assert messages.has_parameters(changed)
 
 
 def test_a_field_that_a_version_does_not_know_is_not_set() -> None:
@@ -72,15 +73,15 @@ def batch(_frame: Any, _number: int) -> None: ...
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_function_for_each_batch_may_be_given_by_name(named: bool) -> None:
-    made = hooks.Hooks.__new__(hooks.Hooks)
+    made = ClientHooks.__new__(ClientHooks)
     made._undo = []
-    made._name_batches()
+    made._wrap_foreach_batch()
     try:
         writer: Any = DataStreamWriter.__new__(DataStreamWriter)
         writer._write_proto = proto.WriteStreamOperationStart()
         writer._session = SimpleNamespace()
         _ = writer.foreachBatch(func=batch) if named else writer.foreachBatch(batch)
-        assert writer._headwater_batches == "batch"
+        assert writer._headwater_foreach_batch == "batch"
         assert writer._write_proto.foreach_batch.python_function.command
     finally:
         made.undo()
@@ -88,19 +89,22 @@ def test_a_function_for_each_batch_may_be_given_by_name(named: bool) -> None:
 
 @pytest.mark.parametrize("named", [True, False])
 def test_what_a_function_for_each_batch_does_is_inside_of_the_batch(named: bool) -> None:
-    seen: list[int] = []
+    seen: list[object] = []
 
     def inside(_frame: Any, _number: int) -> None:
-        seen.append(entries.INSIDE.batch)
+        seen.append(wrapped_methods.DEPTH.micro_batch)
 
     def before(_writer: Any, func: Any) -> Any:
         return func
 
-    wrapped = entries._wrapped(before, "batches", "foreachBatch", lambda *_: pytest.fail("no work"))
+    wrapped = wrapped_methods._wrapped(
+        before, "batches", "foreachBatch", lambda *_: pytest.fail("no work")
+    )
     writer = SimpleNamespace()
     given = wrapped(writer, func=inside) if named else wrapped(writer, inside)
     given(None, 0)
-    assert seen == [1]
-    assert writer._headwater_batches == "inside"
+    assert isinstance(seen[0], wrapped_methods.MicroBatch)
+    assert wrapped_methods.DEPTH.micro_batch is None
+    assert writer._headwater_foreach_batch == "inside"
     with pytest.raises(TypeError):
         wrapped(writer, inside, 1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.spark.remote import statements, types
-from headwater.spark.remote.layout import Unclear, draw, relation_name
-from headwater.spark.remote.merging import Merge
-from headwater.spark.remote.protos import Facts, quoted, risky
-from headwater.spark.remote.world import World
+from headwater.spark.remote import statements
+from headwater.spark.remote.client_plan import ClientPlan, is_ambiguous, quoted
+from headwater.spark.remote.explain import types
+from headwater.spark.remote.explain.layout import UnclearText, parse_tree, relation_name
+from headwater.spark.remote.explain.merge import MergeReader
+from headwater.spark.remote.server import World
 
 from .remote import ORDERS, PEOPLE, Described, Text
 
@@ -29,6 +30,9 @@ def one(expression: str, **more: str) -> Text:
         ("cast(price#2 as decimal(12,2))", ["price IDENTITY"]),
         ("md5(cast(city#3 as binary))", ["city TRANSFORMATION masked"]),
         ("items#4.sku", ["items.sku IDENTITY"]),
+        ("-items#4.sku", ["items.sku TRANSFORMATION"]),
+        ("hash(items#4.sku, 42)", ["items.sku TRANSFORMATION masked"]),
+        ("nullif(items#4[0].sku, )", ["items.sku TRANSFORMATION"]),
         ("items#4[0].SKU", ["items.sku TRANSFORMATION"]),
         ("coalesce(city#3, )", ["city TRANSFORMATION"]),
         ("CASE WHEN (id#1L > cast(1 as bigint)) THEN city#3 ELSE none END",
@@ -161,11 +165,11 @@ def test_a_text_that_is_cut_off_keeps_its_datasets() -> None:
 )
 def test_a_constant_is_never_taken_for_a_part_of_the_plan(literal: str, problem: bool) -> None:
     (text,) = quoted(literal)
-    assert risky(text)
+    assert is_ambiguous(text)
     lines = f"Project [CASE WHEN (id#1L > 1) THEN {text} ELSE x END AS x#9]", f"+- {ORDERS}"
     try:
         found = Text(*lines, literals=literal)
-    except Unclear:
+    except UnclearText:
         assert problem
         return
     if problem:
@@ -206,7 +210,7 @@ COLUMNS = ["id", "price", "city", "items"]
 
 def test_the_clauses_of_a_merge() -> None:
     found = Text("Project [1 AS one#90]", "+- OneRowRelation")
-    found.query = Merge(found.reader, MERGE, draw(MERGED)).query(COLUMNS)
+    found.query = MergeReader(found.reader, MERGE, parse_tree(MERGED)).query(COLUMNS)
     assert found.columns["city"] == ["id CONDITIONAL", "name IDENTITY"]
     assert found.columns["id"] == ["id IDENTITY"]
     assert sorted(found.rows) == ["id JOIN", "id JOIN", "name FILTER"]
@@ -215,8 +219,8 @@ def test_the_clauses_of_a_merge() -> None:
 def test_a_merge_whose_columns_could_be_of_either_side_is_unclear() -> None:
     reader = Text("Project [1 AS one#90]", "+- OneRowRelation").reader
     twice = MERGE.replace("'s.id > 5", "'id > 5")
-    with pytest.raises(Unclear):
-        Merge(reader, twice, draw(MERGED)).query(COLUMNS)
+    with pytest.raises(UnclearText):
+        MergeReader(reader, twice, parse_tree(MERGED)).query(COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -254,18 +258,18 @@ def test_types_in_both_ways_of_writing_them() -> None:
         {"name": "a", "type": "long", "nullable": True},
         {"name": "b", "type": {"type": "array", "elementType": "decimal(10,2)",
                                "containsNull": True}, "nullable": True}]}  # fmt: skip
-    assert types.simple("struct<a:bigint,b:array<decimal(10,2)>>") == struct
+    assert types.from_simple_string("struct<a:bigint,b:array<decimal(10,2)>>") == struct
     text = "StructType(StructField(a,LongType,true),StructField(b,ArrayType(DecimalType(10,2),true),true))"
-    assert types.long(text) == struct
-    assert types.simple("a strange thing") is None
-    with pytest.raises(Unclear):
-        types.long("StructType(StructField(a,b,LongType,true))")
+    assert types.from_class_string(text) == struct
+    assert types.from_simple_string("a strange thing") is None
+    with pytest.raises(UnclearText):
+        types.from_class_string("StructType(StructField(a,b,LongType,true))")
 
 
 def test_many_constants_are_bounded() -> None:
-    found = Facts()
+    found = ClientPlan()
     found.texts = dict.fromkeys(f"({number})" for number in range(2000))
-    text, kept = found.calm("concat((7), (8))")
+    text, kept = found.mask_literals("concat((7), (8))")
     assert len(kept) == 2
     assert "(7)" not in text
 
@@ -292,7 +296,7 @@ def test_a_name_that_older_sparks_write_twice_is_one_name() -> None:
     found = older("select city from lab.shop.orders")
     assert not found.problems
     assert found.columns == {"city": ["city IDENTITY"]}
-    root = draw(f"AppendData {OLDER}, false\n+- {OLDER}")
+    root = parse_tree(f"AppendData {OLDER}, false\n+- {OLDER}")
     target, _ = statements.read(World(Described()), root, "insert into lab.shop.orders select 1")
     assert target.parts == ("lab", "shop", "orders")
 

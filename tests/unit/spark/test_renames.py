@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
-from headwater.lineage.naming import DatasetName
-from headwater.spark import config, facets
-from headwater.spark.model import (
+from headwater.lineage.model import (
     ColumnLineage,
     ColumnSource,
     Dataset,
-    PlanLineage,
+    Job,
     Symlink,
     Transformation,
 )
+from headwater.lineage.naming import DatasetName
+from headwater.lineage.writer import Writer
+from headwater.spark import reporting
+from headwater.spark.driver import config
+from headwater.spark.model import PlanLineage
 
 TOPIC = Dataset(
     "kafka://b:9092", "orders", type="TOPIC", cluster_id="abc", bootstrap=("b:9092", "c:9092")
 )
 TABLE = Dataset(
-    "s3://warehouse", "default/orders", symlinks=(Symlink("http://c:8181", "lab.default.orders"),)
+    "s3://warehouse",
+    "default/orders",
+    symlinks=(Symlink("http://c:8181", "lab.default.orders"),),
+    columns=ColumnLineage(
+        fields={"price": (ColumnSource(TOPIC.id, "price", (Transformation("DIRECT"),)),)}
+    ),
 )
-LINEAGE = PlanLineage(
-    inputs=(TOPIC,),
-    outputs=(TABLE,),
-    columns={
-        TABLE.id: ColumnLineage(
-            fields={"price": (ColumnSource(TOPIC.id, "price", (Transformation("DIRECT"),)),)}
-        )
-    },
-)
+LINEAGE = PlanLineage(inputs=(TOPIC,), outputs=(TABLE,))
 
 
 def both(**conf: str) -> tuple[dict[str, Any], dict[str, Any]]:
     settings = config.read({f"spark.headwater.datasets.{k}": v for k, v in conf.items()})
-    (read,), (written,) = facets.inputs(LINEAGE, settings), facets.outputs(LINEAGE, settings)
+    lineage = reporting.lineage(LINEAGE, settings)
+    event = Writer("urn:test").job_event(datetime.now(timezone.utc), Job("n", "j"), lineage)
+    (read,), (written,) = event["inputs"], event["outputs"]
     return read, written
 
 

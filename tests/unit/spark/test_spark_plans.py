@@ -55,6 +55,60 @@ def test_a_hash_masks(kind: str) -> None:
     assert one(node(kind, C)) == ["c TRANSFORMATION masked"]
 
 
+ORDER = attribute("o", 11, RECORD)
+PAID = attribute("p", 12, RECORD)
+ID = node("GetStructField", ORDER, child=0, ordinal=0, name="id")
+CITY = node(
+    "GetStructField",
+    node("GetStructField", ORDER, child=0, ordinal=2, name="place"),
+    child=0,
+    ordinal=0,
+    name="city",
+)
+
+
+def nested(expression: Flat, data_type: Any = "long") -> list[str]:
+    """The sources of one column made from a table of structs."""
+    found = relation(project(table(ORDER, PAID), alias(expression, "x", 9)), n11=source())
+    return facts(lineage(found, ("x", 9, data_type)))["x"]
+
+
+def guarded(child: Flat) -> Flat:
+    """A condition as Spark puts it into the functions that it spells out."""
+    equal = node("EqualTo", child, literal("0"))
+    return node("Cast", node("If", equal, literal(None), child), dataType="long")
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("Md5", "TRANSFORMATION masked"),
+        ("XxHash64", "TRANSFORMATION masked"),
+        ("NullIf", "TRANSFORMATION"),
+        ("ZeroIfNull", "TRANSFORMATION"),
+        ("PreciseTimestampConversion", "TRANSFORMATION"),
+    ],
+)
+def test_a_function_of_a_field_takes_that_field_alone(kind: str, way: str) -> None:
+    assert nested(node(kind, guarded(ID))) == [f"o.id {way}"]
+    assert nested(node(kind, guarded(CITY))) == [f"o.place.city {way}"]
+
+
+def test_a_field_of_one_of_several_structs_is_that_field_of_each() -> None:
+    either = node("Coalesce", ORDER, PAID)
+    assert nested(node("GetStructField", either, child=0, ordinal=0, name="id")) == [
+        "o.id TRANSFORMATION",
+        "p.id TRANSFORMATION",
+    ]
+
+
+def test_a_json_path_that_is_a_column_is_a_source_too() -> None:
+    assert nested(node("GetJsonObject", CITY, ID)) == [
+        "o.id TRANSFORMATION",
+        "o.place.city TRANSFORMATION",
+    ]
+
+
 def aggregate(function: str, *children: Flat) -> Flat:
     return node("AggregateExpression", node(function, *children), aggregateFunction=0)
 
@@ -148,6 +202,44 @@ def test_the_indirect_sources_of_rows() -> None:
     assert rows == {("a", "JOIN"), ("d", "JOIN"), ("b", "FILTER"), ("c", "SORT")}
 
 
+def test_a_recursive_query_is_read_until_nothing_is_new() -> None:
+    """Columns change places at each step: the third of them gets its source in the third step."""
+    n, m, k = (attribute(name, number) for name, number in (("n", 11), ("m", 12), ("k", 13)))
+    before = plan("UnionLoopRef", loopId=0, output=[n, m, k])
+    step = project(
+        plan("Filter", before, condition=node("GreaterThan", n, literal("1")), child=0),
+        alias(m, "n", 14), alias(k, "m", 15), alias(node("Add", n, literal("1")), "k", 16),
+    )  # fmt: skip
+    loop = plan("UnionLoop", TABLE, step, id=0, outputAttrIds=[{"id": 17}, {"id": 18}, {"id": 19}])
+    definition = plan("CTERelationDef", loop, id=0)
+    used = plan("CTERelationRef", cteId=0, output=[attribute("x", 21), attribute("y", 22)])
+    found = relation(plan("WithCTE", definition, used), n1=source())
+    told = facts(lineage(found, ("x", 21, "long"), ("y", 22, "long")))
+    assert told["x"] == [
+        "a IDENTITY", "a TRANSFORMATION", "b IDENTITY", "b TRANSFORMATION", "c IDENTITY",
+        "c TRANSFORMATION",
+    ]  # fmt: skip
+    # What comes back from the second column to itself has been through all of them.
+    assert told["y"] == [
+        "a TRANSFORMATION", "b IDENTITY", "b TRANSFORMATION", "c IDENTITY", "c TRANSFORMATION",
+    ]  # fmt: skip
+    assert {item.field for item in lineage(found).dataset} == {"a", "b", "c"}
+
+
+def test_the_metadata_of_files_is_no_column_of_theirs() -> None:
+    names = ("file_path", "file_name", "file_size", "file_modification_time")
+    inside = {"type": "struct", "fields": [{"name": name, "type": "string"} for name in names]}
+    for name, sources in (
+        ("_metadata", []),
+        ("__metadata", []),
+        ("metadata", ["metadata.file_path IDENTITY"]),
+    ):
+        metadata = attribute(name, 7, inside)
+        path = node("GetStructField", metadata, child=0, name="file_path", ordinal=0)
+        found = relation(project(table(A, metadata), alias(path, "x", 9)), n1=source())
+        assert facts(lineage(found, ("x", 9, "string")))["x"] == sources, name
+
+
 VALUE = attribute("value", 1, "binary")
 TOPIC = table(attribute("key", 5, "binary"), VALUE, attribute("offset", 6))
 
@@ -155,6 +247,14 @@ TOPIC = table(attribute("key", 5, "binary"), VALUE, attribute("offset", 6))
 def from_topic(expression: Flat, data_type: Any = "string") -> list[str]:
     found = relation(project(TOPIC, alias(expression, "x", 9)), n5=source(topic=True))
     return facts(lineage(found, ("x", 9, data_type)))["x"]
+
+
+def test_a_function_of_a_field_of_a_record_takes_that_field_alone() -> None:
+    record = project(TOPIC, alias(node("JsonToStructs", VALUE, schema=RECORD), "o", 20))
+    field = node("GetStructField", attribute("o", 20, RECORD), child=0, ordinal=0, name="id")
+    window = alias(node("PreciseTimestampConversion", guarded(field)), "x", 9)
+    found = relation(project(record, window), n5=source(topic=True))
+    assert facts(lineage(found, ("x", 9, "long"))) == {"x": ["id TRANSFORMATION"]}
 
 
 def field(child: Flat, name: str, ordinal: int) -> Flat:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from headwater.lineage.naming import DatasetName
-from headwater.spark.columns import flat
-from headwater.spark.records import json_path
-from headwater.spark.sources import Source
-from headwater.spark.stores import files, iceberg, kafka, queries, tables
-from headwater.spark.stores.paths import is_log, roots
-from headwater.spark.value import IDENTITY, Value
+from headwater.lineage import sql
+from headwater.lineage.naming import DatasetName, hive_namespace
+from headwater.spark.columns.output import flat
+from headwater.spark.columns.records import json_path
+from headwater.spark.columns.source import Source
+from headwater.spark.columns.value import IDENTITY, Value
+from headwater.spark.stores import files, jdbc, kafka
+from headwater.spark.stores.files import roots
+from headwater.spark.stores.formats import is_log
+from headwater.spark.stores.iceberg import FORMAT as ICEBERG
+from headwater.spark.stores.paths import TypedPaths
 
 
 class World:
@@ -39,13 +44,84 @@ def world(**settings: str) -> Any:
         (["s3a://b/sales/year=2026/month=1"], [("s3://b", "sales")]),
         (["/d/a", "/d/b"], [("file", "/d/a"), ("file", "/d/b")]),
         (["hdfs://nn:8020/in/*.csv"], [("hdfs://nn:8020", "/in")]),
-        ([f"s3://b/in/{n}.csv" for n in range(30)], [("s3://b", "in")]),
     ],
 )
 def test_paths_become_the_folders_a_person_would_name(
     paths: list[str], expected: list[tuple[str, str]]
 ) -> None:
     assert roots(paths) == [DatasetName(*name) for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("typed", "paths", "expected"),
+    [
+        (["/d/*.parquet"], ["file:/d/part-00000-a.parquet", "file:/d/part-00001-a.parquet"], ["file:/d"]),
+        (["/d/*.csv"], ["file:/d/only.csv"], ["file:/d"]),
+        (["in/*.csv"], ["file:/home/in/only.csv"], ["file:/home/in"]),
+        ([], ["file:/d/part-00000-a.parquet"], ["file:/d"]),
+        ([], ["file:/d/countries.csv"], ["file:/d/countries.csv"]),
+        (["/d/countries.csv"], ["file:/d/countries.csv"], ["file:/d/countries.csv"]),
+        (["countries.csv"], ["file:/d/countries.csv"], ["file:/d/countries.csv"]),
+        (["s3a://b/d/1.csv", "s3a://b/d/2.csv"], ["s3a://b/d/1.csv", "s3a://b/d/2.csv"],
+         ["s3a://b/d/1.csv", "s3a://b/d/2.csv"]),
+        (["/d/k=*/*.parquet"], ["file:/d/k=1/part-00000", "file:/d/k=2/part-00000"],
+         ["file:/d/k=1", "file:/d/k=2"]),
+        (["/d/*"], ["file:/d/orders.parquet", "file:/d/bids"], ["file:/d/orders.parquet", "file:/d/bids"]),
+    ],
+)  # fmt: skip
+def test_a_glob_over_files_is_their_folder_and_a_file_that_was_given_is_itself(
+    typed: list[str], paths: list[str], expected: list[str]
+) -> None:
+    folders = ["file:/d/orders.parquet", "file:/d/bids/k=1", "file:/d/k=1", "file:/d/k=2"]
+    assert list(dict.fromkeys(files.without_files(paths, folders, TypedPaths(typed)))) == expected
+
+
+class Index:
+    """The index of files that a relation of Spark's has."""
+
+    def __init__(self, roots: list[str], folders: list[str]) -> None:
+        self._roots, self._folders = roots, folders
+
+    def rootPaths(self) -> Listed:  # noqa: N802
+        return Listed(self._roots)
+
+    def leafDirToChildrenFiles(self) -> Any:  # noqa: N802
+        size = len(self._folders)
+        return SimpleNamespace(keys=lambda: Listed(self._folders), size=lambda: size)
+
+
+class Listed(list[str]):
+    """A sequence of the JVM's."""
+
+    def size(self) -> int:
+        return len(self)
+
+    def take(self, count: int) -> Listed:
+        return Listed(self[:count])
+
+    def mkString(self, between: str) -> str:  # noqa: N802
+        return between.join(self)
+
+
+def test_a_read_of_many_folders_says_so_instead_of_listing_them() -> None:
+    given = world()
+    folders = [f"file:/lake/{number}" for number in range(101)]
+    parts = [f"{folder}/part-00000" for folder in folders]
+    index = Index(parts[:100], folders[:100])
+    assert len(files.indexed(given, index, "parquet", "file relation").datasets) == 100
+    assert given.problems == []
+    index = Index(parts, folders)
+    found = files.indexed(given, index, "parquet", "file relation")
+    assert found.datasets == ()
+    assert found.column("a", "long").all() == Value.unknown().all()
+    assert given.problems == ["101 folders are read at once: more than 100 are not listed"]
+
+
+def test_more_files_are_not_more_datasets() -> None:
+    parts = [f"s3a://b/sales/k={number % 9}/part-{number:05}.parquet" for number in range(20_000)]
+    index = Index(parts[:5000], [f"s3a://b/sales/k={number}" for number in range(9)])
+    (found,) = files.indexed(world(), index, "parquet", "file relation").datasets
+    assert found.id == DatasetName("s3://b", "sales")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +163,9 @@ def test_the_log_of_a_table_is_no_dataset(path: str, expected: bool) -> None:
 def test_an_iceberg_table_has_its_catalog_name_as_a_symlink(
     settings: dict[str, str], link: tuple[str, str] | None
 ) -> None:
-    made = iceberg.dataset(world(**settings), DatasetName("s3://w", "db/t"), "c", ["db", "t"])
+    place = DatasetName("s3://w", "db/t")
+    made = ICEBERG.in_catalog(world(**settings), "c", ["db", "t"], place)
+    assert made is not None
     assert made.id == DatasetName("s3://w", "db/t")
     assert [(one.namespace, one.name) for one in made.symlinks] == ([link] if link else [])
     assert made.catalog is not None
@@ -95,12 +173,12 @@ def test_an_iceberg_table_has_its_catalog_name_as_a_symlink(
 
 
 def test_a_branch_in_the_name_is_a_version_and_not_a_name() -> None:
-    made = iceberg.dataset(
-        world(c_type="rest", c_uri="http://cat"), DatasetName("s3://w", "t"), "c",
-        ["db", "t", "branch_trial"],
-    )  # fmt: skip
+    parts = ["db", "t", "branch_trial"]
+    session = world(c_type="rest", c_uri="http://cat")
+    made = ICEBERG.in_catalog(session, "c", parts, DatasetName("s3://w", "t"))
+    assert made is not None
     assert made.symlinks[0].name == "db.t"
-    assert iceberg.version(object(), ["db", "t", "branch_trial"], {}) == "trial"
+    assert ICEBERG.version(object(), parts, {}) == "trial"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +191,7 @@ def test_a_branch_in_the_name_is_a_version_and_not_a_name() -> None:
     ],
 )
 def test_the_snapshot_that_was_asked_for(options: dict[str, str], version: str) -> None:
-    assert iceberg.version(object(), ["db", "t"], options) == version
+    assert ICEBERG.version(object(), ["db", "t"], options) == version
 
 
 class Long:
@@ -133,7 +211,7 @@ class Long:
 def test_a_long_list_of_paths_is_asked_for_in_part() -> None:
     paths = Long(100_000)
     table = type("Table", (), {"paths": lambda _: paths})()
-    assert len(files.table_paths(table)) == paths.asked == files.MOST_PATHS
+    assert len(files.table_paths(table)) == paths.asked == files.MAX_PATHS
 
 
 @pytest.mark.parametrize("word", ["delta", "hudi"])
@@ -174,7 +252,32 @@ def test_topics_that_are_assigned() -> None:
 
 
 def test_the_first_metastore_names_the_catalog() -> None:
-    assert tables.hive_namespace("thrift://a:9083,thrift://b:9083") == "hive://a:9083"
+    assert hive_namespace("thrift://a:9083,thrift://b:9083") == "hive://a:9083"
+    assert hive_namespace("thrift://a") == hive_namespace("a") == "hive://a:9083"
+
+
+@pytest.mark.parametrize(
+    ("settings", "identifier", "expected"),
+    [
+        ({"ice_type": "hive"}, ["default", "orders"], "orders"),
+        ({"ice_type": "hive"}, ["shop", "orders"], "shop.db/orders"),
+        ({"ice_uri": "thrift://ms"}, ["default", "orders"], "orders"),
+        ({}, ["default", "orders"], "orders"),
+        ({"ice_type": "rest", "ice_uri": "http://c"}, ["default", "orders"], "default/orders"),
+        ({"ice_type": "hadoop"}, ["default", "orders"], "default/orders"),
+        ({"ice_catalog-impl": "acme.Own"}, ["default", "orders"], "default/orders"),
+        ({}, ["a", "b", "orders"], "a/b/orders"),
+    ],
+)
+def test_where_a_table_is_planned_to_lie(
+    settings: dict[str, str], identifier: list[str], expected: str
+) -> None:
+    class Named:
+        def name(self) -> str:
+            return "ice"
+
+    here = world(**settings, ice_warehouse="s3://warehouse/")
+    assert ICEBERG.planned_location(here, Named(), identifier) == ("s3://warehouse", expected)
 
 
 @pytest.mark.parametrize(
@@ -188,26 +291,34 @@ def test_the_first_metastore_names_the_catalog() -> None:
         ("select 1 one from people", {"one": []}),
     ],
 )
-def test_a_query_is_taken_apart(query: str, expected: dict[str, list[str]]) -> None:
-    taken = queries.take_apart(query, "postgres")
-    assert taken is not None
-    found = taken.columns({name: Source(()) for name in taken.tables})
+def test_the_columns_of_a_query_are_those_of_its_tables(
+    query: str, expected: dict[str, list[str]]
+) -> None:
+    read = sql.parse(query, "postgres")
+    assert read is not None
+    found = jdbc.result_columns(read, {name: Source(()) for name in read.tables})
     assert found is not None
     assert {n: [path[0] for _, path in v.bits] for n, v in found.items()} == expected
+
+
+def test_every_column_of_a_table_is_its_own() -> None:
+    read = sql.parse("select * from people", "postgres")
+    assert read is not None
+    people = Source(())
+    found = jdbc.result_columns(read, {"people": people})
+    assert found is not None
+    column = found.get("any")
+    assert column is not None
+    assert column.bits == {(people, ("any",)): IDENTITY}
 
 
 @pytest.mark.parametrize(
     "query", ["select id, price from people, sales", "select p.*, 1 from people p join x on true"]
 )
 def test_a_query_that_does_not_say_gives_no_columns(query: str) -> None:
-    taken = queries.take_apart(query, "postgres")
-    assert taken is not None
-    assert taken.columns({name: Source(()) for name in taken.tables}) is None
-
-
-def test_what_is_no_query_is_not_taken_apart() -> None:
-    assert queries.take_apart("call something()", "postgres") is None
-    assert queries.take_apart("select from where", "postgres") is None
+    read = sql.parse(query, "postgres")
+    assert read is not None
+    assert jdbc.result_columns(read, {name: Source(()) for name in read.tables}) is None
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ function Inner(props: CanvasProps) {
   useEffect(() => {
     if (column) light.column(column, model.columns);
     else if (selected && model.boxes.some((box) => box.id === selected))
-      light.node(selected, model.wires);
+      light.node(selected, model.wires, model.boxes);
     else light.off();
     return () => light.off();
   }, [model, selected, column]);
@@ -179,7 +179,8 @@ function Inner(props: CanvasProps) {
       onNodeClick={(_, node) => isPlain(node) && select(node.id)}
       onNodeDoubleClick={(_, node) => isPlain(node) && focus(node.id)}
       onNodeMouseEnter={(_, node) => {
-        if (!selected && !column && node.type !== "frame") light.node(node.id, model.wires);
+        if (!selected && !column && node.type !== "frame")
+          light.node(node.id, model.wires, model.boxes);
       }}
       onNodeMouseLeave={() => {
         if (!selected && !column) light.off();

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import type { ColumnWire, Wire } from "./model";
+import type { Box, ColumnWire, Wire } from "./model";
 
 /** Which nodes, wires and columns are lit: told to each by itself, so that only what changes redraws. */
 
@@ -34,18 +34,15 @@ export class Light {
   }
 
   /** Light a node with all that leads to it and all it leads to. */
-  node(id: string, wires: Wire[]): void {
-    const up = spread(id, wires, "target", "source");
-    const down = spread(id, wires, "source", "target");
+  node(id: string, wires: Wire[], boxes: Box[]): void {
+    const pairs = pairsOf(boxes);
+    const up = spread(id, wires, pairs, true);
+    const down = spread(id, wires, pairs, false);
     const nodes = new Map<string, Level>();
-    for (const one of up) nodes.set(one, "up");
-    for (const one of down) nodes.set(one, "down");
+    for (const one of up.nodes) nodes.set(one, "up");
+    for (const one of down.nodes) nodes.set(one, "down");
     nodes.set(id, "self");
-    const lit = new Set<string>();
-    for (const wire of wires) {
-      if (up.has(wire.source) && (up.has(wire.target) || wire.target === id)) lit.add(wire.id);
-      if (down.has(wire.target) && (down.has(wire.source) || wire.source === id)) lit.add(wire.id);
-    }
+    const lit = new Set([...up.wires, ...down.wires]);
     this.set({ nodes, wires: lit, columns: null, columnWires: null });
   }
 
@@ -76,27 +73,58 @@ export class Light {
         : "";
 }
 
-export function spread(
+/** Of each job with known pairs: each output with the inputs that feed it. */
+type Pairs = Map<string, Map<string, Set<string>>>;
+
+function pairsOf(boxes: Box[]): Pairs {
+  const pairs: Pairs = new Map();
+  for (const { id, node } of boxes) {
+    if (node?.kind !== "job" || !node.pairs) continue;
+    const fed = new Map<string, Set<string>>();
+    for (const { origin, destination } of node.pairs)
+      fed.set(destination, (fed.get(destination) ?? new Set()).add(origin));
+    pairs.set(id, fed);
+  }
+  return pairs;
+}
+
+/**
+ * All that leads to a node, or all it leads to, and the wires between. A job with known pairs is
+ * left only towards what belongs to the dataset it was entered through, so it may be met again.
+ */
+function spread(
   start: string,
   wires: Wire[],
-  from: "source" | "target",
-  to: "source" | "target",
-): Set<string> {
-  const next = new Map<string, string[]>();
+  pairs: Pairs,
+  up: boolean,
+): { nodes: Set<string>; wires: Set<string> } {
+  const [from, to] = up ? (["target", "source"] as const) : (["source", "target"] as const);
+  const next = new Map<string, Wire[]>();
   for (const wire of wires) {
     const list = next.get(wire[from]);
-    if (list) list.push(wire[to]);
-    else next.set(wire[from], [wire[to]]);
+    if (list) list.push(wire);
+    else next.set(wire[from], [wire]);
   }
-  const seen = new Set<string>();
-  const queue = [start];
-  for (let at = queue.pop(); at !== undefined; at = queue.pop())
-    for (const one of next.get(at) ?? [])
-      if (!seen.has(one) && one !== start) {
-        seen.add(one);
-        queue.push(one);
-      }
-  return seen;
+  const nodes = new Set<string>();
+  const passed = new Set<string>();
+  const seen = new Set([start]);
+  const queue: { at: string; via: string | null }[] = [{ at: start, via: null }];
+  for (let one = queue.pop(); one !== undefined; one = queue.pop()) {
+    const { at, via } = one;
+    const fed = via === null ? undefined : pairs.get(at);
+    for (const wire of next.get(at) ?? []) {
+      const other = wire[to];
+      if (fed && via !== null && !(up ? fed.get(via)?.has(other) : fed.get(other)?.has(via)))
+        continue;
+      passed.add(wire.id);
+      if (other !== start) nodes.add(other);
+      const visit = pairs.has(other) && other !== start ? `${other}\n${at}` : other;
+      if (seen.has(visit)) continue;
+      seen.add(visit);
+      queue.push({ at: other, via: at });
+    }
+  }
+  return { nodes, wires: passed };
 }
 
 export function columnPath(

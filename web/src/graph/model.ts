@@ -82,7 +82,7 @@ export function merge(maps: EstateMap[], most: number): EstateMap | undefined {
           upstream: Math.min(known.more.upstream, node.more.upstream),
           downstream: Math.min(known.more.downstream, node.more.downstream),
         };
-        nodes.set(node.id, { ...known, more });
+        nodes.set(node.id, joined(known, node, more));
       } else if (nodes.size < most) nodes.set(node.id, node);
       else truncated = true;
     }
@@ -103,6 +103,13 @@ export function merge(maps: EstateMap[], most: number): EstateMap | undefined {
     truncated,
     ...(first.columns ? { columns: { edges: [...columns.values()], truncated: false } } : {}),
   };
+}
+
+/** A node of two answers: each has the pairs of a job among the datasets that it draws. */
+function joined(known: MapNode, node: MapNode, more: MapNode["more"]): MapNode {
+  if (known.kind !== "job" || node.kind !== "job" || !known.pairs || !node.pairs)
+    return { ...known, more };
+  return { ...known, more, pairs: [...known.pairs, ...node.pairs] };
 }
 
 /** The nodes on one side of a node that are reached through it alone: those that folding hides. */

@@ -96,6 +96,11 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select }: Side
         </p>
       )}
       {node.kind === "job" && node.error ? <p className="row-error wrap">{node.error}</p> : null}
+      {node.kind === "job" && node.assumed ? (
+        <p className="muted">
+          It does not report which input feeds which output: every input is taken to feed all.
+        </p>
+      ) : null}
       <div className="side-actions">
         <button type="button" className="button small" onClick={() => focus(node.id)}>
           <Icon name="target" size={14} /> Centre on it

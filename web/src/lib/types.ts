@@ -37,6 +37,10 @@ export type Change = "" | "added" | "removed";
 export interface JobNode extends JobFacts {
   distance: number;
   more: More;
+  /** Which datasets feed which through the job; null where every input feeds every output. */
+  pairs?: { origin: string; destination: string }[] | null;
+  /** Whether several inputs and outputs are paired only because the job lists them. */
+  assumed?: boolean;
   change?: Change;
 }
 
@@ -169,6 +173,32 @@ export interface Write {
   quality: Record<string, Record<string, unknown>>;
 }
 
+export interface Freshness {
+  verdict: "live" | "fresh" | "stale" | "unknown";
+  since: string | null;
+  lastWrittenAt: string | null;
+  usualSeconds: number | null;
+  dueAt: string | null;
+  causes: { job: Named; trouble: string; since: string; distance: number; root: boolean }[];
+  truncated: boolean;
+}
+
+/** What a job, or the subject of a registry, reports of a schema. */
+export interface SchemaClaim {
+  job: Named | null;
+  subject: string | null;
+  since: string;
+  fields: { name: string; type: string }[];
+}
+
+export interface SchemaFinding {
+  kind: "type" | "writers" | "source";
+  since: string;
+  fields: string[];
+  one: SchemaClaim;
+  other: SchemaClaim;
+}
+
 export interface DatasetPage extends Named {
   type: string;
   store: string;
@@ -179,10 +209,14 @@ export interface DatasetPage extends Named {
   facets: Facets;
   columns: Field[];
   history: { time: string; fields: Field[] }[];
+  /** Claims on the schema that cannot both be right. */
+  findings: SchemaFinding[];
   aliases: Named[];
+  /** From where or to where it moved under a name that both declared, and when. */
+  moves: { from?: Named; to?: Named; at: string }[];
   producers: JobFacts[];
   consumers: JobFacts[];
-  freshness: { verdict: string; lastWrittenAt: string | null; usualSeconds: number | null };
+  freshness: Freshness;
   writes: Write[];
   truncated: boolean;
 }

@@ -2,22 +2,22 @@ import { useMemo } from "react";
 import { apiPath, segments } from "../lib/api";
 import { bytes, duration } from "../lib/format";
 import { storeKind } from "../lib/kinds";
-import { datasetId, graphUrl } from "../lib/names";
+import { datasetId, graphUrl, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { ColumnPath, DatasetPage as Dataset, JobFacts, Named, Write } from "../lib/types";
 import { Ago, Empty, Loading, Panel, Problem, Tag } from "../ui/basics";
 import { RawFacets } from "../ui/code";
 import { Icon } from "../ui/icons";
-import { Facts, JobRow, Rows } from "../ui/lists";
+import { DatasetLink, Facts, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { owners, producerTags } from "./job";
-import { Columns, History } from "./schema";
+import { Columns, Findings, History } from "./schema";
 
 const VERDICT: Record<string, string> = {
   live: "Written right now",
   fresh: "Fresh",
-  late: "Late",
+  stale: "Stale",
   unknown: "Not enough writes to say",
 };
 
@@ -122,6 +122,22 @@ function Quality({ writes, path }: { writes: Write[]; path: string }) {
   );
 }
 
+/** From where and to where a dataset moved, and when. */
+export function Moves({ moves }: { moves: Dataset["moves"] }) {
+  return (
+    <ul className="aliases">
+      {moves.map(({ from, to, at }) => {
+        const other = from ?? to;
+        return other ? (
+          <li key={`${other.namespace} ${other.name}`}>
+            {from ? "from" : "to"} <DatasetLink dataset={other} full /> <Ago time={at} />
+          </li>
+        ) : null;
+      })}
+    </ul>
+  );
+}
+
 export function DatasetPage({ dataset: named }: { dataset: Named }) {
   const path = `/api/v2/datasets/${segments(named.namespace, named.name)}`;
   const concerns = (change: { kind: string; data: Record<string, unknown> }) =>
@@ -168,6 +184,18 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
                 {VERDICT[freshness.verdict] ?? freshness.verdict}
               </span>,
             ],
+            ["Since", freshness.since ? <Ago key="s" time={freshness.since} /> : null],
+            [
+              "Because of",
+              freshness.causes
+                .filter((cause) => cause.root)
+                .slice(0, 5)
+                .map(({ job, trouble }) => (
+                  <span key={`${job.namespace} ${job.name}`}>
+                    <Link to={jobUrl(job)}>{job.name}</Link> ({trouble}){" "}
+                  </span>
+                )),
+            ],
             ["Last written", <Ago key="w" time={freshness.lastWrittenAt} />],
             ["Usually every", freshness.usualSeconds ? duration(freshness.usualSeconds) : null],
             ["Owners", owners(data.facets).join(", ")],
@@ -187,6 +215,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
                 </ul>
               ) : null,
             ],
+            ["Moved", data.moves.length > 0 ? <Moves key="m" moves={data.moves} /> : null],
           ]}
         />
       </Panel>
@@ -197,6 +226,11 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
           <Columns dataset={data} edges={lineage.data?.edges ?? []} />
         )}
       </Panel>
+      {data.findings.length > 0 ? (
+        <Panel title="Disagreements on the schema" json={path}>
+          <Findings findings={data.findings} />
+        </Panel>
+      ) : null}
       {data.history.length > 0 ? (
         <Panel title="Schema history" json={path}>
           <History versions={data.history} />

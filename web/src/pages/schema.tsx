@@ -2,8 +2,9 @@ import { useState } from "react";
 import { shortClock } from "../lib/format";
 import { datasetId, datasetUrl, graphUrl } from "../lib/names";
 import { Link, usePlace } from "../lib/router";
-import type { ColumnEdge, DatasetPage, Field } from "../lib/types";
-import { Tag } from "../ui/basics";
+import type { ColumnEdge, DatasetPage, Field, SchemaClaim, SchemaFinding } from "../lib/types";
+import { Ago, Tag } from "../ui/basics";
+import { JobLink } from "../ui/lists";
 
 /** How a column comes about, in one word. */
 export function how(edge: Pick<ColumnEdge, "how">): string {
@@ -167,5 +168,41 @@ export function History({ versions }: { versions: DatasetPage["history"] }) {
         ))}
       </ul>
     </>
+  );
+}
+
+const FINDING: Record<SchemaFinding["kind"], string> = {
+  type: "different types",
+  writers: "written by one of two running jobs only",
+  source: "not as the registry or catalog has them",
+};
+
+function Claimant({ claim, fields }: { claim: SchemaClaim; fields: string[] }) {
+  const types = claim.fields.filter((f) => fields.includes(f.name));
+  return (
+    <li>
+      {claim.job ? <JobLink job={claim.job} /> : <span className="mono">{claim.subject}</span>}{" "}
+      <span className="mono wrap">
+        {types.map((f) => `${f.name} ${f.type}`.trim()).join(", ") || "none of them"}
+      </span>
+    </li>
+  );
+}
+
+/** Claims that cannot both be right: which fields, since when, and what each side reports. */
+export function Findings({ findings }: { findings: SchemaFinding[] }) {
+  return (
+    <ul className="aliases" aria-label="Disagreements on the schema">
+      {findings.map((found) => (
+        <li key={`${found.kind}${found.since}${found.fields.join()}`}>
+          <b className="mono wrap">{found.fields.slice(0, 10).join(", ")}</b>: {FINDING[found.kind]}{" "}
+          (since <Ago time={found.since} />)
+          <ul>
+            <Claimant claim={found.one} fields={found.fields} />
+            <Claimant claim={found.other} fields={found.fields} />
+          </ul>
+        </li>
+      ))}
+    </ul>
   );
 }

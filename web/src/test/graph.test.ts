@@ -142,13 +142,51 @@ test("a column's path goes both ways and no further", () => {
 });
 
 test("light tells upstream from downstream and dims the rest", () => {
-  const { wires } = build({ ...MAP, nodes: [...MAP.nodes, dataset("far")] }, PLAIN);
+  const { wires, boxes } = build({ ...MAP, nodes: [...MAP.nodes, dataset("far")] }, PLAIN);
   const light = new Light();
-  light.node(b.id, wires);
+  light.node(b.id, wires, boxes);
   expect([a.id, b.id, c.id, "far"].map(light.level)).toEqual(["up", "self", "down", "dim"]);
   expect(light.wire(wires[0]?.id ?? "")).toBe("self");
   light.off();
   expect(light.level(a.id)).toBe("");
+});
+
+test("light goes through a job along its pairs, or through all of it where none are known", () => {
+  const [bids, landing, table] = [dataset("bids"), dataset("landing"), dataset("table")];
+  const edges = [
+    [a, one],
+    [bids, one],
+    [one, landing],
+    [one, table],
+    [landing, two],
+    [two, bids],
+  ].map(([from, to]) => ({ origin: from?.id ?? "", destination: to?.id ?? "" }));
+  const pairs = [
+    { origin: a.id, destination: landing.id },
+    { origin: bids.id, destination: table.id },
+  ];
+  const lit = (id: string, known: typeof pairs | null) => {
+    const nodes = [a, bids, landing, table, { ...one, pairs: known }, two];
+    const { wires, boxes } = build({ ...MAP, nodes, edges }, PLAIN);
+    const light = new Light();
+    light.node(id, wires, boxes);
+    const bright = nodes.filter((node) => light.level(node.id) !== "dim").map((node) => node.id);
+    return {
+      bright: new Set(bright),
+      wires: wires.filter((wire) => light.wire(wire.id) === "self"),
+    };
+  };
+  // Down from landing the job is met again, through bids: only the table belongs to those.
+  expect(lit(landing.id, pairs).bright).toEqual(
+    new Set([a.id, one.id, landing.id, two.id, bids.id, table.id]),
+  );
+  const up = lit(a.id, pairs);
+  expect(up.bright.has(table.id)).toBe(true);
+  expect(lit(table.id, pairs).wires.map((wire) => wire.source)).toContain(a.id);
+  const cut = pairs.slice(1);
+  expect(lit(landing.id, cut).bright.has(a.id)).toBe(false);
+  expect(lit(a.id, cut).bright).toEqual(new Set([a.id, one.id]));
+  expect(lit(a.id, null).bright.size).toBe(6);
 });
 
 test("layouts go from left to right and never overlap", () => {

@@ -2,8 +2,9 @@ import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import type { JobFacts } from "../lib/types";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
+import { Moves } from "../pages/dataset";
 import { readRecord } from "../pages/events";
-import { difference, History, how } from "../pages/schema";
+import { difference, Findings, History, how } from "../pages/schema";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
@@ -53,6 +54,57 @@ test("names are text", () => {
   );
   expect(container.querySelector("img")).toBeNull();
   expect(screen.getByRole("link").textContent).toBe(EVIL);
+});
+
+test("a dataset that moved shows from where, to where and when", () => {
+  const { container } = render(
+    <Moves
+      moves={[
+        { from: { namespace: "s3://lake", name: EVIL }, at: "2026-01-01T00:00:20Z" },
+        { to: { namespace: "s3://new", name: "orders" }, at: "2026-01-02T00:00:00Z" },
+      ]}
+    />,
+  );
+  expect(container.querySelector("img")).toBeNull();
+  const [from, to] = [...container.querySelectorAll("li")];
+  expect(from?.textContent).toContain(`from ${EVIL}s3://lake`);
+  expect(to?.textContent).toContain("to orderss3://new");
+  expect(container.querySelectorAll("time").length).toBe(2);
+});
+
+test("a disagreement on a schema shows both sides and since when", () => {
+  const since = "2026-01-01T00:00:05Z";
+  const { container } = render(
+    <Findings
+      findings={[
+        {
+          kind: "type",
+          since,
+          fields: ["id"],
+          one: {
+            job: { namespace: "jobs", name: EVIL },
+            subject: null,
+            since,
+            fields: [{ name: "id", type: "int" }],
+          },
+          other: {
+            job: null,
+            subject: "registry orders-value",
+            since,
+            fields: [
+              { name: "id", type: "long" },
+              { name: "a", type: "int" },
+            ],
+          },
+        },
+      ]}
+    />,
+  );
+  expect(container.querySelector("img")).toBeNull();
+  const [, one, other] = [...container.querySelectorAll("li")];
+  expect(one?.textContent).toBe(`${EVIL} id int`);
+  expect(other?.textContent).toBe("registry orders-value id long");
+  expect(container.textContent).toContain("id: different types");
 });
 
 test("facets and traces are text", () => {

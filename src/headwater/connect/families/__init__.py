@@ -9,6 +9,8 @@ from importlib.metadata import entry_points
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+
 from . import (
     analytics,
     bigquery,
@@ -37,7 +39,6 @@ from . import (
     snowflake,
     spanner,
 )
-from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

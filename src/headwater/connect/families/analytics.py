@@ -6,46 +6,45 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
-from headwater.connect.values import pairs
-
-from .base import Place, Plugin
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import Place, Plugin
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _CONF = re.compile(r"(?:^|::|;)\s*addr=([^;]+)")
 
 
-def mapped_sink(plan: Plan, topic: str, store: str) -> list[Place]:
+def mapped_sink(context: Context, topic: str, store: str) -> list[Place]:
     """Doris and StarRocks: one database, tables mapped from topics or named like them."""
-    if plan.get("record.tablename.field"):
-        plan.problem("record.tablename.field: the rows name the tables they go to")
+    if context.get("record.tablename.field"):
+        context.problem("record.tablename.field: the rows name the tables they go to")
         return []
-    table = pairs(plan.get(f"{store}.topic2table.map"), ":").get(topic, topic)
-    host = plan.get("doris.urls", "starrocks.http.url")
-    port = plan.get("doris.query.port", default="9030")
+    table = pairs(context.get(f"{store}.topic2table.map"), ":").get(topic, topic)
+    host = context.get("doris.urls", "starrocks.http.url")
+    port = context.get("doris.query.port", default="9030")
     first = re.sub(r"^\w+://", "", host.split(",")[0]).rpartition(":")
-    place = plan.place(
+    place = context.place(
         store, host=first[0] or first[2], port=port,
-        database=plan.get("doris.database", "starrocks.database.name"), table=table,
+        database=context.get("doris.database", "starrocks.database.name"), table=table,
     )  # fmt: skip
     return [place] if place else []
 
 
-def questdb_sink(plan: Plan, topic: str) -> list[Place]:
+def questdb_sink(context: Context, topic: str) -> list[Place]:
     """One database a server."""
-    host = plan.get("host")
-    if not host and (found := _CONF.search(plan.get("client.conf.string"))):
+    host = context.get("host")
+    if not host and (found := _CONF.search(context.get("client.conf.string"))):
         host = found[1]
     if not host:
-        plan.problem("neither host nor client.conf.string names a server")
+        context.problem("neither host nor client.conf.string names a server")
         return []
-    table = templated(plan.get("table", default="${topic}"), topic)
+    table = templated(context.get("table", default="${topic}"), topic)
     if "${" in table:
-        plan.problem("table: the rows decide on the table they go to")
+        context.problem("table: the rows decide on the table they go to")
         return []
-    place = plan.place("questdb", host=host, table=table)
+    place = context.place("questdb", host=host, table=table)
     return [place] if place else []
 
 

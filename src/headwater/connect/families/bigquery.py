@@ -5,37 +5,36 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import sanitised
-from headwater.connect.values import pairs
-
-from .base import Place, Plugin, Projection
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.derive.context import sanitised
+from headwater.connect.derive.family import Place, Plugin, Projection
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _MANAGED = ("BigQuerySink", "BigQueryStorageSink")
 
 
-def bigquery_sink(plan: Plan, topic: str) -> list[Place]:
+def bigquery_sink(context: Context, topic: str) -> list[Place]:
     """The mapped table, a `dataset:table` topic, or the topic in the default dataset."""
-    mapped = pairs(plan.get("topic2TableMap", "topic2table.map"), ":=")
-    table = mapped.get(topic) or _choice(plan, "topicsToTables", topic)
-    dataset = plan.get("defaultDataset", "datasets", "default.dataset", "dataset")
+    mapped = pairs(context.get("topic2TableMap", "topic2table.map"), ":=")
+    table = mapped.get(topic) or _choice(context, "topicsToTables", topic)
+    dataset = context.get("defaultDataset", "datasets", "default.dataset", "dataset")
     if "=" in dataset:
-        dataset = _choice(plan, "datasets", topic)
+        dataset = _choice(context, "datasets", topic)
     if not table:
         table = topic
         if ":" in table and not mapped:
             dataset, _, table = table.partition(":")
-        managed = plan.connector.connector_class in _MANAGED
+        managed = context.connector.connector_class in _MANAGED
         # A map of tables says how they are called: nothing is made of other topics then.
-        if plan.flag("sanitizeTopics", "sanitize.topics", default=managed) and not mapped:
+        if context.flag("sanitizeTopics", "sanitize.topics", default=managed) and not mapped:
             table = identifier(table)
-    place = plan.place("bigquery", project=plan.get("project"), dataset=dataset, table=table)
+    place = context.place("bigquery", project=context.get("project"), dataset=dataset, table=table)
     if place is None:
         return []
-    clean = plan.flag("sanitizeFieldNames", "sanitize.field.names")
-    key = plan.get("kafkaKeyFieldName", "kafka.key.field.name")
+    clean = context.flag("sanitizeFieldNames", "sanitize.field.names")
+    key = context.get("kafkaKeyFieldName", "kafka.key.field.name")
     return [place.with_columns(Projection(rename=identifier if clean else None, nested_key=key))]
 
 
@@ -45,10 +44,10 @@ def identifier(name: str) -> str:
     return f"_{text}" if re.match(r"[^a-zA-Z_]", text) else text
 
 
-def _choice(plan: Plan, key: str, topic: str) -> str:
+def _choice(context: Context, key: str, topic: str) -> str:
     """The first of `expression=name` whose expression the topic fits."""
-    for item, name in pairs(plan.get(key), "=").items():
-        expression = plan.expression(key, item)
+    for item, name in pairs(context.get(key), "=").items():
+        expression = context.expression(key, item)
         if expression and expression.matches(topic):
             return expression.replace_first(topic, name)
     return ""

@@ -6,83 +6,86 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from .base import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+
 from .camel_stores import PATHS, SCHEMES, STORES, Options
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 FAMILY = "camel"
 _BASE = "org.apache.camel.kafkaconnector."
 _KAMELET = re.compile(r"^camel\.kamelet\.([a-z0-9\-]+)\.(.+)$")
 
 
-def kamelet(plan: Plan) -> tuple[str, Options]:
+def kamelet(context: Context) -> tuple[str, Options]:
     """The kamelet that the configuration's keys name, with its properties."""
     found: dict[str, dict[str, str]] = {}
-    for key, value in plan.config.items():
+    for key, value in context.config.items():
         if match := _KAMELET.match(key):
             found.setdefault(match[1], {})[match[2]] = value
     if found:
         name = max(found, key=lambda item: len(found[item]))
-        return name, Options(plan, found[name], f"camel.kamelet.{name}.")
-    return "", Options(plan, {})
+        return name, Options(context, found[name], f"camel.kamelet.{name}.")
+    return "", Options(context, {})
 
 
-def outside(plan: Plan, role: str) -> Place | None:
+def outside(context: Context, role: str) -> Place | None:
     """The dataset at the other end of the connector."""
-    name, get = kamelet(plan)
+    name, get = kamelet(context)
     store = STORES.get(re.sub(rf"-{role}$", "", name))
-    if store is None and (older := _component(plan, role)):
+    if store is None and (older := _component(context, role)):
         return older
     if store is None:
         key = f"camel.{role}.url"
-        scheme, _, rest = plan.get(key).partition(":")
+        scheme, _, rest = context.get(key).partition(":")
         store = SCHEMES.get(scheme)
         if store is None:
-            plan.problem(f"the {name or scheme or 'connector'} of Camel names no dataset we know")
+            context.problem(
+                f"the {name or scheme or 'connector'} of Camel names no dataset we know"
+            )
             return None
         path, _, query = rest.lstrip("/").partition("?")
         values = {**dict(parse_qsl(query)), PATHS.get(scheme, "path"): path}
         if scheme == "file":
             values["path"] = f"/{path}" if rest.startswith("/") else path
-        get = Options(plan, values)
-        plan.used(key)
-        found = store(plan, get)
+        get = Options(context, values)
+        context.used(key)
+        found = store(context, get)
         for value in values:
-            plan.read.pop(value, None)
+            context.read.pop(value, None)
         return found
-    return store(plan, get)
+    return store(context, get)
 
 
-def _component(plan: Plan, role: str) -> Place | None:
-    """A component of the time before kamelets, whose options stand in keys of their own."""
-    package = plan.connector.connector_class.removeprefix(_BASE).partition(".")[0]
+def _component(context: Context, role: str) -> Place | None:
+    """A component of the time before kamelets, with its options in keys of their own."""
+    package = context.connector.connector_class.removeprefix(_BASE).partition(".")[0]
     store = next((v for k, v in SCHEMES.items() if k.replace("-", "") == package), None)
     found: dict[str, tuple[str, str]] = {}
-    for key, value in plan.config.items():
+    for key, value in context.config.items():
         if match := re.match(rf"^camel\.{role}\.(?:path|endpoint)\.(\w+)$", key):
             found[match[1]] = (key, value)
     if store is None or not found:
         return None
-    place = store(plan, Options(plan, {name: value for name, (_, value) in found.items()}))
+    place = store(context, Options(context, {name: value for name, (_, value) in found.items()}))
     for name, (key, _) in found.items():
-        if name in plan.read:
-            plan.read.pop(name)
-            plan.used(key)
+        if name in context.read:
+            context.read.pop(name)
+            context.used(key)
     return place
 
 
-def sink(plan: Plan, _topic: str) -> list[Place]:
+def sink(context: Context, _topic: str) -> list[Place]:
     """Every topic to the one endpoint."""
-    place = outside(plan, "sink")
+    place = outside(context, "sink")
     return [place] if place else []
 
 
-def source(plan: Plan) -> Reading:
+def source(context: Context) -> Reading:
     """The endpoint to the topics named."""
-    place = outside(plan, "source")
-    return Reading(tuple(Origin(topic, place) for topic in plan.names("topics")), place=place)
+    place = outside(context, "source")
+    return Reading(tuple(Origin(topic, place) for topic in context.names("topics")), place=place)
 
 
 PLUGINS = (

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect import sql
-from headwater.lineage import naming
-
-from .base import UNKNOWN, Place
+from headwater.connect.derive.family import UNKNOWN, Place
+from headwater.lineage import naming, sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.$#\"`\[\]]+)", re.IGNORECASE)
 
@@ -21,8 +19,8 @@ _INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.$#\"`\[\]]+)", re.IGNORECASE)
 class Options:
     """A kamelet's properties by their own names."""
 
-    def __init__(self, plan: Plan, values: dict[str, str], prefix: str = "") -> None:
-        self.plan = plan
+    def __init__(self, context: Context, values: dict[str, str], prefix: str = "") -> None:
+        self.context = context
         self.values = values
         self.prefix = prefix
 
@@ -30,7 +28,7 @@ class Options:
         """The first of the properties that has a value."""
         for name in names:
             if value := self.values.get(name, "").strip():
-                self.plan.used(f"{self.prefix}{name}")
+                self.context.used(f"{self.prefix}{name}")
                 return value
         return ""
 
@@ -41,126 +39,128 @@ def _fixed(text: str) -> str:
     return (head.rpartition("/")[0] if cut else head).strip("/") or "/"
 
 
-def _bucket(store: str) -> Callable[[Plan, Options], Place | None]:
-    def place(plan: Plan, get: Options) -> Place | None:
+def _bucket(store: str) -> Callable[[Context, Options], Place | None]:
+    def place(context: Context, get: Options) -> Place | None:
         name = get("bucketNameOrArn", "bucketName", "bucket")
         key = _fixed(get("keyName", "objectName", "prefix"))
         if name.startswith("arn:"):
-            return plan.uri(f"{name}/{key}" if key != "/" else name)
-        return plan.place(store, "FILE", bucket=name, key=key)
+            return context.uri(f"{name}/{key}" if key != "/" else name)
+        return context.place(store, "FILE", bucket=name, key=key)
 
     return place
 
 
-def _blob(plan: Plan, get: Options) -> Place | None:
-    return plan.place("wasbs", "FILE", account=get("accountName"),
+def _blob(context: Context, get: Options) -> Place | None:
+    return context.place("wasbs", "FILE", account=get("accountName"),
                       container=get("containerName"), path="/")  # fmt: skip
 
 
-def _mongodb(plan: Plan, get: Options) -> Place | None:
-    return plan.place("mongodb", host=get("hosts"), database=get("database"),
+def _mongodb(context: Context, get: Options) -> Place | None:
+    return context.place("mongodb", host=get("hosts"), database=get("database"),
                       collection=get("collection"))  # fmt: skip
 
 
-def _sql(store: str) -> Callable[[Plan, Options], Place | None]:
-    def place(plan: Plan, get: Options) -> Place | None:
+def _sql(store: str) -> Callable[[Context, Options], Place | None]:
+    def place(context: Context, get: Options) -> Place | None:
         query = get("query", "consumeQuery")
         parsed = sql.parse(query, store)
         into = _INTO.search(query)
         table = into[1] if into else parsed.tables[0] if parsed and parsed.tables else ""
         table = table.lower() if into and store == "postgres" and '"' not in table else table
         if not table or (not into and parsed and len(parsed.tables) > 1):
-            plan.problem("query: no single table can be read from it")
+            context.problem("query: no single table can be read from it")
             return None
         *outer, name = naming.split_identifier(table)
         schema = outer[-1] if outer else ""
         parts = {"database": get("databaseName")}
         if schema:
             parts |= {"database" if store in ("mysql", "mariadb") else "schema": schema}
-        return plan.place(store, host=get("serverName"), port=get("serverPort"), table=name,
+        return context.place(store, host=get("serverName"), port=get("serverPort"), table=name,
                           **parts)  # fmt: skip
 
     return place
 
 
-def _cassandra(plan: Plan, get: Options) -> Place | None:
+def _cassandra(context: Context, get: Options) -> Place | None:
     found = re.search(r"(?:INTO|UPDATE|FROM)\s+([\w.\"]+)", get("query"), re.IGNORECASE)
     if not found:
-        plan.problem("query: no table can be read from it")
+        context.problem("query: no table can be read from it")
         return None
     keyspace, _, table = found[1].replace('"', "").rpartition(".")
-    return plan.place("cassandra", host=get("connectionHost"), port=get("connectionPort"),
+    return context.place("cassandra", host=get("connectionHost"), port=get("connectionPort"),
                       keyspace=keyspace or get("keyspace"), table=table)  # fmt: skip
 
 
-def _index(store: str) -> Callable[[Plan, Options], Place | None]:
-    return lambda plan, get: plan.place(store, host=get("hostAddresses"), index=get("indexName"))
+def _index(store: str) -> Callable[[Context, Options], Place | None]:
+    return lambda context, get: context.place(
+        store, host=get("hostAddresses"), index=get("indexName")
+    )
 
 
-def _bigquery(plan: Plan, get: Options) -> Place | None:
-    return plan.place("bigquery", project=get("projectId"), dataset=get("dataset"),
+def _bigquery(context: Context, get: Options) -> Place | None:
+    return context.place("bigquery", project=get("projectId"), dataset=get("dataset"),
                       table=get("table"))  # fmt: skip
 
 
-def _dynamodb(plan: Plan, get: Options) -> Place | None:
-    return plan.place("dynamodb", region=get("region"), table=get("table", "tableName"))
+def _dynamodb(context: Context, get: Options) -> Place | None:
+    return context.place("dynamodb", region=get("region"), table=get("table", "tableName"))
 
 
-def _named(store: str, part: str, *names: str) -> Callable[[Plan, Options], Place | None]:
+def _named(store: str, part: str, *names: str) -> Callable[[Context, Options], Place | None]:
     """What AWS names by a region and a name, or by an ARN."""
 
-    def place(plan: Plan, get: Options) -> Place | None:
+    def place(context: Context, get: Options) -> Place | None:
         name = get(*names)
         if name.startswith("arn:"):
-            found = plan.uri(name, "STREAM")
+            found = context.uri(name, "STREAM")
         else:
-            found = plan.place(store, "STREAM", **{"region": get("region"), part: name})
+            found = context.place(store, "STREAM", **{"region": get("region"), part: name})
         return found.with_columns(UNKNOWN) if found else None
 
     return place
 
 
-def _datalake(plan: Plan, get: Options) -> Place | None:
-    return plan.place("abfss", "FILE", account=get("accountName"),
+def _datalake(context: Context, get: Options) -> Place | None:
+    return context.place("abfss", "FILE", account=get("accountName"),
                       container=get("fileSystemName"), path="/")  # fmt: skip
 
 
-def _folder(store: str) -> Callable[[Plan, Options], Place | None]:
-    return lambda plan, get: plan.place(
+def _folder(store: str) -> Callable[[Context, Options], Place | None]:
+    return lambda context, get: context.place(
         store, "FILE", host=get("connectionHost"), port=get("connectionPort"),
         path=f"/{get('directoryName').strip('/')}",
     )  # fmt: skip
 
 
-def _cosmos(plan: Plan, get: Options) -> Place | None:
-    return plan.place("cosmos", host=get("databaseEndpoint"), database=get("databaseName"),
+def _cosmos(context: Context, get: Options) -> Place | None:
+    return context.place("cosmos", host=get("databaseEndpoint"), database=get("databaseName"),
                       table=get("containerName"))  # fmt: skip
 
 
-def _subject(store: str, host: str, part: str) -> Callable[[Plan, Options], Place | None]:
-    def place(plan: Plan, get: Options) -> Place | None:
-        found = plan.place(store, "STREAM", **{"host": get(host), part: get("topic")})
+def _subject(store: str, host: str, part: str) -> Callable[[Context, Options], Place | None]:
+    def place(context: Context, get: Options) -> Place | None:
+        found = context.place(store, "STREAM", **{"host": get(host), part: get("topic")})
         return found.with_columns(UNKNOWN) if found else None
 
     return place
 
 
-def _web(plan: Plan, get: Options) -> Place | None:
-    found = plan.uri(get("url"), "") if "://" in get("url") else None
+def _web(context: Context, get: Options) -> Place | None:
+    found = context.uri(get("url"), "") if "://" in get("url") else None
     return found.with_columns(UNKNOWN) if found else None
 
 
-def _pubsub(plan: Plan, get: Options) -> Place | None:
+def _pubsub(context: Context, get: Options) -> Place | None:
     if subscription := get("subscriptionName"):
-        place = plan.place("pubsub_subscription", "STREAM", project=get("projectId"),
+        place = context.place("pubsub_subscription", "STREAM", project=get("projectId"),
                            subscription=subscription)  # fmt: skip
     else:
-        place = plan.place("pubsub", "STREAM", project=get("projectId"), topic=get("topicName",
+        place = context.place("pubsub", "STREAM", project=get("projectId"), topic=get("topicName",
                            "destinationName"))  # fmt: skip
     return place.with_columns(UNKNOWN) if place else None
 
 
-STORES: dict[str, Callable[[Plan, Options], Place | None]] = {
+STORES: dict[str, Callable[[Context, Options], Place | None]] = {
     "aws-s3": _bucket("s3"),
     "aws-s3-streaming-upload": _bucket("s3"),
     "google-storage": _bucket("gcs"),
@@ -191,11 +191,11 @@ STORES: dict[str, Callable[[Plan, Options], Place | None]] = {
     "aws-sns": _named("sns", "topic", "topicNameOrArn"),
     "aws-kinesis": _named("kinesis", "stream", "stream"),
     "google-pubsub": _pubsub,
-    "kafka": lambda plan, get: plan.place(
+    "kafka": lambda context, get: context.place(
         "kafka", "TOPIC", host=get("bootstrapServers"), topic=get("topic")
     ),
 }
-SCHEMES: dict[str, Callable[[Plan, Options], Place | None]] = {
+SCHEMES: dict[str, Callable[[Context, Options], Place | None]] = {
     "aws2-s3": _bucket("s3"),
     "aws-s3": _bucket("s3"),
     "google-storage": _bucket("gcs"),
@@ -204,7 +204,7 @@ SCHEMES: dict[str, Callable[[Plan, Options], Place | None]] = {
     "aws2-sns": _named("sns", "topic", "path", "topicNameOrArn"),
     "aws2-kinesis": _named("kinesis", "stream", "path", "streamName"),
     "mongodb": _mongodb,
-    "file": lambda plan, get: plan.uri(get("path", "directoryName")),
+    "file": lambda context, get: context.uri(get("path", "directoryName")),
 }
 PATHS = {"aws2-s3": "bucketName", "aws-s3": "bucketName", "google-storage": "bucketName",
           "aws2-ddb": "table"}  # fmt: skip

@@ -6,33 +6,32 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.values import split
-
-from .base import Path, Place, Plugin, Projection
+from headwater.connect.derive.config_values import split
+from headwater.connect.derive.family import Path, Place, Plugin, Projection
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _MAPPED = re.compile(r'^("?)(.+?)\1\s*=\s*(key|value|header)((?:\.|\b).*)?$')
 
 
-def cassandra_sink(plan: Plan, topic: str) -> list[Place]:
+def cassandra_sink(context: Context, topic: str) -> list[Place]:
     """DataStax's sink: a mapping for each topic, keyspace and table, column by column."""
-    host, port = plan.get("contactPoints"), plan.get("port", default="9042")
+    host, port = context.get("contactPoints"), context.get("port", default="9042")
     prefix = f"topic.{topic}."
     found = []
-    for key in sorted(plan.config):
+    for key in sorted(context.config):
         if not key.startswith(prefix) or not key.endswith(".mapping"):
             continue
         keyspace, _, table = key[len(prefix) : -len(".mapping")].rpartition(".")
         if not keyspace or "." in keyspace:
             continue
-        columns = mapping(plan.get(key))
-        place = plan.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
+        columns = mapping(context.get(key))
+        place = context.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
         if place:
             found.append(place.with_columns(Projection(explicit=columns)))
     if not found:
-        plan.problem(f"no topic.{topic}.<keyspace>.<table>.mapping names a table")
+        context.problem(f"no topic.{topic}.<keyspace>.<table>.mapping names a table")
     return found
 
 
@@ -47,19 +46,22 @@ def mapping(text: str) -> tuple[tuple[str, Path], ...]:
     return tuple(found)
 
 
-def keyspace_sink(plan: Plan, topic: str, prefix: str) -> list[Place]:
+def keyspace_sink(context: Context, topic: str, prefix: str) -> list[Place]:
     """Confluent's and Scylla's sinks: a table named like the topic in one keyspace."""
-    host, port = plan.get(f"{prefix}.contact.points"), plan.get(f"{prefix}.port", default="9042")
-    keyspace = plan.get(f"{prefix}.keyspace")
+    host, port = (
+        context.get(f"{prefix}.contact.points"),
+        context.get(f"{prefix}.port", default="9042"),
+    )
+    keyspace = context.get(f"{prefix}.keyspace")
     start = f"topic.{topic}."
-    for key in sorted(plan.config):
+    for key in sorted(context.config):
         if key.startswith(start) and key.endswith(".mapping"):
             keyspace, _, table = key[len(start) : -len(".mapping")].rpartition(".")
-            columns = Projection(explicit=mapping(plan.get(key)))
-            place = plan.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
+            columns = Projection(explicit=mapping(context.get(key)))
+            place = context.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
             return [place.with_columns(columns)] if place else []
     table = re.sub(r"[^A-Za-z0-9_]", "_", topic)
-    place = plan.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
+    place = context.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
     return [place] if place else []
 
 

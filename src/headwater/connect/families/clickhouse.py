@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.values import pairs
-
-from .base import Place, Plugin
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.derive.family import Place, Plugin
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def clickhouse_sink(plan: Plan, topic: str) -> list[Place]:
+def clickhouse_sink(context: Context, topic: str) -> list[Place]:
     """The mapped table, or the topic itself, which may name its database first."""
-    database = plan.get("database", "clickhouse.server.database", default="default")
-    mark = plan.get("dbTopicSplitChar")
-    if plan.flag("enableDbTopicSplit") and mark and topic.count(mark) == 1:
+    database = context.get("database", "clickhouse.server.database", default="default")
+    mark = context.get("dbTopicSplitChar")
+    if context.flag("enableDbTopicSplit") and mark and topic.count(mark) == 1:
         database, _, topic = topic.partition(mark)
-    table = pairs(plan.get("topic2TableMap"), "=").get(topic, topic)
-    port = plan.get("port", default="8443")
-    host = plan.get("hostname", "clickhouse.server.url")
-    place = plan.place("clickhouse", host=host, port=port, database=database, table=table)
+    table = pairs(context.get("topic2TableMap"), "=").get(topic, topic)
+    port = context.get("port", default="8443")
+    host = context.get("hostname", "clickhouse.server.url")
+    place = context.place("clickhouse", host=host, port=port, database=database, table=table)
     return [place] if place else []
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.values import split
-
-from .base import Origin, Place, Plugin, Reading
+from headwater.connect.derive.config_values import split
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _COSMOS = (
     "connect.cosmos.connection.endpoint", "connect.cosmos.databasename",
@@ -18,9 +17,9 @@ _COSMOS = (
 _AZURE = "azure.cosmos.account.endpoint"
 
 
-def _containers(plan: Plan) -> dict[str, str]:
+def _containers(context: Context) -> dict[str, str]:
     """`topic#container` pairs by topic."""
-    text = plan.get("connect.cosmos.containers.topicmap", "azure.cosmos.sink.containers.topicMap",
+    text = context.get("connect.cosmos.containers.topicmap", "azure.cosmos.sink.containers.topicMap",
                     "azure.cosmos.source.containers.topicMap")  # fmt: skip
     return {
         topic.strip(): name.strip()
@@ -29,37 +28,37 @@ def _containers(plan: Plan) -> dict[str, str]:
     }
 
 
-def cosmos_place(plan: Plan, container: str) -> Place | None:
+def cosmos_place(context: Context, container: str) -> Place | None:
     """A container of a database."""
-    host = plan.get("connect.cosmos.connection.endpoint", "azure.cosmos.account.endpoint")
-    database = plan.get("connect.cosmos.databasename", "azure.cosmos.sink.database.name",
+    host = context.get("connect.cosmos.connection.endpoint", "azure.cosmos.account.endpoint")
+    database = context.get("connect.cosmos.databasename", "azure.cosmos.sink.database.name",
                         "azure.cosmos.source.database.name")  # fmt: skip
-    return plan.place("cosmos", host=host, database=database, table=container)
+    return context.place("cosmos", host=host, database=database, table=container)
 
 
-def cosmos_sink(plan: Plan, topic: str) -> list[Place]:
+def cosmos_sink(context: Context, topic: str) -> list[Place]:
     """The container that the map gives the topic."""
-    container = _containers(plan).get(topic)
+    container = _containers(context).get(topic)
     if not container:
-        plan.problem(f"no container is mapped to the topic {topic}")
+        context.problem(f"no container is mapped to the topic {topic}")
         return []
-    place = cosmos_place(plan, container)
+    place = cosmos_place(context, container)
     return [place] if place else []
 
 
-def cosmos_source(plan: Plan) -> Reading:
+def cosmos_source(context: Context) -> Reading:
     """Containers to the topics that the map gives them; with the newer keys, else to their own."""
-    mapped = {name: topic for topic, name in _containers(plan).items()}
-    every = plan.flag("azure.cosmos.source.containers.includeAll")
-    listed = [] if every else plan.names("azure.cosmos.source.containers.includedList")
+    mapped = {name: topic for topic, name in _containers(context).items()}
+    every = context.flag("azure.cosmos.source.containers.includeAll")
+    listed = [] if every else context.names("azure.cosmos.source.containers.includedList")
     names = listed or list(mapped)
-    if every and not plan.connector.active_topics:
-        plan.problem("azure.cosmos.source.containers.includeAll: no topic was seen yet")
+    if every and not context.connector.active_topics:
+        context.problem("azure.cosmos.source.containers.includeAll: no topic was seen yet")
 
     def reverse(topic: str) -> Place | None:
-        return cosmos_place(plan, topic) if every and topic not in mapped.values() else None
+        return cosmos_place(context, topic) if every and topic not in mapped.values() else None
 
-    origins = (Origin(mapped.get(name, name), cosmos_place(plan, name)) for name in names)
+    origins = (Origin(mapped.get(name, name), cosmos_place(context, name)) for name in names)
     return Reading(tuple(origins), reverse if every else None)
 
 

@@ -5,52 +5,51 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.values import pairs
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading
 from headwater.lineage import naming
 
-from .base import Origin, Place, Plugin, Reading
-
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _COUCHBASE = ("couchbase.seed.nodes", "couchbase.bucket", "couchbase.scope")
 
 
-def couchbase_place(plan: Plan, name: str) -> Place | None:
+def couchbase_place(context: Context, name: str) -> Place | None:
     """A collection, written `scope.collection` or `bucket.scope.collection`."""
     *bucket, scope, last = naming.split_identifier(name) if name else ("_default", "_default")
-    host = plan.get("couchbase.seed.nodes")
-    return plan.place(
-        "couchbase", host=host, bucket=".".join(bucket) or plan.get("couchbase.bucket"),
+    host = context.get("couchbase.seed.nodes")
+    return context.place(
+        "couchbase", host=host, bucket=".".join(bucket) or context.get("couchbase.bucket"),
         scope=scope, collection=last,
     )  # fmt: skip
 
 
-def couchbase_sink(plan: Plan, topic: str) -> list[Place]:
+def couchbase_sink(context: Context, topic: str) -> list[Place]:
     """The mapped collection, or the default one."""
-    mapped = pairs(plan.get("couchbase.topic.to.collection"), "=")
+    mapped = pairs(context.get("couchbase.topic.to.collection"), "=")
     own = f"couchbase.default.collection[{topic}]"
-    name = plan.get(own) or mapped.get(topic) or plan.get("couchbase.default.collection")
+    name = context.get(own) or mapped.get(topic) or context.get("couchbase.default.collection")
     if name and len(naming.split_identifier(name)) not in (2, 3):
-        plan.problem("a collection is written scope.collection or bucket.scope.collection")
+        context.problem("a collection is written scope.collection or bucket.scope.collection")
         return []
-    place = couchbase_place(plan, name)
+    place = couchbase_place(context, name)
     return [place] if place else []
 
 
-def couchbase_source(plan: Plan) -> Reading:
+def couchbase_source(context: Context) -> Reading:
     """The collections listed, each to a topic that may be named after it; else those seen."""
-    shape = plan.get("couchbase.topic", default="${bucket}.${scope}.${collection}")
-    bucket, only = plan.get("couchbase.bucket"), plan.get("couchbase.scope")
+    shape = context.get("couchbase.topic", default="${bucket}.${scope}.${collection}")
+    bucket, only = context.get("couchbase.bucket"), context.get("couchbase.scope")
     shape = shape.replace("${bucket}", bucket)
-    listed = [n for n in plan.names("couchbase.collections") if re.fullmatch(r"[^.]+\.[^.]+", n)]
+    listed = [n for n in context.names("couchbase.collections") if re.fullmatch(r"[^.]+\.[^.]+", n)]
     if listed:
         return Reading(tuple(
             Origin(shape.replace("${scope}", scope).replace("${collection}", last),
-                   couchbase_place(plan, f"`{scope}`.`{last}`"))
+                   couchbase_place(context, f"`{scope}`.`{last}`"))
             for scope, last in (name.split(".") for name in listed)
         ))  # fmt: skip
-    plan.problem("couchbase.collections: every collection is read, and none is named")
+    context.problem("couchbase.collections: every collection is read, and none is named")
     if "${" not in shape:
         return Reading((Origin(shape),))
     parts = re.split(r"(\$\{scope\}|\$\{collection\})", shape)
@@ -67,7 +66,7 @@ def couchbase_source(plan: Plan) -> Reading:
         last = found.groupdict().get("collection") if found else ""
         if not (scope and last) or (only and scope != only):
             return None
-        return couchbase_place(plan, f"`{scope}`.`{last}`")
+        return couchbase_place(context, f"`{scope}`.`{last}`")
 
     return Reading(reverse=reverse)
 

@@ -6,17 +6,17 @@ import re
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.patterns import literal, literals
-from headwater.connect.plan import templated
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading, Shape
+from headwater.connect.derive.java_regex import literal, literals
 from headwater.lineage import naming
 
-from .base import Origin, Place, Plugin, Reading, Shape
 from .debezium_databases import CLASSES, KINDS, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
     from .debezium_databases import Kind
 
@@ -28,48 +28,43 @@ _HEAD = re.compile(r"^\^?\(?((?:[\w$#\-]|\\[_\-$])+)(?:\\?\.|\[\.\])")
 _STRATEGIES = ("", "SchemaTopicNamingStrategy", "DefaultTopicNamingStrategy")
 
 
-def source(plan: Plan, key: str) -> Reading:
+def source(context: Context, key: str) -> Reading:
     """Tables to topics: the prefix and the table's id, as the default strategies name them."""
     kind = KINDS[key]
-    prefix = plan.get("topic.prefix", "database.server.name", "mongodb.name", "scylla.name")
-    delimiter = plan.get("topic.delimiter", default=".")
-    databases = plan.names(*kind.database) or [""]
-    hidden = _bookkeeping(plan, prefix, delimiter)
-    rename = _strategy(plan)
+    prefix = context.get("topic.prefix", "database.server.name", "mongodb.name", "scylla.name")
+    delimiter = context.get("topic.delimiter", default=".")
+    databases = context.names(*kind.database) or [""]
+    hidden = _bookkeeping(context, prefix, delimiter)
+    rename = _strategy(context)
     if rename is None or not prefix:
-        plan.problem(
+        context.problem(
             "topic.naming.strategy: a class of the worker names the topics"
             if prefix
             else "topic.prefix is needed to name the topics"
         )
         return Reading(hidden=hidden)
     # Before it could follow many databases, the connector left theirs out of the topic.
-    short = kind.parts == 3 and "database.names" not in plan.config
+    short = kind.parts == 3 and "database.names" not in context.config
     shape: Shape | None = "change" if kind.rows else None
 
     def place(database: str, ident: str) -> Place | None:
-        return _place(plan, kind, database, ident)
+        return _place(context, kind, database, ident)
 
     def topic(database: str, ident: str) -> str:
         inner = [database] if kind.parts == 3 and not short else []
         return rename(delimiter.join([prefix, *inner, *ident.split(".")]))
 
-    listed = plan.patterns(*kind.listed)
-    origins = []
-    open_ended = not listed
-    for item in listed:
-        idents = literals(item)
-        open_ended = open_ended or idents is None
-        for ident in map(kind.folded, idents or ()):
-            for database in databases:
-                given = ident.split(".")
-                if kind.qualified and len(given) == 3 and given[0] != database:
-                    continue
-                bare = ".".join(given[-2:]) if kind.qualified else ident
-                if key == "vitess" and len(given) == 1:
-                    bare = f"{plan.get('vitess.keyspace')}.{ident}"
-                origins.append(Origin(topic(database, bare), place(database, bare), shape))
-    allowed = cache(lambda: _filter(plan, kind))
+    listed = context.patterns(*kind.listed)
+    choices = [literals(item) for item in listed]
+    origins = [
+        Origin(topic(database, bare), place(database, bare), shape)
+        for idents in choices
+        for ident in map(kind.folded, idents or ())
+        for database in databases
+        if (bare := _in_database(context, kind, key, database, ident))
+    ]
+    open_ended = not listed or None in choices
+    allowed = cache(lambda: _filter(context, kind))
 
     def reverse(name: str) -> Place | None:
         start = f"{prefix}{delimiter}"
@@ -87,7 +82,7 @@ def source(plan: Plan, key: str) -> Reading:
         return place(database, ident) if allowed()(database, ident) else None
 
     def candidates(name: str) -> list[str]:
-        heads = [h for item in plan.patterns(*kind.outer) if (h := literal(item))]
+        heads = [h for item in context.patterns(*kind.outer) if (h := literal(item))]
         heads += [m[1].replace("\\", "") for item in listed if (m := _HEAD.match(item))]
         tails = {name, re.split(r"[._\-]", name)[-1], name.rpartition(".")[2]}
         return [
@@ -100,46 +95,58 @@ def source(plan: Plan, key: str) -> Reading:
 
     if not open_ended:
         return Reading(tuple(origins), reverse, None, shape, hidden, closed=True)
-    if not plan.connector.active_topics:
-        plan.problem("the configuration names no tables one by one, and no topic was seen yet")
+    if not context.connector.active_topics:
+        context.problem("the configuration names no tables one by one, and no topic was seen yet")
     return Reading(tuple(origins), reverse, candidates, shape, hidden)
 
 
-def _place(plan: Plan, kind: Kind, database: str, ident: str) -> Place | None:
+def _in_database(context: Context, kind: Kind, key: str, database: str, ident: str) -> str:
+    """A listed table's name within a database; empty when it belongs to another one."""
+    given = ident.split(".")
+    if key == "vitess" and len(given) == 1:
+        return f"{context.get('vitess.keyspace')}.{ident}"
+    if not kind.qualified:
+        return ident
+    if len(given) == 3 and given[0] != database:
+        return ""
+    return ".".join(given[-2:])
+
+
+def _place(context: Context, kind: Kind, database: str, ident: str) -> Place | None:
     if kind.store == "spanner":
-        parts = {"project": plan.get("gcp.spanner.project.id"),
-                 "instance": plan.get("gcp.spanner.instance.id")}  # fmt: skip
+        parts = {"project": context.get("gcp.spanner.project.id"),
+                 "instance": context.get("gcp.spanner.instance.id")}  # fmt: skip
         name = ident if "." in ident else f"public.{ident}"
         schema, _, table = name.rpartition(".")
-        return plan.place("spanner", **parts, database=database, schema=schema, table=table)
-    host, port = plan.get(*kind.host), plan.get("database.port", "scylla.port")
+        return context.place("spanner", **parts, database=database, schema=schema, table=table)
+    host, port = context.get(*kind.host), context.get("database.port", "scylla.port")
     outer, _, table = ident.partition(".")
-    if kind.store == "oracle" and (url := plan.get("database.url")):
+    if kind.store == "oracle" and (url := context.get("database.url")):
         # The URL may name the database that holds the pluggable one.
-        name = f'"{database}".{ident}' if plan.get("database.pdb.name") else ident
-        found = plan.name(lambda: naming.from_jdbc(url, name, database=database or None))
-        return Place(found) if found else None
-    if kind.store == "mssql" and (instance := plan.get("database.instance")) and not port:
+        name = f'"{database}".{ident}' if context.get("database.pdb.name") else ident
+        found = context.name(lambda: naming.from_jdbc(url, name, database=database or None))
+        return Place.of(found) if found else None
+    if kind.store == "mssql" and (instance := context.get("database.instance")) and not port:
         url = f"jdbc:sqlserver://{host}\\{instance};databaseName={database}"
-        found = plan.name(lambda: naming.from_jdbc(url, ident))
-        return Place(found) if found else None
+        found = context.name(lambda: naming.from_jdbc(url, ident))
+        return Place.of(found) if found else None
     host = re.sub(r"^[^/,]+/(?=[^/])", "", host) if kind.store == "mongodb" else host
     names = naming.STORES[kind.store].name_fields
     values = (outer, table) if len(names) == 2 else (database, outer, table)
-    return plan.place(kind.store, host=host, port=port, **dict(zip(names, values, strict=True)))
+    return context.place(kind.store, host=host, port=port, **dict(zip(names, values, strict=True)))
 
 
-def _strategy(plan: Plan) -> Callable[[str], str] | None:
+def _strategy(context: Context) -> Callable[[str], str] | None:
     """What becomes of the parts of a topic's name once they are joined."""
-    name = plan.get("topic.naming.strategy").rpartition(".")[2]
+    name = context.get("topic.naming.strategy").rpartition(".")[2]
     if "Unicode" in name and name.replace("Unicode", "") in _STRATEGIES:
         return lambda t: _ESCAPED.sub(lambda m: f"_u{ord(m[0]):04x}", t)
     if name in _STRATEGIES:
         return lambda t: _ILLEGAL.sub("_", t)
     if "Regex" not in name:
         return None
-    expression = plan.expression("topic.regex")
-    replacement = plan.get("topic.replacement")
+    expression = context.expression("topic.regex")
+    replacement = context.get("topic.replacement")
     if expression is None:
         return None
 
@@ -150,12 +157,12 @@ def _strategy(plan: Plan) -> Callable[[str], str] | None:
     return renamed
 
 
-def _filter(plan: Plan, kind: Kind) -> Callable[[str, str], bool]:
+def _filter(context: Context, kind: Kind) -> Callable[[str, str], bool]:
     def expressions(keys: tuple[str, ...]) -> list[Callable[[str], bool]]:
         return [
             found.matches
-            for item in (plan.patterns(*keys) if keys else ())
-            if (found := plan.expression(keys[0], item, ignore_case=True))
+            for item in (context.patterns(*keys) if keys else ())
+            if (found := context.expression(keys[0], item, ignore_case=True))
         ]
 
     wanted, unwanted = expressions(kind.listed), expressions(kind.barred)
@@ -178,16 +185,16 @@ def _filter(plan: Plan, kind: Kind) -> Callable[[str, str], bool]:
     return allowed
 
 
-def _bookkeeping(plan: Plan, prefix: str, delimiter: str) -> Callable[[str], bool]:
+def _bookkeeping(context: Context, prefix: str, delimiter: str) -> Callable[[str], bool]:
     """Schema changes, transactions, heartbeats, history, signals and notifications."""
-    beat = plan.config.get("topic.heartbeat.prefix", "__debezium-heartbeat")
-    transaction = plan.config.get("topic.transaction", "transaction")
+    beat = context.config.get("topic.heartbeat.prefix", "__debezium-heartbeat")
+    transaction = context.config.get("topic.transaction", "transaction")
     own = {
         prefix,
         f"{prefix}{delimiter}{transaction}",
         f"{beat}{delimiter}{prefix}",
         *(
-            plan.config.get(key, "")
+            context.config.get(key, "")
             for key in (
                 "schema.history.internal.kafka.topic", "database.history.kafka.topic",
                 "signal.kafka.topic", "notification.sink.topic.name", "topic.heartbeat.name",
@@ -197,14 +204,14 @@ def _bookkeeping(plan: Plan, prefix: str, delimiter: str) -> Callable[[str], boo
     return lambda topic: topic in own
 
 
-def mongodb_sink(plan: Plan, topic: str) -> list[Place]:
+def mongodb_sink(context: Context, topic: str) -> list[Place]:
     """Topics to collections of one database."""
-    name = plan.get("collection.name.format", default="${topic}")
+    name = context.get("collection.name.format", default="${topic}")
     if "${source." in name:
-        plan.problem("collection.name.format: fields of each row decide on the collection")
+        context.problem("collection.name.format: fields of each row decide on the collection")
         return []
-    place = plan.place(
-        "mongodb", host=plan.get("mongodb.connection.string"), database=plan.get("sink.database"),
+    place = context.place(
+        "mongodb", host=context.get("mongodb.connection.string"), database=context.get("sink.database"),
         collection=templated(name, topic.replace(".", "_")),
     )  # fmt: skip
     return [place] if place else []

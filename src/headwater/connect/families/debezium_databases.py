@@ -1,4 +1,4 @@
-"""The databases that Debezium reads: where each keeps its tables, and which keys say so."""
+"""The databases that Debezium reads: where each keeps its tables, and by which keys."""
 
 from __future__ import annotations
 

@@ -5,69 +5,68 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.redact import scrub
-
-from .base import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.lineage.secrets import scrub
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _FILESYSTEMS = {"AmazonS3": "s3", "Gcs": "gs", "GCS": "gs", "AzureBlob": "wasbs", "Sftp": "sftp"}
 
 
-def stream_source(plan: Plan) -> Reading:
+def stream_source(context: Context) -> Reading:
     """Lines of one file; without a file it is the worker's standard input."""
-    place = plan.uri(plan.get("file")) if plan.get("file") else None
-    return Reading(tuple(Origin(topic, place) for topic in plan.names("topic")), place=place)
+    place = context.uri(context.get("file")) if context.get("file") else None
+    return Reading(tuple(Origin(topic, place) for topic in context.names("topic")), place=place)
 
 
-def stream_sink(plan: Plan, _topic: str) -> list[Place]:
+def stream_sink(context: Context, _topic: str) -> list[Place]:
     """Lines of one file; without a file it is the worker's standard output."""
-    place = plan.uri(plan.get("file")) if plan.get("file") else None
+    place = context.uri(context.get("file")) if context.get("file") else None
     return [place] if place else []
 
 
-def spooldir_source(plan: Plan) -> Reading:
+def spooldir_source(context: Context) -> Reading:
     """Every file of a folder."""
-    place = plan.uri(plan.get("input.path")) if plan.get("input.path") else None
-    return Reading(tuple(Origin(topic, place) for topic in plan.names("topic")), place=place)
+    place = context.uri(context.get("input.path")) if context.get("input.path") else None
+    return Reading(tuple(Origin(topic, place) for topic in context.names("topic")), place=place)
 
 
-def filepulse_source(plan: Plan) -> Reading:
+def filepulse_source(context: Context) -> Reading:
     """Files of a folder or bucket, by the class that lists them."""
-    kind = plan.get("fs.listing.class").rpartition(".")[2]
+    kind = context.get("fs.listing.class").rpartition(".")[2]
     scheme = next((v for k, v in _FILESYSTEMS.items() if kind.startswith(k)), "file")
     place: Place | None = None
-    if scheme == "s3" and (bucket := plan.get("aws.s3.bucket.name")):
-        key = plan.get("aws.s3.bucket.prefix", default="/")
-        place = plan.place("s3", "FILE", bucket=bucket, key=key.strip("/") or "/")
-    elif scheme == "gs" and (bucket := plan.get("gcs.bucket.name")):
-        key = plan.get("gcs.blobs.filter.prefix", default="/")
-        place = plan.place("gcs", "FILE", bucket=bucket, key=key.strip("/") or "/")
-    elif scheme == "file" and (folder := plan.get("fs.listing.directory.path")):
-        place = plan.uri(folder)
+    if scheme == "s3" and (bucket := context.get("aws.s3.bucket.name")):
+        key = context.get("aws.s3.bucket.prefix", default="/")
+        place = context.place("s3", "FILE", bucket=bucket, key=key.strip("/") or "/")
+    elif scheme == "gs" and (bucket := context.get("gcs.bucket.name")):
+        key = context.get("gcs.blobs.filter.prefix", default="/")
+        place = context.place("gcs", "FILE", bucket=bucket, key=key.strip("/") or "/")
+    elif scheme == "file" and (folder := context.get("fs.listing.directory.path")):
+        place = context.uri(folder)
     else:
-        plan.problem(f"fs.listing.class: {scrub(kind)} does not say where the files are")
-    return Reading(tuple(Origin(topic, place) for topic in plan.names("topic")), place=place)
+        context.problem(f"fs.listing.class: {scrub(kind)} does not say where the files are")
+    return Reading(tuple(Origin(topic, place) for topic in context.names("topic")), place=place)
 
 
-def sftp_place(plan: Plan, folder: str) -> Place | None:
+def sftp_place(context: Context, folder: str) -> Place | None:
     """A folder behind an SFTP server."""
-    host, port = plan.get("sftp.host"), plan.get("sftp.port", default="22")
+    host, port = context.get("sftp.host"), context.get("sftp.port", default="22")
     path = re.sub(r"/{2,}", "/", f"/{folder}").rstrip("/") or "/"
-    return plan.place("sftp", "FILE", host=host, port=port, path=path)
+    return context.place("sftp", "FILE", host=host, port=port, path=path)
 
 
-def sftp_source(plan: Plan) -> Reading:
+def sftp_source(context: Context) -> Reading:
     """Files of a folder on a server."""
-    place = sftp_place(plan, plan.get("input.path"))
-    topics = plan.names("kafka.topic", "topic")
+    place = sftp_place(context, context.get("input.path"))
+    topics = context.names("kafka.topic", "topic")
     return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
 
 
-def sftp_sink(plan: Plan, topic: str) -> list[Place]:
+def sftp_sink(context: Context, topic: str) -> list[Place]:
     """A folder for each topic."""
-    place = sftp_place(plan, f"{plan.get('topics.dir', default='topics')}/{topic}")
+    place = sftp_place(context, f"{context.get('topics.dir', default='topics')}/{topic}")
     return [place] if place else []
 
 

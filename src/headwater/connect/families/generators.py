@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import Origin, Plugin, Reading
+from headwater.connect.derive.family import Origin, Plugin, Reading
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _GENERATORS = ("genk", "genkp", "genv", "genvp")
 
 
-def datagen_source(plan: Plan) -> Reading:
+def datagen_source(context: Context) -> Reading:
     """One topic; nothing is read."""
-    return Reading(tuple(Origin(topic) for topic in plan.names("kafka.topic")))
+    return Reading(tuple(Origin(topic) for topic in context.names("kafka.topic")))
 
 
-def msk_source(plan: Plan) -> Reading:
+def msk_source(context: Context) -> Reading:
     """The topics that stand in the names of the generators."""
     topics: dict[str, None] = {}
-    for key in plan.config:
+    for key in context.config:
         kind, *parts = key.split(".")
         if kind not in _GENERATORS or len(parts) < 2:
             continue
-        plan.used(key)
-        topics[_topic(plan, parts)] = None
+        context.used(key)
+        topics[_topic(context, parts)] = None
     return Reading(tuple(Origin(topic) for topic in topics))
 
 
-def _topic(plan: Plan, parts: list[str]) -> str:
-    """A topic may hold dots, which only what was seen can tell."""
+def _topic(context: Context, parts: list[str]) -> str:
+    """A topic may hold dots, which only the topics that Connect reports resolve."""
     whole = ".".join(parts)
-    for seen in plan.connector.active_topics:
+    for seen in context.connector.active_topics:
         if whole.startswith(f"{seen}."):
             return seen
     return parts[0]

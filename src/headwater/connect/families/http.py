@@ -4,73 +4,72 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
-
-from .base import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def endpoint(plan: Plan, url: str) -> Place | None:
+def endpoint(context: Context, url: str) -> Place | None:
     """The address without user, query and fragment."""
     if not url:
-        plan.problem("no key names the endpoint")
+        context.problem("no key names the endpoint")
         return None
     text = url if "://" in url else f"https://{url}"
-    place = plan.uri(text, "")
+    place = context.uri(text, "")
     return place.with_columns(UNKNOWN) if place else None
 
 
-def sink(plan: Plan, topic: str) -> list[Place]:
+def sink(context: Context, topic: str) -> list[Place]:
     """The endpoint, which may hold the topic's name."""
-    url = plan.get("http.api.url", "http.url", "connect.http.endpoint")
-    place = endpoint(plan, templated(url, topic))
+    url = context.get("http.api.url", "http.url", "connect.http.endpoint")
+    place = endpoint(context, templated(url, topic))
     return [place] if place else []
 
 
-def generic_sink(plan: Plan, topic: str) -> list[Place]:
+def generic_sink(context: Context, topic: str) -> list[Place]:
     """Several endpoints below one base, each for its own topics."""
-    base = plan.get("http.api.base.url").rstrip("/")
+    base = context.get("http.api.base.url").rstrip("/")
     found = []
-    for number in _numbers(plan):
-        topics = plan.names(f"api{number}.topics")
+    for number in _numbers(context):
+        topics = context.names(f"api{number}.topics")
         if topics and topic not in topics:
             continue
-        path = templated(plan.get(f"api{number}.http.api.path"), topic)
-        place = endpoint(plan, f"{base}/{path.lstrip('/')}") if base else None
+        path = templated(context.get(f"api{number}.http.api.path"), topic)
+        place = endpoint(context, f"{base}/{path.lstrip('/')}") if base else None
         found += [place] if place else []
     return found
 
 
-def source(plan: Plan) -> Reading:
+def source(context: Context) -> Reading:
     """One endpoint to the topics named."""
-    url = plan.get("url", "http.request.url", "http.api.url")
-    topics = plan.names("kafka.topic", "topic", "topic.name.pattern")
+    url = context.get("url", "http.request.url", "http.api.url")
+    topics = context.names("kafka.topic", "topic", "topic.name.pattern")
     mark = "${entityName}"
-    if any(mark in topic for topic in topics) and (entities := plan.names("entity.names")):
+    if any(mark in topic for topic in topics) and (entities := context.names("entity.names")):
         return Reading(tuple(
-            Origin(topic.replace(mark, entity), endpoint(plan, url.replace(mark, entity)))
+            Origin(topic.replace(mark, entity), endpoint(context, url.replace(mark, entity)))
             for topic in topics for entity in entities
         ))  # fmt: skip
-    place = endpoint(plan, url)
+    place = endpoint(context, url)
     named = [topic for topic in topics if "${" not in topic]
     return Reading(tuple(Origin(topic, place) for topic in named), place=place)
 
 
-def generic_source(plan: Plan) -> Reading:
+def generic_source(context: Context) -> Reading:
     """Several endpoints below one base, each to its own topic."""
-    base = plan.get("http.api.base.url").rstrip("/")
+    base = context.get("http.api.base.url").rstrip("/")
     origins = []
-    for number in _numbers(plan):
-        path = plan.get(f"api{number}.http.api.path")
-        place = endpoint(plan, f"{base}/{path.lstrip('/')}") if base else None
-        origins += [Origin(topic, place) for topic in plan.names(f"api{number}.topics")]
+    for number in _numbers(context):
+        path = context.get(f"api{number}.http.api.path")
+        place = endpoint(context, f"{base}/{path.lstrip('/')}") if base else None
+        origins += [Origin(topic, place) for topic in context.names(f"api{number}.topics")]
     return Reading(tuple(origins))
 
 
-def _numbers(plan: Plan) -> range:
-    count = plan.get("apis.num", default="1")
+def _numbers(context: Context) -> range:
+    count = context.get("apis.num", default="1")
     return range(1, (min(int(count), 64) if count.isdigit() else 1) + 1)
 
 

@@ -6,15 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.connect.model import Catalog, Symlink
-from headwater.connect.plan import symlinked
-from headwater.connect.redact import scrub
+from headwater.connect.derive.family import Place, Plugin
 from headwater.lineage import naming
-
-from .base import Place, Plugin
+from headwater.lineage.model import Catalog, Symlink
+from headwater.lineage.schema import SchemaOrigin
+from headwater.lineage.secrets import scrub
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
     from headwater.lineage.naming import DatasetName
 
 FAMILY = "iceberg"
@@ -26,39 +25,39 @@ _IMPLEMENTATIONS = {
 }  # fmt: skip
 
 
-def sink(plan: Plan, topic: str) -> list[Place]:
+def sink(context: Context, topic: str) -> list[Place]:
     """Each topic feeds every table, unless a field of the rows routes them."""
-    tables = [item.strip() for item in _COMMA.split(plan.get("iceberg.tables")) if item.strip()]
-    field = plan.get("iceberg.tables.route-field", "iceberg.tables.route.field")
-    if plan.flag("iceberg.tables.dynamic-enabled", "iceberg.tables.dynamic.enabled"):
-        table = _routing_value(plan, field, topic)
+    tables = [item.strip() for item in _COMMA.split(context.get("iceberg.tables")) if item.strip()]
+    field = context.get("iceberg.tables.route-field", "iceberg.tables.route.field")
+    if context.flag("iceberg.tables.dynamic-enabled", "iceberg.tables.dynamic.enabled"):
+        table = _routing_value(context, field, topic)
         if not table:
-            plan.problem("iceberg.tables.route-field: the rows name the tables they go to")
+            context.problem("iceberg.tables.route-field: the rows name the tables they go to")
             return []
         tables = [table.lower()]
-    elif field and (value := _routing_value(plan, field, topic)):
-        tables = [table for table in tables if _routed(plan, table, value)]
+    elif field and (value := _routing_value(context, field, topic)):
+        tables = [table for table in tables if _routed(context, table, value)]
         field = ""
-    found = [place for table in tables if (place := _table(plan, table))]
+    found = [place for table in tables if (place := _table(context, table))]
     if not field or len(found) < 2:
         return found
-    if len(plan.config.get("topics", "").split(",")) > 1 or plan.config.get("topics.regex"):
-        plan.problem("iceberg.tables.route-field: the rows decide which topic feeds which table")
+    if len(context.config.get("topics", "").split(",")) > 1 or context.config.get("topics.regex"):
+        context.problem("iceberg.tables.route-field: the rows decide which topic feeds which table")
         return [replace(place, paired=False) for place in found]
     return found
 
 
-def _routing_value(plan: Plan, field: str, topic: str) -> str:
+def _routing_value(context: Context, field: str, topic: str) -> str:
     """What transforms write into the field for a topic: its name at that point, or a fixed text."""
     found = ""
-    for position, link in enumerate(plan.chain.links):
+    for position, link in enumerate(context.chain.links):
         options = link.step.options
         named, fixed = (
             options.get(key, "").rstrip("!?") for key in ("topic.field", "static.field")
         )
         if not field or field not in (named, fixed):
             continue
-        names = plan.chain.names(plan.raw or topic, position)
+        names = context.chain.names(context.raw or topic, position)
         applies = link.applies(names[0]) if len(names) == 1 and names[0].exact else None
         if applies is None:
             return ""
@@ -67,81 +66,82 @@ def _routing_value(plan: Plan, field: str, topic: str) -> str:
     return found
 
 
-def _routed(plan: Plan, table: str, topic: str) -> bool:
+def _routed(context: Context, table: str, topic: str) -> bool:
     key = f"iceberg.table.{table}.route-regex"
-    expression = plan.expression(key)
+    expression = context.expression(key)
     return expression is not None and expression.matches(topic)
 
 
-def _table(plan: Plan, table: str) -> Place | None:
+def _table(context: Context, table: str) -> Place | None:
     properties = {
         key.removeprefix(_PREFIX): value
-        for key, value in plan.connector.config.items()
+        for key, value in context.connector.config.items()
         if key.startswith(_PREFIX)
     }
-    warehouse = plan.get(f"{_PREFIX}warehouse").rstrip("/")
-    uri = plan.get(f"{_PREFIX}uri", "iceberg.hive.metastore.uri")
-    kind = _kind(plan)
-    name = plan.get("iceberg.catalog", default="iceberg")
-    catalog = Catalog("iceberg", kind, name, scrub(uri), scrub(warehouse))
-    known = plan.world.table({**properties, "name": name, "type": kind}, table)
+    warehouse = context.get(f"{_PREFIX}warehouse").rstrip("/")
+    uri = context.get(f"{_PREFIX}uri", "iceberg.hive.metastore.uri")
+    kind = _kind(context)
+    name = context.get("iceberg.catalog", default="iceberg")
+    catalog = Catalog("iceberg", kind, name, scrub(uri), scrub(warehouse), "kafka-connect")
+    known = context.metadata.table({**properties, "name": name, "type": kind}, table)
     where = known.location if known else ""
     observed = f"{name}: location and columns of {table}" if known else ""
     if not where and re.match(r"^[a-z][a-z0-9+.\-]*:/|^/", warehouse, re.IGNORECASE):
-        path = table.replace(".", "/")
-        if kind == "hive" and "." in table:
-            database, _, last = table.rpartition(".")
-            path = f"{database}.db/{last}"
-        where = f"{warehouse}/{path}"
-    links = [found for found in (_logical(plan, kind, uri, warehouse, table),) if found]
-    if where and (place := plan.uri(where, "TABLE")):
-        place = replace(
-            place,
-            catalog=catalog,
-            observed=observed,
-            schema=known.schema if known else None,
-            any_case=plan.flag("iceberg.tables.schema-case-insensitive"),
-        )
-        return symlinked(place, *(Symlink(*link) for link in links))
+        database, _, last = table.rpartition(".")
+        if kind == "hive" and database:
+            where = naming.hive_location(warehouse, database, last)
+        else:
+            where = f"{warehouse}/{table.replace('.', '/')}"
+    links = [found for found in (_logical(context, kind, uri, warehouse, table),) if found]
+    if where and (place := context.uri(where, "TABLE")):
+        schema = known.schema if known else None
+        # An Iceberg table may return to an earlier schema id, so that it orders nothing.
+        origin = SchemaOrigin("catalog", f"{name} {table}") if schema else None
+        place = place.updated(catalog=catalog, schema=schema, schema_source=origin)
+        any_case = context.flag("iceberg.tables.schema-case-insensitive")
+        place = replace(place, observed=observed, any_case=any_case)
+        return place.linked(*(Symlink(*link) for link in links))
     if not links:
-        plan.problem(f"neither a warehouse nor the catalog says where {table} is kept")
+        context.problem(f"neither a warehouse nor the catalog says where {table} is kept")
         return None
-    return Place(links[0], catalog=catalog)
+    return Place.of(links[0], catalog=catalog)
 
 
-def _kind(plan: Plan) -> str:
-    given = plan.get(f"{_PREFIX}type", "iceberg.catalog.catalog-type").lower()
+def _kind(context: Context) -> str:
+    given = context.get(f"{_PREFIX}type", "iceberg.catalog.catalog-type").lower()
     if given:
         return given
-    text = plan.get(f"{_PREFIX}catalog-impl").rpartition(".")[2].lower()
+    text = context.get(f"{_PREFIX}catalog-impl").rpartition(".")[2].lower()
     return next((v for k, v in _IMPLEMENTATIONS.items() if text.startswith(k)), text or "hive")
 
 
-def _logical(plan: Plan, kind: str, uri: str, warehouse: str, table: str) -> DatasetName | None:
+def _logical(
+    context: Context, kind: str, uri: str, warehouse: str, table: str
+) -> DatasetName | None:
     """The table's name in its catalog."""
     if kind == "hive" and uri:
         database, _, last = table.rpartition(".")
-        place = plan.place("hive", host=uri, database=database or "default", table=last)
-        return place.id if place else None
+        name = f"{database or 'default'}.{last}"
+        return context.name(lambda: naming.canonical(naming.hive_namespace(uri), name))
     if kind == "glue":
-        region = plan.get(f"{_PREFIX}client.region", f"{_PREFIX}glue.region")
-        account = plan.get(f"{_PREFIX}glue.id", f"{_PREFIX}glue.account-id")
+        region = context.get(f"{_PREFIX}client.region", f"{_PREFIX}glue.region")
+        account = context.get(f"{_PREFIX}glue.id", f"{_PREFIX}glue.account-id")
         database, _, last = table.rpartition(".")
         if not (region and account):
             return None
-        place = plan.place("glue", region=region, account=account, database=database, table=last)
+        place = context.place("glue", region=region, account=account, database=database, table=last)
         return place.id if place else None
     if uri:
-        return plan.name(lambda: naming.canonical(uri, table))
+        return context.name(lambda: naming.canonical(uri, table))
     if kind == "hadoop" and warehouse:
-        return plan.name(lambda: naming.canonical(warehouse, table))
+        return context.name(lambda: naming.canonical(warehouse, table))
     return None
 
 
-def hudi_sink(plan: Plan, _topic: str) -> list[Place]:
+def hudi_sink(context: Context, _topic: str) -> list[Place]:
     """Hudi: the table's base path."""
-    base = plan.get("hoodie.base.path")
-    place = plan.uri(base, "TABLE") if base else None
+    base = context.get("hoodie.base.path")
+    place = context.uri(base, "TABLE") if base else None
     return [place] if place else []
 
 

@@ -6,16 +6,14 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect import sql
-from headwater.connect.patterns import literals
-from headwater.connect.plan import sanitised, templated
-from headwater.connect.values import pairs
-from headwater.lineage import naming
-
-from .base import Origin, Place, Plugin, Projection, Reading
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.derive.context import sanitised, templated
+from headwater.connect.derive.family import Origin, Place, Plugin, Projection, Reading
+from headwater.connect.derive.java_regex import literals
+from headwater.lineage import naming, sql
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 FAMILY = "jdbc"
 _URLS = {
@@ -30,54 +28,58 @@ _USER = ("connection.user", "connection.username")
 _HEAD = re.compile(r"(?:[\w$#]+(?:\\\.|\[\.\]|\.(?![*+?{])))+")
 
 
-def table(plan: Plan, url: str, name: str, schema: str = "") -> Place | None:
+def table(context: Context, url: str, name: str, schema: str = "") -> Place | None:
     """A table behind a JDBC URL."""
-    found = plan.name(
-        lambda: naming.from_jdbc(url, name, schema=schema or None, user=plan.get(*_USER) or None)
+    found = context.name(
+        lambda: naming.from_jdbc(url, name, schema=schema or None, user=context.get(*_USER) or None)
     )
-    return Place(found) if found else None
+    return Place.of(found) if found else None
 
 
-def address(plan: Plan, kind: str = "") -> str:
+def address(context: Context, kind: str = "") -> str:
     """The JDBC URL, put together from host, port and database where the plug-in is managed."""
     if not kind:
-        return plan.get("connection.url")
-    host = plan.get("connection.host", "connection.url")
+        return context.get("connection.url")
+    host = context.get("connection.host", "connection.url")
     if not host or host.startswith("jdbc:"):
         return host
-    port = plan.get("connection.port", default=str(_PORTS[kind]))
-    return _URLS[kind].format(host, port, plan.get("db.name", "database.name", "db.service.name"))
+    port = context.get("connection.port", default=str(_PORTS[kind]))
+    return _URLS[kind].format(
+        host, port, context.get("db.name", "database.name", "db.service.name")
+    )
 
 
-def source(plan: Plan, kind: str = "") -> Reading:
+def source(context: Context, kind: str = "") -> Reading:
     """Tables to topics: the prefix and the table's own name; one topic for a query."""
-    url = address(plan, kind)
-    prefix = plan.get("topic.prefix")
-    if query := plan.get("query", "query.masked"):
-        return _query(plan, url, query, prefix)
-    if plan.get("table.name") and (topic := plan.get("kafka.topic")):
-        place = table(plan, url, plan.get("table.name"), plan.get("db.schema", "schema.name"))
+    url = address(context, kind)
+    prefix = context.get("topic.prefix")
+    if query := context.get("query", "query.masked"):
+        return _query(context, url, query, prefix)
+    if context.get("table.name") and (topic := context.get("kafka.topic")):
+        place = table(
+            context, url, context.get("table.name"), context.get("db.schema", "schema.name")
+        )
         return Reading((Origin(topic, place, "row"),))
-    schema = plan.get("schema.pattern", "db.schema", "schema.name")
+    schema = context.get("schema.pattern", "db.schema", "schema.name")
     schema = "" if "%" in schema else schema
-    listed = plan.names("table.whitelist")
-    patterns = plan.names("table.include.list")
+    listed = context.names("table.whitelist")
+    patterns = context.names("table.include.list")
     plain = [literals(item) for item in patterns]
     exact = listed + [name for names in plain for name in names or ()]
     origins = []
     for name in exact:
         parts = naming.split_identifier(name)
         topic, whole = prefix + (parts[-1] if parts else ""), prefix + ".".join(parts)
-        topic = whole if whole in plan.connector.active_topics else topic
-        origins.append(Origin(topic, table(plan, url, name, schema), "row"))
+        topic = whole if whole in context.connector.active_topics else topic
+        origins.append(Origin(topic, table(context, url, name, schema), "row"))
     if exact and None not in plain:
         return Reading(tuple(origins), shape="row")
-    barred = set(plan.names("table.blacklist"))
-    wanted = [e for item in patterns if (e := plan.expression("table.include.list", item))]
+    barred = set(context.names("table.blacklist"))
+    wanted = [e for item in patterns if (e := context.expression("table.include.list", item))]
     unwanted = [
         e
-        for item in plan.names("table.exclude.list")
-        if (e := plan.expression("table.exclude.list", item))
+        for item in context.names("table.exclude.list")
+        if (e := context.expression("table.exclude.list", item))
     ]
 
     def reverse(topic: str) -> Place | None:
@@ -92,7 +94,7 @@ def source(plan: Plan, kind: str = "") -> Reading:
         places = {
             place.id: place
             for head in dict.fromkeys(("", *heads))
-            if (place := table(plan, url, head + name, schema)) and fits(place)
+            if (place := table(context, url, head + name, schema)) and fits(place)
         }
         return next(iter(places.values())) if len(places) == 1 else None
 
@@ -102,82 +104,82 @@ def source(plan: Plan, kind: str = "") -> Reading:
             return False
         return not wanted or any(e.matches(text) for e in wanted for text in spellings)
 
-    if not plan.connector.active_topics and not origins:
-        plan.problem("the configuration names no tables one by one, and no topic was seen yet")
+    if not context.connector.active_topics and not origins:
+        context.problem("the configuration names no tables one by one, and no topic was seen yet")
     return Reading(tuple(origins), reverse, shape="row")
 
 
-def _query(plan: Plan, url: str, query: str, topic: str) -> Reading:
-    place = table(plan, url, "-")
+def _query(context: Context, url: str, query: str, topic: str) -> Reading:
+    place = table(context, url, "-")
     store = ""
     if place:
         store = naming.parse_jdbc(url).store
     parsed = sql.parse(query, store)
-    shown = query if "query" in plan.read else ""
+    shown = query if "query" in context.read else ""
     if parsed is None:
-        plan.problem("query: its SQL could not be read, so the tables it reads are unknown")
+        context.problem("query: its SQL could not be read, so the tables it reads are unknown")
         return Reading((Origin(topic),), sql=shown)
     origins = []
     for name in parsed.tables:
-        found = table(plan, url, name)
+        found = table(context, url, name)
         if found is None:
             continue
         columns = None
         if parsed.columns is not None:
             columns = {
-                output: (tuple(c for owner, c in made.sources if owner == name), made.plain)
+                output: (tuple(c for owner, c, _ in made.sources if owner == name), made.as_it_is)
                 for output, made in parsed.columns.items()
             }
         origins.append(Origin(topic, found, "row" if parsed.whole else None, columns))
     return Reading(tuple(origins) or (Origin(topic),), sql=shown)
 
 
-def sink(plan: Plan, topic: str, kind: str = "") -> list[Place]:
+def sink(context: Context, topic: str, kind: str = "") -> list[Place]:
     """A topic to the table its format names."""
-    mapped = pairs(plan.get("topics.to.tables.mapping"), ":")
-    shape = plan.get("table.name.format", default="${topic}")
+    mapped = pairs(context.get("topics.to.tables.mapping"), ":")
+    shape = context.get("table.name.format", default="${topic}")
     name = templated(shape, topic)
-    if plan.flag("table.name.normalize"):
+    if context.flag("table.name.normalize"):
         name = sanitised(name)
     name = mapped.get(topic) or name
     if len(parts := naming.split_identifier(name)) > 3:  # the connector reads no further
         name = ".".join(f'"{part}"' for part in parts[:2])
-    place = table(plan, address(plan, kind), name, plan.get("db.schema", "schema.name"))
+    place = table(context, address(context, kind), name, context.get("db.schema", "schema.name"))
     if place is None:
         return []
-    only, mode = frozenset(plan.names("fields.whitelist")), plan.get("pk.mode").lower()
-    listed = tuple(plan.names("pk.fields"))
+    only, mode = frozenset(context.names("fields.whitelist")), context.get("pk.mode").lower()
+    listed = tuple(context.names("pk.fields"))
     if only and mode == "record_value":  # what makes the key is always written: all, if not listed
         only = only | frozenset(listed) if listed else frozenset()
     keys = listed if mode == "record_key" else None
     return [place.with_columns(Projection(only=only or None, keys=keys))]
 
 
-def debezium_sink(plan: Plan, topic: str) -> list[Place]:
+def debezium_sink(context: Context, topic: str) -> list[Place]:
     """Debezium's sink: dots of the topic become underscores, fields of the row may decide."""
-    shape = plan.get("collection.name.format", "table.name.format", default="${topic}")
+    shape = context.get("collection.name.format", "table.name.format", default="${topic}")
     if "${source." in shape:
-        plan.problem("collection.name.format: fields of each row decide on the table")
+        context.problem("collection.name.format: fields of each row decide on the table")
         return []
-    strategy = plan.get("collection.naming.strategy", "table.naming.strategy").rpartition(".")[2]
+    strategy = context.get("collection.naming.strategy", "table.naming.strategy").rpartition(".")[2]
     if "${topic}" in shape and strategy not in _STRATEGIES:
-        plan.problem("collection.naming.strategy: a class of the worker names the tables")
+        context.problem("collection.naming.strategy: a class of the worker names the tables")
         return []
-    place = table(plan, plan.get("connection.url"), templated(shape, topic.replace(".", "_")))
+    place = table(context, context.get("connection.url"), templated(shape, topic.replace(".", "_")))
     if place is None:
         return []
-    barred = _fields(plan, "field.exclude.list", topic)
+    barred = _fields(context, "field.exclude.list", topic)
     # A list of fields to leave out wins over one of fields to keep.
-    only = None if barred is not None else _fields(plan, "field.include.list", topic)
-    keyed = plan.get("primary.key.mode").lower() == "record_key"
-    keys = tuple(plan.names("primary.key.fields")) if keyed else None
+    only = None if barred is not None else _fields(context, "field.include.list", topic)
+    keyed = context.get("primary.key.mode").lower() == "record_key"
+    keys = tuple(context.names("primary.key.fields")) if keyed else None
     columns = Projection(only=only, drop=barred or frozenset(), keys=keys, unwrap=True)
     return [place.with_columns(columns)]
 
 
-def _fields(plan: Plan, key: str, topic: str) -> frozenset[str] | None:
+def _fields(context: Context, key: str, topic: str) -> frozenset[str] | None:
     """`field` is for every topic, `topic:field` for that one."""
-    items = [item.rpartition(":") for item in plan.names(key)]
+    items = [item.rpartition(":") for item in context.names(key)]
     return frozenset(n for t, _, n in items if t.strip() in ("", topic)) if items else None
 
 

@@ -6,42 +6,40 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect import kcql
-
-from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+from headwater.connect.families import kcql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.connect.plan import Plan
-
-    from .base import Path
+    from headwater.connect.derive.context import Context
+    from headwater.connect.derive.family import Path
 
 FAMILY = "lenses"
 
 
 def sink(
-    plan: Plan, topic: str, key: str, place: Callable[[Plan, str], Place | None]
+    context: Context, topic: str, key: str, place: Callable[[Context, str], Place | None]
 ) -> list[Place]:
     """The targets of the statements that select from the topic."""
     found = []
-    chosen = [s for s in kcql.parse(plan.get(key)) if s.source in (topic, "*")]
+    chosen = [s for s in kcql.parse(context.get(key)) if s.source in (topic, "*")]
     for statement in chosen:
         target = topic if statement.target == "*" else statement.target
         if statement.dated:
-            plan.problem(f"{key}: the time is part of the indexes' names; they are shown as one")
-        if dataset := place(plan, target):
+            context.problem(f"{key}: the time is part of the indexes' names; they are shown as one")
+        if dataset := place(context, target):
             found.append(dataset.with_columns(_columns(statement, dataset.columns)))
     if not chosen:
-        plan.problem(f"{key}: no statement selects from the topic {topic}")
+        context.problem(f"{key}: no statement selects from the topic {topic}")
     return found
 
 
-def source(plan: Plan, key: str, place: Callable[[Plan, str], Place | None]) -> Reading:
+def source(context: Context, key: str, place: Callable[[Context, str], Place | None]) -> Reading:
     """Each statement's dataset to its topic."""
     origins = [
-        Origin(statement.target, place(plan, statement.source))
-        for statement in kcql.parse(plan.get(key))
+        Origin(statement.target, place(context, statement.source))
+        for statement in kcql.parse(context.get(key))
     ]
     return Reading(tuple(origins))
 
@@ -63,113 +61,115 @@ def _columns(statement: kcql.Statement, default: Projection) -> Projection:
     return Projection(explicit=tuple(fields))
 
 
-def _s3(plan: Plan, name: str) -> Place | None:
+def _s3(context: Context, name: str) -> Place | None:
     bucket, _, prefix = name.partition(":")
-    return plan.place("s3", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
+    return context.place("s3", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
 
 
-def _gcs(plan: Plan, name: str) -> Place | None:
+def _gcs(context: Context, name: str) -> Place | None:
     bucket, _, prefix = name.partition(":")
-    return plan.place("gcs", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
+    return context.place("gcs", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
 
 
-def _datalake(plan: Plan, name: str) -> Place | None:
+def _datalake(context: Context, name: str) -> Place | None:
     container, _, prefix = name.partition(":")
-    account = plan.get("connect.datalake.azure.account.name", "connect.datalake.account.name")
+    account = context.get("connect.datalake.azure.account.name", "connect.datalake.account.name")
     key = "connect.datalake.azure.connection.string"
-    if not account and (found := re.search(r"AccountName=([^;]+)", plan.get(key))):
+    if not account and (found := re.search(r"AccountName=([^;]+)", context.get(key))):
         account = found[1]
-    return plan.place("abfss", "FILE", account=account, container=container,
+    return context.place("abfss", "FILE", account=account, container=container,
                       path=prefix.strip("/") or "/")  # fmt: skip
 
 
-def _elastic(plan: Plan, name: str) -> Place | None:
-    return plan.place("elasticsearch", host=plan.get("connect.elastic.hosts"),
-                      port=plan.get("connect.elastic.port"), index=name)  # fmt: skip
+def _elastic(context: Context, name: str) -> Place | None:
+    return context.place("elasticsearch", host=context.get("connect.elastic.hosts"),
+                      port=context.get("connect.elastic.port"), index=name)  # fmt: skip
 
 
-def _cassandra(plan: Plan, name: str) -> Place | None:
+def _cassandra(context: Context, name: str) -> Place | None:
     keyspace, _, table = name.rpartition(".")
     prefix = "connect.cassandra"
-    return plan.place("cassandra", host=plan.get(f"{prefix}.contact.points"),
-                      port=plan.get(f"{prefix}.port"),
-                      keyspace=keyspace or plan.get(f"{prefix}.key.space"), table=table)  # fmt: skip
+    return context.place("cassandra", host=context.get(f"{prefix}.contact.points"),
+                      port=context.get(f"{prefix}.port"),
+                      keyspace=keyspace or context.get(f"{prefix}.key.space"), table=table)  # fmt: skip
 
 
-def _mongodb(plan: Plan, name: str) -> Place | None:
-    return plan.place("mongodb", host=plan.get("connect.mongo.connection"),
-                      database=plan.get("connect.mongo.db"), collection=name)  # fmt: skip
+def _mongodb(context: Context, name: str) -> Place | None:
+    return context.place("mongodb", host=context.get("connect.mongo.connection"),
+                      database=context.get("connect.mongo.db"), collection=name)  # fmt: skip
 
 
-def _cosmos(plan: Plan, name: str) -> Place | None:
-    endpoint = plan.get("connect.cosmosdb.endpoint", "connect.documentdb.endpoint")
-    database = plan.get("connect.cosmosdb.db", "connect.documentdb.db")
-    return plan.place("cosmos", host=endpoint, database=database, table=name)
+def _cosmos(context: Context, name: str) -> Place | None:
+    endpoint = context.get("connect.cosmosdb.endpoint", "connect.documentdb.endpoint")
+    database = context.get("connect.cosmosdb.db", "connect.documentdb.db")
+    return context.place("cosmos", host=endpoint, database=database, table=name)
 
 
-def _redis(plan: Plan, name: str) -> Place | None:
-    return plan.place("redis", "", host=plan.get("connect.redis.host"),
-                      port=plan.get("connect.redis.port"), key=name)  # fmt: skip
+def _redis(context: Context, name: str) -> Place | None:
+    return context.place("redis", "", host=context.get("connect.redis.host"),
+                      port=context.get("connect.redis.port"), key=name)  # fmt: skip
 
 
-def _mqtt(plan: Plan, name: str) -> Place | None:
-    place = plan.place("mqtt", "STREAM", host=plan.get("connect.mqtt.hosts"), topic=name)
+def _mqtt(context: Context, name: str) -> Place | None:
+    place = context.place("mqtt", "STREAM", host=context.get("connect.mqtt.hosts"), topic=name)
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _pubsub(plan: Plan, name: str) -> Place | None:
-    project = plan.get("connect.pubsub.gcp.project.id", "connect.pubsub.project.id")
-    place = plan.place("pubsub_subscription", "STREAM", project=project, subscription=name)
+def _pubsub(context: Context, name: str) -> Place | None:
+    project = context.get("connect.pubsub.gcp.project.id", "connect.pubsub.project.id")
+    place = context.place("pubsub_subscription", "STREAM", project=project, subscription=name)
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _jms(plan: Plan, name: str) -> Place | None:
-    kind = _kind(plan, "connect.jms.kcql", name)
+def _jms(context: Context, name: str) -> Place | None:
+    kind = _kind(context, "connect.jms.kcql", name)
     if not kind:
-        plan.problem("connect.jms.kcql: WITHTYPE does not say whether it is a queue or a topic")
+        context.problem("connect.jms.kcql: WITHTYPE does not say whether it is a queue or a topic")
         return None
-    place = plan.place("jms", "STREAM", host=plan.get("connect.jms.url"), kind_=kind,
+    place = context.place("jms", "STREAM", host=context.get("connect.jms.url"), kind=kind,
                        destination=name)  # fmt: skip
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _eventhubs(plan: Plan, name: str) -> Place | None:
-    servers = plan.get("connect.eventhubs.connection.settings.bootstrap.servers")
-    return plan.place("eventhubs", "TOPIC", host=servers, hub=name)
+def _eventhubs(context: Context, name: str) -> Place | None:
+    servers = context.get("connect.eventhubs.connection.settings.bootstrap.servers")
+    return context.place("eventhubs", "TOPIC", host=servers, hub=name)
 
 
-def _servicebus(plan: Plan, name: str) -> Place | None:
+def _servicebus(context: Context, name: str) -> Place | None:
     found = re.search(
-        r"Endpoint=(?:sb://)?([^/;]+)", plan.get("connect.servicebus.connection.string")
+        r"Endpoint=(?:sb://)?([^/;]+)", context.get("connect.servicebus.connection.string")
     )
-    kind = _kind(plan, "connect.servicebus.kcql", name)
+    kind = _kind(context, "connect.servicebus.kcql", name)
     if not found or not kind:
-        plan.problem(
+        context.problem(
             "connect.servicebus: neither an endpoint nor the kind of entity may be missing"
         )
         return None
-    place = plan.place("servicebus", "STREAM", host=found[1], kind_=kind, entity=name)
+    place = context.place("servicebus", "STREAM", host=found[1], kind=kind, entity=name)
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _kind(plan: Plan, key: str, name: str) -> str:
+def _kind(context: Context, key: str, name: str) -> str:
     """Whether a statement's other end is a queue or a topic."""
-    statements = kcql.parse(plan.get(key))
+    statements = kcql.parse(context.get(key))
     return next((s.kind for s in statements if name in (s.source, s.target) and s.kind), "")
 
 
-def ftp_source(plan: Plan) -> Reading:
+def ftp_source(context: Context) -> Reading:
     """Files of a server: `path:topic` pairs, tailed or read again when they change."""
-    store = "sftp" if plan.get("connect.ftp.protocol").lower() == "sftp" else "ftp"
-    pairs = plan.names("connect.ftp.monitor.tail") + plan.names("connect.ftp.monitor.update")
+    store = "sftp" if context.get("connect.ftp.protocol").lower() == "sftp" else "ftp"
+    pairs = context.names("connect.ftp.monitor.tail") + context.names("connect.ftp.monitor.update")
     return Reading(tuple(
-        Origin(topic, plan.place(store, "FILE", host=plan.get("connect.ftp.address"), path=path.rstrip("/") or "/"))
+        Origin(topic, context.place(store, "FILE", host=context.get("connect.ftp.address"), path=path.rstrip("/") or "/"))
         for path, mark, topic in (item.partition(":") for item in pairs) if mark and path and topic
     ))  # fmt: skip
 
 
 _BASE = ("io.lenses.streamreactor.connect.", "com.datamountaineer.streamreactor.connect.")
-_TABLE: tuple[tuple[str, str, str, str, tuple[str, ...], Callable[[Plan, str], Place | None]], ...]
+_TABLE: tuple[
+    tuple[str, str, str, str, tuple[str, ...], Callable[[Context, str], Place | None]], ...
+]
 _TABLE = (
     ("s3", "aws.s3.sink.S3SinkConnector aws.s3.sink.S3ConsumerGroupsSinkConnector",
      "aws.s3.source.S3SourceConnector", "connect.s3.kcql", (), _s3),

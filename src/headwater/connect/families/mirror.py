@@ -5,39 +5,40 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.patterns import literals
-from headwater.connect.plan import templated
-from headwater.connect.values import PLACEHOLDER
+from headwater.connect.derive.config_values import PLACEHOLDER
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.java_regex import literals
 from headwater.lineage import naming
 
-from .base import Origin, Place, Plugin, Reading
-
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _INTERNAL = re.compile(r"^mm2-|\.internal$|^heartbeats$|\.heartbeats$|^__|[-.]replica$")
 _EXCLUDED = r"mm2.*\.internal,.*\.internal,.*-internal,.*\.replica,__.*"
 
 
-def mirror_source(plan: Plan) -> Reading:
+def mirror_source(context: Context) -> Reading:
     """Topics of the source cluster under the name that the replication policy gives them."""
-    plan.target = _target(plan, "target.cluster.bootstrap.servers")
-    alias = plan.get("source.cluster.alias", default="source")
-    policy = plan.get("replication.policy.class").rpartition(".")[2]
-    mark = plan.get("replication.policy.separator", default=".")
+    context.target = _target(context, "target.cluster.bootstrap.servers")
+    alias = context.get("source.cluster.alias", default="source")
+    policy = context.get("replication.policy.class").rpartition(".")[2]
+    mark = context.get("replication.policy.separator", default=".")
     prefix = "" if policy == "IdentityReplicationPolicy" else f"{alias}{mark}"
     if policy not in ("", "DefaultReplicationPolicy", "IdentityReplicationPolicy"):
-        plan.problem("replication.policy.class: a class of the worker names the topics")
+        context.problem("replication.policy.class: a class of the worker names the topics")
         return Reading(hidden=_hidden)
-    listed = plan.names("topics")
-    wanted = [e for item in listed or [".*"] if (e := plan.expression("topics", item))]
+    listed = context.names("topics")
+    wanted = [e for item in listed or [".*"] if (e := context.expression("topics", item))]
     barred = [
         e
-        for item in (plan.get("topics.exclude", "topics.blacklist", default=_EXCLUDED)).split(",")
-        if (e := plan.expression("topics.exclude", item.strip()))
+        for item in (context.get("topics.exclude", "topics.blacklist", default=_EXCLUDED)).split(
+            ","
+        )
+        if (e := context.expression("topics.exclude", item.strip()))
     ]
     origins = [
-        Origin(f"{prefix}{name}", _topic(plan, "source.cluster.bootstrap.servers", name), "same")
+        Origin(f"{prefix}{name}", _topic(context, "source.cluster.bootstrap.servers", name), "same")
         for item in listed
         for name in literals(item) or ()
         if not any(e.matches(name) for e in barred)
@@ -49,24 +50,24 @@ def mirror_source(plan: Plan) -> Reading:
             return None
         if not any(e.matches(name) for e in wanted):
             return None
-        return _topic(plan, "source.cluster.bootstrap.servers", name)
+        return _topic(context, "source.cluster.bootstrap.servers", name)
 
-    if not origins and not plan.connector.active_topics:
-        plan.problem("topics: only expressions are given, and no topic was seen yet")
+    if not origins and not context.connector.active_topics:
+        context.problem("topics: only expressions are given, and no topic was seen yet")
     return Reading(tuple(origins), reverse, shape="same", hidden=_hidden)
 
 
-def replicator_source(plan: Plan) -> Reading:
+def replicator_source(context: Context) -> Reading:
     """Topics renamed by a format."""
-    plan.target = _target(plan, "dest.kafka.bootstrap.servers")
-    shape = plan.get("topic.rename.format", default="${topic}")
-    barred = plan.names("topic.blacklist")
+    context.target = _target(context, "dest.kafka.bootstrap.servers")
+    shape = context.get("topic.rename.format", default="${topic}")
+    barred = context.names("topic.blacklist")
     origins = [
-        Origin(templated(shape, name), _topic(plan, "src.kafka.bootstrap.servers", name), "same")
-        for name in plan.names("topic.whitelist")
+        Origin(templated(shape, name), _topic(context, "src.kafka.bootstrap.servers", name), "same")
+        for name in context.names("topic.whitelist")
         if name not in barred
     ]
-    wanted = plan.expression("topic.regex")
+    wanted = context.expression("topic.regex")
     head, _, tail = shape.partition("${topic}")
 
     def reverse(topic: str) -> Place | None:
@@ -75,22 +76,22 @@ def replicator_source(plan: Plan) -> Reading:
         name = topic[len(head) : len(topic) - len(tail)]
         if name in barred or not wanted.matches(name):
             return None
-        return _topic(plan, "src.kafka.bootstrap.servers", name)
+        return _topic(context, "src.kafka.bootstrap.servers", name)
 
     return Reading(tuple(origins), reverse, shape="same")
 
 
-def _topic(plan: Plan, key: str, name: str) -> Place | None:
-    servers = plan.get(key)
-    found = plan.name(lambda: naming.kafka(servers, name))
-    return Place(found, "TOPIC") if found else None
+def _topic(context: Context, key: str, name: str) -> Place | None:
+    servers = context.get(key)
+    found = context.name(lambda: naming.kafka(servers, name))
+    return Place.of(found, "TOPIC") if found else None
 
 
-def _target(plan: Plan, key: str) -> str:
+def _target(context: Context, key: str) -> str:
     """The cluster written to; where only the worker knows it, that of the worker itself."""
-    servers = plan.get(key)
+    servers = context.get(key)
     if PLACEHOLDER in servers:
-        plan.problem(f"{key}: only the worker can resolve the value; its own cluster is meant")
+        context.problem(f"{key}: only the worker can resolve the value; its own cluster is meant")
         return ""
     return servers
 

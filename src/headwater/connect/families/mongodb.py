@@ -7,39 +7,47 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .base import UNKNOWN, Origin, Place, Plugin, Projection, Reading, Shape
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    Origin,
+    Place,
+    Plugin,
+    Projection,
+    Reading,
+    Shape,
+)
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def collection(plan: Plan, database: str, name: str) -> Place | None:
+def collection(context: Context, database: str, name: str) -> Place | None:
     """A collection of MongoDB."""
-    uri = plan.get("connection.uri", "connection.host")
-    return plan.place("mongodb", host=uri, database=database, collection=name)
+    uri = context.get("connection.uri", "connection.host")
+    return context.place("mongodb", host=uri, database=database, collection=name)
 
 
-def mongodb_source(plan: Plan) -> Reading:
+def mongodb_source(context: Context) -> Reading:
     """Collections to topics: the prefix, then the map or database and collection, the suffix."""
-    mark = plan.get("topic.separator", default=".")
-    prefix, suffix = plan.get("topic.prefix"), plan.get("topic.suffix")
-    database, name = plan.get("database"), plan.get("collection")
-    mapped = _namespaces(plan)
-    shape: Shape | None = "row" if plan.flag("publish.full.document.only") else None
-    mapper = plan.get("topic.mapper").rpartition(".")[2]
+    mark = context.get("topic.separator", default=".")
+    prefix, suffix = context.get("topic.prefix"), context.get("topic.suffix")
+    database, name = context.get("database"), context.get("collection")
+    mapped = _namespaces(context)
+    shape: Shape | None = "row" if context.flag("publish.full.document.only") else None
+    mapper = context.get("topic.mapper").rpartition(".")[2]
     if mapper not in ("", "DefaultTopicMapper"):
-        plan.problem("topic.mapper: a class of the worker names the topics")
-        return Reading(place=collection(plan, database, name) if database and name else None)
+        context.problem("topic.mapper: a class of the worker names the topics")
+        return Reading(place=collection(context, database, name) if database and name else None)
 
     def topic(db: str, coll: str) -> str:
         middle = mapped.get(f"{db}.{coll}")
         if not middle and mapped.get(db):
             middle = f"{mapped[db]}{mark}{coll}"
-        middle = middle or _by_expression(plan, mapped, db, coll, mark) or mapped.get("*")
+        middle = middle or _by_expression(context, mapped, db, coll, mark) or mapped.get("*")
         return mark.join(part for part in (prefix, middle or f"{db}{mark}{coll}", suffix) if part)
 
     if database and name:
-        return Reading((Origin(topic(database, name), collection(plan, database, name), shape),))
+        return Reading((Origin(topic(database, name), collection(context, database, name), shape),))
 
     def reverse(seen: str) -> Place | None:
         head, tail = (f"{prefix}{mark}" if prefix else ""), (f"{mark}{suffix}" if suffix else "")
@@ -52,55 +60,55 @@ def mongodb_source(plan: Plan) -> Reading:
             db, cut, coll = database, mark, middle[len(found) + len(mark) :]
         if not cut or not coll or (database and db != database) or topic(db, coll) != seen:
             return None
-        return collection(plan, db, coll)
+        return collection(context, db, coll)
 
     return Reading(reverse=reverse, shape=shape)
 
 
-def _namespaces(plan: Plan) -> dict[str, str]:
-    text = plan.get("topic.namespace.map")
+def _namespaces(context: Context) -> dict[str, str]:
+    text = context.get("topic.namespace.map")
     if not text:
         return {}
     try:
         data = json.loads(text)
     except ValueError:
-        plan.problem("topic.namespace.map is not JSON")
+        context.problem("topic.namespace.map is not JSON")
         return {}
     return {str(k): str(v) for k, v in data.items()} if isinstance(data, dict) else {}
 
 
-def _by_expression(plan: Plan, mapped: dict[str, str], db: str, coll: str, mark: str) -> str:
+def _by_expression(context: Context, mapped: dict[str, str], db: str, coll: str, mark: str) -> str:
     """The template of the first `/expression` that the namespace fits, filled in."""
     fill = {"db": db, "sep": mark, "coll": coll, "sep_coll": mark + coll, "coll_sep": coll + mark,
             "sep_coll_sep": mark + coll + mark}  # fmt: skip
     for key, template in mapped.items():
-        found = plan.expression("topic.namespace.map", key[1:]) if key.startswith("/") else None
+        found = context.expression("topic.namespace.map", key[1:]) if key.startswith("/") else None
         if template and found and found.matches(f"{db}.{coll}"):
             return re.sub(r"\{(\w+)\}", lambda m: fill.get(m[1], m[0]), template)
     return ""
 
 
-def mongodb_sink(plan: Plan, topic: str) -> list[Place]:
+def mongodb_sink(context: Context, topic: str) -> list[Place]:
     """The collection configured for the topic or for all; else one named like the topic."""
     own = f"topic.override.{topic}."
-    mapper = plan.get(f"{own}namespace.mapper", "namespace.mapper").rpartition(".")[2]
+    mapper = context.get(f"{own}namespace.mapper", "namespace.mapper").rpartition(".")[2]
     if mapper and not mapper.startswith("Default"):
-        plan.problem("namespace.mapper: the rows name the collections they go to")
+        context.problem("namespace.mapper: the rows name the collections they go to")
         return []
-    database = plan.get(f"{own}database", "database")
-    name = plan.get(f"{own}collection", "collection", default=topic)
-    place = collection(plan, database, name)
-    return [place.with_columns(_fields(plan, own))] if place else []
+    database = context.get(f"{own}database", "database")
+    name = context.get(f"{own}collection", "collection", default=topic)
+    place = collection(context, database, name)
+    return [place.with_columns(_fields(context, own))] if place else []
 
 
-def _fields(plan: Plan, own: str) -> Projection:
+def _fields(context: Context, own: str) -> Projection:
     """Which fields of a record a document gets, after what the connector itself makes of them."""
     key = "change.data.capture.handler"
-    handler = plan.get(f"{own}{key}", key).rpartition(".")[2]
+    handler = context.get(f"{own}{key}", key).rpartition(".")[2]
     if handler:
         return Projection(unwrap=True) if handler in _RELATIONAL else UNKNOWN
-    listed = plan.names(f"{own}value.projection.list", "value.projection.list")
-    steps = plan.names(f"{own}post.processor.chain", "post.processor.chain")
+    listed = context.names(f"{own}value.projection.list", "value.projection.list")
+    steps = context.names(f"{own}post.processor.chain", "post.processor.chain")
     found = Projection()
     for step in (item.rpartition(".")[2] for item in steps):
         if step in ("AllowListValueProjector", "WhitelistValueProjector"):

@@ -5,36 +5,36 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .base import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _NEO4J = ("neo4j.uri", "neo4j.server.uri", "neo4j.database")
 
 
-def neo4j_place(plan: Plan) -> Place | None:
+def neo4j_place(context: Context) -> Place | None:
     """A graph has no tables: the database is the dataset."""
-    uri = plan.get("neo4j.uri", "neo4j.server.uri")
-    place = plan.place("neo4j", host=uri, database=plan.get("neo4j.database"), kind="")
+    uri = context.get("neo4j.uri", "neo4j.server.uri")
+    place = context.place("neo4j", "", host=uri, database=context.get("neo4j.database"))
     return place.with_columns(UNKNOWN) if place else None
 
 
-def neo4j_sink(plan: Plan, _topic: str) -> list[Place]:
+def neo4j_sink(context: Context, _topic: str) -> list[Place]:
     """Every topic to the one graph."""
-    place = neo4j_place(plan)
+    place = neo4j_place(context)
     return [place] if place else []
 
 
-def neo4j_source(plan: Plan) -> Reading:
+def neo4j_source(context: Context) -> Reading:
     """A query to its topic, or changes to the topics that have patterns."""
     found = re.compile(r"^neo4j\.cdc\.topic\.(.+?)\.(?:patterns|key|value|metadata).*$")
-    topics = plan.names("neo4j.query.topic", "topic")
-    for key in plan.config:
+    topics = context.names("neo4j.query.topic", "topic")
+    for key in context.config:
         if match := found.match(key):
-            plan.used(key)
+            context.used(key)
             topics.append(match[1])
-    place = neo4j_place(plan)
+    place = neo4j_place(context)
     return Reading(tuple(Origin(topic, place) for topic in dict.fromkeys(topics)), place=place)
 
 

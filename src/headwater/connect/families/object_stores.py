@@ -3,110 +3,108 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.model import Symlink
-from headwater.connect.plan import symlinked, templated
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
 from headwater.lineage import naming
-
-from .base import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.lineage.model import Symlink
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 FAMILY = "object store"
 _VARIABLE = re.compile(r"\{\{\s*(\w+)[^{}]*\}\}")
 _ACCOUNT = re.compile(r"AccountName=([^;]+)", re.IGNORECASE)
 
 
-def located(plan: Plan, store: str, path: str) -> Place | None:
+def located(context: Context, store: str, path: str) -> Place | None:
     """A folder of a bucket or container."""
     path = re.sub(r"/{2,}", "/", path).strip("/") or "/"
     if store == "s3":
-        bucket = plan.get("s3.bucket.name", "aws.s3.bucket.name", "aws_s3_bucket")
-        return plan.place("s3", "FILE", bucket=bucket, key=path)
+        bucket = context.get("s3.bucket.name", "aws.s3.bucket.name", "aws_s3_bucket")
+        return context.place("s3", "FILE", bucket=bucket, key=path)
     if store == "gcs":
-        return plan.place("gcs", "FILE", bucket=plan.get("gcs.bucket.name"), key=path)
+        return context.place("gcs", "FILE", bucket=context.get("gcs.bucket.name"), key=path)
     if store == "adls":
         # No key names the container: it is the first folder of `topics.dir`.
         container, _, below = path.partition("/")
-        return plan.place(
-            "abfss", "FILE", account=plan.get("azure.datalake.gen2.account.name"),
+        return context.place(
+            "abfss", "FILE", account=context.get("azure.datalake.gen2.account.name"),
             container=container if below else "", path=below,
         )  # fmt: skip
-    account = plan.get("azblob.account.name")
-    if not account and (found := _ACCOUNT.search(plan.get("azure.storage.connection.string"))):
+    account = context.get("azblob.account.name")
+    if not account and (found := _ACCOUNT.search(context.get("azure.storage.connection.string"))):
         account = found[1]
-    container = plan.get("azblob.container.name", "azure.storage.container.name")
-    return plan.place("wasbs", "FILE", account=account, container=container, path=path)
+    container = context.get("azblob.container.name", "azure.storage.container.name")
+    return context.place("wasbs", "FILE", account=account, container=container, path=path)
 
 
-def sink(plan: Plan, topic: str, store: str) -> list[Place]:
+def sink(context: Context, topic: str, store: str) -> list[Place]:
     """Confluent's sinks: one folder a topic below `topics.dir`, partitions below that."""
-    place = located(plan, store, _below(plan, topic))
+    place = located(context, store, _below(context, topic))
     return [place] if place else []
 
 
-def _below(plan: Plan, topic: str) -> str:
+def _below(context: Context, topic: str) -> str:
     """The topic's folder; an empty `topics.dir` is none, and the delimiter need not be a slash."""
-    folder = templated(plan.get("topics.dir", default="topics"), topic)
-    if plan.config.get("topics.dir", "topics").strip() == "":
+    folder = templated(context.get("topics.dir", default="topics"), topic)
+    if context.config.get("topics.dir", "topics").strip() == "":
         folder = ""
-    mark = plan.get("directory.delim", default="/")
+    mark = context.get("directory.delim", default="/")
     return f"{folder}{mark}{topic}" if folder else topic
 
 
-def hdfs_sink(plan: Plan, topic: str) -> list[Place]:
+def hdfs_sink(context: Context, topic: str) -> list[Place]:
     """HDFS: the folder, and the Hive table that the connector keeps over it."""
-    folder = templated(plan.get("topics.dir", default="topics"), topic)
-    place = plan.uri(f"{plan.get('hdfs.url', 'store.url').rstrip('/')}/{folder}/{topic}")
+    folder = templated(context.get("topics.dir", default="topics"), topic)
+    place = context.uri(f"{context.get('hdfs.url', 'store.url').rstrip('/')}/{folder}/{topic}")
     if place is None:
         return []
-    place = replace(place, id=naming.canonical(*place.id))
-    if plan.flag("hive.integration") and (metastore := plan.get("hive.metastore.uris")):
-        table = templated(plan.get("hive.table.name", default="${topic}"), topic)
-        hive = plan.place(
-            "hive", host=metastore, database=plan.get("hive.database", default="default"),
-            table=re.sub(r"[.\-]", "_", table),
-        )  # fmt: skip
+    ident = naming.canonical(*place.id)
+    place = place.updated(namespace=ident.namespace, name=ident.name)
+    if context.flag("hive.integration") and (metastore := context.get("hive.metastore.uris")):
+        table = templated(context.get("hive.table.name", default="${topic}"), topic)
+        database = context.get("hive.database", default="default")
+        name = f"{database}.{re.sub(r'[.-]', '_', table)}"
+        hive = context.name(lambda: naming.canonical(naming.hive_namespace(metastore), name))
         if hive:
-            place = symlinked(place, Symlink(*hive.id))
+            place = place.linked(Symlink(*hive))
     return [place]
 
 
-def source(plan: Plan, store: str) -> Reading:
+def source(context: Context, store: str) -> Reading:
     """Confluent's sources: a backup gives each topic its own folder, else expressions choose."""
-    folder = plan.get("topics.dir", default="topics")
-    if plan.get("mode").upper() == "GENERIC":
-        topics = [item.partition(":")[0] for item in plan.names("topic.regex.list")]
-        place = located(plan, store, plan.get("topics.dir", default="/"))
+    folder = context.get("topics.dir", default="topics")
+    if context.get("mode").upper() == "GENERIC":
+        topics = [item.partition(":")[0] for item in context.names("topic.regex.list")]
+        place = located(context, store, context.get("topics.dir", default="/"))
         return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
     return Reading(
-        reverse=lambda topic: located(plan, store, f"{folder}/{topic}"),
-        place=located(plan, store, folder),
+        reverse=lambda topic: located(context, store, f"{folder}/{topic}"),
+        place=located(context, store, folder),
     )
 
 
-def aiven_sink(plan: Plan, topic: str, store: str) -> list[Place]:
+def aiven_sink(context: Context, topic: str, store: str) -> list[Place]:
     """Aiven's sinks: the prefix and the fixed part of the file name's template."""
-    prefix = plan.get("aws.s3.prefix", "aws_s3_prefix", "file.name.prefix", "azure.blob.prefix")
-    shape = plan.get("file.name.template", default="{{topic}}-{{partition}}-{{start_offset}}")
-    place = located(plan, store, _fixed(prefix + shape, topic))
+    prefix = context.get("aws.s3.prefix", "aws_s3_prefix", "file.name.prefix", "azure.blob.prefix")
+    shape = context.get("file.name.template", default="{{topic}}-{{partition}}-{{start_offset}}")
+    place = located(context, store, _fixed(prefix + shape, topic))
     if place is None:
         return []
     # Only the value itself keeps its columns: lines of text or a record around it do not.
-    plain = plan.get("format.output.type", default="csv").lower() in ("json", "jsonl", "parquet")
-    bare = plan.get("format.output.envelope", default="true").lower() == "false"
+    plain = context.get("format.output.type", default="csv").lower() in ("json", "jsonl", "parquet")
+    bare = context.get("format.output.envelope", default="true").lower() == "false"
     return [place if plain and bare else place.with_columns(UNKNOWN)]
 
 
-def aiven_source(plan: Plan, store: str) -> Reading:
+def aiven_source(context: Context, store: str) -> Reading:
     """Aiven's sources: everything below a prefix, into the topics named."""
-    prefix = plan.get("aws.s3.prefix", "azure.blob.prefix", "file.name.prefix", default="/")
-    place = located(plan, store, prefix)
-    topics = [t for t in plan.names("topic", "topics", "distribution.topic") if "{{" not in t]
+    prefix = context.get("aws.s3.prefix", "azure.blob.prefix", "file.name.prefix", default="/")
+    place = located(context, store, prefix)
+    topics = [t for t in context.names("topic", "topics", "distribution.topic") if "{{" not in t]
     return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
 
 

@@ -5,27 +5,26 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.patterns import literals
-
-from .base import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.java_regex import literals
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _FULL = "fullyQualifiedTableName"
 _PARTS = ("databaseName", "schemaName", "tableName")
 
 
-def source(plan: Plan) -> Reading:
+def source(context: Context) -> Reading:
     """Confluent's own Oracle connector: topics named after the table, tables by an expression."""
-    template = plan.get("table.topic.name.template", default=f"${{{_FULL}}}")
-    inclusion = plan.get("table.inclusion.regex")
-    wanted = plan.expression("table.inclusion.regex", inclusion)
+    template = context.get("table.topic.name.template", default=f"${{{_FULL}}}")
+    inclusion = context.get("table.inclusion.regex")
+    wanted = context.expression("table.inclusion.regex", inclusion)
 
     def place(parts: list[str]) -> Place | None:
-        service = plan.get("oracle.pdb.name", "oracle.service.name", "oracle.sid")
-        return plan.place(
-            "oracle", host=plan.get("oracle.server"), port=plan.get("oracle.port"),
+        service = context.get("oracle.pdb.name", "oracle.service.name", "oracle.sid")
+        return context.place(
+            "oracle", host=context.get("oracle.server"), port=context.get("oracle.port"),
             service=service or parts[0], schema=parts[1], table=parts[2],
         )  # fmt: skip
 
@@ -39,11 +38,13 @@ def source(plan: Plan) -> Reading:
             return None
         return place(parts)
 
-    redo = plan.get("redo.log.topic.name")
+    redo = context.get("redo.log.topic.name")
     listed = [name.split(".") for name in literals(inclusion) or ()] if inclusion else []
     listed = [parts for parts in listed if len(parts) == 3]
-    if not listed and not plan.connector.active_topics:
-        plan.problem("table.inclusion.regex names no tables one by one, and no topic was seen yet")
+    if not listed and not context.connector.active_topics:
+        context.problem(
+            "table.inclusion.regex names no tables one by one, and no topic was seen yet"
+        )
     return Reading(
         tuple(Origin(topic(parts), place(parts)) for parts in listed),
         reverse,

@@ -4,66 +4,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def pubsub(plan: Plan, prefix: str, kind: str) -> Place | None:
+def pubsub(context: Context, prefix: str, kind: str) -> Place | None:
     """A topic or a subscription of Pub/Sub."""
-    name = plan.get(f"{prefix}.{kind}", f"gcp.pubsub.{kind}.id")
-    project = plan.get(f"{prefix}.project", "gcp.pubsub.project.id")
+    name = context.get(f"{prefix}.{kind}", f"gcp.pubsub.{kind}.id")
+    project = context.get(f"{prefix}.project", "gcp.pubsub.project.id")
     store, part = ("pubsub", "topic") if kind == "topic" else ("pubsub_subscription", kind)
-    place = plan.place(store, "STREAM", **{"project": project, part: name})
+    place = context.place(store, "STREAM", **{"project": project, part: name})
     return place.with_columns(UNKNOWN) if place else None
 
 
-def pubsub_sink(plan: Plan, _topic: str) -> list[Place]:
+def pubsub_sink(context: Context, _topic: str) -> list[Place]:
     """Every topic to one of Pub/Sub."""
-    place = pubsub(plan, "cps", "topic")
+    place = pubsub(context, "cps", "topic")
     return [place] if place else []
 
 
-def lite_sink(plan: Plan, _topic: str) -> list[Place]:
+def lite_sink(context: Context, _topic: str) -> list[Place]:
     """Every topic to one of Pub/Sub Lite."""
-    place = pubsub(plan, "pubsublite", "topic")
+    place = pubsub(context, "pubsublite", "topic")
     return [place] if place else []
 
 
-def pubsub_source(plan: Plan) -> Reading:
+def pubsub_source(context: Context) -> Reading:
     """A subscription to a topic."""
-    return _reading(plan, pubsub(plan, "cps", "subscription"))
+    return _reading(context, pubsub(context, "cps", "subscription"))
 
 
-def lite_source(plan: Plan) -> Reading:
+def lite_source(context: Context) -> Reading:
     """A subscription of Pub/Sub Lite to a topic."""
-    return _reading(plan, pubsub(plan, "pubsublite", "subscription"))
+    return _reading(context, pubsub(context, "pubsublite", "subscription"))
 
 
-def mq_place(plan: Plan) -> Place | None:
+def mq_place(context: Context) -> Place | None:
     """A queue of a queue manager."""
-    queue = plan.get("mq.queue", "jms.destination.name")
-    place = plan.place(
-        "ibmmq", "STREAM", host=plan.get("mq.connection.name.list", "mq.hostname"),
-        port=plan.get("mq.port"), queue_manager=plan.get("mq.queue.manager"), queue=queue,
+    queue = context.get("mq.queue", "jms.destination.name")
+    place = context.place(
+        "ibmmq", "STREAM", host=context.get("mq.connection.name.list", "mq.hostname"),
+        port=context.get("mq.port"), queue_manager=context.get("mq.queue.manager"), queue=queue,
     )  # fmt: skip
     return place.with_columns(UNKNOWN) if place else None
 
 
-def mq_source(plan: Plan) -> Reading:
+def mq_source(context: Context) -> Reading:
     """A queue to a topic."""
-    return _reading(plan, mq_place(plan))
+    return _reading(context, mq_place(context))
 
 
-def mq_sink(plan: Plan, _topic: str) -> list[Place]:
+def mq_sink(context: Context, _topic: str) -> list[Place]:
     """Every topic to one queue."""
-    place = mq_place(plan)
+    place = mq_place(context)
     return [place] if place else []
 
 
-def _reading(plan: Plan, place: Place | None) -> Reading:
-    topics = plan.names("kafka.topic", "topic")
+def _reading(context: Context, place: Place | None) -> Reading:
+    topics = context.names("kafka.topic", "topic")
     return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
 
 

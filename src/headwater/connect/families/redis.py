@@ -3,54 +3,56 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
-
-from .base import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 _REDIS = ("redis.uri", "redis.host", "redis.port", "redis.hosts", "redis.database")
 
 
-def redis_place(plan: Plan, key: str) -> Place | None:
+def redis_place(context: Context, key: str) -> Place | None:
     """A keyspace, stream or pattern; a database other than 0 is part of the namespace."""
-    uri = plan.get("redis.uri", "redis.hosts", "redis.host")
-    number = plan.get("redis.database")
+    uri = context.get("redis.uri", "redis.hosts", "redis.host")
+    number = context.get("redis.database")
     if match := re.search(r"^\w+://[^/?]*/(\d+)", uri):
         number = match[1]
-    place = plan.place("redis", host=uri, port=plan.get("redis.port"), key=key, kind="")
+    place = context.place("redis", "", host=uri, port=context.get("redis.port"), key=key)
     if place and number.isdigit() and number != "0":
-        return replace(place, id=place.id._replace(namespace=f"{place.id.namespace}/{number}"))
+        return place.updated(namespace=f"{place.id.namespace}/{number}")
     return place
 
 
-def redis_sink(plan: Plan, topic: str) -> list[Place]:
+def redis_sink(context: Context, topic: str) -> list[Place]:
     """Redis' own sink: a keyspace for each topic."""
-    place = redis_place(plan, templated(plan.get("redis.keyspace", default="${topic}"), topic))
+    place = redis_place(
+        context, templated(context.get("redis.keyspace", default="${topic}"), topic)
+    )
     return [place] if place else []
 
 
-def redis_database_sink(plan: Plan, _topic: str) -> list[Place]:
+def redis_database_sink(context: Context, _topic: str) -> list[Place]:
     """Keys are the records' own: the database is all that can be named."""
-    place = redis_place(plan, "*")
+    place = redis_place(context, "*")
     return [place.with_columns(UNKNOWN)] if place else []
 
 
-def redis_streams(plan: Plan) -> Reading:
+def redis_streams(context: Context) -> Reading:
     """A stream to a topic."""
-    stream = plan.get("redis.stream.name")
-    topic = plan.get("topic", default="${stream}").replace("${stream}", stream)
-    return Reading((Origin(topic, redis_place(plan, stream) if stream else None),))
+    stream = context.get("redis.stream.name")
+    topic = context.get("topic", default="${stream}").replace("${stream}", stream)
+    return Reading((Origin(topic, redis_place(context, stream) if stream else None),))
 
 
-def redis_keys(plan: Plan) -> Reading:
+def redis_keys(context: Context) -> Reading:
     """Keys that fit a pattern to a topic."""
-    topic = plan.get("topic", default="rediskeys")
-    return Reading((Origin(topic, redis_place(plan, plan.get("redis.keys.pattern", default="*"))),))
+    topic = context.get("topic", default="rediskeys")
+    return Reading(
+        (Origin(topic, redis_place(context, context.get("redis.keys.pattern", default="*"))),)
+    )
 
 
 PLUGINS = (

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import Place, Plugin, Projection
 from headwater.lineage import naming
 
-from .base import Place, Plugin, Projection
-
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def redshift_sink(plan: Plan, topic: str) -> list[Place]:
+def redshift_sink(context: Context, topic: str) -> list[Place]:
     """A table in a cluster named by its domain."""
-    domain = plan.get("aws.redshift.domain")
-    table = templated(plan.get("table.name.format", default="${topic}"), topic)
+    domain = context.get("aws.redshift.domain")
+    table = templated(context.get("table.name.format", default="${topic}"), topic)
     port, database = (
-        plan.get("aws.redshift.port", default="5439"),
-        plan.get("aws.redshift.database"),
+        context.get("aws.redshift.port", default="5439"),
+        context.get("aws.redshift.database"),
     )
     url = f"jdbc:redshift://{domain}:{port}/{database}"
-    found = plan.name(lambda: naming.from_jdbc(url, table)) if domain else None
-    only = frozenset(plan.names("fields.whitelist"))
-    return [Place(found).with_columns(Projection(only=only or None))] if found else []
+    found = context.name(lambda: naming.from_jdbc(url, table)) if domain else None
+    only = frozenset(context.names("fields.whitelist"))
+    return [Place.of(found).with_columns(Projection(only=only or None))] if found else []
 
 
 PLUGINS = (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
-from headwater.connect.values import pairs
-
-from .base import Place, Plugin
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import Place, Plugin
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
 def index_name(topic: str) -> str:
@@ -20,46 +19,46 @@ def index_name(topic: str) -> str:
     return name.replace(".", "dot") if name in (".", "..") else name
 
 
-def elasticsearch_sink(plan: Plan, topic: str) -> list[Place]:
+def elasticsearch_sink(context: Context, topic: str) -> list[Place]:
     """The mapped resource, a data stream, or an index named like the topic."""
-    kind = plan.get("data.stream.type").lower()
-    dataset = plan.get("data.stream.dataset")
-    index = pairs(plan.get("topic.index.map"), ":").get(topic) or index_name(topic)
+    kind = context.get("data.stream.type").lower()
+    dataset = context.get("data.stream.dataset")
+    index = pairs(context.get("topic.index.map"), ":").get(topic) or index_name(topic)
     if kind not in ("", "none") and dataset:
-        space = templated(plan.get("data.stream.namespace", default="${topic}"), topic.lower())
+        space = templated(context.get("data.stream.namespace", default="${topic}"), topic.lower())
         index = f"{kind}-{dataset}-{space[:100]}"
-    mapped = pairs(plan.get("topic.to.external.resource.mapping"), ":")
-    if mapped and plan.get("external.resource.usage").lower() != "disabled":
+    mapped = pairs(context.get("topic.to.external.resource.mapping"), ":")
+    if mapped and context.get("external.resource.usage").lower() != "disabled":
         index = mapped.get(topic, "")
     if not index:
-        plan.problem(f"topic.to.external.resource.mapping has none for the topic {topic}")
+        context.problem(f"topic.to.external.resource.mapping has none for the topic {topic}")
         return []
-    place = plan.place("elasticsearch", host=plan.get("connection.url"), index=index)
+    place = context.place("elasticsearch", host=context.get("connection.url"), index=index)
     return [place] if place else []
 
 
-def opensearch_sink(plan: Plan, topic: str) -> list[Place]:
+def opensearch_sink(context: Context, topic: str) -> list[Place]:
     """The mapped resource, a data stream with its prefix, or an index named like the topic."""
-    mapped = pairs(plan.get("topic.to.existing.resource.mapping"), ":")
+    mapped = pairs(context.get("topic.to.existing.resource.mapping"), ":")
     index = mapped.get(topic) or index_name(topic).replace(":", "_")
-    if topic not in mapped and plan.flag("data.stream.enabled"):
-        prefix = plan.get("data.stream.prefix")
+    if topic not in mapped and context.flag("data.stream.enabled"):
+        prefix = context.get("data.stream.prefix")
         index = f"{prefix}-{index}" if prefix else index
-    place = plan.place("opensearch", host=plan.get("connection.url"), index=index)
+    place = context.place("opensearch", host=context.get("connection.url"), index=index)
     return [place] if place else []
 
 
-def splunk_sink(plan: Plan, topic: str) -> list[Place]:
+def splunk_sink(context: Context, topic: str) -> list[Place]:
     """Indexes stand in the order of the topics; one alone is for all."""
-    indexes, topics = plan.names("splunk.indexes"), plan.names("topics")
+    indexes, topics = context.names("splunk.indexes"), context.names("topics")
     if not indexes:
-        plan.problem("splunk.indexes: the collector's own default index is not known here")
+        context.problem("splunk.indexes: the collector's own default index is not known here")
         return []
     if len(indexes) > 1 and (len(indexes) != len(topics) or topic not in topics):
-        plan.problem("splunk.indexes: not one for all topics, nor one for each")
+        context.problem("splunk.indexes: not one for all topics, nor one for each")
         return []
     index = indexes[topics.index(topic)] if len(indexes) > 1 else indexes[0]
-    place = plan.place("splunk", "", host=plan.get("splunk.hec.uri"), index=index)
+    place = context.place("splunk", "", host=context.get("splunk.hec.uri"), index=index)
     return [place] if place else []
 
 

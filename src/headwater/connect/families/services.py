@@ -1,11 +1,11 @@
-"""Connectors that are known by name, but whose keys do not tell their datasets for sure.
+"""Connectors that are known by name, while their keys do not determine their datasets.
 
 Their topics are shown; a mapping file can name the other side.
 """
 
 from __future__ import annotations
 
-from .base import Plugin
+from headwater.connect.derive.family import Plugin
 
 _CONFLUENT = "io.confluent.connect."
 _SOURCES = {

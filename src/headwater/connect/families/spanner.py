@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.plan import templated
-
-from .base import Place, Plugin
+from headwater.connect.derive.context import templated
+from headwater.connect.derive.family import Place, Plugin
 
 if TYPE_CHECKING:
-    from headwater.connect.plan import Plan
+    from headwater.connect.derive.context import Context
 
 
-def spanner_sink(plan: Plan, topic: str) -> list[Place]:
+def spanner_sink(context: Context, topic: str) -> list[Place]:
     """A table of a Spanner database, where the project is named too."""
-    project = plan.get("gcp.spanner.project.id", "gcp.spanner.project")
-    table = templated(plan.get("table.name.format", default="${topic}"), topic)
+    project = context.get("gcp.spanner.project.id", "gcp.spanner.project")
+    table = templated(context.get("table.name.format", default="${topic}"), topic)
     if not project:
-        plan.problem("no key names the project, so no table is named")
+        context.problem("no key names the project, so no table is named")
         return []
-    place = plan.place(
-        "spanner", project=project, instance=plan.get("gcp.spanner.instance.id"),
-        database=plan.get("gcp.spanner.database.id"), schema="public", table=table,
+    place = context.place(
+        "spanner", project=project, instance=context.get("gcp.spanner.instance.id"),
+        database=context.get("gcp.spanner.database.id"), schema="public", table=table,
     )  # fmt: skip
     return [place] if place else []
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.connect.record import IDENTITY, Column, Half, Node, Record
+from headwater.connect.transforms.record import IDENTITY, Column, Half, Node, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.lineage.facets import Transformation
+    from headwater.lineage.model import Transformation
 
 Back = tuple[Column, "Transformation"] | None
 
 
 class UnknownColumnsError(Exception):
-    """Nobody knows which column of the store a topic's column came from."""
+    """It is not known which column of the store a topic's column came from."""
 
 
 class Name(NamedTuple):
     """A topic's name on its way: one name, or many that fit an expression.
 
-    With `pattern`, `text` is what all of them share; `open` says that rows decide, so that no name
-    may be given before one was seen.
+    With `pattern`, `text` is what all of them share; with `open` the records decide, so that
+    no name is given before Connect reports one.
     """
 
     text: str
@@ -80,8 +80,8 @@ class Step:
         return column, IDENTITY
 
 
-class Unknown(Step):
-    """A transform nobody told us about: names are left alone, columns are unknown."""
+class UnknownStep(Step):
+    """A transform that is not known here: names are left alone, columns are unknown."""
 
     known = False
     reshapes = True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.connect.patterns import PatternError, pattern
-from headwater.connect.record import IDENTITY, Column, Half, Record
-from headwater.connect.values import split
+from headwater.connect.derive.config_values import split
+from headwater.connect.derive.java_regex import PatternError, pattern
+from headwater.connect.transforms.record import IDENTITY, Column, Half, Record
 from headwater.lineage.columns import combine
 
-from . import contents, debezium, fields, iceberg, others, routers
-from .base import Back, Name, Step, Unknown
+from . import common, contents, debezium, fields, iceberg, others, routers
+from .base import Back, Name, Step, UnknownStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +21,11 @@ STEPS: dict[str, type[Step]] = {
     **contents.STEPS,
     **debezium.STEPS,
     **iceberg.STEPS,
+    **common.STEPS,
     **others.STEPS,
 }
+# Every package has its own, and all do the same.
+_ANY_PACKAGE: dict[str, type[Step]] = {"UnwrapUnion": fields.UnwrapUnion}
 # Connect takes a class without its package too; where names are shared, Kafka's own is meant.
 _ALIASES = {
     kind.rpartition(".")[2]: step
@@ -70,7 +73,7 @@ class Chain:
 
     @property
     def unknown(self) -> list[str]:
-        """The classes of transforms that nobody told us about."""
+        """The classes of transforms that are not known here."""
         return [link.kind for link in self.links if not link.step.known]
 
     @property
@@ -113,7 +116,7 @@ class Chain:
         for link, applies in reversed(self._walk(topic)):
             if applies is False or (applies is None and not link.step.reshapes):
                 continue
-            step = link.step if applies else Unknown({}, "value", link.kind)
+            step = link.step if applies else UnknownStep({}, "value", link.kind)
             found = step.back(column)
             if found is None:
                 return None
@@ -149,7 +152,7 @@ class Chain:
                 pattern(about["pattern"])
         except PatternError as error:
             self.problems.append(f"transforms.{alias}: {error}")
-            step = Unknown(options, half, kind)
+            step = UnknownStep(options, half, kind)
             about["pattern"] = ""
         if not step.known:
             self.problems.append(
@@ -181,4 +184,5 @@ def _class(kind: str) -> tuple[str, Half]:
 def _step(kind: str) -> type[Step]:
     if kind.endswith(f".{LINEAGE}"):
         return Step
-    return STEPS.get(kind) or _ALIASES.get(kind, Unknown)
+    step = STEPS.get(kind) or _ALIASES.get(kind) or _ANY_PACKAGE.get(kind.rpartition(".")[2])
+    return step or UnknownStep

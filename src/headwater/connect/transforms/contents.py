@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.connect.record import IDENTITY, Column, Node, changed, masked
-from headwater.connect.values import pairs
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.transforms.record import IDENTITY, Column, Node, changed, masked
 
 from .base import Back, FieldStep, Step
 

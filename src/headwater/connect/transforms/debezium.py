@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headwater.connect.record import IDENTITY, Column, Node, Record, changed
+from headwater.connect.transforms.record import IDENTITY, Column, Node, Record, changed
 
 from .base import Back, FieldStep, Name, Step, UnknownColumnsError
 from .fields import generated
@@ -107,7 +107,7 @@ class TimezoneConverter(FieldStep):
 
 
 class ByLogicalTableRouter(LogicalRouter):
-    """Routes many tables into one topic and tells their keys apart by one more key field."""
+    """Routes many tables into one topic, with a key field that names the table."""
 
     reshapes = True
     named = "__dbz__physicalTableIdentifier"
@@ -155,7 +155,7 @@ class EventRouter(Router):
                 self.envelope[alias.strip() or field.strip()] = field.strip()
 
     def route(self, name: Name) -> Name | None:
-        """The replacement's fixed part, open for what the rows say; or one name if they say none."""
+        """The replacement's fixed part, open where records fill it; one name where they do not."""
         shape = self.options.get("route.topic.replacement", "outbox.event.${routedByValue}")
         parts = re.split(r"\$\{\w+\}|\$\d+", shape)
         if len(parts) == 1:
@@ -177,7 +177,7 @@ class EventRouter(Router):
 
 
 class Document(Step):
-    """Reads a document out of text: its fields are known to nobody here."""
+    """Reads a document out of text: its fields are not known."""
 
     reshapes = True
     loses = True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from headwater.connect.record import ELEMENT, IDENTITY, Column, Node, Origin, Record
-from headwater.connect.values import pairs
+from msgspec.structs import replace
 
-from .base import Back, FieldStep, Step
+from headwater.connect.derive.config_values import pairs
+from headwater.connect.transforms.record import ELEMENT, IDENTITY, Column, Node, Origin, Record
+
+from .base import Back, FieldStep, Step, UnknownColumnsError
 
 
 class ReplaceField(FieldStep):
@@ -106,7 +108,7 @@ class InsertField(FieldStep):
     options_read = ("topic.field", "partition.field", "offset.field", "timestamp.field")
 
     def setup(self) -> None:
-        """Read the names; a mark at their end says whether they are required."""
+        """Read the names; a mark at their end makes them required or optional."""
         marked = [self.get(key) for key in (*self.options_read, "static.field")]
         self.added = [name.rstrip("!?") for name in marked if name]
 
@@ -161,6 +163,34 @@ class ValueToKey(Step):
     def back(self, column: Column) -> Back:
         """A column of the key was one of the value."""
         return (column if column.half == "value" else Column("value", column.path)), IDENTITY
+
+
+class UnwrapUnion(FieldStep):
+    """Puts the branch of a union in the place of the record that holds one field a branch."""
+
+    loses = True
+
+    def reshape(self, node: Node) -> Node:
+        """A union of records has the fields of all of them, those of one name together."""
+        inner = tuple(self.reshape(field) for field in node.fields)
+        if node.type != "union":
+            return node.having(*inner)
+        fields: dict[str, Node] = {}
+        for field in (field for branch in inner for field in branch.fields):
+            same = fields.get(field.name)
+            fields[field.name] = _joined(same, field) if same else field
+        plain = (origin for branch in inner if not branch.fields for origin in branch.origins)
+        return replace(node, type="struct", fields=tuple(fields.values()), origins=tuple(plain))
+
+    def undo(self, column: Column) -> Back:
+        """Which branch a field was in is not known."""
+        raise UnknownColumnsError(self.kind)
+
+
+def _joined(one: Node, other: Node) -> Node:
+    if one.fields or other.fields:
+        return one
+    return replace(one, origins=tuple(dict.fromkeys((*one.origins, *other.origins))))
 
 
 def generated(name: str, kind: str = "string", *origins: Origin) -> Node:

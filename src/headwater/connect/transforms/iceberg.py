@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.connect.record import IDENTITY, Column, Node, Record
+from headwater.connect.transforms.record import IDENTITY, Column, Node, Record
 
 from .base import Back, FieldStep, Step
 from .debezium import Document

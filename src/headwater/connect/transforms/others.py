@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
-from headwater.connect.record import IDENTITY, Column, Node, Origin, changed
+from headwater.connect.transforms.record import IDENTITY, Column, Node, Origin, Record, changed
 from headwater.lineage.columns import combine
 
 from .base import Back, FieldStep, Name, Step
 from .contents import MaskField
+from .fields import Drop
 from .routers import ANY, Router, RowRouter
 
 
@@ -55,7 +54,7 @@ class CollectionName(Router):
     """Puts a prefix and a suffix around a name, and perhaps changes its case."""
 
     def route(self, name: Name) -> Name | None:
-        """The names that take no look at words are known."""
+        """The name, where the style does not split it into words."""
         style = self.get("collection.naming.style", default="default").lower()
         text = {
             "default": name.text,
@@ -68,21 +67,54 @@ class CollectionName(Router):
         return Name(f"{prefix}{text}{suffix}")
 
 
-class ChangeTopicCase(Router):
-    """Spells the words of a name in another way, as `LOWER_HYPHEN` to `UPPER_CAMEL`."""
+class KeyToValue(Step):
+    """Copies fields of the key, or the whole of it, into the value."""
 
-    def route(self, name: Name) -> Name | None:
-        """Cut at the marks or capitals of the one spelling, join by the other."""
-        if not name.exact:
-            return Name("", ANY, open=True)
-        old, new = self.get("from").upper(), self.get("to").upper()
-        cut = {"HYPHEN": "-", "UNDERSCORE": "_"}.get(old.rpartition("_")[2], r"(?<!^)(?=[A-Z])")
-        words = [word.lower() for word in re.split(cut, name.text)]
-        if new.endswith("CAMEL"):
-            text = "".join(word.capitalize() for word in words)
-            return Name(text[:1].lower() + text[1:] if new.startswith("LOWER") else text)
-        text = ("-" if new.endswith("HYPHEN") else "_").join(words)
-        return Name(text.upper() if new.startswith("UPPER") else text)
+    reshapes = True
+
+    def setup(self) -> None:
+        """Read which fields, and their names in the value; `*` is the whole key."""
+        keys = self.names("key.fields") or ["*"]
+        names = [name.strip() for name in self.get("value.fields", "field").split(",")]
+        names += [""] * (len(keys) - len(names))
+        self.copies = {
+            name or ("_key" if key == "*" else key): key
+            for key, name in zip(keys, names, strict=False)
+        }
+
+    def forward(self, record: Record) -> Record:
+        """The value with the copies at its end."""
+        value, key = record.value, record.key
+        if value is None or not value.is_record:
+            return record
+        if key is None:
+            return record.with_half("value", None)
+        kept = [field for field in value.fields if field.name not in self.copies]
+        for name, source in self.copies.items():
+            found = key if source == "*" else key.get(source)
+            if found is not None:
+                kept.append(found.renamed(name))
+        return record.with_half("value", value.having(*kept))
+
+    def back(self, column: Column) -> Back:
+        """A copy was a field of the key."""
+        if column.half == "value" and column.path[:1] and column.path[0] in self.copies:
+            source = self.copies[column.path[0]]
+            rest = column.path[1:]
+            return Column("key", rest if source == "*" else (source, *rest)), IDENTITY
+        return column, IDENTITY
+
+
+class Decompress(FieldStep):
+    """Unpacks the whole."""
+
+    def reshape(self, node: Node) -> Node:
+        """What was packed."""
+        return node.touched(changed(self.kind))
+
+    def undo(self, column: Column) -> Back:
+        """The same column, packed."""
+        return column, changed(self.kind)
 
 
 _ENDS = ("prefix", "suffix")
@@ -102,5 +134,19 @@ STEPS: dict[str, type[Step]] = {
     f"{_DEBEZIUM}postgresql.transforms.timescaledb.TimescaleDb": RowRouter,
     f"{_DEBEZIUM}postgresql.transforms.DecodeLogicalDecodingMessageContent": Step,
     f"{_DEBEZIUM}mysql.transforms.ReadToInsertEvent": Step,
-    "com.github.jcustenborder.kafka.connect.transform.common.ChangeTopicCase": ChangeTopicCase,
-}
+    f"{_AIVEN}MakeTombstone": Drop,
+    f"{_AIVEN}KeyToValue": KeyToValue,
+    "com.clickhouse.kafka.connect.transforms.KeyToValue": KeyToValue,
+    "com.clickhouse.kafka.connect.transforms.ExtractTopic": RowRouter,
+    "io.confluent.connect.transforms.GzipDecompress": Decompress,
+    **{
+        f"io.lenses.connect.smt.header.{name}": Step
+        for name in (
+            "InsertFieldTimestampHeaders", "InsertRecordTimestampHeaders",
+            "InsertRollingFieldTimestampHeaders", "InsertRollingRecordTimestampHeaders",
+            "InsertRollingWallclock", "InsertRollingWallclockHeaders",
+            "InsertSourcePartitionOrOffsetValue", "InsertWallclock", "InsertWallclockDateTimePart",
+            "InsertWallclockHeaders", "TimestampConverter",
+        )
+    },
+}  # fmt: skip

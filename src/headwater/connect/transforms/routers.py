@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headwater.connect.patterns import PatternError, pattern
+from headwater.connect.derive.java_regex import PatternError, pattern
 
 from .base import Name, Step
 
@@ -12,7 +12,7 @@ ANY = ".+"
 
 
 class Router(Step):
-    """A transform whose business is the name alone."""
+    """A transform that changes nothing but the topic's name."""
 
     routes = True
 
@@ -28,7 +28,7 @@ class RegexRouter(Router):
         self.replacement = self.options.get(self.keys[1], "")
 
     def route(self, name: Name) -> Name | None:
-        """Rename one name; of many names nothing can be said but that they were routed."""
+        """Rename one name; of a pattern only that it was routed is known."""
         if not name.exact:
             return Name("", ANY, open=True)
         if not self.expression.matches(name.text):
@@ -62,7 +62,7 @@ class TimestampRouter(Router):
 
 
 class RowRouter(Router):
-    """A router whose rows decide: a field, a header or a script."""
+    """A router that takes the topic from each record: a field, a header or a script."""
 
     def route(self, name: Name) -> Name | None:
         """Any name at all."""
@@ -70,7 +70,7 @@ class RowRouter(Router):
 
 
 class Filter(Step):
-    """Drops what its predicate says; without one, everything."""
+    """Drops the records of its predicate; without one, all."""
 
     routes = True
 

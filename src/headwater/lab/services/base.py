@@ -14,9 +14,9 @@ import httpx
 
 from headwater.errors import HeadwaterError
 from headwater.lab import process
-from headwater.lab.artifacts import lock
-from headwater.lab.cache import write_atomically
-from headwater.lab.ivy import pyspark_jar, pyspark_jars
+from headwater.lab.files.artifacts import lock
+from headwater.lab.files.cache import write_atomically
+from headwater.lab.files.ivy import pyspark_jar, pyspark_jars
 from headwater.lab.java import find_java
 from headwater.lab.ports import LOOPBACK
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from headwater.lab.artifacts import Artifact
-    from headwater.lab.cache import Cache
+    from headwater.lab.files.artifacts import Artifact
+    from headwater.lab.files.cache import Cache
     from headwater.lab.home import Home
     from headwater.lab.java import Java
     from headwater.lab.process import Command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.lab.plugins import plugin_path
+from headwater.lab.files.plugins import plugin_path
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers, version_of

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from headwater.lab.ivy import pyspark_jars
+from headwater.lab.files.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from headwater.errors import EnvironmentProblem
-from headwater.lab.cache import write_atomically
+from headwater.lab.files.cache import write_atomically
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command, alive
 from headwater.lab.services.base import PROBE_SECONDS, Service

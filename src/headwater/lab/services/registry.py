@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.lab.artifacts import lock
+from headwater.lab.files.artifacts import lock
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers, only, version_of

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, UsageError
-from headwater.lab.stories.base import Telling
+from headwater.lab.stories.base import StoryResult
 from headwater.lab.stories.cancel import Cancel
 from headwater.lab.stories.late import Late
 from headwater.lab.stories.misaligned import Misaligned
@@ -17,7 +17,7 @@ from headwater.lab.stories.stage import AWAY, Stage
 
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab
-    from headwater.lab.stories.base import Audience, Story
+    from headwater.lab.stories.base import Story, StoryListener
 
 STORIES: dict[str, Story] = {
     story.name: story
@@ -26,7 +26,9 @@ STORIES: dict[str, Story] = {
 AWAY_SECONDS = 60.0
 
 
-def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECONDS) -> Telling:
+def play(
+    name: str, lab: Lab, audience: StoryListener, *, seconds: float = AWAY_SECONDS
+) -> StoryResult:
     """Play a story and put everything back; a check that fails is told, not raised."""
     if name not in STORIES:
         raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
@@ -45,7 +47,7 @@ def play(name: str, lab: Lab, audience: Audience, *, seconds: float = AWAY_SECON
         except (HeadwaterError, *AWAY) as error:
             reasons.append(f"not undone: {_said(error)}")
             undone = False
-    return Telling(
+    return StoryResult(
         story=name,
         ok=not reasons,
         seconds=round(time.monotonic() - began, 1),

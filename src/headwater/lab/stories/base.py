@@ -26,7 +26,7 @@ class Look(msgspec.Struct, kw_only=True):
     url: str
 
 
-class Telling(msgspec.Struct, kw_only=True):
+class StoryResult(msgspec.Struct, kw_only=True):
     """How a story went."""
 
     story: str
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
     found: str = ""
 
 
-class Audience(Protocol):
+class StoryListener(Protocol):
     """Whoever follows a story while it is played."""
 
     def tell(self, text: str) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.lab import process
-from headwater.lab.demo import STREAMS
+from headwater.lab.demo.run import STREAMS
 from headwater.lab.stories.base import Seen, Story
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Cancel(Story):
 
     name = "cancel"
     title = "One Spark stream is cancelled, another killed with -9"
-    shows = "ABORT for both, also for the one that could not say goodbye; none stays RUNNING."
+    shows = "ABORT for both, also for the one killed with -9; none stays RUNNING."
 
     def play(self, stage: Stage) -> None:
         """End both, the one kindly, the other not."""

@@ -39,7 +39,7 @@ class Late(Story):
         stage.tell(f"An order of {moment:%H:%M}, 40 minutes late, comes in: {FIRST}.")
         stage.order(at=moment, supplier=SUPPLIER, price=float(FIRST))
         told: dict[str, Any] = {}
-        stage.check("the window is told", lambda: _window(stage, start, moment, told))
+        stage.check("the window is written", lambda: _window(stage, start, moment, told))
         first = Decimal(str(told["total_price"]))
         count = int(told["count"])
         stage.tell(f"Another one of the same minute, later still: {SECOND}.")
@@ -59,7 +59,7 @@ class Late(Story):
         )
         stage.order(at=moment, supplier=SUPPLIER, price=1.0)
         stage.check("the window goes on being corrected", lambda: _window(stage, start, moment, {}))
-        stage.check("no window of three hours ago is told", lambda: _absent(stage, start, old))
+        stage.check("no window of three hours ago is written", lambda: _absent(stage, start, old))
         stage.check("the stream is in the same run", lambda: _same(stage, run))
         stage.check(
             "lineage leads from shop.public.orders.price to the window's total_price",

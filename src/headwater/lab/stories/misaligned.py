@@ -11,7 +11,7 @@ from headwater.lab.services.lineage import NAMESPACE
 from headwater.lab.stories.base import Seen, Story
 
 if TYPE_CHECKING:
-    from headwater.lab.lineage import Lineage
+    from headwater.lab.demo.lineage_client import Lineage
     from headwater.lab.stories.stage import Stage
 
 SOURCE = "postgres shop.public.orders"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import httpx
 
 from headwater.lab import process
-from headwater.lab.demo import STREAMS
+from headwater.lab.demo.connectors import CONNECTORS
+from headwater.lab.demo.run import STREAMS
 from headwater.lab.services.lineage import HEARTBEAT_SECONDS
-from headwater.lab.shop import CONNECTORS
 from headwater.lab.stories.base import Seen, Story
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Outage(Story):
         runs = {job: stage.check_state(job, "RUNNING") for job in (*STEADY, PAUSED)}
         processes = {name: stage.leader(name) for name in ("agent", "connect", *STREAMS)}
         stage.look("events a minute, and what changed", stage.lineage.page("/"))
-        stage.look("what happened meanwhile, told afterwards", stage.lineage.page("/events"))
+        stage.look("what happened meanwhile, delivered afterwards", stage.lineage.page("/events"))
         stage.tell(f"Stopping the lineage server for {stage.seconds:.0f} s.")
         process.stop({stage.leader("server"): signal.SIGTERM}, STOP_SECONDS)
         gone, since = time.monotonic(), _now()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from headwater.lab.demo import STREAMS
+from headwater.lab.demo.run import STREAMS
+from headwater.lab.demo.verdict import STORY_COLUMNS, added_by_story
 from headwater.lab.stories.base import Seen, Story
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ SOURCE, TOPIC = "postgres shop.public.orders", "kafka orders"
 LANDING, TABLE = "warehouse default/orders_landing", "default.orders_landing"
 OF_STREAM = "default.orders"
 KNOWN = {"order_id", "item", "price", "supplier", "bid_time"}
-NAMES = ("coupon", "channel", "gift_note", "warehouse", "campaign")
 # The registry is asked for each topic's schema once a minute.
 ROTATION_SECONDS = 150.0
 
@@ -71,7 +71,7 @@ class SchemaChange(Story):
         for column in added:
             stage.tell(f"Dropping the column {column} again.")
             _alter(stage, sql.SQL("drop column {}").format(sql.Identifier(column)))
-        left = [name for name in _fields(stage) if name in NAMES or name.startswith("note_")]
+        left = [name for name in _fields(stage) if added_by_story(name)]
         if left:
             order = stage.order()
             stage.check(
@@ -87,7 +87,7 @@ def _new_name(stage: Stage) -> str:
     """A name the topic never had, so that seeing it means something."""
     versions = stage.lineage.dataset(TOPIC, "/history", limit=500).get("versions", [])
     seen = {field["name"] for version in versions for field in version["fields"]}
-    fresh = [name for name in NAMES if name not in seen]
+    fresh = [name for name in STORY_COLUMNS if name not in seen]
     return fresh[0] if fresh else f"note_{len(seen)}"
 
 

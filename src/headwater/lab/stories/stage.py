@@ -16,21 +16,21 @@ from psycopg import sql
 
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process
-from headwater.lab.batch import BATCH_SECONDS, Batch
-from headwater.lab.demo import STREAMS
-from headwater.lab.gauge import Gauge
+from headwater.lab.demo.batch_job import BATCH_SECONDS, Batch
+from headwater.lab.demo.connectors import CONNECTORS, Shop
+from headwater.lab.demo.lineage_client import Lineage
+from headwater.lab.demo.row_counts import Gauge
+from headwater.lab.demo.run import STREAMS
+from headwater.lab.demo.traffic import Traffic
 from headwater.lab.launch import Launch
-from headwater.lab.lineage import Lineage
 from headwater.lab.services import with_needs
-from headwater.lab.shop import CONNECTORS, Shop
 from headwater.lab.stories.base import Check, Look, Seen
-from headwater.lab.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.lab.lab import Lab
-    from headwater.lab.stories.base import Audience
+    from headwater.lab.stories.base import StoryListener
 
 CHECK_SECONDS = 90.0
 WRITE_SECONDS = 20.0
@@ -45,7 +45,7 @@ class Failed(HeadwaterError):
 class Stage:
     """One play of one story on one lab."""
 
-    def __init__(self, lab: Lab, audience: Audience, seconds: float) -> None:
+    def __init__(self, lab: Lab, audience: StoryListener, seconds: float) -> None:
         self.lab = lab
         self.audience = audience
         self.seconds = seconds

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.lineage.secrets import redact
+
 from . import identifier
 from .canonical import canonical
 from .errors import NamingError
 from .jdbc import JdbcTarget, from_jdbc, parse_jdbc
-from .redact import redact
 from .registry import SCHEMES, STORES, table
 from .store import DatasetName, Store
 from .uri import from_arn, from_uri
@@ -28,6 +29,8 @@ __all__ = [
     "from_arn",
     "from_jdbc",
     "from_uri",
+    "hive_location",
+    "hive_namespace",
     "kafka",
     "kafka_namespace",
     "parse_jdbc",
@@ -44,6 +47,18 @@ def build(store: str, **parts: str | int | None) -> DatasetName:
     if store not in STORES:
         raise NamingError(f"no store is called {store!r}; the keys are in docs/naming.md")
     return STORES[store](**parts)
+
+
+def hive_location(warehouse: str, database: str, table: str) -> str:
+    """Where Hive keeps a managed table: the database `default` lies at the warehouse itself."""
+    folder = "" if database == "default" else f"/{database}.db"
+    return f"{warehouse.rstrip('/')}{folder}/{table}"
+
+
+def hive_namespace(uris: str) -> str:
+    """The namespace of a metastore's tables: `thrift://a:9083,thrift://b:9083` is `hive://a:9083`."""
+    first = uris.split(",", 1)[0].strip()
+    return canonical(first if "://" in first else f"thrift://{first}", "-").namespace
 
 
 def kafka(bootstrap: str | Sequence[str], topic: str) -> DatasetName:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from headwater.lineage.secrets import CONTAINER_SCHEMES, redact, strip_query, strip_users
+
 from . import address, jdbc
 from .address import WEB_PORTS
 from .errors import NamingError
-from .redact import CONTAINER_SCHEMES, redact, strip_query, strip_users
 from .registry import SCHEMES
 from .store import DatasetName
 from .uri import KEYED, container
@@ -22,6 +23,8 @@ _PLAIN = {"bigquery", "pubsub", "file"}
 _OPAQUE = KEYED | {"dbfs", "spanner", "bigtable", "sqlite", "duckdb", "inmemory"}
 # A port may be missing on purpose: a nameservice, or a host behind a web proxy.
 _PORTLESS = {"hdfs", "box", "filenet", "mssharepoint"}
+# A metastore's own scheme: its address stands for Hive's tables, and has a default port.
+_METASTORE = ("thrift", 9083)
 
 
 def canonical(namespace: str, name: str) -> DatasetName:
@@ -66,17 +69,18 @@ def _once(namespace: str) -> str:
     if not match:
         return redact(namespace)
     scheme, rest = match[1].lower(), match[2]
+    port = _METASTORE[1] if scheme == _METASTORE[0] else None
     if store := SCHEMES.get(scheme):
         scheme = store.scheme
     if scheme in _PLAIN and rest.strip("/") in ("", "localhost"):
         return scheme
     try:
-        return _spell(scheme, rest)
+        return _spell(scheme, rest, port)
     except NamingError:
         return _QUERY.sub("", redact(strip_users(text)))
 
 
-def _spell(scheme: str, rest: str) -> str:
+def _spell(scheme: str, rest: str, port: int | None = None) -> str:
     if scheme in CONTAINER_SCHEMES:
         authority, slash, path = rest.partition("/")
         return f"{scheme}://{container(authority)}{_path(slash + path)}"
@@ -90,6 +94,8 @@ def _spell(scheme: str, rest: str) -> str:
     )
     path = _path(path)
     place = address.parse(authority.split(",", 1)[0])
+    if port and not place.port:
+        place = place._replace(port=port)
     if scheme == "redshift":
         return f"redshift://{address.redshift(place)}"
     if scheme == "redis" and path == "/0":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from headwater.lineage.secrets import redact
+
 from . import dialects, drivers
 from .errors import NamingError
 from .identifier import split
-from .redact import redact
 from .registry import STORES
 from .store import DatasetName
 

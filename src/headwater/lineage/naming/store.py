@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headwater.lineage.secrets import strip_query
+
 from . import address
 from .errors import NamingError
-from .redact import strip_query
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _SUFFIX = re.compile(r"\{(\w+)\}(\.[a-z.]+)")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from headwater.lineage.secrets import CONTAINER_SCHEMES, redact, strip_query
+
 from . import address
 from .address import WEB_PORTS
 from .errors import NamingError
-from .redact import CONTAINER_SCHEMES, redact, strip_query
 from .registry import SCHEMES
 from .store import DatasetName
 

@@ -35,7 +35,7 @@ SPECIFIED = (
     ),
     Store("bigquery", "BigQuery", "bigquery", "{project}.{dataset}.{table}"),
     Store("fabric", "Microsoft Fabric Warehouse", "fabric-warehouse://{host}", _DST, 1433),
-    Store("hive", "Hive", f"hive://{_HP}", "{database}.{table}"),
+    Store("hive", "Hive", f"hive://{_HP}", "{database}.{table}", schemes=("thrift",)),
     Store(
         "redshift",
         "Redshift",

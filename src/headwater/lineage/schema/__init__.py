@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from . import claims
 from .avro import read_avro
 from .change import Break, Change, Compatibility, compatible, diff
 from .connect import read_connect
-from .facet import read_facet, write_fields
+from .facet import read_facet, read_fields, replace_fields, write_fields
 from .json_schema import read_json_schema
 from .model import MAX_DEPTH, MAX_FIELDS, Field, Schema, SchemaError
+from .origin import SchemaOrigin, attributed
 from .protobuf import read_protobuf
 from .topic import topic_columns, topic_schema
 from .types import widens
@@ -21,13 +23,18 @@ __all__ = [
     "Field",
     "Schema",
     "SchemaError",
+    "SchemaOrigin",
+    "attributed",
+    "claims",
     "compatible",
     "diff",
     "read_avro",
     "read_connect",
     "read_facet",
+    "read_fields",
     "read_json_schema",
     "read_protobuf",
+    "replace_fields",
     "topic_columns",
     "topic_schema",
     "widens",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from .model import Budget, Field, Schema, SchemaError, bounded, shown, unique
 from .text import string
 
@@ -15,6 +17,21 @@ def read_facet(facet: object) -> Schema:
     if raw is None:
         return Schema()
     return Schema(_fields(raw, (), Budget()))
+
+
+def read_fields(body: bytes) -> tuple[Field, ...]:
+    """The fields of an encoded schema facet; none where it cannot be read."""
+    try:
+        return read_facet(msgspec.json.decode(body)).fields
+    except (SchemaError, msgspec.DecodeError):
+        return ()
+
+
+def replace_fields(body: bytes, fields: tuple[Field, ...]) -> dict[str, Any]:
+    """An encoded schema facet with other fields, by the same producer."""
+    facet = msgspec.json.decode(body)
+    about = {key: facet[key] for key in ("_producer", "_schemaURL") if key in facet}
+    return {**about, "fields": write_fields(Schema(fields))}
 
 
 def write_fields(schema: Schema) -> list[dict[str, Any]]:

@@ -2,31 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.lineage.events import Problem
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.api.types import Named, Object, Time, Uuid
+from headwater.server.http import HttpError, Request, Response, elements
+from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.store import Receipt
 
-__all__ = ["routes", "split"]
+__all__ = ["api"]
 
-_array = msgspec.json.Decoder(list[msgspec.Raw])
+api = Routes()
 
 
-def split(body: bytes) -> list[bytes]:
+class _InRun(TypedDict, total=False):
+    facets: Object
+
+
+class RunOfEvent(_InRun):
+    """The run that an event is of."""
+
+    runId: Uuid
+
+
+class NamedOfEvent(_InRun, Named):
+    """A job or a dataset that an event names."""
+
+
+class _Parts(TypedDict, total=False):
+    eventType: Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
+    run: RunOfEvent
+    job: NamedOfEvent
+    dataset: NamedOfEvent
+    inputs: list[Named]
+    outputs: list[Named]
+    producer: str
+    schemaURL: str
+
+
+class Event(_Parts):
+    """An OpenLineage event."""
+
+    eventTime: Time
+
+
+class Batch(TypedDict):
+    """What became of many events."""
+
+    accepted: int
+    duplicates: int
+    refused: int
+    results: list[Object]
+
+
+@api.route("POST", "/api/v1/lineage", body=Event, status=(201,))
+async def event() -> None:
+    """Send one OpenLineage event."""
+    # Declared for OpenAPI and `Allow`: the app takes events in before it looks for a route.
+
+
+_ARRAY = re.compile(rb"\s*\[")
+
+
+def split(body: bytes, limit: int) -> list[bytes]:
     """The events of a body: a JSON array of them, or one a line."""
-    if body.lstrip()[:1] == b"[":
-        try:
-            return [bytes(item) for item in _array.decode(body)]
-        except msgspec.DecodeError as error:
-            raise HttpError(400, "the array is not JSON", [Problem("$", str(error))]) from None
-    lines = body.splitlines() if b"\r" in body else body.split(b"\n")
-    return [line for line in lines if line.strip()]
+    if _ARRAY.match(body):
+        return [bytes(item) for item in elements.array(body, limit)]
+    return elements.lines(body, limit)
 
 
 def result(line: int, receipt: Receipt) -> dict[str, Any]:
@@ -35,30 +81,27 @@ def result(line: int, receipt: Receipt) -> dict[str, Any]:
         code = 400 if receipt.error.problems[0].field == "$" else 422
         return {"line": line, "status": code, "problems": receipt.error.problems}
     if receipt.failure is not None:
-        problem = Problem("$", "the server could not take it in; its log says why")
+        problem = Problem("$", "the server could not store the event; its log says why")
         return {"line": line, "status": 500, "problems": [problem]}
     return {"line": line, "status": 200 if receipt.duplicate else 201, "seq": receipt.seq}
 
 
-def routes(app: App) -> None:
-    """`POST /api/v2/events`."""
-
-    async def events(request: Request) -> Response:
-        lines = split(request.body)
-        limit = app.settings.body_limit
-        if any(len(line) > limit for line in lines):
-            raise HttpError(413, f"one event is larger than {limit} bytes")
-        receipts = await app.ingest.submit(lines) if lines else []
-        for receipt in receipts:
-            if receipt.error is not None:
-                app.refusal(receipt.error)
-        taken = sum(1 for r in receipts if r.seq)
-        body = {
-            "accepted": sum(1 for r in receipts if r.seq and not r.duplicate),
-            "duplicates": sum(1 for r in receipts if r.duplicate),
-            "refused": len(lines) - taken,
-            "results": [result(i, r) for i, r in enumerate(receipts, 1)],
-        }
-        return Response(body, 201 if taken == len(lines) else 207 if taken else 422)
-
-    app.router.add("POST", "/api/v2/events", events, "write", direct=True)
+@api.route("POST", "/api/v2/events", body=list[Event], answer=Batch, status=(201, 207, 422))
+async def events(app: App, request: Request) -> Response:
+    """Send many events: a JSON array, or one a line."""
+    lines = split(request.body, app.settings.batch_events)
+    limit = app.settings.body_limit
+    if any(len(line) > limit for line in lines):
+        raise HttpError(413, f"one event is larger than {limit} bytes")
+    receipts = await app.ingest.submit_many(lines)
+    for receipt in receipts:
+        if receipt.error is not None:
+            app.refusal(receipt.error)
+    taken = sum(1 for r in receipts if r.seq)
+    body: Batch = {
+        "accepted": sum(1 for r in receipts if r.seq and not r.duplicate),
+        "duplicates": sum(1 for r in receipts if r.duplicate),
+        "refused": len(lines) - taken,
+        "results": [result(i, r) for i, r in enumerate(receipts, 1)],
+    }
+    return Response(body, 201 if taken == len(lines) else 207 if taken else 422)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from headwater import __version__
-from headwater.server.api.described import ROUTES, Route
-from headwater.server.api.shapes import SCHEMAS, ref
-from headwater.server.http import Request, Response
+from headwater.server.api.types import Error
+from headwater.server.http import Response
+from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from headwater.server.app import App
+    from headwater.server.routing import Declared
 
-__all__ = ["document", "routes"]
+__all__ = ["api", "document"]
+
+api = Routes()
 
 EXAMPLES = {
     "namespace": "shop",
@@ -32,11 +35,11 @@ FAILURES = {
     400: "A parameter or the body cannot be read",
     401: "A token is needed, or is not known",
     403: "The token's role does not allow this",
-    404: "There is no such thing",
+    404: "Not found",
     413: "The body is too large",
-    415: "The body's packing is not known",
-    422: "The body can be read and is wrong",
-    503: "The store is away; try again after a moment",
+    415: "The Content-Encoding is not supported",
+    422: "The body is well-formed but invalid",
+    503: "The store is unavailable; see Retry-After",
 }
 ROLES = {"none": "no token", "read": "read", "write": "write", "admin": "admin"}
 HTML = (
@@ -56,10 +59,15 @@ code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 
 def document(app: App) -> dict[str, Any]:
     """The OpenAPI description of every route of an app."""
+    routes = [route.declared for route in app.router.routes]
+    types = [Error, *(one for route in routes for one in (route.body, route.answer) if one)]
+    found, components = msgspec.json.schema_components(
+        types, ref_template="#/components/schemas/{name}"
+    )
+    schemas = dict(zip(map(repr, types), found, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for method, path, role in _routes(app):
-        described = ROUTES[f"{method} {path}"]
-        paths.setdefault(path, {})[method.lower()] = _operation(method, path, role, described)
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -69,21 +77,32 @@ def document(app: App) -> dict[str, Any]:
         },
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _routes(app: App) -> Iterable[tuple[str, str, str]]:
-    yield "POST", "/api/v1/lineage", "write"
-    for route in app.router.routes:
-        yield route.method, "/" + "/".join(route.pattern), route.role
+def _operation(route: Declared, schemas: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "summary": route.summary,
+        "operationId": f"{route.method.lower()} {route.path}",
+        "tags": [route.path.split("/")[2]],
+        "parameters": _parameters(route),
+        "responses": _responses(route, schemas),
+        "x-role": route.role,
+    }
+    if route.role != "none":
+        operation["security"] = [{}, {"token": []}]
+    if route.body:
+        content = {"application/json": {"schema": schemas[repr(route.body)]}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
 
 
-def _operation(method: str, path: str, role: str, described: Route) -> dict[str, Any]:
-    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    parameters: list[dict[str, Any]] = [
+def _parameters(route: Declared) -> list[dict[str, Any]]:
+    path = route.path
+    found: list[dict[str, Any]] = [
         {
             "name": name,
             "in": "path",
@@ -91,40 +110,27 @@ def _operation(method: str, path: str, role: str, described: Route) -> dict[str,
             "schema": {"type": "string", "minLength": 1, "maxLength": 200},
             "example": "s3://lake" if name == "namespace" and "dataset" in path else EXAMPLES[name],
         }
-        for name in names
+        for name in (part[1:-1] for part in path.split("/") if part.startswith("{"))
     ]
-    for name, schema in described.query:
-        needed = name in described.required
-        bare = {key: value for key, value in schema.items() if key != "example"}
-        one: dict[str, Any] = {"name": name, "in": "query", "required": needed, "schema": bare}
-        if "example" in schema:
-            one["example"] = schema["example"]
-        parameters.append(one)
-    operation: dict[str, Any] = {
-        "summary": described.summary,
-        "operationId": f"{method.lower()} {path}",
-        "tags": [path.split("/")[2]],
-        "parameters": parameters,
-        "responses": _responses(described),
-        "x-role": role,
-    }
-    if role != "none":
-        operation["security"] = [{}, {"token": []}]
-    if described.body:
-        content = {"application/json": {"schema": ref(described.body)}}
-        operation["requestBody"] = {"required": True, "content": content}
-    return operation
+    for one in route.parameters.values():
+        described: dict[str, Any] = {"name": one.name, "in": "query", "required": one.required}
+        described["schema"] = one.schema
+        if one.example:
+            described["example"] = one.example
+        found.append(described)
+    return found
 
 
-def _responses(described: Route) -> dict[str, Any]:
+def _responses(route: Declared, schemas: dict[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
-    for code in described.status:
-        content = {described.media: {"schema": ref(described.answer)}}
-        responses[str(code)] = {"description": "Done", "content": content}
-        if described.answer == "Any" and code == 201:
-            responses[str(code)] = {"description": "Done"}
+    for code in route.status:
+        done: dict[str, Any] = {"description": "Done"}
+        if route.answer or code != 201:
+            schema = schemas[repr(route.answer)] if route.answer else {}
+            done["content"] = {route.media: {"schema": schema}}
+        responses[str(code)] = done
     for code, text in FAILURES.items():
-        failed = {"application/json": {"schema": ref("Error")}}
+        failed = {"application/json": {"schema": schemas[repr(Error)]}}
         responses.setdefault(str(code), {"description": text, "content": failed})
     return responses
 
@@ -156,14 +162,13 @@ def _row(method: str, path: str, one: dict[str, Any]) -> str:
     )
 
 
-def routes(app: App) -> None:
-    """Put the routes on the app's router."""
+@api.get("/api/v2/openapi.json", role="none")
+async def openapi(app: App) -> Response:
+    """This description."""
+    return Response(document(app))
 
-    async def openapi(request: Request) -> Response:  # noqa: ARG001
-        return Response(document(app))
 
-    async def docs(request: Request) -> Response:  # noqa: ARG001
-        return Response(_page(document(app)).encode(), 200, HTML)
-
-    app.router.add("GET", "/api/v2/openapi.json", openapi, "none", direct=True)
-    app.router.add("GET", "/api/docs", docs, "none", direct=True)
+@api.get("/api/docs", role="none", media="text/html")
+async def docs(app: App) -> Response:
+    """This description, to be read."""
+    return Response(_page(document(app)).encode(), 200, HTML)

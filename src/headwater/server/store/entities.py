@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from headwater.lineage.lifecycle import Life, State
+from headwater.lineage.graph import NodeKind
+from headwater.lineage.lifecycle import RunHistory, State
 
 __all__ = [
     "DELETED",
@@ -14,13 +15,16 @@ __all__ = [
     "INPUT",
     "OUTPUT",
     "STATUSES",
+    "Column",
     "Dataset",
     "DatasetState",
     "Io",
     "Job",
     "JobState",
     "Namespace",
+    "Node",
     "Run",
+    "RunInput",
     "RunState",
     "Source",
     "slot",
@@ -31,6 +35,10 @@ __all__ = [
 ]
 
 INPUT, OUTPUT = 0, 1
+Column = tuple[int, str]
+"""A column: what the name of its dataset stands for, and the column's name."""
+Node = tuple[str, int]
+"""A job or a dataset of the graph: its kind and its id; datasets by what their name stands for."""
 DELETED, FOLDED = 1, 2
 """Why something is hidden: by hand until it is heard of again, or as a part of another job."""
 STATUSES = tuple(State)
@@ -57,6 +65,12 @@ class Io(msgspec.Struct, array_like=True):
     until: int | None = None
     version: int | None = None
     facets: dict[str, Held] = {}
+    stream: Held | None = None
+    """The schema that a stream claims of its output: facet, first and last time."""
+    batch: Held | None = None
+    """The schema that a batch claims of its output: facet, first and last time, and as stored."""
+    ended: Held | None = None
+    """When the run first reported that it creates, alters, drops or overwrites, and as stored."""
 
 
 class Namespace(msgspec.Struct):
@@ -100,6 +114,16 @@ class DatasetState(msgspec.Struct, array_like=True):
     description: str | None = None
     dropped: int | None = None
     written: int | None = None
+    links: dict[int, Held] = msgspec.field(default_factory=dict)
+    """The symlinks facets that events declared: facet, first and last time."""
+    rivals: list[int] = msgspec.field(default_factory=list)
+    """Other datasets that declare one of the same symlinks."""
+    schema: Held | None = None
+    """The resolved schema's facet, the rank that decides, and the time of the latest claim."""
+    ended: int | None = None
+    """When the dataset was last created, altered, dropped or overwritten."""
+    claims: dict[str, Held] = msgspec.field(default_factory=dict)
+    """What dataset events claim of the schema: facet, first and last time."""
 
     @property
     def gone(self) -> bool:
@@ -122,6 +146,11 @@ class Dataset(msgspec.Struct):
     hidden: int
     version: int | None
     state: DatasetState
+
+    @property
+    def node(self) -> Node:
+        """The node of the graph that the dataset's name stands for."""
+        return NodeKind.DATASET.value, self.root
 
     def row(self) -> tuple[Any, ...]:
         """The row as the table wants it."""
@@ -152,6 +181,8 @@ class JobState(msgspec.Struct, array_like=True):
     parent: tuple[str, str] | None = None
     latest_time: int = 0
     latest_uuid: bytes = b""
+    claims: dict[str, Held] = msgspec.field(default_factory=dict)
+    """What the job claims of schemas apart from its runs: facet, first and last time."""
 
 
 class Job(msgspec.Struct):
@@ -169,6 +200,11 @@ class Job(msgspec.Struct):
     version: int | None
     state: JobState
     fresh: bool = False
+
+    @property
+    def node(self) -> Node:
+        """The job as a node of the graph."""
+        return NodeKind.JOB.value, self.id
 
     def row(self) -> tuple[Any, ...]:
         """The row as the table wants it."""
@@ -189,7 +225,7 @@ class Job(msgspec.Struct):
 class RunState(msgspec.Struct, array_like=True):
     """What a run's row packs."""
 
-    life: Life
+    life: RunHistory
     facets: dict[str, Held] = msgspec.field(default_factory=dict)
     io: dict[int, Io] = msgspec.field(default_factory=dict)
     snapshot: int | None = None
@@ -226,6 +262,14 @@ class Run(msgspec.Struct):
         return (
             self.id, self.uuid, self.job, status, first, last, end, deadline, linked, packed,
         )  # fmt: skip
+
+
+class RunInput(NamedTuple):
+    """A dataset that a run read: its version then, and the run that had made it."""
+
+    dataset: int
+    version: bytes | None
+    maker: Run | None
 
 
 _encoder = msgspec.msgpack.Encoder()

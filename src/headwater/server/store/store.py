@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ import msgspec
 
 from headwater.lineage.events import EventError, Limits, canonical
 from headwater.lineage.secrets import clean_value
-from headwater.server.store import commands
 from headwater.server.store.database import (
     Connection,
     Database,
@@ -21,13 +20,17 @@ from headwater.server.store.database import (
     open_database,
     within,
 )
-from headwater.server.store.log import COMMAND, COMMAND_TYPE, Log
-from headwater.server.store.prepare import Parts
-from headwater.server.store.projection import Projection
-from headwater.server.store.retention import retained
+from headwater.server.store.database.packing import Packer
+from headwater.server.store.keep.retention import claims_since, retained
+from headwater.server.store.write import commands
+from headwater.server.store.write.event_reader import EventReader
+from headwater.server.store.write.log import UNKNOWN, Log
+from headwater.server.store.write.name_limits import check_command
+from headwater.server.store.write.projection import Projection
+from headwater.server.store.write.session import Session
 
 if TYPE_CHECKING:
-    from headwater.server.store.parts import Prepared
+    from headwater.server.store.write.prepared import Prepared
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -45,16 +48,21 @@ Also = Callable[[Connection, Sequence[Receipt]], None]
 """What else belongs into a commit, told what became of the events in it."""
 
 
-class Store(Log):
+class Store:
     """One writer's view of a store. `append` is to be called by one thread at a time."""
 
     def __init__(self, database: Database, *, limits: Limits | None = None) -> None:
-        super().__init__(database.writer())
         self.database = database
+        self.connection = database.writer()
+        self.packer = Packer()
+        self.session = Session(self.connection, self.packer)
+        self.log = Log(self.session)
         self.limits = limits or Limits()
-        self.parts = Parts(self.limits)
+        self.reader = EventReader(self.limits)
         self.on_change: Callable[[int, list[dict[str, Any]]], None] | None = None
-        self._graves = False
+        self.assumed: Counter[str] = Counter()
+        """What was assumed of events taken in since the store was opened, by reason."""
+        self._has_tombstones = False
         self._retained = 0
 
     def close(self) -> None:
@@ -79,8 +87,10 @@ class Store(Log):
         group: list[tuple[int, Prepared]] = []
         for i, body in enumerate(bodies):
             try:
-                group.append((i, self.parts.prepare(body)))
+                group.append((i, self.reader.prepare(body)))
             except EventError as error:
+                # Its traceback would keep all that was decoded until the last one is answered.
+                error.__traceback__ = error.__context__ = None
                 receipts[i] = Receipt(error=error)
         if not group and also is None:
             return receipts
@@ -91,31 +101,38 @@ class Store(Log):
             self.abandon()
             raise
         if changes and self.on_change is not None:
-            self.on_change(self._seq, changes)
+            self.on_change(self.log.seq, changes)
         return receipts
 
     def abandon(self) -> None:
         """Undo an unfinished commit and start from what the database holds."""
-        self._seq = -1
+        self.log.seq = UNKNOWN
         self.forget()
-        self.connection.rollback()
+        self.connection.discard()
 
     def forget(self) -> None:
         """Drop what is held in memory; the database has it all."""
         self.session.forget()
-        self.parts = Parts(self.limits)
+        self.reader = EventReader(self.limits)
 
     def begin(self) -> None:
         """Open a transaction and make sure nobody else wrote since the last one."""
         self.connection.begin()
         head = one(self.connection, "SELECT seq, chain FROM head WHERE id = 1")
         assert head is not None
-        if head[0] != self._seq:
+        if head[0] != self.log.seq:
             self.forget()
-            self._seq, self._chain = head[0], bytes(head[1])
-            self._graves = bool(self.connection.all("SELECT 1 FROM tombstone LIMIT 1"))
+            self.log.seq, self.log.chain = head[0], bytes(head[1])
+            self._has_tombstones = bool(self.connection.all("SELECT 1 FROM tombstone LIMIT 1"))
             self._retained = retained(self.connection)
+            self.session.floor = max(self._retained, claims_since(self.connection))
             self.read_dictionaries(self.connection)
+
+    def try_write(self) -> None:
+        """Write and commit something that changes nothing; raises if the store cannot be written."""
+        self.begin()
+        self.connection.run("UPDATE head SET seq = seq WHERE id = 1")
+        self.connection.commit()
 
     def read_dictionaries(self, connection: Any) -> None:
         """Know every stored dictionary, and none that was not kept."""
@@ -125,17 +142,20 @@ class Store(Log):
     def _commit(
         self, group: list[tuple[int, Prepared]], receipts: list[Receipt], also: Also | None
     ) -> list[dict[str, Any]]:
-        parts, session = self.parts, self.session
+        reader, session = self.reader, self.session
         self.begin()
         hashes = [item.hash for _, item in group]
         sql = "SELECT hash, seq FROM log WHERE hash IN ({in})"
         known = {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
-        if self._graves:
+        if self._has_tombstones:
             sql = "SELECT hash, seq FROM tombstone WHERE hash IN ({in})"
             known |= {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
-        if self.parts is not parts:
-            group = [(i, self.parts.prepare(item.raw)) for i, item in group]
-        known |= self._let_go(group)
+        if self.reader is not reader:
+            group = [
+                (i, msgspec.structs.replace(self.reader.prepare(item.raw), assumed=item.assumed))
+                for i, item in group
+            ]
+        known |= self._already_expired(group)
         group = [(i, item) for i, item in group if self._new(i, item, known, receipts)]
         if group:
             session.load([item for _, item in group])
@@ -143,16 +163,17 @@ class Store(Log):
             now = time.time_ns() // 1000
             for i, item in group:
                 seq = known[item.hash]
-                job, run = projection.apply(item)
-                self._log(item, seq, now, job, run)
+                job, run = projection.apply(item, now)
+                self.log.append_event(item, seq, now, job, run)
                 receipts[i] = Receipt(seq)
-            self._finish()
+            self.log.flush()
             if also is not None:
                 also(self.connection, receipts)
-            self.connection.announce(self._seq, projection.changes)
+            self.connection.announce(self.log.seq, projection.changes)
             self.connection.commit()
+            self.assumed.update(reason for _, item in group for reason in item.assumed)
             session.trim()
-            self.parts.trim()
+            self.reader.trim()
             return projection.changes
         if also is not None:
             also(self.connection, receipts)
@@ -163,26 +184,24 @@ class Store(Log):
 
     def perform(self, command: dict[str, Any]) -> int:
         """Carry out one command and write it to the log, in one commit; its place in the log."""
+        check_command(command, self.limits.name)
         try:
             self.begin()
             now = time.time_ns() // 1000
             record = {**clean_value(command), "at": now, "id": secrets.token_hex(8)}
             projection = Projection(self.session)
             job, run = commands.apply(self, projection, record)
-            self._seq += 1
-            body = canonical(record)
-            digest = hashlib.sha256(body).digest()
             when = int(command.get("time") or now)
-            self._record(COMMAND, self._seq, now, when, COMMAND_TYPE, digest, body, job, run)
-            self._finish()
-            self.connection.announce(self._seq, projection.changes)
+            self.log.append_command(canonical(record), now, when, job, run)
+            self.log.flush()
+            self.connection.announce(self.log.seq, projection.changes)
             self.connection.commit()
         except BaseException:
             self.abandon()
             raise
         if self.on_change is not None:
-            self.on_change(self._seq, projection.changes)
-        return self._seq
+            self.on_change(self.log.seq, projection.changes)
+        return self.log.seq
 
     @contextlib.contextmanager
     def changing(self, command: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
@@ -195,22 +214,20 @@ class Store(Log):
             self.begin()
             now = time.time_ns() // 1000
             body = canonical({**command, "at": now, "id": secrets.token_hex(8)})
-            self._seq += 1
-            digest = hashlib.sha256(body).digest()
-            self._record(COMMAND, self._seq, now, now, COMMAND_TYPE, digest, body, None, None)
-            self._finish()
+            self.log.append_command(body, now, now)
+            self.log.flush()
             yield changes
-            seq = self._seq
+            seq = self.log.seq
             self.connection.announce(seq, changes)
             self.connection.commit()
         except BaseException:
             self.abandon()
             raise
-        self._seq = -1
+        self.log.seq = UNKNOWN
         if changes and self.on_change is not None:
             self.on_change(seq, changes)
 
-    def _let_go(self, group: list[tuple[int, Prepared]]) -> dict[bytes, int]:
+    def _already_expired(self, group: list[tuple[int, Prepared]]) -> dict[bytes, int]:
         """The events older than what is kept, of things heard of both before and after them.
 
         They were let go of, or would be at once; the last record that went stands for them.
@@ -229,7 +246,7 @@ class Store(Log):
                 else session.datasets.get(item.datasets[0][1].key)
             )
             if known is not None and known.created <= item.time <= known.updated:
-                found[item.hash] = max(1, (first or self._seq + 1) - 1)
+                found[item.hash] = max(1, (first or self.log.seq + 1) - 1)
         return found
 
     def _new(
@@ -239,8 +256,8 @@ class Store(Log):
         if seq is not None:
             receipts[i] = Receipt(seq, duplicate=True)
             return False
-        self._seq += 1
-        known[item.hash] = self._seq
+        self.log.seq += 1
+        known[item.hash] = self.log.seq
         return True
 
 

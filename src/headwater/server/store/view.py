@@ -7,7 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.server.store.database import Connection, within
+from headwater.lineage.events import canonical
+from headwater.server.store.database import Reading, within
 from headwater.server.store.entities import (
     DELETED,
     FOLDED,
@@ -19,11 +20,15 @@ from headwater.server.store.entities import (
     to_job,
     to_run,
 )
+from headwater.server.store.read.column_graph import ColumnGraph
+from headwater.server.store.read.graph import RunGraph, StoredGraph
+from headwater.server.store.read.limited import LimitedConnection
+from headwater.server.store.read.output_sources import OutputSources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.server.store.packing import Packer
+    from headwater.server.store.database.packing import Packer
 
 __all__ = ["Bodies", "View"]
 
@@ -36,6 +41,8 @@ JOBS = (
     " j.version, j.state FROM job j JOIN namespace n ON n.id = j.namespace"
 )
 RUNS = "SELECT r.id, r.uuid, r.job, r.state FROM run r"
+TOGETHER = 100
+"""Jobs in one question for their runs; SQLite takes up to 500 parts in one statement."""
 
 
 class Bodies:
@@ -47,7 +54,7 @@ class Bodies:
         self._held: dict[int, bytes] = {}
         self._size = 0
 
-    def get(self, connection: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
+    def get(self, connection: Reading, numbers: Iterable[int]) -> dict[int, bytes]:
         """The canonical JSON of each facet."""
         wanted = set(numbers)
         wanted.discard(0)
@@ -68,7 +75,7 @@ class Bodies:
         """Let go of every body: one of them may have been deleted."""
         self._held, self._size = {}, 0
 
-    def unpack(self, connection: Connection, dictionary: int, packed: bytes) -> bytes:
+    def unpack(self, connection: Reading, dictionary: int, packed: bytes) -> bytes:
         """A packed body as it was; learns a dictionary that another process stored."""
         if not self.packer.knows(dictionary):
             sql = "SELECT data FROM dictionary WHERE id = ?"
@@ -80,8 +87,9 @@ class Bodies:
 class View:
     """One moment of the store."""
 
-    def __init__(self, connection: Connection, bodies: Bodies) -> None:
+    def __init__(self, connection: Reading, bodies: Bodies) -> None:
         self.connection = connection
+        self._limit = connection if isinstance(connection, LimitedConnection) else None
         self._bodies = bodies
         self._datasets: dict[int, Dataset] = {}
 
@@ -120,14 +128,14 @@ class View:
         return found
 
     def shown(self, namespace: str, name: str) -> Job | None:
-        """The job that this name leads to: of a part the whole, of what was deleted nothing."""
+        """The job shown for this name: a task job's parent; None for a deleted job."""
         found = self.job(namespace, name)
         if found is not None and found.hidden == FOLDED:
             found = self.jobs([found.id]).get(found.id)
         return None if found is None or found.hidden == DELETED else found
 
     def wholes(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-        """Of these names of jobs those of mere parts, each with the name it is shown by."""
+        """Map each task job among these names to the parent job it is merged into."""
         sql = (
             "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, w.name FROM k"
             " JOIN namespace n ON n.name = k.space"
@@ -163,18 +171,60 @@ class View:
         rows = self.connection.all(RUNS + " WHERE r.uuid = ?", (uuid.bytes,))
         return to_run(rows[0]) if rows else None
 
+    def newest_runs(self, job: int, limit: int) -> list[Run]:
+        """The newest runs of a job, the newest first."""
+        sql = RUNS + " WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ?"
+        return [to_run(row) for row in self.all(sql, (job, limit))]
+
+    def recent_runs(self, jobs: Iterable[int], limit: int) -> dict[int, list[Run]]:
+        """The newest runs of many jobs, each job's newest first."""
+        newest = f"{RUNS} WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ?"
+        wanted = list(jobs)
+        found: dict[int, list[Run]] = {}
+        for start in range(0, len(wanted), TOGETHER):
+            some = wanted[start : start + TOGETHER]
+            sql = " UNION ALL ".join([f"SELECT * FROM ({newest}) q"] * len(some))  # noqa: S608
+            for row in self.all(sql, [value for job in some for value in (job, limit)]):
+                run = to_run(row)
+                if not run.state.static:
+                    found.setdefault(run.job, []).append(run)
+        return found
+
+    def graph(self, at: int | None = None) -> StoredGraph:
+        """The jobs and datasets as a graph, now or at a moment in microseconds."""
+        return StoredGraph(self, at)
+
+    def column_graph(self, at: int | None = None) -> ColumnGraph:
+        """The columns as a graph, now or at a moment in microseconds."""
+        return ColumnGraph(self, at)
+
+    def output_sources(self, at: int | None = None) -> OutputSources:
+        """Which inputs of jobs feed which of their outputs, now or at a moment in microseconds."""
+        return OutputSources(self, at)
+
+    def run_graph(self) -> RunGraph:
+        """The runs as a graph."""
+        return RunGraph(self)
+
     def facets(self, numbers: Iterable[int]) -> dict[int, msgspec.Raw]:
         """Facets by number, ready to be put into an answer."""
-        found = self._bodies.get(self.connection, numbers)
+        found = self.bodies(numbers)
         return {number: msgspec.Raw(body) for number, body in found.items()}
 
     def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
         """Facets by number, as canonical JSON."""
-        return self._bodies.get(self.connection, numbers)
+        found = self._bodies.get(self.connection, numbers)
+        return {number: self._seen(body) for number, body in found.items()}
+
+    def _seen(self, body: bytes) -> bytes:
+        """A body without what lies in namespaces that may not be read."""
+        if self._limit is None:
+            return body
+        return canonical(self._limit.without_others(msgspec.json.decode(body)))
 
     def body(self, dictionary: int, packed: bytes) -> bytes:
         """A packed log record as it was sent."""
-        return self._bodies.unpack(self.connection, dictionary, bytes(packed))
+        return self._seen(self._bodies.unpack(self.connection, dictionary, bytes(packed)))
 
     def versions(self, table: str, ids: Iterable[int | None]) -> dict[int, str]:
         """The UUIDs of versions by id."""

@@ -1,49 +1,54 @@
 """Actions of a Spark Connect client: each command that writes, and each read, is a run of its own.
 
-A command is read on one thread while the server works on it, and told on another: neither waits for
-the program, and the program waits for neither.
+The client's own call tells which action a plan belongs to, so nothing has to be attributed as in
+`batch/`. A command is read on one thread while the server works on it, and emitted from another:
+neither waits for the program, and the program waits for neither.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import event, once
-from headwater.emit.ends import COMPLETE, ENDS
+from headwater.emit import faults
+from headwater.emit.process_exit import COMPLETE, ENDS
 from headwater.lineage.events import EventType
-from headwater.spark import facets, names
-from headwater.spark.entries import _COMMAND as COMMAND
+from headwater.spark import job_names, reporting
+from headwater.spark.driver.wrapped_methods import SQL_COMMAND
 from headwater.spark.model import PlanLineage
-from headwater.spark.remote import reading, statements, targets
+from headwater.spark.remote import command_lineage, statements, targets
 from headwater.spark.remote.messages import statement_of
 
 if TYPE_CHECKING:
-    from headwater.emit.ends import Ending
-    from headwater.emit.life import Life
-    from headwater.spark.remote.application import RemoteApplication
-    from headwater.spark.remote.reading import Reading
+    from headwater.emit.process_exit import Ending
+    from headwater.emit.run_emitter import RunEmitter
+    from headwater.spark.remote.application import ConnectApplication
+    from headwater.spark.remote.command_lineage import CommandLineage
 
-PATIENCE_SECONDS = 20.0
-COSTLY_SECONDS = 5.0
-MOST_COSTLY = 3
-MOST_OPEN = 1000
+START_SECONDS = 20.0
+"""How long START waits for the plan of a command."""
+SLOW_SECONDS = 5.0
+MAX_SLOW = 3
+MAX_OPEN = 1000
+
+log = logging.getLogger("headwater.spark")
 
 
-class Action:
+class ConnectAction:
     """One command or read, from its call to its end."""
 
-    def __init__(self, kind: str, message: Any, names_then: int) -> None:
+    def __init__(self, kind: str, message: Any, names: int, method: str) -> None:
         self.kind = kind
         self.message = message
-        self.names_then = names_then
-        self.began = event.now()
-        self.at = time.monotonic()
-        self.word = ""
-        self.reading: Reading | None = None
+        self.names = names
+        self.method = method
+        self.began = time.time()
+        self.created = time.monotonic()
+        self.command: CommandLineage | None = None
         self.lineage = PlanLineage()
         self.ending: Ending | None = None
-        self.life: Life | None = None
+        self.life: RunEmitter | None = None
 
     @property
     def sql(self) -> str:
@@ -51,130 +56,139 @@ class Action:
         return statement_of(self.message) if self.kind == "sql_command" else ""
 
 
-class Actions:
-    """The actions under way; everything but `began` and `returned` is done by the worker."""
+class ConnectActions:
+    """The actions under way; everything but `call_started` and `call_returned` is the worker's."""
 
-    def __init__(self, application: RemoteApplication) -> None:
+    def __init__(self, application: ConnectApplication) -> None:
         self._app = application
-        self._open: list[Action] = []
-        self._costly = 0
+        self._open: list[ConnectAction] = []
+        self._slow = 0
+        self._overflowed = False
 
     @property
-    def reads(self) -> bool:
-        """Whether plain reads are told too: not any more where the server takes long to explain."""
-        return self._costly < MOST_COSTLY
+    def reports_reads(self) -> bool:
+        """Whether plain reads are reported too: no more once the server was slow to explain."""
+        return self._slow < MAX_SLOW
 
-    def began(self, kind: str, message: Any, word: str = "") -> Action | None:
+    def call_started(self, kind: str, message: Any, method: str = "") -> ConnectAction | None:
         """A call is about to be made; None when it cannot be followed."""
-        if len(self._open) >= MOST_OPEN:
-            once.report("following so many calls, so some are left out; this", OverflowError())
+        if len(self._open) >= MAX_OPEN:
+            if not self._overflowed:
+                self._overflowed = True
+                log.warning(
+                    "%s: more than %d calls run at once; the others are not reported",
+                    self._app.settings.app_name,
+                    MAX_OPEN,
+                )
             return None
-        action = Action(kind, message, self._app.names)
-        action.word = word
+        action = ConnectAction(kind, message, self._app.names, method)
         self._open.append(action)
         self._app.ask(self._read, action, droppable=kind == "read")
         return action
 
-    def returned(self, action: Action, error: BaseException | None) -> None:
+    def call_returned(self, action: ConnectAction, error: BaseException | None) -> None:
         """The call is over."""
         action.ending = ENDS.of(error)
-        # Whatever was asked for this call stands before this.
+        # The requests that were made for this call are in the queue before this.
         self._app.ask(self._settle, action)
 
-    def _read(self, action: Action) -> None:
-        server, pool = self._app.server, self._app.pool
-        message = action.message
-        if action.kind == "write_operation":
-            write = message
-            found = reading.of_frame(
-                server, write.input, lambda world: targets.of_v1(world, write), pool
-            )
-        elif action.kind == "write_operation_v2":
-            write = message
-            found = reading.of_frame(
-                server, write.input, lambda world: targets.of_v2(world, write), pool
-            )
-        elif action.kind == "merge_into_table_command":
-            found = reading.of_merge(server, message, pool)
-        elif action.kind == "sql_command":
-            found = reading.of_statement(server, message, pool)
-        else:
-            found = reading.of_query(server, message, pool)
-        if found.seconds > COSTLY_SECONDS and self._costly < MOST_COSTLY:
-            self._costly += 1
-            if not self.reads:
-                once.report(
-                    "explaining plans costs too much: reads are not told; this", TimeoutError()
+    def _read(self, action: ConnectAction) -> None:
+        command = self._read_command(action)
+        if command.seconds > SLOW_SECONDS and self._slow < MAX_SLOW:
+            self._slow += 1
+            if not self.reports_reads:
+                log.warning(
+                    "reads are no longer reported for %s: the server took longer than %g s to "
+                    "explain %d plans; writes are still reported",
+                    self._app.settings.app_name,
+                    SLOW_SECONDS,
+                    MAX_SLOW,
                 )
-        if action.names_then != self._app.names:
+        if action.names != self._app.names:
             # A view or a setting may have become another one since the call.
-            found.world.problem("names changed while the plan was read: its columns are not known")
-            found.query = None
-        action.lineage = found.lineage()
-        action.reading = found
+            command.world.problem(
+                "names changed while the plan was read: its columns are not known"
+            )
+            command.query = None
+        action.lineage = command.lineage()
+        action.command = command
         self._app.worker.post(self._start, action)
 
-    def _settle(self, action: Action) -> None:
-        """Look again when the call is over: a table may be there that was not."""
-        self._app.server.forget()
-        if action.reading is not None:
-            action.lineage = once.quiet("reading a command")(action.reading.lineage)() or (
-                action.lineage
+    def _read_command(self, action: ConnectAction) -> CommandLineage:
+        server, definitions, message = self._app.server, self._app.definitions, action.message
+        if action.kind == "write_operation":
+            return command_lineage.of_frame(
+                server, message.input, lambda world: targets.of_v1(world, message), definitions
             )
+        if action.kind == "write_operation_v2":
+            return command_lineage.of_frame(
+                server, message.input, lambda world: targets.of_v2(world, message), definitions
+            )
+        if action.kind == "merge_into_table_command":
+            return command_lineage.of_merge(server, message, definitions)
+        if action.kind == "sql_command":
+            return command_lineage.of_statement(server, message, definitions)
+        return command_lineage.of_query(server, message, definitions)
+
+    def _settle(self, action: ConnectAction) -> None:
+        """Read the target again when the call is over: its table may exist only now."""
+        self._app.server.clear_cache()
+        if action.command is not None:
+            action.lineage = faults.log_and_ignore("reading a command")(
+                action.command.lineage
+            )() or (action.lineage)
         self._app.worker.post(self._finish, action)
 
-    def _start(self, action: Action) -> None:
+    def _start(self, action: ConnectAction) -> None:
         if action not in self._open or action.life is not None:
             return
-        name = self._name(action)
+        name = self._job_name(action)
         if not name:
             return
         kind = "SQL_JOB" if action.sql else "COMMAND"
         action.life = self._app.child(name, "BATCH", kind)
         if action.life is not None:
-            self._tell(action)
+            self._update(action)
             action.life.start(action.began)
 
-    def _name(self, action: Action) -> str:
-        """The job's name, as a listener in the server would give it; nothing when it is no job."""
+    def _job_name(self, action: ConnectAction) -> str:
+        """The job name, as a listener in the server would give it; nothing when it is no job."""
         settings = self._app.settings
-        found = action.reading
+        command = action.command
         if action.kind == "read":
             inputs = action.lineage.inputs
-            return names.job(settings, action.lineage, action.word) if inputs else ""
-        target = found.target if found is not None else None
-        if found is not None and target is not None:
+            return job_names.job(settings, action.lineage, action.method) if inputs else ""
+        target = command.target if command is not None else None
+        if command is not None and target is not None:
             if target.parts:
-                return names.job(settings, found.stands_for, target.operation)
+                return job_names.job(settings, command.stands_for, target.operation)
             if action.lineage.outputs:
-                return names.job(settings, action.lineage, target.operation)
+                return job_names.job(settings, action.lineage, target.operation)
         failed = action.ending is not None and action.ending.type is not EventType.COMPLETE
         if action.sql:
-            match = COMMAND.match(statements.bare(action.sql))
-            silent = target is not None and not target.parts
-            if match is None or (silent and not failed):
+            match = SQL_COMMAND.match(statements.bare(action.sql))
+            writes_nothing = target is not None and not target.parts
+            if match is None or (writes_nothing and not failed):
                 return ""
-            short = names.snake("_".join((match[2] or "").replace("`", "").split(".")[-2:]))
-            return names.plain(settings, names.operation(match[1]), short)
-        return names.plain(settings, names.operation(action.word or action.kind)) if failed else ""
+            table = (match[2] or "").replace("`", "")
+            short = job_names.snake("_".join(table.split(".")[-2:]))
+            return job_names.plain(settings, job_names.operation(match[1]), short)
+        operation = job_names.operation(action.method or action.kind)
+        return job_names.plain(settings, operation) if failed else ""
 
-    def _tell(self, action: Action) -> None:
+    def _update(self, action: ConnectAction) -> None:
         if action.life is None:
             return
-        lineage, settings = action.lineage, self._app.settings
-        action.life.inputs = facets.inputs(lineage, settings)
-        action.life.outputs = facets.outputs(lineage, settings)
-        action.life.job_facets.update(facets.sql(lineage))
-        action.life.run_facets.update(facets.problems(lineage))
+        action.life.lineage = reporting.lineage(action.lineage, self._app.settings)
 
-    def _finish(self, action: Action, ending: Ending | None = None) -> None:
+    def _finish(self, action: ConnectAction, ending: Ending | None = None) -> None:
         if action not in self._open:
             return
         self._start(action)
         self._open.remove(action)
         if action.life is None:
             return
-        self._tell(action)
+        self._update(action)
         action.life.end(ending or action.ending or COMPLETE)
 
     def end_all(self, ending: Ending) -> None:
@@ -182,11 +196,11 @@ class Actions:
         for action in list(self._open):
             self._finish(action, None if action.ending is not None else ending)
 
-    def look(self, age: float) -> None:
-        """Start what has waited too long for its plan; say of long ones that they still run."""
+    def poll(self, age: float) -> None:
+        """Start what has waited too long for its plan; emit heartbeats for long actions."""
         for action in list(self._open):
             if action.life is None:
-                if time.monotonic() - action.at > PATIENCE_SECONDS and action.kind != "read":
-                    once.quiet("naming an action")(self._start)(action)
-            elif event.now() - action.life.told >= age:
+                if time.monotonic() - action.created > START_SECONDS and action.kind != "read":
+                    faults.log_and_ignore("naming an action")(self._start)(action)
+            elif time.time() - action.life.emitted_at >= age:
                 action.life.running()

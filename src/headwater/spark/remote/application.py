@@ -1,4 +1,4 @@
-"""A Spark Connect session as an application: the parent of every action and query of the client."""
+"""The application of a Spark Connect client: one session and its actions and queries."""
 
 from __future__ import annotations
 
@@ -6,61 +6,69 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import once
-from headwater.emit.ends import ENDS, Ending, of_exception
-from headwater.spark import config
-from headwater.spark.remote import hooks, messages
-from headwater.spark.remote.actions import Actions
-from headwater.spark.remote.sent import Calls
-from headwater.spark.remote.streams import Queries
-from headwater.spark.remote.world import Hush, Server, asking
-from headwater.spark.root import GRACE_SECONDS, Root
-from headwater.spark.worker import Worker
+from headwater.emit import faults
+from headwater.emit.process_exit import ENDS, Ending, of_exception
+from headwater.spark.driver import config
+from headwater.spark.driver.application import GRACE_SECONDS, Application
+from headwater.spark.driver.worker import Worker
+from headwater.spark.remote import messages
+from headwater.spark.remote.actions import ConnectActions
+from headwater.spark.remote.calls import ClientCalls, ClientHooks
+from headwater.spark.remote.queries import ConnectQueries
+from headwater.spark.remote.server import OwnErrorsFilter, Server, own_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXIT_SECONDS = 10.0
 NAMES_SECONDS = 1.0
-# A plan's text is cut off by default; these say how much of it is shown, and nothing else.
-SHOWN = {"spark.sql.debug.maxToStringFields": "5000", "spark.sql.maxMetadataStringLength": "20000"}
+# Spark shortens the text of a plan by default; these settings change its length and nothing else.
+PLAN_TEXT_SETTINGS = {
+    "spark.sql.debug.maxToStringFields": "5000",
+    "spark.sql.maxMetadataStringLength": "20000",
+}
 
 
-class RemoteApplication(Root):
-    """What is told of one client; `names` counts how often the meaning of names may have changed."""
+class ConnectApplication(Application):
+    """The application of one client.
+
+    `names` counts how often the meaning of names may have changed; `definitions` are the views and
+    functions that the client has registered. Requests to the server are made on a thread of their
+    own, so that neither the program nor the worker waits for them.
+    """
 
     def __init__(self, spark: Any, settings: config.Settings, conf: dict[str, str]) -> None:
         super().__init__(settings, conf, str(spark.version))
         self.spark = spark
         self.server = Server(spark)
-        self._asker = Worker("headwater-spark-asks")
-        self.pool: list[Any] = []
+        self._requests = Worker("headwater-spark-requests")
+        self.definitions: list[Any] = []
         self.names = 0
-        self.queries: Queries = Queries(self)
-        self.actions: Actions = Actions(self)
-        self._shown = self._show()
-        calls = Calls(self)
-        self._hooks = hooks.Hooks(spark, calls.command, calls.read, self._close)
-        self._hush = Hush()
-        self._hush.__enter__()
+        self.queries: ConnectQueries = ConnectQueries(self)
+        self.actions: ConnectActions = ConnectActions(self)
+        self._settings_before = self._show_whole_plans()
+        calls = ClientCalls(self)
+        self._hooks = ClientHooks(spark, calls.command, calls.read, self._close)
+        self._filter = OwnErrorsFilter()
+        self._filter.__enter__()
         self.begin()
 
     @property
     def over(self) -> bool:
-        """Whether this application has nothing more to say."""
+        """Whether this application emits nothing more."""
         return self._over or self._closing is not None
 
     def ask(self, task: Callable[..., Any], *args: Any, droppable: bool = False) -> None:
-        """Do something that needs the server, apart from the program and from what is told."""
-        self._asker.post(task, *args, droppable=droppable)
+        """Run a task that makes requests to the server, on their own thread."""
+        self._requests.post(task, *args, droppable=droppable)
 
     def names_change(self) -> None:
-        """What is being read must not meet the new meaning of a name."""
-        self._asker.wait(NAMES_SECONDS)
+        """Wait for commands that are being read: a name is about to change its meaning."""
+        self._requests.wait(NAMES_SECONDS)
         self.names += 1
 
     def _close(self, _: Any, call: Callable[[], Any]) -> Any:
-        once.quiet("telling what is left before the session stops")(self._before_close)()
+        faults.log_and_ignore("ending open runs before the session stops")(self._before_close)()
         return call()
 
     def _before_close(self) -> None:
@@ -69,83 +77,83 @@ class RemoteApplication(Root):
         error = sys.exc_info()[1]
         ending = ENDS.now if ENDS.signalled else of_exception(error)
         self._catch_up()
-        self.end_parts(ending)
-        self.queries.deafen()
+        self.end_children(ending)
+        self.queries.unregister()
 
     def finish(self, ending: Ending) -> None:
-        """Say how everything ends; called once, as the process ends."""
+        """End everything; called once, as the process ends."""
         if self._over:
             return
         if self._closing is None:
             self._catch_up()
         self.worker.post(self.end_now, self.ending(ending))
-        self._said.wait(GRACE_SECONDS)
+        self._ended.wait(GRACE_SECONDS)
 
     def _catch_up(self) -> None:
-        """Wait for what has happened to be known, the ends of queries that are over included."""
+        """Wait until what has happened is known, the ends of queries included."""
         deadline = time.monotonic() + EXIT_SECONDS
-        self.queries.ask_all()
-        # An answer may make the worker ask once more.
-        for one in (self._asker, self.worker, self._asker):
+        self.queries.poll_all()
+        # A response may make the worker send one more request.
+        for one in (self._requests, self.worker, self._requests):
             one.wait(max(0.0, deadline - time.monotonic()))
 
     def close(self, ending: Ending) -> None:
-        """Hear nothing more and say how it ended: detached, or replaced by another application."""
+        """Unwrap the client and end everything: detached, or replaced by another application."""
         self._hooks.undo()
         self.finish(ending)
         if self._closing is None:
-            self.queries.deafen()
-            once.quiet("putting settings back")(self._unshow)()
-        self._hush.__exit__()
-        self._asker.stop()
+            self.queries.unregister()
+            faults.log_and_ignore("restoring settings")(self._restore_settings)()
+        self._filter.__exit__()
+        self._requests.stop()
         self.worker.stop()
 
     def flush(self, seconds: float) -> bool:
-        """Wait until what has happened so far is told and has arrived."""
+        """Wait until what has happened so far is emitted and received."""
         deadline = time.monotonic() + seconds
 
         def left() -> float:
             return max(0.0, deadline - time.monotonic())
 
-        told = self._asker.wait(left()) and self.worker.wait(left())
-        return told and self.journal.flush(left())
+        emitted = self._requests.wait(left()) and self.worker.wait(left())
+        return emitted and self.journal.flush(left())
 
-    def look(self, age: float) -> None:
-        self.queries.look(age)
-        self.actions.look(age)
-        self.beat(age)
+    def poll(self, age: float) -> None:
+        self.queries.poll(age)
+        self.actions.poll(age)
+        self.heartbeat(age)
 
-    def _show(self) -> dict[str, str | None]:
+    def _show_whole_plans(self) -> dict[str, str | None]:
         before: dict[str, str | None] = {}
-        for key, value in SHOWN.items():
+        for key, value in PLAN_TEXT_SETTINGS.items():
             try:
-                with asking():
+                with own_requests():
                     before[key] = self.spark.conf.get(key, None)
                     self.spark.conf.set(key, value)
             except Exception as error:  # noqa: BLE001
-                once.report("asking for whole plans", error)
+                faults.report("raising the length limit of explain texts", error)
         return before
 
-    def _unshow(self) -> None:
-        with asking():
-            for key, value in self._shown.items():
+    def _restore_settings(self) -> None:
+        with own_requests():
+            for key, value in self._settings_before.items():
                 if value is None:
                     self.spark.conf.unset(key)
                 else:
                     self.spark.conf.set(key, value)
 
 
-def attached(spark: Any, namespace: str | None, app_name: str | None) -> RemoteApplication | None:
-    """An application for a session, or None when its settings say that nothing is told."""
+def attached(spark: Any, namespace: str | None, app_name: str | None) -> ConnectApplication | None:
+    """An application for a session, or None when its settings disable lineage."""
     conf = configured(spark)
     settings = config.read(conf, namespace=namespace, app_name=app_name)
-    return RemoteApplication(spark, settings, conf) if settings.enabled else None
+    return ConnectApplication(spark, settings, conf) if settings.enabled else None
 
 
 def configured(spark: Any) -> dict[str, str]:
     """The settings of a session, as far as the server shows them."""
     try:
-        with asking():
+        with own_requests():
             return messages.settings(spark.client)
     except Exception:  # noqa: BLE001
         return {}

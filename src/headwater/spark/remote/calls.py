@@ -1,236 +1,254 @@
-"""Functions in a plan's text: what each call is, by its name and its arguments."""
+"""What a Spark Connect client sends to its server: intercepted on that client alone.
+
+Every command passes one method of the client, which is wrapped; whatever fails here, the call is made.
+A driver with a JVM is followed by its entry points instead (`driver/wrapped_methods.py`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
 
-from headwater.spark.functions import WRITE_SIDE
-from headwater.spark.remote import types
-from headwater.spark.remote.layout import Text, Unclear, split
-from headwater.spark.remote.words import AGGREGATES, ARGUMENTS, CLASSES
+from headwater.emit import faults
+from headwater.emit.process_exit import ENDS
+from headwater.spark.job_names import of_function, operation
+from headwater.spark.remote import statements
+from headwater.spark.remote.messages import copied, statement_of
+from headwater.spark.remote.server import OWN
 
-_CASTS = ("cast", "try_cast", "ansi_cast", "upcast")
-_SAME_TYPE = ("Max", "Min", "First", "Last", "AnyValue", "Mode", "MaxBy", "MinBy", "Coalesce",
-              "Reverse", "Slice", "SortArray", "ArraySort", "ArrayDistinct", "KnownNullable",
-              "KnownNotNull", "AssertNotNull")  # fmt: skip
-_TEXTS = ("upper", "lower", "trim", "concat_ws", "to_json", "substring", "date_format")
-_GROUPED = 202
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
+    from headwater.spark.remote.application import ConnectApplication
 
-class Calls:
-    """How a call becomes a node; the phrases around it are read by whoever extends this."""
+    Around = Callable[[Any, Callable[[], Any]], Any]
 
-    literals: dict[str, str]
-    functions: dict[str, set[int]]
-
-    def expression(self, text: str) -> Text:
-        """One expression, with the name it is given if it is given one."""
-        raise NotImplementedError
-
-    def phrase(self, text: str) -> Text:
-        """An expression without a name of its own."""
-        raise NotImplementedError
-
-    def literal(self, text: str) -> Text:
-        """A constant."""
-        data = {"class": "Literal", "num-children": 0, "value": self.literals.get(text, text)}
-        return Text(data, [])
-
-    def generic(self, kind: str, children: list[Text], data_type: Any = None) -> Text:
-        """Something that hands on what it is given."""
-        data = {"class": kind, "num-children": len(children), "dataType": data_type}
-        return Text(data, list(children))
-
-    def call(self, name: str, inner: str) -> Text:
-        """A function and what it is given."""
-        name = name.removeprefix("'").lower()
-        if name in _CASTS:
-            return self._cast(inner)
-        parts = split(inner) if inner else []
-        special = getattr(self, f"_{name}", None) if name in _SPECIAL else None
-        if special is not None:
-            made: Text = special(parts)
-            return made
-        if name.rpartition(".")[2] in {word.lower() for word in WRITE_SIDE} and parts:
-            return self.phrase(parts[0])
-        if name in AGGREGATES:
-            return self._aggregate(name, parts)
-        kind = CLASSES.get(name, "Function")
-        children = [self.phrase(part) for part in parts]
-        wanted = ARGUMENTS.get(kind)
-        if wanted is not None and len(children) != wanted:
-            raise Unclear(f"the arguments of {name} are not clear")
-        if kind == "Decode" and len(children) > 2:
-            raise Unclear("decode with a list of choices")
-        made = self.generic(kind, children)
-        made.data["headwater_name"] = name
-        if kind in _SAME_TYPE and children:
-            made.data["dataType"] = children[0].get("dataType")
-        elif name in _TEXTS:
-            made.data["dataType"] = "string"
-        return made
-
-    def _cast(self, inner: str) -> Text:
-        parts = split(inner, " as ")
-        if len(parts) < 2:
-            raise Unclear("a cast is not clear")
-        value = self.phrase(inner[: -len(parts[-1]) - 4])
-        target = types.simple(parts[-1])
-        if target is None or value.get("dataType") is None:
-            return self.generic("UncertainCast", [value], target)
-        return self.generic("Cast", [value], target)
-
-    def _aggregate(self, name: str, parts: list[str]) -> Text:
-        parts = [part.removeprefix("distinct ") for part in parts]
-        kind = AGGREGATES[name]
-        if ARGUMENTS.get(kind, 0) > len(parts) or (kind == "PivotFirst" and len(parts) < 2):
-            raise Unclear(f"the arguments of {name} are not clear")
-        children = [self.phrase(part) for part in parts]
-        kept = children[0].get("dataType") if children and kind in _SAME_TYPE else None
-        if kind in ("CollectList", "CollectSet") and children:
-            element = children[0].get("dataType")
-            kept = element and {"type": "array", "elementType": element, "containsNull": False}
-        function = self.generic(kind, children, "long" if kind == "Count" else kept)
-        made = self.generic("AggregateExpression", [function], function.get("dataType"))
-        made.data["aggregateFunction"] = function
-        return made
-
-    def _outer(self, parts: list[str]) -> Text:
-        if len(parts) != 1:
-            raise Unclear("an outer reference is not clear")
-        made = self.generic("OuterReference", [])
-        made.data["e"] = self.phrase(parts[0])
-        made.data["dataType"] = made.data["e"].get("dataType")
-        return made
-
-    def _lambdafunction(self, parts: list[str]) -> Text:
-        if len(parts) < 2 or parts[-1] not in ("true", "false"):
-            raise Unclear("a lambda is not clear")
-        body = self.phrase(parts[0])
-        made = self.generic("LambdaFunction", [body])
-        made.data["function"] = body
-        made.data["arguments"] = [self.phrase(part) for part in parts[1:-1]]
-        return made
-
-    def _struct(self, parts: list[str]) -> Text:
-        if len(parts) % 2:
-            raise Unclear("the fields of a struct are not clear")
-        children: list[Text] = []
-        fields = []
-        for name, value in zip(parts[::2], parts[1::2], strict=True):
-            label, made = self.phrase(name), self.phrase(value)
-            if label.kind != "Literal":
-                raise Unclear("the fields of a struct are not clear")
-            children += [label, made]
-            fields.append({"name": str(label.get("value")), "type": made.get("dataType")})
-        known = all(field["type"] is not None for field in fields)
-        return self.generic(
-            "CreateNamedStruct", children, {"type": "struct", "fields": fields} if known else None
-        )
-
-    _named_struct = _struct
-
-    def _from_json(self, parts: list[str]) -> Text:
-        fields = [part for part in parts if part.startswith("StructField(")]
-        rest = parts[len(fields) :]
-        schema: Any = types.fields(fields) if fields else types.long(rest.pop(0))
-        # Options stand before the column in some versions, in a map of their own.
-        rest = [part for part in rest if not part.startswith(("Map(", "("))]
-        if not rest:
-            raise Unclear("from_json is not clear")
-        made = self.generic("JsonToStructs", [self.phrase(rest[0])], schema)
-        made.data["schema"] = schema
-        return made
-
-    def _from_avro(self, parts: list[str]) -> Text:
-        if len(parts) < 2:
-            raise Unclear("from_avro is not clear")
-        made = self.generic("FromAvro", [self.phrase(parts[0])])
-        made.data["jsonFormatSchema"] = self.literals.get(parts[1], parts[1])
-        return made
-
-    def _arrays_zip(self, parts: list[str]) -> Text:
-        children = [self.phrase(part) for part in parts]
-        if len(children) % 2:
-            raise Unclear("arrays_zip is not clear")
-        made = self.generic("ArraysZip", children)
-        made.data["names"] = children[len(children) // 2 :]
-        return made
-
-    def _nvl2(self, parts: list[str]) -> Text:
-        if len(parts) != 3:
-            raise Unclear("nvl2 is not clear")
-        return self.generic("If", [self.phrase(part) for part in parts])
-
-    def _static_invoke(self, parts: list[str]) -> Text:
-        return self.phrase(", ".join(parts))
-
-    def _update_fields(self, parts: list[str]) -> Text:
-        children = [self.phrase(parts[0])]
-        operations: list[dict[str, str]] = []
-        for part in parts[1:]:
-            word, _, inner = part.partition("(")
-            inside = split(inner.removesuffix(")"))
-            if word.lower() == "withfield" and len(inside) == 2:
-                operations.append({"product-class": "WithField"})
-                made = self.generic("WithField", [self.phrase(inside[1])])
-                made.data["name"] = inside[0]
-                children.append(made)
-            elif word.lower() == "dropfield" and len(inside) == 1:
-                operations.append({"product-class": "DropField", "name": inside[0]})
-            else:
-                raise Unclear("the changes of a struct are not clear")
-        made = self.generic("UpdateFields", children)
-        made.data["fieldOps"] = operations
-        return made
-
-    def window(self, function: Text, inner: str) -> Text:
-        """A function over a window."""
-        parts = [part for part in split(inner) if "windowframe" not in part.lower()]
-        made = self.generic("WindowExpression", [function], function.get("dataType"))
-        spec = self.generic("WindowSpecDefinition", [])
-        spec.data["partitionSpec"] = [self.expression(part) for part in parts]
-        made.children.append(spec)
-        return made
-
-    def python(self, function: Text) -> None:
-        """Say of a call that it is a function in Python."""
-        if function.kind == "AggregateExpression":
-            function.data.pop("aggregateFunction")
-            function.children = list(function.children[0].children)
-        name = str(function.get("headwater_name") or "")
-        function.kind = "PythonUDF"
-        kinds = self.functions.get(name, set())
-        function.data["evalType"] = next(iter(kinds)) if len(kinds) == 1 else None
-        function.data["dataType"] = None
-
-    def dots(self, value: Text, path: list[str]) -> Text:
-        """Fields inside a value."""
-        for name in path:
-            made = self.generic("Dot", [value], _field(value.get("dataType"), name))
-            made.data["name"] = name
-            value = made
-        return value
-
-    def item(self, value: Text, place: Text) -> Text:
-        """An element of an array or an entry of a map."""
-        outer = value.get("dataType")
-        kind = outer.get("type") if isinstance(outer, dict) else ""
-        inner = outer.get("elementType" if kind == "array" else "valueType") if kind else None
-        return self.generic("GetArrayItem", [value, place], inner)
+READS = ("to_table", "to_pandas", "to_table_as_iterator")
+MAX_DEFINITIONS = 200
+_MAX_FRAMES = 60
+_DATAFRAME_FILE = "pyspark/sql/connect/dataframe.py"
+_STREAM_WRITER_FILE = "pyspark/sql/connect/streaming/readwriter.py"
+_FUNCTION = "_headwater_foreach_batch"
+_WRITES = ("write_operation", "write_operation_v2", "merge_into_table_command", "sql_command")
+_CATALOG_CHANGES = ("set_", "drop_", "create_")
+_WITHOUT_SOURCE = (
+    None,
+    "catalog",
+    "local_relation",
+    "cached_local_relation",
+    "chunked_cached_local_relation",
+)
+_ROW_CHANGES = ("insert", "merge", "update", "delete")
 
 
-_SPECIAL = ("outer", "lambdafunction", "struct", "named_struct", "from_json", "from_avro",
-            "arrays_zip", "nvl2", "static_invoke", "update_fields")  # fmt: skip
+class ClientHooks:
+    """The wrapped methods of one client and its session, while they are wrapped."""
+
+    def __init__(self, spark: Any, command: Around, read: Around, close: Around) -> None:
+        self._undo: list[Callable[[], None]] = []
+        client = spark.client
+        self._wrap(client, "execute_command", command)
+        for name in READS:
+            if hasattr(client, name):
+                self._wrap(client, name, read)
+        self._wrap(spark, "stop", close)
+        self._wrap_foreach_batch()
+
+    def undo(self) -> None:
+        """Put the methods back as they were."""
+        for step in reversed(self._undo):
+            faults.log_and_ignore("unwrapping Spark Connect's client")(step)()
+        self._undo.clear()
+
+    @faults.log_and_ignore("wrapping Spark Connect's client")
+    def _wrap(self, owner: Any, name: str, around: Around) -> None:
+        before = getattr(owner, name)
+
+        @functools.wraps(before)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if OWN.depth:
+                return before(*args, **kwargs)
+            return around(args[0] if args else None, lambda: before(*args, **kwargs))
+
+        setattr(owner, name, call)
+        self._undo.append(lambda: delattr(owner, name))
+
+    @faults.log_and_ignore("wrapping foreachBatch")
+    def _wrap_foreach_batch(self) -> None:
+        """Keep the name of a function that is given to `foreachBatch`: its command has only bytes."""
+        from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
+
+        before = DataStreamWriter.foreachBatch
+        if hasattr(before, "__headwater__"):
+            return
+
+        @functools.wraps(before)
+        def call(writer: Any, *args: Any, **kwargs: Any) -> Any:
+            function = args[0] if args else kwargs.get("func")
+            setattr(writer, _FUNCTION, of_function(function))
+            return before(writer, *args, **kwargs)
+
+        call.__headwater__ = True  # type: ignore[attr-defined]
+        owner: Any = DataStreamWriter
+        owner.foreachBatch = call
+        self._undo.append(lambda: setattr(owner, "foreachBatch", before))
 
 
-def _field(outer: Any, name: str) -> Any:
-    if not isinstance(outer, dict):
-        return None
-    if outer.get("type") == "array":
-        inner = _field(outer.get("elementType"), name)
-        return inner and {"type": "array", "elementType": inner, "containsNull": True}
-    for field in outer.get("fields", ()):
-        if field["name"].lower() == name.lower():
-            return field["type"]
-    return None
+@faults.log_and_ignore("finding the name of a function")
+def foreach_batch_function() -> str:
+    """The name of the function that the stream writer on this thread's stack was given."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    for _ in range(_MAX_FRAMES):
+        if frame is None:
+            break
+        if frame.f_code.co_filename.replace("\\", "/").endswith(_STREAM_WRITER_FILE):
+            name = getattr(frame.f_locals.get("self"), _FUNCTION, "")
+            if name:
+                return str(name)
+        frame = frame.f_back
+    return ""
+
+
+@faults.log_and_ignore("finding the name of an action")
+def dataframe_method() -> str:
+    """The DataFrame method that this thread is in, in snake case: `collect`, `to_pandas`."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    method = ""
+    for _ in range(_MAX_FRAMES):
+        if frame is None:
+            break
+        if frame.f_code.co_filename.replace("\\", "/").endswith(_DATAFRAME_FILE):
+            method = frame.f_code.co_name
+        elif method:
+            break
+        frame = frame.f_back
+    return operation(method.strip("_")) if method else ""
+
+
+class ClientCalls:
+    """Reports each call of a client: what it begins, and how that ends."""
+
+    def __init__(self, application: ConnectApplication) -> None:
+        self._app = application
+
+    def command(self, command: Any, call: Callable[[], Any]) -> Any:
+        """A command on its way to the server."""
+        kind = None if self._app.over else self._kind(command)
+        if kind is None:
+            return call()
+        if kind in _WRITES:
+            return self._write(kind, getattr(command, kind), call)
+        if kind == "write_stream_operation_start":
+            return self._start_query(command.write_stream_operation_start, call)
+        self._note(kind, command)
+        return call()
+
+    @staticmethod
+    @faults.log_and_ignore("reading a command")
+    def _kind(command: Any) -> str | None:
+        return str(command.WhichOneof("command_type")) if command is not None else None
+
+    @faults.log_and_ignore("reading a command")
+    def _note(self, kind: str, command: Any) -> None:
+        """Commands that write nothing but define what later ones name."""
+        if kind == "create_dataframe_view":
+            self._app.names_change()
+            self._keep(command.create_dataframe_view.input)
+        elif kind == "register_function":
+            self._keep(command.register_function)
+        elif kind == "streaming_query_command" and command.streaming_query_command.stop:
+            run = str(command.streaming_query_command.query_id.run_id)
+            self._app.worker.post(self._app.queries.stopping, run)
+
+    def _keep(self, message: Any) -> None:
+        self._app.definitions = [*self._app.definitions, copied(message)][-MAX_DEFINITIONS:]
+
+    def _write(self, kind: str, message: Any, call: Callable[[], Any]) -> Any:
+        action = self._write_started(kind, message)
+        try:
+            result = call()
+        except BaseException as error:
+            if action is not None:
+                self._app.actions.call_returned(action, error)
+            raise
+        if action is not None:
+            self._app.actions.call_returned(action, None)
+        return result
+
+    @faults.log_and_ignore("following a command")
+    def _write_started(self, kind: str, message: Any) -> Any:
+        ENDS.alive()
+        if kind == "sql_command":
+            sql = statement_of(message)
+            rows = statements.bare(sql)[:7].lower().startswith(_ROW_CHANGES)
+            if not rows and not statements.reads(sql):
+                self._app.names_change()
+            if not statements.writes(sql) and not statements.changes(sql):
+                return None
+        return self._app.actions.call_started(kind, copied(message))
+
+    def read(self, plan: Any, call: Callable[[], Any]) -> Any:
+        """A plan whose rows the program asks for."""
+        action = None if self._app.over else self._read_started(plan)
+        if action is None:
+            return call()
+        try:
+            result = call()
+        except BaseException as error:
+            self._app.actions.call_returned(action, error)
+            raise
+        if inspect.isgenerator(result):
+            return self._iterate(result, action)
+        self._app.actions.call_returned(action, None)
+        return result
+
+    def _iterate(self, rows: Any, action: Any) -> Any:
+        """Rows that come one by one: the read ends when the program wants no more."""
+        try:
+            yield from rows
+        except Exception as error:
+            self._app.actions.call_returned(action, error)
+            raise
+        finally:
+            if action.ending is None:
+                self._app.actions.call_returned(action, None)
+
+    @faults.log_and_ignore("following a read")
+    def _read_started(self, plan: Any) -> Any:
+        ENDS.alive()
+        root = plan.root
+        kind = root.WhichOneof("rel_type")
+        if kind == "catalog":
+            change = str(root.catalog.WhichOneof("cat_type")).startswith(_CATALOG_CHANGES)
+            if change:
+                self._app.names_change()
+        while kind in ("show_string", "html_string"):
+            root = getattr(root, kind).input
+            kind = root.WhichOneof("rel_type")
+        method = dataframe_method() if self._app.actions.reports_reads else ""
+        if not method or kind in _WITHOUT_SOURCE:
+            return None
+        return self._app.actions.call_started("read", copied(root), method)
+
+    def _start_query(self, start: Any, call: Callable[[], Any]) -> Any:
+        ENDS.alive()
+        try:
+            result = call()
+        except Exception as error:
+            function = foreach_batch_function() or ""
+            self._app.worker.post(self._app.queries.start_failed, start, function, error)
+            raise
+        self._query_started(start, result)
+        return result
+
+    @faults.log_and_ignore("following a streaming query")
+    def _query_started(self, start: Any, result: Any) -> None:
+        from pyspark.sql.connect.streaming.query import StreamingQuery
+
+        started = result[1]["write_stream_operation_start_result"]
+        ids = started.query_id
+        handle = StreamingQuery(self._app.spark, ids.id, ids.run_id, started.name)
+        function = foreach_batch_function() or ""
+        self._app.ask(self._app.queries.begin, start, started, function, handle)

@@ -1,4 +1,8 @@
-"""The client's own listener to streaming queries, where its version of PySpark has one."""
+"""The listener to streaming queries of a Spark Connect client, where its PySpark has one.
+
+The server sends query events over gRPC to a thread of the client; there is no py4j and no listener to
+executions, unlike `driver/listener.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,10 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import once
-from headwater.emit.ends import Ending, failed
+from headwater.emit import faults
+from headwater.emit.process_exit import Ending, failed
 from headwater.spark.remote.messages import knows
-from headwater.spark.remote.world import asking
+from headwater.spark.remote.server import own_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,44 +22,44 @@ if TYPE_CHECKING:
     Terminated = Callable[[str, Ending | None], None]
 
 
-class Listener:
-    """Registered with the first query; `deaf` where nothing can be heard, so that one must ask."""
+class QueryListener:
+    """Registered with the first query; where it is not `available`, queries must be polled."""
 
     def __init__(self, spark: Any, progressed: Progressed, terminated: Terminated) -> None:
         self._spark = spark
-        self._told = (progressed, terminated)
+        self._callbacks = (progressed, terminated)
         self._registered: Any = None
-        self.deaf = False
+        self.available = True
 
-    @once.quiet("listening to streaming queries")
-    def open(self) -> None:
-        """Hear of every query of the session; a second time changes nothing."""
-        if self._registered is not None or self.deaf:
+    @faults.log_and_ignore("listening to streaming queries")
+    def register(self) -> None:
+        """Receive events of every query of the session; a second time changes nothing."""
+        if self._registered is not None or not self.available:
             return
         import pyspark.sql.connect.proto as messages
         from pyspark.sql.connect.streaming import query as module
 
-        self.deaf = True
+        self.available = False
         if not knows(messages.Command, "streaming_query_listener_bus_command"):
-            # Spark 3.5 runs a listener on the server, from where it cannot tell us anything.
+            # Spark 3.5 runs a listener on the server, from where it cannot reach this process.
             return
-        listener = _made(*self._told)
+        listener = _listener(*self._callbacks)
         # The client's own thread would keep a program from ending that does not stop its session.
-        kept: Any = module
-        before = kept.Thread
-        kept.Thread = functools.partial(threading.Thread, daemon=True)
+        patched: Any = module
+        before = patched.Thread
+        patched.Thread = functools.partial(threading.Thread, daemon=True)
         try:
-            with asking():
+            with own_requests():
                 self._spark.streams.addListener(listener)
         finally:
-            kept.Thread = before
-        self._registered, self.deaf = listener, False
+            patched.Thread = before
+        self._registered, self.available = listener, True
 
-    @once.quiet("leaving streaming queries alone")
-    def close(self) -> None:
-        """Hear nothing more."""
+    @faults.log_and_ignore("removing the listener to streaming queries")
+    def unregister(self) -> None:
+        """Receive no more events."""
         if self._registered is not None:
-            with asking():
+            with own_requests():
                 self._spark.streams.removeListener(self._registered)
             self._registered = None
 
@@ -67,19 +71,18 @@ def failure(text: str) -> Ending:
     return failed("query exception", message, text)
 
 
-def _made(progressed: Progressed, terminated: Terminated) -> Any:
+def _listener(progressed: Progressed, terminated: Terminated) -> Any:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     # The names of methods are Spark's.
-    class Heard(StreamingQueryListener):
-        """Hands over what the server says."""
+    class Listener(StreamingQueryListener):
+        """Hands over what the server reports."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             pass
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            found = event.progress
-            progressed(str(found.runId), found.json)
+            progressed(str(event.progress.runId), event.progress.json)
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802
             pass
@@ -87,4 +90,4 @@ def _made(progressed: Progressed, terminated: Terminated) -> Any:
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
             terminated(str(event.runId), failure(str(event.exception)) if event.exception else None)
 
-    return Heard()
+    return Listener()

@@ -1,10 +1,10 @@
-"""Messages of Spark Connect: what is in one, whichever version of PySpark has made it."""
+"""Protobuf messages of Spark Connect, read alike in every version of PySpark."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_GIVEN = ("args", "pos_args", "named_arguments", "pos_arguments")
+_PARAMETERS = ("args", "pos_args", "named_arguments", "pos_arguments")
 LARGE_BYTES = 1_000_000
 
 
@@ -48,12 +48,12 @@ def with_statement(message: Any, text: str) -> Any:
     return command
 
 
-def given(message: Any) -> bool:
+def has_parameters(message: Any) -> bool:
     """Whether a SQL command has parameters, or frames that its statement names."""
     inside = statement_in(message)
     framed = inside is not None and message.input.WhichOneof("rel_type") == "with_relations"
     holder = message if inside is None else inside
-    return framed or any(len(getattr(holder, name, ())) for name in _GIVEN)
+    return framed or any(len(getattr(holder, name, ())) for name in _PARAMETERS)
 
 
 def plan_of(relation: Any) -> Any:
@@ -66,7 +66,7 @@ def plan_of(relation: Any) -> Any:
 
 
 def copied(message: Any) -> Any:
-    """A copy to read later, without the rows that a program has sent along: a schema says enough."""
+    """A copy to read later, without the rows that a program has sent along: the schema is enough."""
     kept = type(message)()
     kept.CopyFrom(message)
     if kept.ByteSize() > LARGE_BYTES:

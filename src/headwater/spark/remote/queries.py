@@ -1,107 +1,229 @@
-"""A query from its explain text: sources, columns, and what decides about rows."""
+"""Streaming queries of a Spark Connect client.
+
+The client has no JVM: a query is read from the message that starts it and the server's explain text,
+and its progress and end come from the client's listener, or from polling where there is none.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.columns import Column
-from headwater.spark.lineage import Query
-from headwater.spark.plan import Plans as Rules
-from headwater.spark.remote.layout import Drawn, Unclear, draw, every
-from headwater.spark.remote.leaves import Leaves
-from headwater.spark.remote.outputs import outputs
-from headwater.spark.remote.plans import Plans
-from headwater.spark.value import Value
+from headwater.emit import faults
+from headwater.emit.process_exit import ENDS, Ending
+from headwater.lineage.events import EventType
+from headwater.spark.remote import command_lineage
+from headwater.spark.remote.explain.leaves import PATTERN
+from headwater.spark.remote.listener import QueryListener, failure
+from headwater.spark.remote.server import own_requests
+from headwater.spark.streaming import progress
+from headwater.spark.streaming.runs import QueryRun, QueryRuns, refused_job, unnamed_job
+from headwater.spark.streaming.statistics import QueryStatistics
 
 if TYPE_CHECKING:
-    from headwater.spark.remote.protos import Facts
-    from headwater.spark.remote.world import World
-    from headwater.spark.tree import Node
+    from headwater.spark.model import PlanLineage
+    from headwater.spark.remote.application import ConnectApplication
+    from headwater.spark.reporting import Counts
+    from headwater.spark.streaming.progress import Progress
 
-MOST_NODES = 2000
-SECONDS = 10.0
-_CUT = "more fields"
+POLL_SECONDS = 5.0
+MAX_UNANSWERED = 3
+MAX_EARLY = 64
+_SERVER_GONE = Ending(
+    EventType.FAIL, "server gone", "the Spark Connect server does not answer any more"
+)
 
 
-class Reader:
-    """Reads the plans of one command."""
+class ConnectQuery(QueryRun):
+    """One run of a streaming query; `start_message` started it, `handle` is the client's own."""
 
-    def __init__(self, world: World, facts: Facts, physical: str, literals: dict[str, str]) -> None:
-        self.world = world
-        self.leaves = Leaves(world, facts.reads, physical, facts.statements)
-        self.plans = Plans(self.leaves.types, literals, facts.functions)
-        self._until = time.monotonic() + SECONDS
+    def __init__(
+        self,
+        application: ConnectApplication,
+        run: str,
+        name: str,
+        lineage: PlanLineage,
+        start_message: Any,
+        handle: Any,
+    ) -> None:
+        super().__init__(application, run, name, lineage)
+        self.statistics = QueryStatistics(lambda _: {})
+        self.uncounted: list[Progress] | None = None
+        """Reports that wait for those before them, which the listener may have missed."""
+        self.bounded = bool(start_message.available_now or start_message.once)
+        self.start_message = start_message
+        self.handle = handle
+        self.topics: frozenset[str] = frozenset()
+        self.subscribes_pattern = any(text.startswith(PATTERN) for text in lineage.problems)
+        self.reread = False
+        """Whether the topics of its last micro-batch have been read before its end."""
+        self.poll_pending = False
+        self.unanswered = 0
 
-    def query(self, drawn: Drawn, columns: list[tuple[str, Any]] | None = None) -> Query:
-        """The query of a drawn plan; `columns` are its names and types where they are known."""
-        self.leaves.plan = every(drawn)
+    def counted(self) -> tuple[Counts, Counts]:
+        return self.statistics.read(self.lineage), self.statistics.written(self.lineage)
+
+
+class ConnectQueries(QueryRuns[ConnectQuery]):
+    """The streaming queries of a session that run; all but `begin` and polling is the worker's."""
+
+    def __init__(self, application: ConnectApplication) -> None:
+        super().__init__(application)
+        self._app = application
+        self._early: dict[str, Ending | None] = {}
+        self._listener = QueryListener(
+            application.spark,
+            lambda *report: application.worker.post(self.progressed, *report),
+            lambda *report: application.worker.post(self.terminated, *report),
+        )
+        self._polled = time.monotonic()
+
+    def begin(self, start: Any, result: Any, function: str, handle: Any) -> None:
+        """A query has been started: read it, then emit START. Runs on the thread that may ask."""
+        self._listener.register()
+        lineage = self._lineage(start, frozenset())
+        if not (result.name or start.query_name):
+            # A query that has just ended may not have been reported yet: its name is free.
+            for query in self.open:
+                self._poll(query)
+        self._app.worker.post(self._began, start, result, function, handle, lineage)
+
+    def _lineage(self, start: Any, topics: frozenset[str]) -> PlanLineage:
+        app = self._app
+        return command_lineage.of_frame(
+            app.server,
+            start.input,
+            lambda world: command_lineage.stream_target(world, start),
+            app.definitions,
+            topics,
+        ).lineage()
+
+    def _began(
+        self, start: Any, result: Any, function: str, handle: Any, lineage: PlanLineage
+    ) -> None:
+        run = str(result.query_id.run_id)
+        name = str(result.name or start.query_name)
+        name = name or unnamed_job(self._app.settings, lineage, function, self.taken)
+        query = self._open[run] = ConnectQuery(self._app, run, name, lineage, start, handle)
+        query.start()
+        self._polled = 0.0
+        if run in self._early:
+            self.terminated(run, self._early.pop(run))
+
+    def start_failed(self, start: Any, function: str, error: BaseException) -> None:
+        """A query could not be started; it is named as if it had."""
+        options = dict(start.options)
+        target = start.table_name or options.get("topic") or start.path or options.get("path", "")
+        name = str(start.query_name) or refused_job(self._app.settings, str(target), function)
+        self.refused(name, error)
+
+    def stopping(self, run: str) -> None:
+        super().stopping(run)
+        self._polled = 0.0
+
+    def progressed(self, run: str, text: str) -> None:
+        """A micro-batch is done."""
+        query = self._open.get(run)
+        if query is not None:
+            query.progress = progress.read(text)
+            self._count(query, query.progress)
+            topics = query.topics | query.progress.topics
+            if query.subscribes_pattern and topics != query.topics:
+                # A pattern's topics are known only from the offsets of a micro-batch.
+                self._app.ask(self._reread, query, topics)
+            query.topics = topics
+
+    def _count(self, query: ConnectQuery, report: Progress) -> None:
+        if query.uncounted is not None:
+            query.uncounted.append(report)
+        elif query.statistics.batch >= 0:
+            query.statistics.add([report])
+        else:
+            query.uncounted = [report]
+            self._app.ask(self._count_first, query)
+
+    def _count_first(self, query: ConnectQuery) -> None:
+        reports: list[Progress] = []
         try:
-            if len(self.leaves.plan) > MOST_NODES:
-                raise Unclear("the plan is too large to be read")
-            return self._read(drawn, columns)
-        except Unclear as error:
-            return self._unclear(drawn, str(error))
-        except (RecursionError, TimeoutError):
-            return self._unclear(drawn, "the plan is too large to be read")
-        except Exception as error:  # noqa: BLE001
-            return self._unclear(
-                drawn, f"the plan's text could not be read ({type(error).__name__})"
-            )
+            with own_requests():
+                reports = [progress.read(_text(one)) for one in query.handle.recentProgress]
+        finally:
+            self._app.worker.post(self._counted_first, query, reports)
 
-    def _read(self, drawn: Drawn, columns: list[tuple[str, Any]] | None) -> Query:
-        if any(_CUT in node.text for node in every(drawn)):
-            raise Unclear("the plan's text is cut off")
-        tree = self.plans.plan(drawn)
-        rules = self.rules()
-        relation = rules.relation(tree)
-        return self.told(tree, relation, rules, columns)
+    def _counted_first(self, query: ConnectQuery, reports: list[Progress]) -> None:
+        waiting, query.uncounted = query.uncounted or [], None
+        query.statistics.add([*reports, *waiting] if reports else [])
 
-    def rules(self) -> Rules:
-        """The rules over the leaves read so far."""
-        sources = {}
-        for drawn, node in self.plans.leaves:
-            listed = node.nodes("output")
-            if listed:
-                sources[listed[0].id] = self.leaves.sources[id(drawn)]
-        return Rules(sources, deadline=self._until)
+    def _reread(self, query: ConnectQuery, topics: frozenset[str]) -> None:
+        lineage = self._lineage(query.start_message, topics)
+        self._app.worker.post(query.change, lineage)
 
-    def told(
-        self, tree: Node, relation: Any, rules: Rules, columns: list[tuple[str, Any]] | None
-    ) -> Query:
-        """A query whose relation is known."""
-        given = outputs(tree)
-        types = self.plans.phrases.types
-        named = columns or [(one.name, types.get(one.id)) for one in given]
-        if len(named) != len(given):
-            raise Unclear("the query's columns are not clear")
-        for text in (*rules.problems, *self.plans.phrases.problems):
-            self.world.problem(text)
-        made = [
-            Column(name, kind, relation.env.get(one.id) or Value.unknown())
-            for (name, kind), one in zip(named, given, strict=True)
-        ]
-        sources = [rules.used.get(number, source) for number, source in rules.sources.items()]
-        numbers = [one.id for one in given]
-        return Query(made, numbers, relation.rows, sources, (), rules.nodes, known=True)
-
-    def _unclear(self, drawn: Drawn, why: str) -> Query:
-        self.world.problem(f"{why}: its columns are not known")
-        for node in every(drawn):
-            if not node.below and not node.inside and id(node) not in self.leaves.sources:
-                self._leaf(node)
-        return Query([], [], {}, list(self.leaves.sources.values()), (), 0, known=False)
-
-    def _leaf(self, node: Drawn) -> None:
-        if node.kind not in ("RelationV2", "Relation", "StreamingRelationV2", "StreamingRelation",
-                             "LogicalRDD", "ExternalRDD"):  # fmt: skip
+    def terminated(self, run: str, ending: Ending | None) -> None:
+        """A query is over; without an ending it ended without an error."""
+        query = self._open.get(run)
+        if query is None:
+            # It may be over before its START has been emitted.
+            self._early[run] = ending
+            while len(self._early) > MAX_EARLY:
+                self._early.pop(next(iter(self._early)))
             return
+        asked = query.subscribes_pattern or query.uncounted is not None
+        if asked and not query.reread and ending is not _SERVER_GONE:
+            # The topics of its last micro-batch, or its first reports, are being read.
+            query.reread = True
+            self._app.ask(self._app.worker.post, self.terminated, run, ending)
+            return
+        self._open.pop(run)
+        self.end_one(query, ending)
+
+    def poll(self, age: float) -> None:
+        """Emit heartbeats; ask now and then whether queries run, since events may be lost."""
+        self.heartbeat(age)
+        if self._open and time.monotonic() - self._polled > POLL_SECONDS:
+            self._polled = time.monotonic()
+            for query in self.open:
+                self._check(query)
+
+    def _check(self, query: ConnectQuery) -> None:
+        """Ask whether a query runs; while the last request is pending, whether the server answers."""
+        if not query.poll_pending:
+            query.poll_pending, query.unanswered = True, 0
+            self._app.ask(self._poll, query)
+            return
+        query.unanswered = 0 if self._app.server.answers() else query.unanswered + 1
+        if query.unanswered >= MAX_UNANSWERED:
+            self.terminated(query.spark_run, _SERVER_GONE)
+
+    def _poll(self, query: ConnectQuery) -> None:
         try:
-            self.leaves.types(node, [])
+            with own_requests():
+                active = query.spark_run not in self._open or query.handle.isActive
+                latest = None if self._listener.available else query.handle.lastProgress
+                raised = None if active else query.handle.exception()
         except Exception as error:  # noqa: BLE001
-            self.world.problem(f"{node.kind}: could not be read ({type(error).__name__})")
+            faults.report("asking whether a query runs", error)
+            return
+        finally:
+            query.poll_pending = False
+        if latest:
+            self._app.worker.post(self.progressed, query.spark_run, _text(latest))
+        if not active:
+            ending = failure(str(raised)) if raised is not None else None
+            self._app.worker.post(self.terminated, query.spark_run, ending)
+
+    def poll_all(self) -> None:
+        """Ask of each query whether it runs, before its end is concluded from the program's own."""
+        running = self.open
+        if running and not ENDS.signalled and self._app.server.answers():
+            for query in running:
+                self._app.ask(self._poll, query)
+
+    def unregister(self) -> None:
+        """Remove the listener from the session."""
+        self._listener.unregister()
 
 
-def tree_of(text: str) -> Drawn:
-    """The drawn tree of an analysed plan."""
-    return draw(text)
+def _text(report: Any) -> str:
+    """The JSON of a progress report: an object since PySpark 4.0, a dictionary before."""
+    return str(getattr(report, "json", None) or json.dumps(report))

@@ -1,18 +1,25 @@
-"""Commands in SQL: what each does to which table, by its analysed plan and its own words."""
+"""SQL commands: what each does to which table, by its statement and its analysed plan."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from headwater.spark.remote import places
-from headwater.spark.remote.layout import Drawn, Unclear, bracketed, relation_name, split
+from headwater.spark.remote import tables
+from headwater.spark.remote.explain.layout import (
+    PlanTextNode,
+    UnclearText,
+    bracketed,
+    close,
+    relation_name,
+    split,
+)
 from headwater.spark.remote.targets import Target
-from headwater.spark.remote.tokens import close
 from headwater.spark.stores import files
+from headwater.spark.stores.catalog import SESSION
 
 if TYPE_CHECKING:
-    from headwater.spark.remote.world import World
+    from headwater.spark.remote.server import World
 
 _NAME = r"((?:`[^`]+`|[\w-]+)(?:\.(?:`[^`]+`|[\w-]+))*)"
 _COMMENTS = re.compile(r"^(?:\s+|--[^\n]*\n|/\*.*?\*/)+", re.DOTALL)
@@ -57,7 +64,7 @@ def bare(statement: str) -> str:
 
 
 def writes(statement: str) -> bool:
-    """Whether a statement is a command whose plan says what it writes."""
+    """Whether a statement is a command whose plan shows what it writes."""
     return bool(_WRITES.match(bare(statement)))
 
 
@@ -79,7 +86,7 @@ def changed(world: World, statement: str) -> Target | None:
         match = pattern.match(text)
         if match is None:
             continue
-        parts = tuple(places.full(world, match[1]))
+        parts = tuple(tables.full(world, match[1]))
         change = _CHANGE[operation]
         if operation == "rename_table":
             return Target(operation, _renamed(parts, match[2]), change=change, previous=parts)
@@ -97,15 +104,15 @@ def _renamed(before: tuple[str, ...], name: str) -> tuple[str, ...]:
     return (*before[: len(before) - len(after)], *after)
 
 
-def read(world: World, root: Drawn, statement: str) -> tuple[Target, Drawn | None]:
-    """The target of a command's analysed plan, and the query whose rows it writes."""
+def read(world: World, root: PlanTextNode, statement: str) -> tuple[Target, PlanTextNode | None]:
+    """The target of a command's analysed plan, and the query that it writes."""
     kind, rest = root.kind, root.rest
     verb = bare(statement).split(None, 1)[0].upper()
     if kind in ("CreateTableAsSelect", "ReplaceTableAsSelect"):
         replace = kind.startswith("Replace")
-        word = "replace_table_as_select" if replace else "create_table_as_select"
+        operation = "replace_table_as_select" if replace else "create_table_as_select"
         change = "OVERWRITE" if replace else "CREATE"
-        return Target(word, _created(world, statement), change=change), root.inside[-1]
+        return Target(operation, _created(world, statement), change=change), root.inside[-1]
     if kind in _V2:
         operation, change = _V2[kind]
         if verb == "MERGE" and operation == "append":
@@ -129,14 +136,14 @@ def read(world: World, root: Drawn, statement: str) -> tuple[Target, Drawn | Non
         return Target("create_table", _created(world, statement), change="CREATE"), None
     if kind == "ReplaceTable":
         return Target("replace_table", _created(world, statement), change="OVERWRITE"), None
-    raise Unclear(f"{kind}: a command whose table is not known")
+    raise UnclearText(f"{kind}: a command whose table is not known")
 
 
 def _created(world: World, statement: str) -> tuple[str, ...]:
     match = _CREATED.match(bare(statement))
     if match is None:
-        raise Unclear("which table is made is not clear")
-    return tuple(places.full(world, match[1]))
+        raise UnclearText("which table is made is not clear")
+    return tuple(tables.full(world, match[1]))
 
 
 def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -146,7 +153,7 @@ def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     names = tuple(part.rpartition("#")[0] for part in split(rest[at + 1 : end]))
     name = relation_name(split(rest[end + 1 :].strip())[0])
     if " " in name or "/" in name:
-        raise Unclear("which table is written is not clear")
+        raise UnclearText("which table is written is not clear")
     return tuple(name.split(".")), names
 
 
@@ -155,7 +162,7 @@ def _ticked(rest: str) -> tuple[str, ...]:
     if match is None:
         return ()
     parts = match[1].strip("`").split("`.`")
-    return tuple(parts if len(parts) > 2 else [places.SESSION, *parts])
+    return tuple(parts if len(parts) > 2 else [SESSION, *parts])
 
 
 def _inserted(kind: str, rest: str) -> Target:
@@ -167,18 +174,20 @@ def _inserted(kind: str, rest: str) -> Target:
     if kind == "InsertIntoHiveTable":
         return Target("insert_into_hive_table", _ticked(rest), change=change, names=names)
     parts = _ticked(rest)
-    word = "insert_into_hadoop_fs_relation_command"
+    operation = "insert_into_hadoop_fs_relation_command"
     if parts:
-        return Target(word, parts, change=change, names=names)
-    told = split(rest)
-    made = files.one(told[0], told[2].lower(), "output path") if len(told) > 2 else None
-    return Target(word, fixed=(made,) if made else (), change=change, names=names)
+        return Target(operation, parts, change=change, names=names)
+    arguments = split(rest)
+    made = (
+        files.one(arguments[0], arguments[2].lower(), "output path") if len(arguments) > 2 else None
+    )
+    return Target(operation, fixed=(made,) if made else (), change=change, names=names)
 
 
 def _folder(rest: str) -> Target:
     match = re.match(r"^Storage\((?:.*, )?Location: ([^,)]+).*?\), (\w+)", rest)
     if match is None:
-        raise Unclear("which folder is written is not clear")
+        raise UnclearText("which folder is written is not clear")
     made = files.one(match[1], match[2].lower(), "output path")
     return Target("insert_into_dir", fixed=(made,) if made else (), change="OVERWRITE")
 
@@ -186,15 +195,15 @@ def _folder(rest: str) -> Target:
 def _view(rest: str) -> Target:
     match = re.search(r", (true|false), (true|false), (PersistedView|\w*TempView)\b", rest)
     if match is None:
-        raise Unclear("a view's kind is not clear")
+        raise UnclearText("a view's kind is not clear")
     if match[3] != "PersistedView":
         return Target("create_temp_view")
     change = "OVERWRITE" if match[2] == "true" else "CREATE"
     return Target("create_view", _ticked(rest), change=change, kind="view")
 
 
-def _only(root: Drawn) -> Drawn:
+def _only(root: PlanTextNode) -> PlanTextNode:
     found = [*root.inside, *root.below]
     if len(found) != 1:
-        raise Unclear("which query is written is not clear")
+        raise UnclearText("which query is written is not clear")
     return found[0]

@@ -1,4 +1,4 @@
-"""Where a command writes to: a table by name, files, a topic, a table of a database."""
+"""The target of a command: a table by name, files, a topic, or a table of a database."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from headwater.lineage.model import Change, Dataset, LifecycleChange
 from headwater.lineage.naming import DatasetName
-from headwater.spark.model import Change, Dataset, LifecycleChange
-from headwater.spark.remote import places
-from headwater.spark.stores import files, jdbc
+from headwater.spark.remote import tables
+from headwater.spark.stores import files, formats, jdbc
+from headwater.spark.stores.catalog import SESSION
 from headwater.spark.stores.relations import QUIET_SOURCES
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from headwater.spark.remote.world import World
+    from headwater.spark.remote.server import World
 
 FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 _FS = "insert_into_hadoop_fs_relation_command"
@@ -50,32 +51,32 @@ class Target(NamedTuple):
     foreach: bool = False
 
     def datasets(self, world: World) -> tuple[Dataset, ...]:
-        """The datasets as they are now; none when their place cannot be told."""
+        """The datasets as they are now; none when their location is not known."""
         found = self.fixed
         if self.parts:
             parts = list(self.parts)
             if self.kind == "table":
-                made = places.existing(world, parts)
+                made = tables.existing(world, parts)
             else:
-                made = places.by_name(world, parts, "VIEW" if self.kind == "view" else "TABLE")
+                made = tables.by_name(world, parts, "VIEW" if self.kind == "view" else "TABLE")
             found = (made,) if made is not None else ()
         if not self.change:
             return found
-        before = places.gone(world, list(self.previous)) if self.previous else None
+        before = tables.gone(world, list(self.previous)) if self.previous else None
         previous = DatasetName(*before.id) if before is not None else None
-        said = LifecycleChange(self.change, previous)  # type: ignore[arg-type]
-        return tuple(msgspec.structs.replace(one, change=said) for one in found)
+        change = LifecycleChange(self.change, previous)  # type: ignore[arg-type]
+        return tuple(msgspec.structs.replace(one, change=change) for one in found)
 
     @property
     def stands_for(self) -> tuple[Dataset, ...]:
         """What gives a job its name as long as the place of the table is not known."""
-        return (places.planned(list(self.parts)),) if self.parts else ()
+        return (tables.planned(list(self.parts)),) if self.parts else ()
 
 
 def of_v2(world: World, write: Any) -> Target:
     """The target of `writeTo(...)`."""
     operation, change = _V2.get(type(write).Mode.Name(write.mode), ("append", ""))
-    return Target(operation, tuple(places.full(world, write.table_name)), change=change)
+    return Target(operation, tuple(tables.full(world, write.table_name)), change=change)
 
 
 def of_v1(world: World, write: Any) -> Target:
@@ -83,57 +84,63 @@ def of_v1(world: World, write: Any) -> Target:
     mode = type(write).SaveMode.Name(write.mode).removeprefix("SAVE_MODE_")
     if write.WhichOneof("save_type") == "table":
         method = type(write.table).TableSaveMethod.Name(write.table.save_method)
-        parts = tuple(places.full(world, write.table.table_name))
+        parts = tuple(tables.full(world, write.table.table_name))
         if method.endswith("INSERT_INTO"):
             return _inserted(world, parts, mode)
         return _saved(world, parts, mode)
-    word = (write.source or world.setting("spark.sql.sources.default") or "parquet").lower()
+    format_name = (write.source or world.setting("spark.sql.sources.default") or "parquet").lower()
     options = dict(write.options)
     path = write.path or {key.lower(): value for key, value in options.items()}.get("path", "")
-    return of_format(world, word, path, options, mode)
+    return of_format(world, format_name, path, options, mode)
 
 
 def of_format(
-    world: World, word: str, path: str, options: dict[str, str], mode: str, *, stream: str = ""
+    world: World,
+    format_name: str,
+    path: str,
+    options: dict[str, str],
+    mode: str,
+    *,
+    stream: str = "",
 ) -> Target:
-    """The target of a format's writer; `stream` is the word for a streaming one."""
+    """The target of a format's writer; `stream` is the operation of a streaming one."""
     change = "OVERWRITE" if mode == "OVERWRITE" else ""
-    if word == "kafka":
+    if format_name == "kafka":
         return Target(stream or _SAVE, options=options)
-    if word == "jdbc":
+    if format_name == "jdbc":
         made = jdbc.written(world, options)  # type: ignore[arg-type]
         return Target(stream or _SAVE, fixed=(made,) if made else (), change=change)
-    if word == "iceberg":
-        operation = "overwrite_by_expression" if change else "append"
-        if "/" not in path:
-            parts = tuple(places.full(world, path))
-            return Target(stream or operation, parts, change=change)
-        made = places.iceberg_path(world, path)
-        return Target(stream or operation, fixed=(made,) if made else (), change=change)
-    if word in FILES or word in ("delta", "hudi"):
-        made = files.one(path, word, "output path") if path else None
-        operation = _FS if word in FILES else _SAVE
-        return Target(stream or operation, fixed=(made,) if made else (), change=change)
-    if word not in QUIET_SOURCES:
-        world.problem(f"{word}: a writer whose dataset is not known")
+    table_format = formats.by_name(format_name)
+    if table_format is not None:
+        by_expression = "overwrite_by_expression" if change else "append"
+        operation = stream or (by_expression if table_format.saves_by_name else _SAVE)
+        if table_format.saves_by_name and "/" not in path:
+            return Target(operation, tuple(tables.full(world, path)), change=change)
+        made = table_format.at_path(world, path, "output path") if path else None
+        return Target(operation, fixed=(made,) if made else (), change=change)
+    if format_name in FILES:
+        made = files.one(path, format_name, "output path") if path else None
+        return Target(stream or _FS, fixed=(made,) if made else (), change=change)
+    if format_name not in QUIET_SOURCES:
+        world.problem(f"{format_name}: a writer whose dataset is not known")
     return Target(stream or _SAVE)
 
 
 def _inserted(world: World, parts: tuple[str, ...], mode: str) -> Target:
     over = mode == "OVERWRITE"
     change = "OVERWRITE" if over else ""
-    if parts[0] == places.SESSION:
+    if parts[0] == SESSION:
         return Target(_FS, parts, change=change, position=True)
     dynamic = world.setting("spark.sql.sources.partitionOverwriteMode").lower() == "dynamic"
-    word = "overwrite_partitions_dynamic" if dynamic else "overwrite_by_expression"
-    return Target(word if over else "append", parts, change=change, position=True)
+    operation = "overwrite_partitions_dynamic" if dynamic else "overwrite_by_expression"
+    return Target(operation if over else "append", parts, change=change, position=True)
 
 
 def _saved(world: World, parts: tuple[str, ...], mode: str) -> Target:
     if mode == "APPEND":
-        v2 = parts[0] != places.SESSION and world.server.table(list(parts)) is not None
+        v2 = parts[0] != SESSION and world.server.table(list(parts)) is not None
         return Target("append" if v2 else "create_table_as_select", parts)
     over = mode == "OVERWRITE"
-    replaced = over and parts[0] != places.SESSION
-    word = "replace_table_as_select" if replaced else "create_table_as_select"
-    return Target(word, parts, change="OVERWRITE" if over else "CREATE")
+    replaced = over and parts[0] != SESSION
+    operation = "replace_table_as_select" if replaced else "create_table_as_select"
+    return Target(operation, parts, change="OVERWRITE" if over else "CREATE")

@@ -1,68 +1,205 @@
-"""Delta tables: where they lie, which version was asked for, and what is Delta's own work."""
+"""Delta: its tables and their versions, its log, and the commands it makes of Spark's."""
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.spark.jvm import attempt, class_name, kind, option
-from headwater.spark.sources import Source
-from headwater.spark.stores import files, tables
+from headwater.spark.columns.scope import Relation, Scope
+from headwater.spark.columns.source import Source
+from headwater.spark.columns.value import FILTER, JOIN, Bits, Value, add, indirect, merge
+from headwater.spark.jvm import attempt, class_name, hidden, kind, option
+from headwater.spark.plan.row_level import carries, under
+from headwater.spark.plan.writes import Write, changed, fields, row_level
+from headwater.spark.stores import catalog as catalogs
+from headwater.spark.stores.formats import TableFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.lineage.model import Dataset
     from headwater.spark.jvm import World
-    from headwater.spark.model import Dataset
+    from headwater.spark.plan.operators import Plans
+    from headwater.spark.plan.tree import Node
+
+_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
+_ROW_LEVEL = {"MergeIntoCommand": "MERGE", "UpdateCommand": "UPDATE", "DeleteCommand": "DELETE"}
+_EVIDENCE = "delta table"
 
 
-def is_delta(name: str) -> bool:
-    """Whether a class belongs to Delta."""
-    return name.startswith(("org.apache.spark.sql.delta.", "io.delta."))
+def _change_rows(world: World, plan: Any) -> Write:
+    statement = _ROW_LEVEL[kind(plan)]
+    target = plan.target()
+    if statement != "MERGE":
+        return row_level(world, plan, statement, target, (target,))
+    write = row_level(world, plan, statement, target, (target, plan.source()))
+    evolved = option(attempt(plan, "migratedSchema"))
+    if evolved is None:
+        return write
+    made = msgspec.json.decode(evolved.json())["fields"]
+    added = tuple(item for item in made if item["name"] not in write.names)
+    names = write.names + tuple(item["name"] for item in added)
+    return write._replace(names=names, added=tuple(sorted(added, key=itemgetter("name"))))
 
 
-def relation(world: World, given: Any, held: Any) -> Source | None:
-    """The table behind a relation of Delta's; `held` is what the catalog says of it."""
-    location = attempt(given, "location")
-    if location is not None and kind(location) == "DeltaLogFileIndex":
-        # Delta reads its own log.
-        return Source(())
-    found = tables.read_table(world, held, "catalog table") if held is not None else None
-    if found is None:
-        path = attempt(location if location is not None else given.deltaLog(), "path", "dataPath")
-        found = files.one(path.toString(), "delta", "delta table") if path is not None else None
-    if found is None:
-        return None
-    return Source((msgspec.structs.replace(found, version=_version(location)),))
+def _clone(world: World, plan: Any) -> Write:
+    """A clone, or what remains of another command that was reported already."""
+    query = option(plan.query())
+    if query is None or kind(query) != "CloneTableCommand":
+        return Write("create_table")
+    output = catalogs.read_table(world, plan.table(), "catalog table")
+    source = hidden(query.sourceTable(), "sourceTable")
+    if source is None or not FORMAT.owns(class_name(source)):
+        return Write("clone_table", outputs=changed((output,), "CREATE") if output else ())
+    frame = source.toDf(world.spark._jsparkSession)  # noqa: SLF001
+    read = frame.queryExecution().analyzed()
+    names = tuple(item["name"] for item in fields(read))
+    return Write("clone_table", read, changed((output,), "CREATE") if output else (), names)
 
 
-def table(world: World, given: Any) -> Dataset | None:
-    """The dataset of a `DeltaTableV2`."""
-    held = option(attempt(given, "catalogTable"))
-    if held is not None:
-        return tables.read_table(world, held, "delta table")
-    path = attempt(given, "path")
-    return files.one(path.toString(), "delta", "delta table") if path is not None else None
+def _restore(world: World, plan: Any) -> Write:
+    output = FORMAT.dataset(world, plan.sourceTable())
+    return Write("restore_table", outputs=changed((output,), "OVERWRITE") if output else ())
 
 
-def generated(
-    given: Any, names: tuple[str, ...], written: list[dict[str, Any]]
-) -> tuple[dict[str, Any], ...]:
-    """The columns of a table that Delta itself fills, where the query leaves them out."""
-    if not is_delta(class_name(given)) or len(names) <= len(written):
-        return ()
-    told = {item["name"] for item in written}
-    # The table itself does not show how a column is filled, what is known of its state does.
-    made = msgspec.json.decode(given.initialSnapshot().metadata().schema().json())["fields"]
-    return tuple(item for item in made if item["name"] not in told and _fills(item["metadata"]))
+def _merge(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    target, source = children
+    scope = Scope({**target.env, **source.env}, outer)
+    rows: Bits = {}
+    add(rows, source.rows)
+    condition = node.node("condition")
+    if condition is not None:
+        add(rows, indirect(self.expressions.value(condition, scope).all(), JOIN))
+    written: dict[str, list[Value]] = {}
+    for field in _CLAUSES:
+        for clause in node.nodes(field):
+            guard = clause.node("condition")
+            decides = self.expressions.value(guard, scope).all() if guard else {}
+            actions = clause.nodes("actions")
+            if not actions:
+                add(rows, indirect(decides, FILTER))
+            for action in actions:
+                # Delta gives every column of the target an action of its own.
+                name = action.text("targetColNameParts")[1:-1]
+                value = self.expressions.value(action.children[0], scope)
+                if not carries(value, name):
+                    written.setdefault(name, []).append(under(value, decides))
+    known = _target_columns(node)
+    env = {
+        attribute: merge(written[name]) if name in written else target.env[attribute]
+        for attribute, name in known
+    }
+    for place, name in enumerate(sorted(written.keys() - {name for _, name in known})):
+        env[-1 - place] = merge(written[name])
+    return Relation(env, rows)
 
 
-def _fills(metadata: dict[str, Any]) -> bool:
+def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (target,) = children
+    scope = Scope(target.env, outer)
+    made = Relation(dict(target.env), target.rows)
+    expressions = node.nodes("updateExpressions")
+    for (attribute, _), item in zip(_target_columns(node), expressions, strict=False):
+        made.env[attribute] = self.expressions.value(item, scope)
+    condition = node.node("condition")
+    return made.with_rows(FILTER, [self.expressions.value(condition, scope)]) if condition else made
+
+
+def _target_columns(node: Node) -> list[tuple[int, str]]:
+    """The target's columns in order: the number of each, and its name."""
+    leaf = node.children[0]
+    while leaf.children:
+        leaf = leaf.children[0]
+    return [(out.id, out.name) for out in leaf.nodes("output")]
+
+
+class Delta(TableFormat):
+    """Delta Lake."""
+
+    name = "delta"
+    classes = ("org.apache.spark.sql.delta.", "io.delta.")
+    data_files = "parquet"
+    metadata_columns = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+    log_folders = ("_delta_log",)
+    log_scans = ("DeltaLog",)
+    # Some of its scans do not count their rows, and not every one is of the table itself.
+    counts_rows_of_scans = False
+    equivalents = {  # noqa: RUF012
+        "DeltaDynamicPartitionOverwriteCommand": "OverwritePartitionsDynamic",
+        "TruncateDeltaTableCommand": "TruncateTable",
+        "DeleteCommand": "DeleteFromTable",
+    }
+    commands = {  # noqa: RUF012
+        **dict.fromkeys(_ROW_LEVEL, _change_rows),
+        "CreateDeltaTableCommand": _clone,
+        "RestoreTableCommand": _restore,
+    }
+    operators = {"MergeIntoCommand": _merge, "UpdateCommand": _update}  # noqa: RUF012
+
+    def table(
+        self,
+        world: World,
+        table: Any,
+        catalog: str,
+        identifier: list[str],
+        options: Mapping[str, str],
+    ) -> Source | None:
+        """The source behind a `DeltaTableV2`."""
+        return Source.of(self.dataset(world, table))
+
+    def dataset(self, world: World, table: Any) -> Dataset | None:
+        """The dataset of a `DeltaTableV2`."""
+        held = option(attempt(table, "catalogTable"))
+        if held is not None:
+            return catalogs.read_table(world, held, _EVIDENCE)
+        path = attempt(table, "path")
+        return self.at_path(world, path.toString(), _EVIDENCE) if path is not None else None
+
+    def relation(self, world: World, relation: Any, catalog_table: Any) -> Source | None:
+        """The source behind a relation of Delta's; a read of its own log has no dataset."""
+        location = attempt(relation, "location")
+        if location is not None and kind(location) == "DeltaLogFileIndex":
+            return Source(())
+        found: Dataset | None = None
+        if catalog_table is not None:
+            found = catalogs.read_table(world, catalog_table, "catalog table")
+        if found is None:
+            index = location if location is not None else relation.deltaLog()
+            path = attempt(index, "path", "dataPath")
+            found = self.at_path(world, path.toString(), _EVIDENCE) if path is not None else None
+        if found is None:
+            return None
+        return Source((msgspec.structs.replace(found, version=_version(location)),))
+
+    def sink(self, world: World, sink: Any, options: Mapping[str, str]) -> Dataset | None:
+        """The table that a `DeltaSink` writes to."""
+        path = attempt(sink, "path")
+        return self.at_path(world, str(path), "streaming sink") if path else None
+
+    def generated_columns(
+        self, table: Any, names: tuple[str, ...], written: list[dict[str, Any]]
+    ) -> tuple[dict[str, Any], ...]:
+        """The generated and identity columns that the query leaves out."""
+        if len(names) <= len(written):
+            return ()
+        given = {item["name"] for item in written}
+        # A table's schema does not show how a column is generated, that of its snapshot does.
+        made = msgspec.json.decode(table.initialSnapshot().metadata().schema().json())["fields"]
+        return tuple(i for i in made if i["name"] not in given and _generated(i["metadata"]))
+
+
+FORMAT = Delta()
+
+
+def _generated(metadata: dict[str, Any]) -> bool:
     return any(key.startswith(("delta.generation", "delta.identity")) for key in metadata)
 
 
 def _version(location: Any) -> str:
-    """The version that was asked for, also where it was asked for by time."""
+    """The version of a time-travel query, also of one by time; empty for the newest."""
     if location is None or attempt(location, "isTimeTravelQuery") is not True:
         return ""
-    asked = option(attempt(location, "versionToUse"))
-    return str(asked) if asked is not None else ""
+    version = option(attempt(location, "versionToUse"))
+    return str(version) if version is not None else ""

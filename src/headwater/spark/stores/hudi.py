@@ -1,4 +1,4 @@
-"""Hudi tables: where they lie, and which instant was asked for."""
+"""Hudi: its tables and their instants, its metadata columns, and its commands."""
 
 from __future__ import annotations
 
@@ -6,44 +6,140 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.spark.columns.source import MappedSource, Source
+from headwater.spark.columns.value import Value
 from headwater.spark.jvm import attempt, kind, option
-from headwater.spark.sources import MappedSource, Source
-from headwater.spark.stores import files, tables
-from headwater.spark.value import Value
+from headwater.spark.plan.writes import Write, changed, fields, row_level
+from headwater.spark.stores import catalog as catalogs
+from headwater.spark.stores import relations
+from headwater.spark.stores.formats import TableFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.lineage.model import Dataset
     from headwater.spark.jvm import World
 
 _INSTANT = "as.of.instant"
 
 
-def is_hudi(name: str) -> bool:
-    """Whether a class belongs to Hudi."""
-    return name.startswith(("org.apache.hudi.", "org.apache.spark.sql.hudi.")) or "Hoodie" in name
+def _insert(world: World, plan: Any) -> Write:
+    relation = plan.logicalRelation()
+    source = relations.relation(world, relation.relation(), option(relation.catalogTable()))
+    outputs = source.datasets if source is not None else ()
+    if plan.overwrite():
+        outputs = changed(outputs, "OVERWRITE")
+    names = tuple(item["name"] for item in fields(relation))
+    return Write("insert_into_hudi_table", plan.query(), outputs, names)
 
 
-def relation(world: World, given: Any, held: Any) -> Source | None:
-    """The table behind a relation of Hudi's; `held` is what the catalog says of it."""
-    found = tables.read_table(world, held, "catalog table") if held is not None else None
-    if found is None:
-        path = _path(given)
-        found = files.one(path, "hudi", "hudi table") if path else None
-    if found is None:
-        return None
-    options = world.mapping(attempt(given, "options", "optParams"))
-    found = msgspec.structs.replace(found, version=options.get(_INSTANT, ""))
-    location = attempt(given, "location")
-    if "CDC" in kind(given if location is None else location):
-        # Rows before and after a change, each whole and as text.
-        return MappedSource((found,), {"op": Value(), "ts_ms": Value()})
-    return Source((found,))
+def _merge(world: World, plan: Any) -> Write:
+    inner = plan.mergeInto()
+    return row_level(world, inner, "MERGE", inner.targetTable())
 
 
-def _path(given: Any) -> str:
-    location = attempt(given, "location")
+def _update(world: World, plan: Any) -> Write:
+    inner = plan.ut()
+    return row_level(world, inner, "UPDATE", inner.table())
+
+
+def _delete(world: World, plan: Any) -> Write:
+    inner = attempt(plan, "dft")
+    if inner is not None:
+        return row_level(world, inner, "DELETE", inner.table())
+    query = plan.query()
+    return row_level(world, query, "DELETE", query)
+
+
+class Hudi(TableFormat):
+    """Apache Hudi."""
+
+    name = "hudi"
+    classes = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
+    data_files = "parquet"
+    metadata_columns = frozenset(
+        {
+            "_hoodie_commit_time",
+            "_hoodie_commit_seqno",
+            "_hoodie_record_key",
+            "_hoodie_partition_path",
+            "_hoodie_file_name",
+            "_hoodie_operation",
+            "_hoodie_is_deleted",
+        }
+    )
+    log_folders = (".hoodie",)
+    # Some of its scans do not count their rows, and not every one is of the table itself.
+    counts_rows_of_scans = False
+    version_options = (_INSTANT,)
+    commands = {  # noqa: RUF012
+        "InsertIntoHoodieTableCommand": _insert,
+        "MergeIntoHoodieTableCommand": _merge,
+        "UpdateHoodieTableCommand": _update,
+        "DeleteHoodieTableCommand": _delete,
+    }
+
+    def owns(self, class_name: str) -> bool:
+        """Also its classes inside Spark's packages, such as `HoodieFileGroupReaderBasedFileFormat`."""
+        return super().owns(class_name) or "Hoodie" in class_name
+
+    def equivalent(self, node: str) -> str:
+        """Its commands are called as Spark's, and hold the same."""
+        if node == "CreateHoodieTableAsSelectCommand":
+            return "CreateDataSourceTableAsSelectCommand"
+        return node if node in self.commands else node.replace("HoodieTable", "Table")
+
+    def table(
+        self,
+        world: World,
+        table: Any,
+        catalog: str,
+        identifier: list[str],
+        options: Mapping[str, str],
+    ) -> Source | None:
+        """The source behind a `HoodieInternalV2Table`."""
+        held = attempt(table, "v1Table", "catalogTable")
+        return Source.of(catalogs.read_table(world, held, "catalog table"))
+
+    def relation(self, world: World, relation: Any, catalog_table: Any) -> Source | None:
+        """The source behind a relation of Hudi's: a table, at an instant, or its changes."""
+        found: Dataset | None = None
+        if catalog_table is not None:
+            found = catalogs.read_table(world, catalog_table, "catalog table")
+        if found is None:
+            path = _path(relation)
+            found = self.at_path(world, path, "hudi table") if path else None
+        if found is None:
+            return None
+        options = world.mapping(attempt(relation, "options", "optParams"))
+        found = msgspec.structs.replace(found, version=options.get(_INSTANT, ""))
+        location = attempt(relation, "location")
+        if "CDC" in kind(relation if location is None else location):
+            # Rows before and after a change, each whole and as text.
+            return MappedSource((found,), {"op": Value(), "ts_ms": Value()})
+        return Source((found,))
+
+    def sink(self, world: World, sink: Any, options: Mapping[str, str]) -> Dataset | None:
+        """The table that a `HoodieStreamingSink` writes to."""
+        path = options.get("path", "")
+        return self.at_path(world, path, "streaming sink") if path else None
+
+    def save_mode(self, options: Mapping[str, str]) -> str:
+        """By the option for the write operation: an overwrite, or rows that only name those to delete."""
+        operation = options.get("hoodie.datasource.write.operation", "")
+        if operation == "delete":
+            return "DELETE"
+        return "OVERWRITE" if operation.startswith("insert_overwrite") else ""
+
+
+FORMAT = Hudi()
+
+
+def _path(relation: Any) -> str:
+    location = attempt(relation, "location")
     if location is not None:
         first = option(location.rootPaths().headOption())
         return first.toString() if first is not None else ""
-    client = attempt(given, "metaClient")
+    client = attempt(relation, "metaClient")
     path = attempt(client, "getBasePath") if client is not None else None
     return str(path.toString()) if path is not None else ""

@@ -1,4 +1,4 @@
-"""Iceberg tables in every kind of catalog: where they lie, what they are called, which snapshot."""
+"""Iceberg: tables in every kind of catalog, their snapshots, branches and tags, and their commands."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from headwater.lineage.naming import DatasetName, NamingError, parse_jdbc, redact
-from headwater.spark.jvm import attempt, class_name, option
-from headwater.spark.model import Catalog, Dataset, Evidence, Symlink
-from headwater.spark.stores import tables
+from headwater.lineage.model import Catalog, Dataset, Symlink
+from headwater.lineage.naming import (
+    DatasetName,
+    NamingError,
+    hive_location,
+    hive_namespace,
+    parse_jdbc,
+    redact,
+)
+from headwater.spark.columns.source import Source
+from headwater.spark.jvm import attempt, hidden
+from headwater.spark.model import observed
+from headwater.spark.stores import catalog as catalogs
+from headwater.spark.stores.formats import TableFormat
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from headwater.spark.jvm import World
+    from headwater.spark.stores.formats import Session
+
+    Setting = Callable[[str], str]
 
 _IMPLEMENTATIONS = (
     ("hadoop", "HadoopCatalog"),
@@ -27,55 +40,161 @@ _IMPLEMENTATIONS = (
     ("nessie", "NessieCatalog"),
 )
 _VERSION = re.compile(r"VERSION AS OF '?([^']+)'?")
-_CHOOSING = ("versionasof", "snapshot-id", "branch", "tag", "timestampasof", "as-of-timestamp")
-_SELECTORS = re.compile(r"^(?:branch_(?P<branch>.+)|tag_(?P<tag>.+)|snapshot_id_(?P<id>\d+))$")
+_SELECTOR = re.compile(r"^(?:branch_(?P<branch>.+)|tag_(?P<tag>.+)|snapshot_id_(?P<id>\d+))$")
+_ALTERS = (
+    "AddPartitionField", "DropPartitionField", "ReplacePartitionField",
+    "SetWriteDistributionAndOrdering", "SetIdentifierFields", "DropIdentifierFields",
+    "CreateOrReplaceBranch", "CreateOrReplaceTag", "DropBranch", "DropTag",
+)  # fmt: skip
 
 
-def is_iceberg(name: str) -> bool:
-    """Whether a class belongs to Iceberg."""
-    return name.startswith("org.apache.iceberg.")
+class Iceberg(TableFormat):
+    """Apache Iceberg."""
 
-
-def read(
-    world: World, table: Any, catalog: str, identifier: list[str], options: Mapping[str, str]
-) -> Dataset | None:
-    """The dataset of a `SparkTable`."""
-    inner = table.table()
-    place = name_of(inner.location())
-    if place is None:
-        return None
-    return dataset(world, place, catalog, identifier, version(table, identifier, options))
-
-
-def dataset(
-    world: World, place: DatasetName, catalog: str, identifier: list[str], asked: str = ""
-) -> Dataset:
-    """An Iceberg table by its location, with its name in the catalog as a symlink."""
-    names = [part for part in identifier if not _SELECTORS.match(part)]
-    kind, settings = _settings(world, catalog)
-    logical = _logical(world, kind, settings, ".".join(names)) if catalog and names else None
-    return Dataset(
-        *place,
-        type="TABLE",
-        sub_type="iceberg",
-        symlinks=(Symlink(*logical),) if logical else (),
-        catalog=_catalog(world, kind, catalog, settings) if catalog else None,
-        storage_layer="iceberg",
-        version=asked,
-        evidence=(Evidence("iceberg table", ".".join([catalog, *identifier]).strip(".")),),
+    name = "iceberg"
+    classes = ("org.apache.iceberg.",)
+    metadata_columns = frozenset(
+        {
+            "_file",
+            "_pos",
+            "_deleted",
+            "_spec_id",
+            "_partition",
+            "_row_id",
+            "_last_updated_sequence_number",
+        }
     )
+    version_options = ("versionasof", "snapshot-id", "branch", "tag")
+    time_options = ("timestampasof", "as-of-timestamp")
+    saves_by_name = True
+    keeps_catalogs = True
+    # Vendors derive their catalogs from Iceberg's, under class names of their own.
+    any_catalog = True
+    equivalents = {  # noqa: RUF012
+        "CreateIcebergView": "CreateV2View",
+        **dict.fromkeys(_ALTERS, "SetTableProperties"),
+    }
+
+    def table(
+        self,
+        world: World,
+        table: Any,
+        catalog: str,
+        identifier: list[str],
+        options: Mapping[str, str],
+    ) -> Source | None:
+        """The source behind a `SparkTable`."""
+        place = name_of(table.table().location())
+        if place is None:
+            return None
+        version = self.version(table, identifier, options)
+        return Source.of(self._dataset(world, place, catalog, identifier, version))
+
+    def at_path(self, session: Session, path: str, evidence: str) -> Dataset | None:
+        """The table at exactly this path."""
+        place = name_of(path)
+        return self._dataset(session, place, "", []) if place is not None else None
+
+    def partition(self, world: World, partition: Any) -> Dataset | None:
+        """The table of an input partition, which carries it to the executors."""
+        table = hidden(partition, "tableBroadcast").value()
+        place = name_of(table.location())
+        catalog, _, rest = table.name().partition(".")
+        return self._dataset(world, place, catalog, rest.split(".")) if place is not None else None
+
+    def in_catalog(
+        self,
+        session: Session,
+        catalog: str,
+        identifier: list[str],
+        place: DatasetName | None,
+        version: str = "",
+    ) -> Dataset | None:
+        """The table at its location with its name as a symlink, or by that name alone."""
+        if place is not None:
+            return self._dataset(session, place, catalog, identifier, version)
+        logical = self._logical(session, catalog, identifier)
+        if logical is None:
+            return None
+        return self._dataset(session, logical, catalog, identifier, version, linked=False)
+
+    def planned_location(
+        self, world: World, catalog: Any, identifier: list[str]
+    ) -> DatasetName | None:
+        """Where a table that does not exist yet will lie, as far as its catalog can say."""
+        kind, setting = _settings(world, catalog.name())
+        loaded = _loaded(world, catalog, identifier)
+        if loaded is not None:
+            return name_of(loaded)
+        if warehouse := setting("warehouse"):
+            # Without a type and an implementation Iceberg's catalog is Hive's.
+            if len(identifier) == 2 and (kind or setting("catalog-impl") or "hive") == "hive":
+                return name_of(hive_location(warehouse, *identifier))
+            return name_of("/".join([warehouse.rstrip("/"), *identifier]))
+        return None
+
+    def is_selector(self, part: str) -> bool:
+        """Whether a part of a name is a branch, a tag or a snapshot."""
+        return _SELECTOR.match(part) is not None
+
+    def selected_version(self, identifier: list[str]) -> str:
+        """The branch, tag or snapshot that follows the name of a table."""
+        for part in identifier[1:]:
+            if match := _SELECTOR.match(part):
+                return match["branch"] or match["tag"] or match["id"]
+        return ""
+
+    def version(self, table: Any, identifier: list[str], options: Mapping[str, str]) -> str:
+        """The snapshot that a query reads by id, time, branch or tag; empty for the newest."""
+        travel = options.get("headwater.time-travel", "")
+        if match := _VERSION.search(travel):
+            return match[1]
+        if travel:
+            found = attempt(table, "snapshotId")
+            return str(found) if found is not None else travel
+        given = {key.lower(): value for key, value in options.items()}
+        for key in (*self.version_options, *self.time_options):
+            if found := given.get(key):
+                return found
+        if selected := self.selected_version(identifier):
+            return selected
+        branch = attempt(table, "branch")
+        if isinstance(branch, str) and branch != "main":
+            return branch
+        # Spark 3.5 and 4.0 do not keep the version of a query, but the table does. Later ones keep it,
+        # and their tables also hold the snapshot that a plain read happened to start from.
+        snapshot = attempt(table, "snapshotId") if pyspark.__version__ < "4.1" else None
+        return str(snapshot) if isinstance(snapshot, int) else ""
+
+    def _dataset(
+        self,
+        session: Session,
+        place: DatasetName,
+        catalog: str,
+        identifier: list[str],
+        version: str = "",
+        *,
+        linked: bool = True,
+    ) -> Dataset:
+        logical = self._logical(session, catalog, identifier) if linked else None
+        return Dataset(
+            *place,
+            type="TABLE",
+            sub_type=self.name,
+            symlinks=(Symlink(*logical),) if logical else (),
+            catalog=_catalog(session, catalog) if catalog else None,
+            storage_layer=self.name,
+            version=version,
+            evidence=observed("iceberg table", ".".join([catalog, *identifier]).strip(".")),
+        )
+
+    def _logical(self, session: Session, catalog: str, identifier: list[str]) -> DatasetName | None:
+        """The name of a table in its catalog, in the namespace of that catalog's store."""
+        names = [part for part in identifier if not self.is_selector(part)]
+        return _logical(session, catalog, ".".join(names)) if catalog and names else None
 
 
-def planned_location(world: World, catalog: Any, identifier: list[str]) -> DatasetName | None:
-    """Where a table that is not there yet will lie, as far as its catalog tells."""
-    name = catalog.name()
-    _, settings = _settings(world, name)
-    loaded = _loaded(world, catalog, identifier)
-    if loaded is not None:
-        return name_of(loaded)
-    if warehouse := settings("warehouse"):
-        return name_of("/".join([warehouse.rstrip("/"), *identifier]))
-    return None
+FORMAT = Iceberg()
 
 
 def _loaded(world: World, catalog: Any, identifier: list[str]) -> str | None:
@@ -94,33 +213,9 @@ def _loaded(world: World, catalog: Any, identifier: list[str]) -> str | None:
     return located
 
 
-def version(table: Any, identifier: list[str], options: Mapping[str, str]) -> str:
-    """The snapshot that was asked for, by id, branch or tag; nothing when it is the newest."""
-    told = options.get("headwater.time-travel", "")
-    if match := _VERSION.search(told):
-        return match[1]
-    if told:
-        found = attempt(table, "snapshotId")
-        return str(found) if found is not None else told
-    given = {key.lower(): value for key, value in options.items()}
-    for key in _CHOOSING:
-        if found := given.get(key):
-            return found
-    for part in identifier[1:]:
-        if match := _SELECTORS.match(part):
-            return match["branch"] or match["tag"] or match["id"]
-    branch = attempt(table, "branch")
-    if isinstance(branch, str) and branch != "main":
-        return branch
-    # Spark 3.5 and 4.0 keep no word of what was asked for; the table knows. Later ones do, and
-    # their tables also hold the snapshot that a plain read happened to begin with.
-    snapshot = attempt(table, "snapshotId") if pyspark.__version__ < "4.1" else None
-    return str(snapshot) if isinstance(snapshot, int) else ""
-
-
-def _settings(world: World, catalog: str) -> tuple[str, Any]:
+def _settings(session: Session, catalog: str) -> tuple[str, Setting]:
     def setting(key: str) -> str:
-        return world.setting(f"spark.sql.catalog.{catalog}.{key}")
+        return session.setting(f"spark.sql.catalog.{catalog}.{key}")
 
     kind = setting("type")
     if not kind:
@@ -129,13 +224,14 @@ def _settings(world: World, catalog: str) -> tuple[str, Any]:
     return kind or ("hive" if setting("uri").startswith("thrift") else ""), setting
 
 
-def _logical(world: World, kind: str, setting: Any, name: str) -> DatasetName | None:
+def _logical(session: Session, catalog: str, name: str) -> DatasetName | None:
+    kind, setting = _settings(session, catalog)
     uri, warehouse = setting("uri"), setting("warehouse")
     if kind == "rest" and uri:
         return DatasetName(redact(uri).rstrip("/"), name)
     if kind in ("hive", ""):
-        address = uri or tables.metastore(world)
-        namespace = tables.hive_namespace(address) if address else ""
+        address = uri or catalogs.metastore(session)
+        namespace = hive_namespace(address) if address else ""
         return DatasetName(namespace, name) if namespace else None
     if kind == "glue":
         return _glue(setting, name)
@@ -152,7 +248,7 @@ def _logical(world: World, kind: str, setting: Any, name: str) -> DatasetName | 
     return None
 
 
-def _glue(setting: Any, name: str) -> DatasetName | None:
+def _glue(setting: Setting, name: str) -> DatasetName | None:
     """AWS's name needs an account and a region; without both there is no name to give."""
     region = setting("client.region") or setting("glue.region")
     account = setting("glue.id")
@@ -162,7 +258,8 @@ def _glue(setting: Any, name: str) -> DatasetName | None:
     return DatasetName(f"arn:aws:glue:{region}:{account}", f"table/{database}/{table}")
 
 
-def _catalog(world: World, kind: str, name: str, setting: Any) -> Catalog:
+def _catalog(session: Session, name: str) -> Catalog:
+    kind, setting = _settings(session, name)
     uri = setting("uri")
     if uri.startswith("jdbc:"):
         try:
@@ -170,13 +267,7 @@ def _catalog(world: World, kind: str, name: str, setting: Any) -> Catalog:
         except NamingError:
             uri = ""
     if kind == "hive" and not uri:
-        uri = tables.metastore(world)
-    return Catalog("iceberg", kind or "custom", name, redact(uri), redact(setting("warehouse")))
-
-
-def identifier_of(given: Any) -> list[str]:
-    """The parts of an `Identifier`, or of an option that holds one."""
-    held = option(given) if class_name(given).startswith("scala.") else given
-    if held is None:
-        return []
-    return [*(str(part) for part in held.namespace()), str(held.name())]
+        uri = catalogs.metastore(session)
+    return Catalog(
+        "iceberg", kind or "custom", name, redact(uri), redact(setting("warehouse")), "spark"
+    )

@@ -1,18 +1,27 @@
-"""JDBC: tables by name, and queries taken apart with sqlglot where it is installed."""
+"""JDBC: tables by name, and queries by the tables and columns that they read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwater.lineage import sql
+from headwater.lineage.model import Dataset
 from headwater.lineage.naming import JdbcTarget, NamingError, parse_jdbc
-from headwater.spark.model import Dataset, Evidence
-from headwater.spark.sources import MappedSource, Source
-from headwater.spark.stores import queries
+from headwater.spark.columns.source import MappedSource, Source
+from headwater.spark.columns.value import AGGREGATION, IDENTITY, TRANSFORMATION, Value, add
+from headwater.spark.model import observed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.spark.columns.value import Bits
     from headwater.spark.jvm import World
+
+_HOW = {
+    sql.IDENTITY: IDENTITY,
+    sql.TRANSFORMATION: TRANSFORMATION,
+    sql.AGGREGATION: AGGREGATION,
+}
 
 
 def read(world: World, options: Mapping[str, str]) -> Source | None:
@@ -26,7 +35,7 @@ def read(world: World, options: Mapping[str, str]) -> Source | None:
     if not query:
         made = table(world, target, given.get("dbtable", ""), user)
         return Source((made,)) if made is not None else None
-    found = queries.take_apart(query, target.store)
+    found = sql.parse(query, target.store)
     if found is None:
         world.problem("a JDBC query was not taken apart: its tables are not known")
         return MappedSource((), None)
@@ -36,7 +45,37 @@ def read(world: World, options: Mapping[str, str]) -> Source | None:
         if (made := table(world, target, name, user, "jdbc query")) is not None
     }
     sources = {name: Source((made,)) for name, made in datasets.items()}
-    return MappedSource(tuple(datasets.values()), found.columns(sources))
+    return MappedSource(tuple(datasets.values()), result_columns(found, sources))
+
+
+class _SameColumns(dict[str, Value]):
+    """The result of `select * from one`: every name is a column of that table."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
+
+    def get(self, key: str, default: Any = None) -> Value:
+        return Value({(self.source, (key,)): IDENTITY})
+
+
+def result_columns(query: sql.Query, sources: Mapping[str, Source]) -> dict[str, Value] | None:
+    """The columns of a query's result by name; None when their origins are not known for sure."""
+    if query.whole:
+        return _SameColumns(next(iter(sources.values()))) if sources else None
+    if query.columns is None:
+        return None
+    found: dict[str, Value] = {}
+    for name, made in query.columns.items():
+        bits: Bits = {}
+        for table_name, column, how in made.sources:
+            source = sources.get(table_name)
+            if source is None:
+                return None
+            add(bits, {(source, (column,)): _HOW[how]})
+        # Spark asks by the name in the result's schema, which the database may fold.
+        found[name] = found[name.lower()] = Value(bits)
+    return found
 
 
 def table(
@@ -53,7 +92,7 @@ def table(
         type="TABLE",
         sub_type=target.store,
         source=target.namespace,
-        evidence=(Evidence(evidence, name),),
+        evidence=observed(evidence, name),
     )
 
 

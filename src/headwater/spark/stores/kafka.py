@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.model import Dataset
 from headwater.lineage.naming import NamingError, kafka
-from headwater.spark.model import Dataset, Evidence
+from headwater.spark.model import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,7 +59,7 @@ def topic(world: World, bootstrap: str, name: str, options: Mapping[str, str]) -
         source=place.namespace,
         cluster_id=cluster,
         bootstrap=tuple(server.rpartition("://")[2] for server in servers),
-        evidence=(Evidence("kafka options", name),),
+        evidence=observed("kafka options", name),
     )
 
 
@@ -88,8 +89,8 @@ def matching(world: World, options: Mapping[str, str], pattern: str) -> list[str
 def describe(
     world: World, options: Mapping[str, str], *, topics: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """The id of the cluster and the names of its topics, asked of the broker within a bound."""
-    if world.jvm is None:  # a client of Spark Connect has nobody to ask through
+    """The id of the cluster and the names of its topics, as the broker answers within a time limit."""
+    if world.jvm is None:  # a client of Spark Connect cannot reach the broker through the JVM
         return "", ()
     settings = {key[6:]: value for key, value in options.items() if key.startswith("kafka.")}
     bootstrap = settings.get("bootstrap.servers", "")

@@ -1,13 +1,15 @@
-"""Relations and tables of every kind, told apart by their class."""
+"""Relations and tables of every kind: the class of each says which store reads it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.jvm import attempt, class_name, hidden, kind
-from headwater.spark.model import Dataset, Evidence
-from headwater.spark.sources import Source
-from headwater.spark.stores import delta, files, hudi, iceberg, jdbc, kafka, tables
+from headwater.lineage.model import Dataset
+from headwater.spark.columns.source import Source
+from headwater.spark.jvm import attempt, class_name, hidden, kind, option
+from headwater.spark.model import observed
+from headwater.spark.stores import catalog as catalogs
+from headwater.spark.stores import files, formats, jdbc, kafka
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
@@ -21,13 +23,14 @@ QUIET = (
     "ForeachTable", "ConsoleSinkProvider", "NoopDataSource", "ContinuousMemorySink", "StateTable",
     "StateMetadataTable", "ConsoleRelation", "MemoryPlan", "RangeTable",
 )  # fmt: skip
-"""Sources and sinks that are no dataset: made-up rows, screens, memory."""
+"""Classes of sources and sinks that are no dataset: generated rows, the console, memory."""
 
+PYTHON_TABLE = "PythonTable"
 QUIET_SOURCES = ("rate", "rate-micro-batch", "rate-v2", "socket", "memory", "console", "noop")
 
 
 def is_quiet(name: str) -> bool:
-    """Whether a class stands for no dataset at all."""
+    """Whether a class is a source or sink without a dataset."""
     return name.rstrip("$").rpartition("$")[2] in QUIET or name.rstrip("$") in QUIET
 
 
@@ -42,41 +45,56 @@ def table(
         if inner is not None:
             inner.target = True
         return inner
-    if iceberg.is_iceberg(name):
+    table_format = formats.owner(name)
+    if short == PYTHON_TABLE:
+        # All data sources written in Python share one class; the table has the format's name.
+        table_format = formats.by_name(str(attempt(given, "name") or "").lower())
+    if table_format is not None:
         where = catalog.name() if catalog is not None else ""
-        return _one(iceberg.read(world, given, where, identifier, options))
+        return table_format.table(world, given, where, identifier, options)
     if kafka.is_kafka(name):
         return Source(kafka.read(world, options), topic=True)
     if short == "JDBCTable":
         return jdbc.read(world, world.mapping(given.jdbcOptions().parameters()))
-    if short == "V1Table" or name.endswith("HoodieInternalV2Table"):
+    if short == "V1Table":
         held = attempt(given, "v1Table", "catalogTable")
-        return _one(tables.read_table(world, held, "catalog table"))
-    if delta.is_delta(name):
-        return _one(delta.table(world, given))
+        return Source.of(catalogs.read_table(world, held, "catalog table"))
     if (paths := _paths(given)) is not None:
-        word = str(attempt(given, "formatName") or "").lower()
-        return Source(files.by_paths(paths, word, "file table"))
+        file_format = str(attempt(given, "formatName") or "").lower()
+        index = attempt(given, "fileIndex")
+        if index is not None:
+            return files.indexed(world, index, file_format, "file table")
+        return Source(files.by_paths(paths, file_format, "file table"))
     if is_quiet(short):
         return Source(())
     return _other(world, given, catalog, identifier)
 
 
+def leaf(world: World, given: Any) -> Source | None:
+    """What a leaf of the first data source API reads."""
+    table = option(given.catalogTable())
+    if table is not None:
+        found = catalogs.read_table(world, table, "catalog table")
+        # The catalog has said it all, unless a table format keeps the table.
+        if found is not None and formats.by_name(found.storage_layer) is None:
+            return Source((found,))
+    return relation(world, given.relation(), table)
+
+
 def relation(world: World, given: Any, catalog_table: Any) -> Source | None:
     """What a relation of the first data source API reads."""
     name = class_name(given)
-    # What a format puts its relations together from says more than their own class.
+    # Formats build their relations from Spark's classes; the file index inside is their own.
     inner = class_name(given.location()) if name.endswith("FsRelation") else name
-    if delta.is_delta(name) or delta.is_delta(inner):
-        return delta.relation(world, given, catalog_table)
-    if hudi.is_hudi(name) or hudi.is_hudi(inner):
-        return hudi.relation(world, given, catalog_table)
+    table_format = formats.owner(name, inner)
+    if table_format is not None:
+        return table_format.relation(world, given, catalog_table)
     if catalog_table is not None:
-        found = tables.read_table(world, catalog_table, "catalog table")
+        found = catalogs.read_table(world, catalog_table, "catalog table")
         if found is not None:
             return Source((found,))
     if name.endswith("FsRelation"):
-        return Source(files.relation(world, given))
+        return files.relation(world, given)
     if name.endswith(".JDBCRelation"):
         return jdbc.read(world, world.mapping(given.jdbcOptions().parameters()))
     if kafka.is_kafka(name):
@@ -87,10 +105,6 @@ def relation(world: World, given: Any, catalog_table: Any) -> Source | None:
     return None
 
 
-def _one(given: Dataset | None) -> Source | None:
-    return Source((given,)) if given is not None else None
-
-
 def _paths(given: Any) -> list[str] | None:
     try:
         return files.table_paths(given)
@@ -99,11 +113,12 @@ def _paths(given: Any) -> list[str] | None:
 
 
 def _other(world: World, given: Any, catalog: Any, identifier: list[str]) -> Source | None:
-    """A table nobody told us of: its location, if it says one."""
+    """A table of a kind that is not known: its location, if its properties have one."""
     located = world.mapping(attempt(given, "properties")).get("location", "")
     place = name_of(located) if located else None
     if place is None:
         world.problem(f"{kind(given)}: a table whose dataset is not known")
         return None
     name = ".".join([catalog.name() if catalog is not None else "", *identifier]).strip(".")
-    return Source((Dataset(*place, evidence=(Evidence("table property location", name),)),))
+    evidence = observed("table property location", name)
+    return Source((Dataset(*place, type="TABLE", evidence=evidence),))

@@ -1,6 +1,6 @@
 """What spark-submit starts; alone in its folder, which Python puts first on the path."""
 
-from headwater.spark.launcher import main
+from headwater.spark.driver.launcher import main
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from headwater.lab.jars import pipeline_jars
+from headwater.lab.files.jars import pipeline_jars
 from headwater.lineage.naming import DatasetName
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
+    from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
 
 ORDERS = """id bigint, customer int, price decimal(10,2), city string, ts timestamp,
   address struct<street: string, zip: string>, tags array<string>, props map<string, string>,
@@ -32,10 +32,10 @@ class Stage:
     def __init__(
         self,
         folder: Path,
-        kafka: UsedKafka,
-        catalog: UsedCatalog,
-        s3: UsedS3,
-        postgres: UsedPostgres,
+        kafka: KafkaClient,
+        catalog: CatalogClient,
+        s3: S3Client,
+        postgres: PostgresClient,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
@@ -49,7 +49,9 @@ class Stage:
         self._listen()
         self._fill()
 
-    def _session(self, catalog: UsedCatalog, s3: UsedS3, more: Mapping[str, str]) -> SparkSession:
+    def _session(
+        self, catalog: CatalogClient, s3: S3Client, more: Mapping[str, str]
+    ) -> SparkSession:
         settings = {
             "spark.jars": ",".join(map(str, pipeline_jars(spark=pyspark.__version__))),
             "spark.driver.memory": "1g",
@@ -181,7 +183,7 @@ def _catalog(name: str, **settings: str) -> dict[str, str]:
     return {prefix: "org.apache.iceberg.spark.SparkCatalog", **made}
 
 
-def _s3(s3: UsedS3) -> dict[str, str]:
+def _s3(s3: S3Client) -> dict[str, str]:
     return {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "s3.endpoint": s3.url,

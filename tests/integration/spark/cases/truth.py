@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headwater.lineage.model import ColumnSource
     from headwater.lineage.naming import DatasetName
-    from headwater.spark.model import ColumnSource, PlanLineage
+    from headwater.spark.model import PlanLineage
 
 Facts = dict[str, frozenset[str]]
 _WAYS = re.compile(r"[A-Z_]+(?: masked)?|masked")

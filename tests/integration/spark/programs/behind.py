@@ -12,9 +12,9 @@ from tests.integration.spark.programs import shapes
 
 import headwater.spark
 from headwater.lab.waiting import wait_until
-from headwater.spark import application as application_module
-from headwater.spark import batch
-from headwater.spark.attach import _Attached
+from headwater.spark.batch import tracker
+from headwater.spark.driver import classic
+from headwater.spark.driver.attach import _Attached
 
 work = Path.cwd()
 writer: Any = DataStreamWriter
@@ -32,7 +32,7 @@ writer.start = late
 spark: Any = shapes.session("behind")
 spark.range(3).write.parquet(str(work / "rows"))
 headwater.spark.attach(spark)
-application: Any = _Attached.application
+application: Any = _Attached.classic
 assert application is not None
 
 
@@ -51,15 +51,15 @@ spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(30_000)
 gate.set()
 assert headwater.spark.flush(60)
 
-batch.MOST_OPEN = 5
+tracker.MAX_OPEN = 5
 gate = held()
 for _ in range(8):
     assert spark.read.parquet(str(work / "rows")).count() == 3
-print("open:", len(application.actions._open))
+print("open:", len(application.actions.open))
 gate.set()
 assert headwater.spark.flush(60)
 
-batch.MOST_LOOKED = 10
+tracker.MAX_POLLED = 10
 looked: list[int] = []
 bridge: Any = application.bridge
 asked = bridge.execution
@@ -78,7 +78,7 @@ assert spark.read.parquet(str(work / "rows")).count() == 3
 assert headwater.spark.flush(60)
 print("looked:", "little" if len(looked) < 40 else looked)
 
-application_module.MOST_SESSIONS = 3
+classic.MAX_SESSIONS = 3
 jvm = spark.sparkContext._jvm
 other = spark.newSession()
 weak = jvm.java.lang.ref.WeakReference(other._jsparkSession)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from headwater.lab.jars import connect_jars
+from headwater.lab.files.jars import connect_jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

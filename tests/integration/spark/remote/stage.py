@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 import headwater.spark
-from headwater.lab.jars import pipeline_jars
+from headwater.lab.files.jars import pipeline_jars
 from headwater.lab.waiting import wait_until
 
 from ..cases.stage import Stage, _catalog, _jdbc_url, _s3
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headwater.lab.used import UsedCatalog, UsedS3
+    from headwater.lab.clients import CatalogClient, S3Client
 
 
 class RemoteStage(Stage):
@@ -54,7 +54,9 @@ class RemoteStage(Stage):
 
         wait_until(ended, seconds=60, what="the end of the query to be told")
 
-    def _session(self, catalog: UsedCatalog, s3: UsedS3, more: Mapping[str, str]) -> SparkSession:
+    def _session(
+        self, catalog: CatalogClient, s3: S3Client, more: Mapping[str, str]
+    ) -> SparkSession:
         self.server = Server(
             self.folder / "server",
             {

@@ -12,7 +12,7 @@ import pytest
 
 import headwater.spark
 from headwater.lineage.naming import DatasetName
-from headwater.spark.names import operation
+from headwater.spark.job_names import operation
 
 from ..cases import CASES, Case
 from ..cases.truth import read
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from headwater.lab.used import UsedCatalog, UsedKafka, UsedPostgres, UsedS3
+    from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
 
     from .stage import RemoteStage
 
@@ -74,10 +74,10 @@ class Verdict(NamedTuple):
 @pytest.fixture(scope="module")
 def stage(
     tmp_path_factory: pytest.TempPathFactory,
-    kafka: UsedKafka,
-    catalog: UsedCatalog,
-    s3: UsedS3,
-    postgres: UsedPostgres,
+    kafka: KafkaClient,
+    catalog: CatalogClient,
+    s3: S3Client,
+    postgres: PostgresClient,
 ) -> Iterator[RemoteStage]:
     from .stage import RemoteStage
 

@@ -122,6 +122,8 @@ def test_queries_are_one_run_each_whatever_their_end(server: Server, tmp_path: P
     assert moved["batchId"] >= 1
     assert names(told.last(bounded)["inputs"]) == {str(tmp_path / "come")}
     assert names(told.last(bounded)["outputs"]) == {str(tmp_path / "gone")}
+    (read,) = told.last(bounded)["inputs"]
+    assert read["inputFacets"]["inputStatistics"]["rowCount"] == 3
     for name in ends:
         assert len({event["run"]["runId"] for event in told.of(name)}) == 1
         assert told.of(name)[0]["outputs"] == told.last(name)["outputs"]

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from headwater.lineage.lifecycle import State
-from headwater.server.http import HttpError
+from headwater.server.api.parameters import text
+from headwater.server.api.present import job_type
+from headwater.server.api.types import Object
+from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, to_dataset, to_job, unslot
 from headwater.server.store.view import DATASETS, JOBS
 
 if TYPE_CHECKING:
     import msgspec
 
-    from headwater.server.http import Request
     from headwater.server.store.entities import Held, Run
     from headwater.server.store.view import View
 
-__all__ = ["datasets", "jobs"]
+__all__ = ["api"]
+
+api = Routes()
 
 HITS = 10
+SOUGHT = text(required=True, example="load")
 TYPES = {
     State.NEW: "OTHER",
     State.RUNNING: "RUNNING",
@@ -29,11 +34,11 @@ TYPES = {
 }
 
 
-def _sought(view: View, request: Request) -> str:
-    text = request.query.get("q", "")
-    if not text:
-        raise HttpError(400, "q: is missing")
-    return view.connection.sought(text)
+class Hits(TypedDict):
+    """What was found, as OpenSearch says it."""
+
+    hits: list[Object]
+    highlights: list[Object]
 
 
 def _facets(view: View, *held: dict[str, Held]) -> list[dict[str, msgspec.Raw]]:
@@ -45,11 +50,12 @@ def _answer(hits: list[dict[str, Any]]) -> dict[str, Any]:
     return {"hits": hits, "highlights": [{"name": [hit["name"]]} for hit in hits]}
 
 
-def jobs(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v2beta/search/jobs", answer=Hits)
+def jobs(view: View, q: str = SOUGHT) -> dict[str, Any]:
     """Jobs whose name holds the text, the latest first, with their newest run."""
     holds = view.connection.holds.format("j")
     sql = JOBS + f" WHERE j.hidden = 0 AND {holds} ORDER BY j.updated DESC LIMIT ?"
-    found = [to_job(row) for row in view.all(sql, (_sought(view, request), HITS))]
+    found = [to_job(row) for row in view.all(sql, (view.connection.sought(q), HITS))]
     runs = view.runs(job.latest for job in found if job.latest is not None)
     hits = []
     for job in found:
@@ -61,7 +67,7 @@ def jobs(view: View, request: Request) -> dict[str, Any]:
                 "name": job.name,
                 "namespace": job.space,
                 "eventType": TYPES[run.state.life.state if run else State.NEW],
-                "type": job.kind,
+                "type": job_type(job.kind),
                 "facets": own,
                 "runFacets": ran,
             }
@@ -69,11 +75,12 @@ def jobs(view: View, request: Request) -> dict[str, Any]:
     return _answer(hits)
 
 
-def datasets(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v2beta/search/datasets", answer=Hits)
+def datasets(view: View, q: str = SOUGHT) -> dict[str, Any]:
     """Datasets whose name holds the text, the latest first, with the run that last wrote them."""
     holds = view.connection.holds.format("d")
     sql = DATASETS + f" WHERE d.hidden = 0 AND {holds} ORDER BY d.updated DESC LIMIT ?"
-    found = [to_dataset(row) for row in view.all(sql, (_sought(view, request), HITS))]
+    found = [to_dataset(row) for row in view.all(sql, (view.connection.sought(q), HITS))]
     hits = []
     for dataset in found:
         run = _writer(view, dataset.id)

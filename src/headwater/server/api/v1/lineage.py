@@ -3,47 +3,68 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.server.api.v1.nodes import column_node, dataset_node, job_node, kind_of
-from headwater.server.api.v1.present import Presenter
-from headwater.server.http import HttpError, Request
-from headwater.server.store.column_graph import ColumnGraph
+from headwater.insight import around, trace
+from headwater.server.api.lookup import column_node, dataset_node, has_column, job_node, kind_of
+from headwater.server.api.parameters import flag, text, whole
+from headwater.server.api.present import Presenter
+from headwater.server.api.types import Edge, Object
+from headwater.server.http import HttpError
+from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, unslot
-from headwater.server.store.neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
-    from headwater.server.store.entities import Dataset
+    from headwater.server.store.entities import Column, Dataset
     from headwater.server.store.view import View
 
-__all__ = ["column_lineage", "lineage"]
+__all__ = ["api"]
 
-DEPTH = 20
-DEEPEST = 100
+api = Routes()
+
+NODE, DEPTH = text(name="nodeId", required=True, example="job:shop:load"), whole(20, 0, 100)
+JOBS, COLUMNS = 2_000, 20_000
 
 
-def lineage(view: View, request: Request) -> dict[str, Any]:
+class GraphNode(TypedDict):
+    """A job, a dataset or a column, and the edges at it."""
+
+    id: str
+    type: str
+    data: Object
+    inEdges: list[Edge]
+    outEdges: list[Edge]
+
+
+class _Cut(TypedDict, total=False):
+    truncated: bool
+
+
+class Graph(_Cut):
+    """A part of the graph as Marquez shows it."""
+
+    graph: list[GraphNode]
+
+
+@api.get("/api/v1/lineage", answer=Graph)
+def lineage(view: View, node: str = NODE, depth: int = DEPTH) -> dict[str, Any]:
     """Jobs and datasets around a node, both ways."""
-    kind, rest = kind_of(request.query.get("nodeId"))
-    depth = request.integer("depth", DEPTH, 0, DEEPEST)
-    neighbourhood = Neighbourhood(view)
-    if kind == "dataset":
-        found = neighbourhood.around(datasets=[dataset_node(view, rest).root], depth=depth)
-    elif kind == "job":
-        found = neighbourhood.around(jobs=[job_node(view, rest).id], depth=depth)
-    else:
-        node = request.query["nodeId"]
+    kind, rest = kind_of(node)
+    if kind not in ("dataset", "job"):
         raise HttpError(404, f"Node '{node}' must be of type dataset or job!")
-    jobs, datasets = view.jobs(found.jobs), view.datasets(found.datasets)
+    start = dataset_node(view, rest).node if kind == "dataset" else job_node(view, rest).node
+    found = around(view.graph(), start, depth=depth, limit=JOBS)
+    jobs = view.jobs(number for _, number in found.jobs)
+    datasets = view.datasets(number for _, number in found.datasets)
     job_ids = {i: f"job:{j.space}:{j.name}" for i, j in jobs.items()}
     dataset_ids = {i: f"dataset:{d.space}:{d.name}" for i, d in datasets.items()}
     into: dict[str, list[dict[str, str]]] = defaultdict(list)
     out: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for job, dataset, direction in sorted(found.edges):
+    for (_, job), (_, dataset), writes in sorted(found.links):
         if job not in job_ids or dataset not in dataset_ids:
             continue
         ends = (dataset_ids[dataset], job_ids[job])
-        origin, destination = reversed(ends) if direction == OUTPUT else ends
+        origin, destination = reversed(ends) if writes else ends
         edge = {"origin": origin, "destination": destination}
         out[origin].append(edge)
         into[destination].append(edge)
@@ -69,41 +90,46 @@ def lineage(view: View, request: Request) -> dict[str, Any]:
     return answer
 
 
-def column_lineage(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/column-lineage", answer=Graph)
+def column_lineage(
+    view: View, node: str = NODE, depth: int = DEPTH, downstream: bool = flag(name="withDownstream")
+) -> dict[str, Any]:
     """Columns upstream of a column, of a dataset's columns or of a job's outputs."""
-    kind, rest = kind_of(request.query.get("nodeId"))
-    depth = request.integer("depth", DEPTH, 0, DEEPEST)
-    graph = ColumnGraph(view)
+    kind, rest = kind_of(node)
+    graph = view.column_graph()
     try:
         if kind == "datasetField":
             dataset, name = column_node(view, rest)
             start = [(dataset.root, name)]
+            if not has_column(view, dataset, name):
+                raise HttpError(404, "Could not find node")
         elif kind == "dataset":
-            start = graph_columns(graph, [dataset_node(view, rest).root])
+            start = _columns(view, graph.outputs([root := dataset_node(view, rest).root]), [root])
         elif kind == "job":
             job = job_node(view, rest)
             outputs = [unslot(slot) for slot in view.opened([job])[job.id]]
             ids = [dataset for dataset, direction in outputs if direction == OUTPUT]
-            start = graph_columns(graph, view.roots(ids).values())
+            roots = list(view.roots(ids).values())
+            start = _columns(view, graph.outputs(roots), roots)
         else:
             raise HttpError(404, "Could not find node")
     except HttpError as error:
         raise HttpError(404, "Could not find node") from error
-    found = graph.walk(start, depth=depth, downstream=request.flag("withDownstream"))
+    found = trace(graph, start, depth=depth, limit=COLUMNS, downstream=downstream)
     datasets = view.datasets({column[0] for column in found.distance})
     types = _types(view, datasets)
     versions = view.versions("dataset", (d.version for d in datasets.values()))
-    into: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
-    out: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
+    into: dict[Column, list[Column]] = defaultdict(list)
+    out: dict[Column, list[Column]] = defaultdict(list)
     for source, target in sorted(found.edges):
         into[target].append(source)
         out[source].append(target)
 
-    def node_id(column: tuple[int, str]) -> str:
+    def node_id(column: Column) -> str:
         dataset = datasets[column[0]]
         return f"datasetField:{dataset.space}:{dataset.name}:{column[1]}"
 
-    def described(column: tuple[int, str]) -> dict[str, Any]:
+    def described(column: Column) -> dict[str, Any]:
         dataset = datasets[column[0]]
         return {
             "namespace": dataset.space,
@@ -112,8 +138,8 @@ def column_lineage(view: View, request: Request) -> dict[str, Any]:
             "field": column[1],
         }
 
-    def step(source: tuple[int, str], target: tuple[int, str]) -> dict[str, Any]:
-        how = found.edges[source, target]
+    def step(source: Column, target: Column) -> dict[str, Any]:
+        how = graph.how(source, target)
         first = how[0] if how else None
         return {
             "transformationDescription": (first.description or None) if first else None,
@@ -148,15 +174,12 @@ def column_lineage(view: View, request: Request) -> dict[str, Any]:
     return answer
 
 
-def graph_columns(graph: ColumnGraph, roots: Any) -> list[tuple[int, str]]:
-    """The columns of datasets that have column lineage or a schema."""
-    wanted = list(roots)
-    columns = set(graph.outputs(wanted))
-    columns |= set(_types(graph.view, graph.view.datasets(wanted)))
-    return sorted(columns)
+def _columns(view: View, known: set[Column], roots: list[int]) -> list[Column]:
+    """The columns of datasets that have column lineage, and those in their schema."""
+    return sorted(known | _types(view, view.datasets(roots)).keys())
 
 
-def _types(view: View, datasets: dict[int, Dataset]) -> dict[tuple[int, str], str]:
+def _types(view: View, datasets: dict[int, Dataset]) -> dict[Column, str]:
     presenter = Presenter(view)
     held = {d.id: d.state.facets.get("schema") for d in datasets.values()}
     bodies = view.bodies(h[0] for h in held.values() if h)

@@ -2,44 +2,125 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.lineage.lifecycle import State
-from headwater.server.api.v1.present import Presenter, when
-from headwater.server.api.v1.runs import of_job
-from headwater.server.http import HttpError, Request
-from headwater.server.store.entities import STATUSES, to_dataset, to_job
-from headwater.server.store.view import DATASETS, JOBS
+from headwater.server.api.facet_columns import field_names
+from headwater.server.api.lookup import namespace_id, the_dataset, the_job
+from headwater.server.api.parameters import text, whole
+from headwater.server.api.present import DATASET as TAGGED
+from headwater.server.api.present import Presenter, when
+from headwater.server.api.types import Dataset, Job, Object, Time
+from headwater.server.http import HttpError
+from headwater.server.routing import Routes
+from headwater.server.store.entities import STATUSES, to_dataset, to_job, to_run
+from headwater.server.store.view import DATASETS, JOBS, RUNS
 
 if TYPE_CHECKING:
-    from headwater.server.store.entities import Dataset, Job
+    from headwater.server.store import entities
     from headwater.server.store.view import View
 
 __all__ = [
+    "DATASET",
+    "JOB",
+    "LIMIT",
+    "OFFSET",
+    "Namespace",
+    "Runs",
+    "Source",
+    "Tag",
     "any_dataset",
     "any_job",
-    "dataset",
-    "datasets",
-    "job",
-    "job_runs",
-    "jobs",
-    "namespace",
-    "namespaces",
-    "source",
-    "sources",
-    "tag",
-    "tags",
-    "the_dataset",
-    "the_job",
+    "api",
+    "one_dataset",
+    "one_job",
+    "one_namespace",
+    "one_source",
+    "one_tag",
+    "the_field",
 ]
 
+api = Routes()
+
+DATASET = "/api/v1/namespaces/{namespace}/datasets/{dataset}"
+JOB = "/api/v1/namespaces/{namespace}/jobs/{job}"
 NAMESPACE = "SELECT id, name, owner, description, created, updated, hidden FROM namespace"
 SOURCE = "SELECT name, kind, url, description, created, updated FROM source"
+LIMIT, OFFSET = whole(100), whole(0, 0, 2**31)
+STATES = text(name="lastRunStates", example="RUNNING,FAILED")
 
 
-def page(request: Request) -> tuple[int, int]:
-    """Limit and offset as Marquez has them."""
-    return request.integer("limit", 100, 0), request.integer("offset", 0, 0, 2**31)
+class Namespace(TypedDict):
+    """A namespace as Marquez shows it."""
+
+    name: str
+    createdAt: Time
+    updatedAt: Time
+    ownerName: str
+    description: str | None
+    isHidden: bool
+
+
+class Namespaces(TypedDict):
+    """A page of namespaces."""
+
+    namespaces: list[Namespace]
+    totalCount: int
+
+
+class Source(TypedDict):
+    """A source as Marquez shows it."""
+
+    type: str
+    name: str
+    createdAt: Time
+    updatedAt: Time
+    connectionUrl: str
+    description: str | None
+
+
+class Sources(TypedDict):
+    """A page of sources."""
+
+    sources: list[Source]
+    totalCount: int
+
+
+class Datasets(TypedDict):
+    """A page of datasets."""
+
+    totalCount: int
+    datasets: list[Dataset]
+
+
+class Jobs(TypedDict):
+    """A page of jobs."""
+
+    totalCount: int
+    jobs: list[Job]
+
+
+class _Counted(TypedDict, total=False):
+    totalCount: int
+
+
+class Runs(_Counted):
+    """A page of runs."""
+
+    runs: list[Object]
+
+
+class Tag(TypedDict):
+    """A tag and what it is for."""
+
+    name: str
+    description: str | None
+
+
+class Tags(TypedDict):
+    """A page of tags."""
+
+    tags: list[Tag]
 
 
 def _namespace(row: tuple[Any, ...]) -> dict[str, Any]:
@@ -53,29 +134,22 @@ def _namespace(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def namespaces(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/namespaces", answer=Namespaces)
+def namespaces(view: View, limit: int = LIMIT, offset: int = OFFSET) -> dict[str, Any]:
     """Every namespace, by name."""
-    rows = view.all(NAMESPACE + " WHERE hidden = 0 ORDER BY name LIMIT ? OFFSET ?", page(request))
+    sql = NAMESPACE + " WHERE hidden = 0 ORDER BY name LIMIT ? OFFSET ?"
+    rows = view.all(sql, (limit, offset))
     ((total,),) = view.all("SELECT count(*) FROM namespace WHERE hidden = 0")
     return {"namespaces": [_namespace(row) for row in rows], "totalCount": total}
 
 
-def namespace(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/namespaces/{namespace}", answer=Namespace)
+def one_namespace(view: View, namespace: str) -> dict[str, Any]:
     """One namespace."""
-    name = request.path["namespace"]
-    rows = view.all(NAMESPACE + " WHERE name = ?", (name,))
+    rows = view.all(NAMESPACE + " WHERE name = ?", (namespace,))
     if not rows:
-        raise HttpError(404, f"Namespace '{name}' not found.")
+        raise HttpError(404, f"Namespace '{namespace}' not found.")
     return _namespace(rows[0])
-
-
-def namespace_id(view: View, request: Request) -> int:
-    """The id of the namespace in the path."""
-    name = request.path["namespace"]
-    rows = view.all("SELECT id FROM namespace WHERE name = ? AND hidden = 0", (name,))
-    if not rows:
-        raise HttpError(404, f"Namespace '{name}' not found.")
-    return int(rows[0][0])
 
 
 def _source(row: tuple[Any, ...]) -> dict[str, Any]:
@@ -89,27 +163,31 @@ def _source(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def sources(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/sources", answer=Sources)
+def sources(view: View, limit: int = LIMIT, offset: int = OFFSET) -> dict[str, Any]:
     """Every source, by name."""
-    rows = view.all(SOURCE + " ORDER BY name LIMIT ? OFFSET ?", page(request))
+    rows = view.all(SOURCE + " ORDER BY name LIMIT ? OFFSET ?", (limit, offset))
     ((total,),) = view.all("SELECT count(*) FROM source")
     return {"sources": [_source(row) for row in rows], "totalCount": total}
 
 
-def source(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/sources/{source}", answer=Source)
+def one_source(view: View, source: str) -> dict[str, Any]:
     """One source."""
-    name = request.path["source"]
-    rows = view.all(SOURCE + " WHERE name = ?", (name,))
+    rows = view.all(SOURCE + " WHERE name = ?", (source,))
     if not rows:
-        raise HttpError(404, f"Source '{name}' not found.")
+        raise HttpError(404, f"Source '{source}' not found.")
     return _source(rows[0])
 
 
-def datasets(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/namespaces/{namespace}/datasets", answer=Datasets)
+def datasets(
+    view: View, namespace: str, limit: int = LIMIT, offset: int = OFFSET
+) -> dict[str, Any]:
     """The datasets of a namespace, by name."""
-    number = namespace_id(view, request)
+    number = namespace_id(view, namespace)
     sql = DATASETS + " WHERE d.namespace = ? AND d.hidden = 0 ORDER BY d.name LIMIT ? OFFSET ?"
-    rows = view.all(sql, (number, *page(request)))
+    rows = view.all(sql, (number, limit, offset))
     sql = "SELECT count(*) FROM dataset WHERE namespace = ? AND hidden = 0"
     ((total,),) = view.all(sql, (number,))
     return {
@@ -118,96 +196,110 @@ def datasets(view: View, request: Request) -> dict[str, Any]:
     }
 
 
-def the_dataset(view: View, request: Request) -> Dataset:
-    """The dataset in the path."""
-    namespace_id(view, request)
-    name = request.path["dataset"]
-    found = view.dataset(request.path["namespace"], name)
-    if found is None or found.hidden:
-        raise HttpError(404, f"Dataset '{name}' not found.")
-    return found
-
-
-def dataset(view: View, request: Request) -> dict[str, Any]:
+@api.get(DATASET, answer=Dataset)
+def one_dataset(view: View, namespace: str, dataset: str) -> dict[str, Any]:
     """One dataset."""
-    return Presenter(view).datasets([the_dataset(view, request)])[0]
+    return Presenter(view).datasets([the_dataset(view, namespace, dataset)])[0]
 
 
-def any_dataset(view: View, request: Request) -> dict[str, Any]:
+def the_field(view: View, namespace: str, dataset: str, field: str) -> None:
+    """Make sure that a dataset has a column: in its schema, or with a tag from when it had it."""
+    found = the_dataset(view, namespace, dataset)
+    held = found.state.facets.get("schema")
+    known = field_names(held, view.bodies([held[0]] if held else ()))
+    known |= {name for name, _ in view.tags(TAGGED, [found.id]).get(found.id, ())}
+    if field not in known:
+        raise HttpError(404, f"Field '{field}' not found for dataset '{dataset}'.")
+
+
+def any_dataset(view: View, namespace: str, dataset: str) -> dict[str, Any]:
     """One dataset, even if it is hidden."""
-    found = view.dataset(request.path["namespace"], request.path["dataset"])
+    found = view.dataset(namespace, dataset)
     if found is None:
-        raise HttpError(404, f"Dataset '{request.path['dataset']}' not found.")
+        raise HttpError(404, f"Dataset '{dataset}' not found.")
     return Presenter(view).datasets([found])[0]
 
 
-def any_job(view: View, request: Request) -> dict[str, Any]:
+def any_job(view: View, namespace: str, job: str) -> dict[str, Any]:
     """One job, even if it is hidden."""
-    found = view.job(request.path["namespace"], request.path["job"])
+    found = view.job(namespace, job)
     if found is None:
-        raise HttpError(404, f"Job '{request.path['job']}' not found.")
+        raise HttpError(404, f"Job '{job}' not found.")
     return Presenter(view).jobs([found])[0]
 
 
-def jobs(view: View, request: Request) -> dict[str, Any]:
-    """The jobs of a namespace by name, or all jobs with the most recently active first."""
-    limit, offset = page(request)
-    where, params = " WHERE j.hidden = 0", []
-    if "namespace" in request.path:
-        where += " AND j.namespace = ?"
-        params.append(namespace_id(view, request))
-    states = [s for s in request.query.get("lastRunStates", "").upper().split(",") if s]
+@api.get("/api/v1/jobs", answer=Jobs)
+def jobs(
+    view: View, states: str = STATES, limit: int = LIMIT, offset: int = OFFSET
+) -> dict[str, Any]:
+    """All jobs, the most recently active first."""
+    return _jobs(view, "", [], states, limit, offset)
+
+
+@api.get("/api/v1/namespaces/{namespace}/jobs", answer=Jobs)
+def jobs_of_namespace(
+    view: View, namespace: str, states: str = STATES, limit: int = LIMIT, offset: int = OFFSET
+) -> dict[str, Any]:
+    """The jobs of a namespace, the most recently active first."""
+    number = namespace_id(view, namespace)
+    return _jobs(view, " AND j.namespace = ?", [number], states, limit, offset)
+
+
+def _jobs(
+    view: View, within: str, params: list[int], asked: str, limit: int, offset: int
+) -> dict[str, Any]:
+    where = " WHERE j.hidden = 0" + within
+    states = [state for state in asked.upper().split(",") if state]
     if states:
         if not set(states) <= set(State.__members__):
             raise HttpError(400, "lastRunStates: not one of " + ", ".join(State.__members__))
         marks = ",".join("?" * len(states))
         where += f" AND j.latest IN (SELECT id FROM run WHERE status IN ({marks}))"  # noqa: S608
-        params += [STATUSES.index(State(state)) for state in states]
-    order = " ORDER BY j.name" if "namespace" in request.path else " ORDER BY j.updated DESC, j.id"
-    rows = view.all(JOBS + where + order + " LIMIT ? OFFSET ?", (*params, limit, offset))
+        params = params + [STATUSES.index(State(state)) for state in states]
+    order = " ORDER BY j.updated DESC, j.id"
+    # Sorted without their states, which are large.
+    page = f"SELECT j.id FROM job j{where}{order} LIMIT ? OFFSET ?"  # noqa: S608
+    rows = view.all(f"{JOBS} WHERE j.id IN ({page}){order}", (*params, limit, offset))
     ((total,),) = view.all("SELECT count(*) FROM job j" + where, params)  # noqa: S608
     return {"totalCount": total, "jobs": Presenter(view).jobs([to_job(row) for row in rows])}
 
 
-def the_job(view: View, request: Request) -> Job:
-    """The job in the path, or the one that it is a part of."""
-    namespace_id(view, request)
-    name = request.path["job"]
-    found = view.shown(request.path["namespace"], name)
-    if found is None:
-        raise HttpError(404, f"Job '{name}' not found.")
-    return found
-
-
-def job(view: View, request: Request) -> dict[str, Any]:
+@api.get(JOB, answer=Job)
+def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
     """One job."""
-    found = the_job(view, request)
-    answer = Presenter(view).jobs([found])[0]
-    latest = of_job(view, found, 10, 0)
-    answer["latestRuns"] = list(Presenter(view).runs(latest, {found.id: found}).values())
-    return answer
+    return Presenter(view).jobs([the_job(view, namespace, job)])[0]
 
 
-def job_runs(view: View, request: Request) -> dict[str, Any]:
+@api.get(JOB + "/runs", answer=Runs)
+def job_runs(
+    view: View, namespace: str, job: str, limit: int = LIMIT, offset: int = OFFSET
+) -> dict[str, Any]:
     """A job's runs, the newest first; of a part its own, for whoever has to end them."""
-    the_job(view, request)
-    found = view.job(request.path["namespace"], request.path["job"])
+    the_job(view, namespace, job)
+    found = view.job(namespace, job)
     assert found is not None
-    runs = of_job(view, found, *page(request))
+    runs = of_job(view, found, limit, offset)
     ((total,),) = view.all("SELECT count(*) FROM run WHERE job = ?", (found.id,))
     described = Presenter(view).runs(runs, {found.id: found})
     return {"runs": [described[r.id] for r in runs], "totalCount": total}
 
 
-def tag(view: View, request: Request) -> dict[str, Any]:
+def one_tag(view: View, name: str) -> dict[str, Any]:
     """One tag."""
-    rows = view.all("SELECT name, description FROM tag WHERE name = ?", (request.path["name"],))
+    rows = view.all("SELECT name, description FROM tag WHERE name = ?", (name,))
     return {"name": rows[0][0], "description": rows[0][1]}
 
 
-def tags(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v1/tags", answer=Tags)
+def tags(view: View, limit: int = LIMIT, offset: int = OFFSET) -> dict[str, Any]:
     """Every tag, by name."""
-    rows = view.all(
-        "SELECT name, description FROM tag ORDER BY name LIMIT ? OFFSET ?", page(request)
-    )
+    sql = "SELECT name, description FROM tag ORDER BY name LIMIT ? OFFSET ?"
+    rows = view.all(sql, (limit, offset))
     return {"tags": [{"name": name, "description": text} for name, text in rows]}
+
+
+def of_job(view: View, found: entities.Job, limit: int, offset: int) -> list[entities.Run]:
+    """Some of a job's runs, the newest first."""
+    sql = RUNS + " WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ? OFFSET ?"
+    runs = [to_run(row) for row in view.all(sql, (found.id, limit, offset))]
+    return [run for run in runs if not run.state.static]

@@ -3,63 +3,79 @@
 from __future__ import annotations
 
 import itertools
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from headwater.lineage.events import Problem, iso, micros
-from headwater.server.api.v1.lists import page
-from headwater.server.api.v1.present import when
-from headwater.server.http import HttpError, Request
+from headwater.lineage.events import iso, micros
+from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.present import when
+from headwater.server.api.types import Events, Time
+from headwater.server.api.v1.lists import LIMIT, OFFSET
+from headwater.server.http import HttpError
+from headwater.server.routing import Routes
+from headwater.server.store.write.log import JOB_EVENT
 
 if TYPE_CHECKING:
     from headwater.server.store.view import View
 
-__all__ = ["counted_events", "counter", "events", "moment", "parse_moment", "search"]
+__all__ = ["api"]
 
-_time = msgspec.json.Decoder(datetime)
+api = Routes()
 
-
-def moment(request: Request, name: str, default: int) -> int:
-    """A moment from the query, in microseconds."""
-    text = request.query.get(name)
-    if not text:
-        return default
-    try:
-        return parse_moment(text)
-    except ValueError:
-        problem = Problem(name, "not an RFC 3339 time")
-        raise HttpError(400, f"{name}: not an RFC 3339 time", [problem]) from None
+PERIOD = text("DAY", options=("DAY", "WEEK"))
+TIMEZONE = text("UTC", example="UTC")
 
 
-def parse_moment(text: str) -> int:
-    """A moment written as RFC 3339, in microseconds; raises ValueError when it is not one."""
-    found = _time.decode(msgspec.json.encode(text.replace(" ", "+")))
-    return micros(found if found.tzinfo else found.replace(tzinfo=timezone.utc))
+class Result(TypedDict):
+    """A job or a dataset that was found."""
+
+    type: Literal["DATASET", "JOB"]
+    name: str
+    namespace: str
+    updatedAt: Time
+    nodeId: str
 
 
-def search(view: View, request: Request) -> dict[str, Any]:
+class Results(TypedDict):
+    """What was found."""
+
+    totalCount: int
+    results: list[Result]
+
+
+class Interval(TypedDict):
+    """An hour or a day, with what was counted in it."""
+
+    startInterval: Time
+    endInterval: Time
+
+
+@api.get("/api/v1/search", answer=Results)
+def search(
+    view: View,
+    q: str = text(required=True, example="load"),
+    wanted: str = text(name="filter", options=("DATASET", "JOB")),
+    sort: str = text(options=("NAME", "UPDATE_AT")),
+    limit: int = whole(10),
+    namespace: str = text(),
+    before: int | None = moment(),
+    after: int | None = moment(),
+) -> dict[str, Any]:
     """Datasets and jobs whose name holds the text, wherever it stands and whatever its case."""
-    text = request.query.get("q", "")
-    if not text:
-        raise HttpError(400, "q: is missing")
-    limit = request.integer("limit", 10, 0)
     kinds = {"DATASET": "dataset", "JOB": "job"}
-    wanted = request.query.get("filter", "").upper()
-    if wanted and wanted not in kinds:
-        raise HttpError(400, "filter: not one of DATASET, JOB")
     where = " WHERE t.hidden = 0"
     params: list[Any] = []
-    if request.query.get("namespace"):
+    if namespace:
         where += " AND n.name = ?"
-        params.append(request.query["namespace"])
-    for name, sign in (("before", "<"), ("after", ">")):
-        if request.query.get(name):
+        params.append(namespace)
+    for at, sign in ((before, "<"), (after, ">")):
+        if at is not None:
             where += f" AND t.updated {sign} ?"
-            params.append(moment(request, name, 0))
-    by_name = request.query.get("sort", "").upper() == "NAME"
+            params.append(at)
+    by_name = sort == "NAME"
     order = " ORDER BY t.name" if by_name else " ORDER BY t.updated DESC, t.name"
     holds = view.connection.holds
     asked = [
@@ -71,7 +87,7 @@ def search(view: View, request: Request) -> dict[str, Any]:
         for kind, table in kinds.items()
         if wanted in ("", kind)
     ]
-    values = (*params, view.connection.sought(text), limit) * len(asked)
+    values = (*params, view.connection.sought(q), limit) * len(asked)
     results = view.all(" UNION ALL ".join(asked), values)
     results.sort(key=(lambda r: r[1]) if by_name else (lambda r: (-r[2], r[1])))
     found = [
@@ -87,27 +103,28 @@ def search(view: View, request: Request) -> dict[str, Any]:
     return {"results": found, "totalCount": len(found)}
 
 
-def events(view: View, request: Request) -> dict[str, Any]:
-    """Events as they were sent, by the time they tell of."""
-    before = moment(request, "before", 2**62)
-    after = moment(request, "after", 0)
-    direction = request.query.get("sortDirection", "desc").lower()
-    if direction not in ("asc", "desc"):
-        raise HttpError(400, "sortDirection: not one of asc, desc")
-    where = " FROM log WHERE kind = 0 AND time < ? AND time >= ?"
+@api.get("/api/v1/events/lineage", answer=Events)
+@api.get("/api/v1/events", answer=Events)
+def events(
+    view: View,
+    before: int = moment(2**62),
+    after: int = moment(0),
+    direction: str = text("desc", name="sortDirection", options=("asc", "desc")),
+    limit: int = LIMIT,
+    offset: int = OFFSET,
+) -> dict[str, Any]:
+    """Events of runs as they were sent, by the time they tell of."""
+    where = f" FROM log WHERE kind = 0 AND type < {JOB_EVENT} AND time < ? AND time >= ?"
     order = " ORDER BY time ASC, seq ASC" if direction == "asc" else " ORDER BY time DESC, seq DESC"
     sql = "SELECT dictionary, body" + where + order + " LIMIT ? OFFSET ?"
-    rows = view.all(sql, (before, after, *page(request)))
+    rows = view.all(sql, (before, after, limit, offset))
     ((total,),) = view.all("SELECT count(*)" + where, (before, after))
     return {"events": [msgspec.Raw(view.body(d, b)) for d, b in rows], "totalCount": total}
 
 
-def _intervals(request: Request) -> list[tuple[int, int]]:
-    period = request.query.get("period", "DAY").upper()
-    if period not in ("DAY", "WEEK"):
-        raise HttpError(400, "period: not one of DAY, WEEK")
+def _intervals(period: str, timezone: str) -> list[tuple[int, int]]:
     try:
-        zone = ZoneInfo(request.query.get("timezone") or "UTC")
+        zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise HttpError(400, "timezone: not known") from None
     now = datetime.now(zone)
@@ -121,11 +138,14 @@ def _intervals(request: Request) -> list[tuple[int, int]]:
     return list(itertools.pairwise(edges))
 
 
-def counted_events(view: View, request: Request) -> list[dict[str, Any]]:
+@api.get("/api/v1/stats/lineage-events", answer=list[Interval])
+def counted_events(
+    view: View, period: str = PERIOD, timezone: str = TIMEZONE
+) -> list[dict[str, Any]]:
     """How many runs started, completed, failed and were aborted in each interval."""
     hour = 3_600_000_000
     names = {0: "start", 2: "complete", 3: "abort", 4: "fail"}
-    spans = _intervals(request)
+    spans = _intervals(period, timezone)
     sql = "SELECT hour, type, n FROM event_count WHERE hour >= ? AND hour < ?"
     rows = view.all(sql, (spans[0][0] // hour, spans[-1][1] // hour))
     answers = []
@@ -138,22 +158,40 @@ def counted_events(view: View, request: Request) -> list[dict[str, Any]]:
     return answers
 
 
-def counter(table: str) -> Any:
-    """How many of something there were at the end of each interval."""
-    sql = {
-        "jobs": "SELECT created FROM job WHERE hidden = 0 AND created < ?",
-        "datasets": "SELECT created FROM dataset WHERE hidden = 0 AND created < ?",
-        "sources": "SELECT created FROM source WHERE created < ?",
-    }[table]
+def _counted(view: View, sql: str, spans: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """How many there were at the end of each interval."""
+    created = sorted(row[0] for row in view.all(sql, (spans[-1][1],)))
+    found, seen = [], 0
+    for start, end in spans:
+        while seen < len(created) and created[seen] < end:
+            seen += 1
+        found.append({"startInterval": iso(start), "endInterval": iso(end), "count": seen})
+    return found
 
-    def answer(view: View, request: Request) -> list[dict[str, Any]]:
-        spans = _intervals(request)
-        created = sorted(row[0] for row in view.all(sql, (spans[-1][1],)))
-        found, seen = [], 0
-        for start, end in spans:
-            while seen < len(created) and created[seen] < end:
-                seen += 1
-            found.append({"startInterval": iso(start), "endInterval": iso(end), "count": seen})
-        return found
 
-    return answer
+@api.get("/api/v1/stats/jobs", answer=list[Interval])
+def counted_jobs(
+    view: View, period: str = PERIOD, timezone: str = TIMEZONE
+) -> list[dict[str, Any]]:
+    """How many jobs there were at the end of each interval."""
+    sql = "SELECT created FROM job WHERE hidden = 0 AND created < ?"
+    return _counted(view, sql, _intervals(period, timezone))
+
+
+@api.get("/api/v1/stats/datasets", answer=list[Interval])
+def counted_datasets(
+    view: View, period: str = PERIOD, timezone: str = TIMEZONE
+) -> list[dict[str, Any]]:
+    """How many datasets there were at the end of each interval."""
+    sql = "SELECT created FROM dataset WHERE hidden = 0 AND created < ?"
+    return _counted(view, sql, _intervals(period, timezone))
+
+
+@api.get("/api/v1/stats/sources", answer=list[Interval])
+def counted_sources(
+    view: View, period: str = PERIOD, timezone: str = TIMEZONE
+) -> list[dict[str, Any]]:
+    """How many sources there were at the end of each interval."""
+    return _counted(
+        view, "SELECT created FROM source WHERE created < ?", _intervals(period, timezone)
+    )

@@ -3,65 +3,269 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
 from headwater.lineage.events import Problem, iso
-from headwater.server.api.commands import carry_out
+from headwater.lineage.writer import facet
+from headwater.server.api.lookup import to_uuid
+from headwater.server.api.parameters import moment, parse_moment
+from headwater.server.api.present import PHYSICAL
+from headwater.server.api.submit_command import carry_out
+from headwater.server.api.types import Dataset, Job, Named, Run, Time, Uuid
 from headwater.server.api.v1 import lists, runs
-from headwater.server.api.v1.search import moment, parse_moment
 from headwater.server.http import HttpError, Request, Response
+from headwater.server.routing import Routes
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.server.app import App
 
-__all__ = ["routes"]
+__all__ = ["api"]
+
+api = Routes()
 
 PRODUCER = "https://github.com/OpenLineage/OpenLineage"
-DATASET = "/api/v1/namespaces/{namespace}/datasets/{dataset}"
-JOB = "/api/v1/namespaces/{namespace}/jobs/{job}"
-FACETS = "https://openlineage.io/spec/facets/"
-STATES = {"start": "START", "complete": "COMPLETE", "fail": "FAIL", "abort": "ABORT"}
+DATASET, JOB = lists.DATASET, lists.JOB
+Command = dict[str, Any]
 
 
-def routes(app: App) -> None:
-    """Put the routes on the app's router."""
+class PutNamespace(TypedDict, total=False):
+    """The description of a namespace."""
 
-    def add(
-        method: str, path: str, make: Any, show: Any, status: int = 200, role: str = "write"
-    ) -> None:
-        async def answer(request: Request) -> Response:
-            made = make(request)
-            for command in made if isinstance(made, list) else [made]:
-                await carry_out(app, command)
-            with app.store.database.reading() as connection:
-                return Response(show(View(connection, app.bodies), request), status)
+    ownerName: str | None
+    description: str | None
 
-        app.router.add(method, path, answer, role, direct=True)
 
-    add("PUT", "/api/v1/namespaces/{namespace}", _namespace, lists.namespace)
-    add(
-        "DELETE",
-        "/api/v1/namespaces/{namespace}",
-        _hide("namespace"),
-        lists.namespace,
-        role="admin",
+class _About(TypedDict, total=False):
+    description: str | None
+
+
+class PutSource(_About):
+    """The description of a source."""
+
+    type: str
+    connectionUrl: str
+
+
+class _OfField(TypedDict, total=False):
+    type: str
+    description: str | None
+
+
+class PutField(_OfField):
+    """The description of a column."""
+
+    name: str
+
+
+class PutDataset(TypedDict, total=False):
+    """The description of a dataset."""
+
+    type: str
+    physicalName: str
+    schemaLocation: str | None
+    sourceName: str | None
+    description: str | None
+    fields: list[PutField]
+    tags: list[str]
+
+
+class PutJob(TypedDict, total=False):
+    """The description of a job."""
+
+    type: str
+    inputs: list[Named]
+    outputs: list[Named]
+    location: str | None
+    description: str | None
+
+
+class PutTag(TypedDict, total=False):
+    """The description of a tag."""
+
+    description: str | None
+
+
+class PostRun(TypedDict, total=False):
+    """The description of a run before it starts."""
+
+    id: Uuid | None
+    nominalStartTime: Time | None
+    nominalEndTime: Time | None
+    args: dict[str, str]
+
+
+async def _carried_out(
+    app: App, commands: list[Command], show: Callable[[View], Any], status: int = 200
+) -> Response:
+    for command in commands:
+        await carry_out(app, command)
+    with app.store.database.reading() as connection:
+        return Response(show(View(connection, app.bodies)), status)
+
+
+@api.route("PUT", "/api/v1/namespaces/{namespace}", body=PutNamespace, answer=lists.Namespace)
+async def put_namespace(app: App, request: Request, namespace: str) -> Response:
+    """Set owner and description."""
+    body = request.json()
+    owner, about = _text(body, "ownerName"), _text(body, "description")
+    command = {"command": "namespace", "name": namespace, "owner": owner, "description": about}
+    return await _carried_out(app, [command], lambda view: lists.one_namespace(view, namespace))
+
+
+@api.route("DELETE", "/api/v1/namespaces/{namespace}", role="admin", answer=lists.Namespace)
+async def hide_namespace(app: App, namespace: str) -> Response:
+    """Hide a namespace and what is in it."""
+    command = _hide("namespace", namespace, namespace)
+    return await _carried_out(app, [command], lambda view: lists.one_namespace(view, namespace))
+
+
+@api.route("PUT", "/api/v1/sources/{source}", body=PutSource, answer=lists.Source)
+async def put_source(app: App, request: Request, source: str) -> Response:
+    """Describe a source."""
+    body = request.json()
+    command = {
+        "command": "source",
+        "name": source,
+        "type": _text(body, "type", needed=True),
+        "url": _text(body, "connectionUrl", needed=True),
+        "description": _text(body, "description"),
+    }
+    return await _carried_out(app, [command], lambda view: lists.one_source(view, source))
+
+
+@api.route("PUT", DATASET, body=PutDataset, answer=Dataset)
+async def put_dataset(app: App, request: Request, namespace: str, dataset: str) -> Response:
+    """Describe a dataset."""
+    commands = _dataset(request.json(), namespace, dataset)
+    return await _carried_out(
+        app, commands, lambda view: lists.one_dataset(view, namespace, dataset)
     )
-    add("PUT", "/api/v1/sources/{source}", _source, lists.source)
-    add("PUT", DATASET, _dataset, lists.dataset)
-    add("DELETE", DATASET, _hide("dataset"), lists.any_dataset, role="admin")
-    add("PUT", JOB, _job, lists.job)
-    add("DELETE", JOB, _hide("job"), lists.any_job, role="admin")
-    add("POST", JOB + "/runs", _new_run, runs.run, 201)
-    for verb, state in STATES.items():
-        add("POST", "/api/v1/jobs/runs/{id}/" + verb, _run(state), runs.run)
-    add("PUT", "/api/v1/tags/{name}", _tag, lists.tag)
-    for on, method, status in ((True, "POST", 201), (False, "DELETE", 200)):
-        add(method, DATASET + "/tags/{tag}", _tagged("dataset", on), lists.dataset, status)
-        field = DATASET + "/fields/{field}/tags/{tag}"
-        add(method, field, _tagged("dataset", on), lists.dataset, status)
-        add(method, JOB + "/tags/{tag}", _tagged("job", on), lists.job, status)
+
+
+@api.route("DELETE", DATASET, role="admin", answer=Dataset)
+async def hide_dataset(app: App, namespace: str, dataset: str) -> Response:
+    """Hide a dataset."""
+    command = _hide("dataset", namespace, dataset)
+    return await _carried_out(
+        app, [command], lambda view: lists.any_dataset(view, namespace, dataset)
+    )
+
+
+@api.route("PUT", JOB, body=PutJob, answer=Job)
+async def put_job(app: App, request: Request, namespace: str, job: str) -> Response:
+    """Describe a job."""
+    command = _job(request.json(), namespace, job)
+    return await _carried_out(app, [command], lambda view: lists.one_job(view, namespace, job))
+
+
+@api.route("DELETE", JOB, role="admin", answer=Job)
+async def hide_job(app: App, namespace: str, job: str) -> Response:
+    """Hide a job."""
+    command = _hide("job", namespace, job)
+    return await _carried_out(app, [command], lambda view: lists.any_job(view, namespace, job))
+
+
+@api.route("POST", JOB + "/runs", body=PostRun, answer=Run, status=(201,))
+async def post_run(app: App, request: Request, namespace: str, job: str) -> Response:
+    """Announce a run."""
+    command = _new_run(request.json(), namespace, job)
+    request.path["id"] = command["run"]
+    return await _carried_out(app, [command], lambda view: runs.one_run(view, request), 201)
+
+
+def _ends(verb: str, state: str) -> None:
+    async def mark(app: App, request: Request, at: int | None = moment()) -> Response:
+        run = str(to_uuid(request.path["id"]))
+        when = time.time_ns() // 1000 if at is None else at
+        command = {"command": "run", "run": run, "state": state, "time": when}
+        return await _carried_out(app, [command], lambda view: runs.one_run(view, request))
+
+    api.route("POST", f"{runs.RUN}/{verb}", summary=f"Mark a run: {verb}", answer=Run)(mark)
+
+
+for _verb, _state in (
+    ("start", "START"), ("complete", "COMPLETE"), ("fail", "FAIL"), ("abort", "ABORT"),
+):  # fmt: skip
+    _ends(_verb, _state)
+
+
+@api.route("PUT", "/api/v1/tags/{name}", body=PutTag, answer=lists.Tag)
+async def put_tag(app: App, request: Request, name: str) -> Response:
+    """Describe a tag."""
+    about = _text(request.json(), "description")
+    command = {"command": "tag", "name": name, "description": about}
+    return await _carried_out(app, [command], lambda view: lists.one_tag(view, name))
+
+
+@api.route("POST", DATASET + "/tags/{tag}", answer=Dataset, status=(201,))
+async def tag_dataset(app: App, namespace: str, dataset: str, tag: str) -> Response:
+    """Tag a dataset."""
+    return await _tag_dataset(app, namespace, dataset, "", tag, on=True)
+
+
+@api.route("DELETE", DATASET + "/tags/{tag}", answer=Dataset)
+async def untag_dataset(app: App, namespace: str, dataset: str, tag: str) -> Response:
+    """Take a tag off a dataset."""
+    return await _tag_dataset(app, namespace, dataset, "", tag, on=False)
+
+
+@api.route("POST", DATASET + "/fields/{field}/tags/{tag}", answer=Dataset, status=(201,))
+async def tag_column(app: App, namespace: str, dataset: str, field: str, tag: str) -> Response:
+    """Tag a column."""
+    return await _tag_dataset(app, namespace, dataset, field, tag, on=True)
+
+
+@api.route("DELETE", DATASET + "/fields/{field}/tags/{tag}", answer=Dataset)
+async def untag_column(app: App, namespace: str, dataset: str, field: str, tag: str) -> Response:
+    """Take a tag off a column."""
+    return await _tag_dataset(app, namespace, dataset, field, tag, on=False)
+
+
+async def _tag_dataset(
+    app: App, namespace: str, dataset: str, field: str, tag: str, *, on: bool
+) -> Response:
+    if field:
+        with app.store.database.reading() as connection:
+            lists.the_field(View(connection, app.bodies), namespace, dataset, field)
+    command = _tagged("dataset", namespace, dataset, field, tag, on=on)
+    status = 201 if on else 200
+    return await _carried_out(
+        app, [command], lambda view: lists.one_dataset(view, namespace, dataset), status
+    )
+
+
+@api.route("POST", JOB + "/tags/{tag}", answer=Job, status=(201,))
+async def tag_job(app: App, namespace: str, job: str, tag: str) -> Response:
+    """Tag a job."""
+    command = _tagged("job", namespace, job, "", tag, on=True)
+    return await _carried_out(app, [command], lambda view: lists.one_job(view, namespace, job), 201)
+
+
+@api.route("DELETE", JOB + "/tags/{tag}", answer=Job)
+async def untag_job(app: App, namespace: str, job: str, tag: str) -> Response:
+    """Take a tag off a job."""
+    command = _tagged("job", namespace, job, "", tag, on=False)
+    return await _carried_out(app, [command], lambda view: lists.one_job(view, namespace, job))
+
+
+def _hide(kind: str, namespace: str, name: str) -> Command:
+    return {"command": "hide", "kind": kind, "name": name, "namespace": namespace}
+
+
+def _tagged(kind: str, namespace: str, name: str, field: str, tag: str, *, on: bool) -> Command:
+    return {
+        "command": "tagged",
+        "kind": kind,
+        "namespace": namespace,
+        "name": name,
+        "field": field,
+        "tag": tag,
+        "on": on,
+    }
 
 
 def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | None:
@@ -71,28 +275,6 @@ def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | Non
     if not isinstance(value, str) or (needed and not value):
         raise HttpError(422, f"{name} must be a string", [Problem(name, "must be a string")])
     return value
-
-
-def _namespace(request: Request) -> dict[str, Any]:
-    body = request.json()
-    owner, about = _text(body, "ownerName"), _text(body, "description")
-    name = request.path["namespace"]
-    return {"command": "namespace", "name": name, "owner": owner, "description": about}
-
-
-def _source(request: Request) -> dict[str, Any]:
-    body = request.json()
-    return {
-        "command": "source",
-        "name": request.path["source"],
-        "type": _text(body, "type", needed=True),
-        "url": _text(body, "connectionUrl", needed=True),
-        "description": _text(body, "description"),
-    }
-
-
-def _facet(file: str, /, **content: Any) -> dict[str, Any]:
-    return {"_producer": PRODUCER, "_schemaURL": FACETS + file, **content}
 
 
 def _static(kind: str, **parts: Any) -> dict[str, Any]:
@@ -115,50 +297,46 @@ def _items(body: dict[str, Any], name: str, *keys: str) -> list[dict[str, Any]]:
     return items
 
 
-def _dataset(request: Request) -> list[dict[str, Any]]:
-    body, key = request.json(), (request.path["namespace"], request.path["dataset"])
+def _dataset(body: dict[str, Any], namespace: str, name: str) -> list[Command]:
     facets: dict[str, Any] = {}
     fields = _items(body, "fields", "name")
     if fields:
         kept = ("name", "type", "description")
-        facets["schema"] = _facet(
-            "1-2-0/SchemaDatasetFacet.json",
+        facets["schema"] = facet(
+            PRODUCER,
+            "schema",
             fields=[{k: f[k] for k in kept if f.get(k) is not None} for f in fields],
         )
     if about := _text(body, "description"):
-        facets["documentation"] = _facet("1-1-0/DocumentationDatasetFacet.json", description=about)
+        facets["documentation"] = facet(PRODUCER, "documentation.dataset", description=about)
     if source := _text(body, "sourceName"):
-        facets["dataSource"] = _facet("1-0-1/DatasourceDatasetFacet.json", name=source, uri=source)
-    named = {"namespace": key[0], "name": key[1], "facets": facets}
-    made = [{"command": "event", "event": _static("DatasetEvent", dataset=named)}]
-    target = {
-        "command": "tagged",
-        "kind": "dataset",
-        "namespace": key[0],
-        "name": key[1],
-        "on": True,
-    }
+        facets["dataSource"] = facet(PRODUCER, "dataSource", name=source, uri=source)
+    if kind := _text(body, "type"):
+        facets["datasetType"] = facet(
+            PRODUCER, "datasetType", datasetType="STREAM" if kind == "STREAM" else "TABLE"
+        )
+    physical = {key: _text(body, key) for key in ("physicalName", "schemaLocation")}
+    if any(physical.values()):
+        facets[PHYSICAL] = facet(PRODUCER, PHYSICAL, **physical)
+    named = {"namespace": namespace, "name": name, "facets": facets}
+    made = {"command": "event", "event": _static("DatasetEvent", dataset=named)}
     tags = [("", tag) for tag in body.get("tags") or () if isinstance(tag, str)]
     tags += [
         (f["name"], tag) for f in fields for tag in f.get("tags") or () if isinstance(tag, str)
     ]
-    return [*made, *({**target, "field": field, "tag": tag} for field, tag in tags)]
+    marks = [_tagged("dataset", namespace, name, field, tag, on=True) for field, tag in tags]
+    return [made, *marks]
 
 
-def _job(request: Request) -> dict[str, Any]:
-    body = request.json()
+def _job(body: dict[str, Any], namespace: str, name: str) -> Command:
     facets: dict[str, Any] = {}
     if about := _text(body, "description"):
-        facets["documentation"] = _facet("1-1-0/DocumentationJobFacet.json", description=about)
+        facets["documentation"] = facet(PRODUCER, "documentation.job", description=about)
     if kind := _text(body, "type"):
-        facets["jobType"] = _facet(
-            "2-0-4/JobTypeJobFacet.json", processingType=kind, integration="MARQUEZ"
-        )
+        facets["jobType"] = facet(PRODUCER, "jobType", processingType=kind, integration="MARQUEZ")
     if where := _text(body, "location"):
-        facets["sourceCodeLocation"] = _facet(
-            "1-1-0/SourceCodeLocationJobFacet.json", type="git", url=where
-        )
-    named = {"namespace": request.path["namespace"], "name": request.path["job"], "facets": facets}
+        facets["sourceCodeLocation"] = facet(PRODUCER, "sourceCodeLocation", type="git", url=where)
+    named = {"namespace": namespace, "name": name, "facets": facets}
     sides = {
         side: [{"namespace": d["namespace"], "name": d["name"]} for d in _items(body, side, "namespace", "name")]
         for side in ("inputs", "outputs")
@@ -166,19 +344,17 @@ def _job(request: Request) -> dict[str, Any]:
     return {"command": "event", "event": _static("JobEvent", job=named, **sides)}
 
 
-def _new_run(request: Request) -> dict[str, Any]:
-    body = request.json()
+def _new_run(body: dict[str, Any], namespace: str, name: str) -> Command:
     text = _text(body, "id")
     try:
         run = UUID(text) if text else uuid4()
     except ValueError:
         raise HttpError(422, "id must be a UUID", [Problem("id", "must be a UUID")]) from None
-    request.path["id"] = str(run)
     args = body.get("args")
     return {
         "command": "new_run",
-        "namespace": request.path["namespace"],
-        "name": request.path["job"],
+        "namespace": namespace,
+        "name": name,
         "run": str(run),
         "nominalStart": _moment(body, "nominalStartTime"),
         "nominalEnd": _moment(body, "nominalEndTime"),
@@ -192,40 +368,3 @@ def _moment(body: dict[str, Any], name: str) -> int | None:
         return parse_moment(text) if text else None
     except ValueError:
         raise HttpError(422, f"{name} must be a time", [Problem(name, "must be a time")]) from None
-
-
-def _run(state: str) -> Any:
-    def make(request: Request) -> dict[str, Any]:
-        run = str(runs.to_uuid(request.path["id"]))
-        when = moment(request, "at", time.time_ns() // 1000)
-        return {"command": "run", "run": run, "state": state, "time": when}
-
-    return make
-
-
-def _hide(kind: str) -> Any:
-    def make(request: Request) -> dict[str, Any]:
-        command = {"command": "hide", "kind": kind, "name": request.path[kind]}
-        return {**command, "namespace": request.path["namespace"]}
-
-    return make
-
-
-def _tag(request: Request) -> dict[str, Any]:
-    about = _text(request.json(), "description")
-    return {"command": "tag", "name": request.path["name"], "description": about}
-
-
-def _tagged(kind: str, on: bool) -> Any:
-    def make(request: Request) -> dict[str, Any]:
-        return {
-            "command": "tagged",
-            "kind": kind,
-            "namespace": request.path["namespace"],
-            "name": request.path[kind],
-            "field": request.path.get("field", ""),
-            "tag": request.path["tag"],
-            "on": on,
-        }
-
-    return make

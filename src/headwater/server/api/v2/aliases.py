@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.lineage.events import Problem
-from headwater.server.api.commands import carry_out
-from headwater.server.api.v1 import reader
+from headwater.lineage.events import Limits, Problem
+from headwater.server.api.parameters import text, whole
+from headwater.server.api.submit_command import carry_out
+from headwater.server.api.types import Named
 from headwater.server.http import HttpError, Request, Response
+from headwater.server.routing import Routes
+from headwater.server.store.write.name_limits import too_long
 
 if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.store.view import View
 
-__all__ = ["routes"]
+__all__ = ["api"]
 
-LIMIT, MOST = 100, 1_000
-LONGEST = 4_096
+api = Routes()
+
+LONGEST = Limits().name
 
 
-def aliases(view: View, request: Request) -> dict[str, Any]:
+class Alias(TypedDict):
+    """A name, and the dataset that it stands for."""
+
+    alias: Named
+    dataset: Named
+
+
+class Aliases(TypedDict):
+    """A page of aliases."""
+
+    aliases: list[Alias]
+    truncated: bool
+
+
+@api.get("/api/v2/aliases", answer=Aliases)
+def aliases(
+    view: View,
+    limit: int = whole(100, 1, 1_000),
+    namespace: str = text(name="afterNamespace"),
+    name: str = text(name="afterName"),
+) -> dict[str, Any]:
     """Every name that stands for a dataset of another name, by name."""
-    limit = request.integer("limit", LIMIT, 1, MOST)
-    after = (request.query.get("afterNamespace", ""), request.query.get("afterName", ""))
     sql = (
         "SELECT a.namespace, a.name, n.name, d.name FROM alias a JOIN dataset o ON o.id = a.dataset"
         " JOIN dataset d ON d.id = o.root JOIN namespace n ON n.id = d.namespace"
         " WHERE (a.namespace, a.name) > (?, ?) ORDER BY a.namespace, a.name LIMIT ?"
     )
-    rows = view.all(sql, (*after, limit + 1))
+    rows = view.all(sql, (namespace, name, limit + 1))
     found = [
         {
-            "alias": {"namespace": space, "name": name},
+            "alias": {"namespace": space, "name": alias},
             "dataset": {"namespace": owner, "name": dataset},
         }
-        for space, name, owner, dataset in rows[:limit]
+        for space, alias, owner, dataset in rows[:limit]
     ]
     return {"aliases": found, "truncated": len(rows) > limit}
 
@@ -43,36 +65,32 @@ def _named(body: dict[str, Any], member: str) -> tuple[str, str]:
     value = body.get(member)
     for key in ("namespace", "name"):
         text = value.get(key) if isinstance(value, dict) else None
-        if not isinstance(text, str) or not 0 < len(text) <= LONGEST or "\0" in text:
-            problem = Problem(f"{member}.{key}", f"must be a string of 1 to {LONGEST} characters")
+        if not isinstance(text, str) or not text or too_long(text, LONGEST) or "\0" in text:
+            problem = Problem(f"{member}.{key}", f"must be a string of 1 to {LONGEST} bytes")
             raise HttpError(422, f"{problem.field} {problem.problem}", [problem])
     assert isinstance(value, dict)
     return value["namespace"], value["name"]
 
 
-def routes(app: App) -> None:
-    """`GET` and `POST /api/v2/aliases`."""
-
-    async def declare(request: Request) -> Response:
-        body = request.json()
-        alias, dataset = _named(body, "alias"), _named(body, "dataset")
-        if alias == dataset:
-            problem = Problem("alias", "is the dataset itself")
-            raise HttpError(422, "alias is the dataset itself", [problem])
-        await carry_out(
-            app,
-            {
-                "command": "alias",
-                "namespace": dataset[0],
-                "name": dataset[1],
-                "alias": list(alias),
-            },
-        )
-        answer = {
-            "alias": dict(zip(("namespace", "name"), alias, strict=True)),
-            "dataset": dict(zip(("namespace", "name"), dataset, strict=True)),
-        }
-        return Response(answer, 201)
-
-    app.router.add("GET", "/api/v2/aliases", reader(app, aliases))
-    app.router.add("POST", "/api/v2/aliases", declare, "write", direct=True)
+@api.route("POST", "/api/v2/aliases", body=Alias, answer=Alias, status=(201,))
+async def declare(app: App, request: Request) -> Response:
+    """Declare an alias."""
+    body = request.json()
+    alias, dataset = _named(body, "alias"), _named(body, "dataset")
+    if alias == dataset:
+        problem = Problem("alias", "is the dataset itself")
+        raise HttpError(422, "alias is the dataset itself", [problem])
+    await carry_out(
+        app,
+        {
+            "command": "alias",
+            "namespace": dataset[0],
+            "name": dataset[1],
+            "alias": list(alias),
+        },
+    )
+    answer = {
+        "alias": dict(zip(("namespace", "name"), alias, strict=True)),
+        "dataset": dict(zip(("namespace", "name"), dataset, strict=True)),
+    }
+    return Response(answer, 201)

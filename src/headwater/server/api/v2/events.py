@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
 from headwater.lineage.events import EventType, iso
-from headwater.server.api.v1 import reader
-from headwater.server.api.v1.nodes import job_node, kind_of
-from headwater.server.api.v1.runs import the_run
-from headwater.server.api.v1.search import moment
-from headwater.server.api.v2.paging import bad
-from headwater.server.store.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
+from headwater.server.api.lookup import job_node, kind_of, the_run
+from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.types import Time
+from headwater.server.routing import Routes
+from headwater.server.store.write.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
 
 if TYPE_CHECKING:
-    from headwater.server.app import App
     from headwater.server.http import Request
     from headwater.server.store.view import View
 
-__all__ = ["routes"]
+__all__ = ["api"]
+
+api = Routes()
 
 NUMBERS = {
     **{kind.value: number for kind, number in TYPES.items()},
@@ -27,24 +27,56 @@ NUMBERS = {
     "DATASET": DATASET_EVENT,
     "COMMAND": COMMAND_TYPE,
 }
-WORDS = {number: word for word, number in NUMBERS.items()}
+NAMES = {number: name for name, number in NUMBERS.items()}
 SCAN = 50_000
 """Records looked at for one page; a filter that fits few of them gives a short page."""
 
 
-def events(view: View, request: Request) -> dict[str, Any]:
+class Record(TypedDict):
+    """A record of the log; beside this its `event` or its `command`."""
+
+    seq: int
+    receivedAt: Time
+    type: str
+    hash: str
+
+
+class Log(TypedDict):
+    """Some records of the log, and from where to go on."""
+
+    records: list[Record]
+    next: int
+    more: bool
+
+
+@api.get("/api/v2/events", answer=Log)
+def events(
+    view: View,
+    request: Request,
+    after: int = whole(0, 0, 2**62),
+    before: int = whole(0, 0, 2**62),
+    limit: int = whole(100, 1),
+    job: str = text(),
+    run: str = text(),
+    kinds: str = text(name="type", example="START,FAIL"),
+    since: int | None = moment(),
+    until: int | None = moment(),
+) -> dict[str, Any]:
     """Records after a cursor, or before one the newest first: events as sent, and commands."""
-    limit = request.integer("limit", 100, 1, 1_000)
     newest = bool(request.query.get("before"))
     if newest and request.query.get("after"):
-        raise bad("before", "not together with after")
+        raise request.bad("before", "not together with after")
     ((head,),) = view.all("SELECT seq FROM head WHERE id = 1")
-    where, params = _filters(view, request)
+    where, params = _filters(view, request, job, run, kinds)
+    for at, sign in ((since, ">="), (until, "<")):
+        if at is not None:
+            where += f" AND time {sign} ?"
+            params.append(at)
     if newest:
-        top = min(request.integer("before", head + 1, 0, 2**62), head + 1)
+        top = min(before, head + 1)
         low, high, order = max(0, top - SCAN), top - 1, "DESC"
     else:
-        low = request.integer("after", 0, 0, 2**62)
+        low = after
         high, order = min(low + SCAN, 2**62), "ASC"
     sql = (
         "SELECT seq, kind, at, type, hash, dictionary, body FROM log WHERE seq >= ? AND seq <= ?"  # noqa: S608
@@ -56,7 +88,7 @@ def events(view: View, request: Request) -> dict[str, Any]:
         {
             "seq": seq,
             "receivedAt": iso(at),
-            "type": WORDS.get(number, EventType.OTHER.value),
+            "type": NAMES.get(number, EventType.OTHER.value),
             "hash": bytes(digest).hex(),
             "command" if kind else "event": msgspec.Raw(view.body(dictionary, body)),
         }
@@ -71,31 +103,22 @@ def events(view: View, request: Request) -> dict[str, Any]:
     return {"records": records, "next": following, "more": more}
 
 
-def _filters(view: View, request: Request) -> tuple[str, list[int]]:
+def _filters(view: View, request: Request, job: str, run: str, kinds: str) -> tuple[str, list[int]]:
     where, params = "", []
-    if text := request.query.get("job"):
-        kind, rest = kind_of(text)
+    if job:
+        kind, rest = kind_of(job)
         if kind != "job":
-            raise bad("job", "not a job (job:NAMESPACE:NAME)")
+            raise request.bad("job", "not a job (job:NAMESPACE:NAME)")
         where += " AND job = ?"
         params.append(job_node(view, rest).id)
-    if text := request.query.get("run"):
+    if run:
         where += " AND run = ?"
-        params.append(the_run(view, text).id)
-    if text := request.query.get("type"):
-        words = [word for word in text.upper().split(",") if word]
-        if not words or not set(words) <= NUMBERS.keys():
-            raise bad("type", "not one of " + ", ".join(NUMBERS))
-        numbers = sorted({NUMBERS[word] for word in words})
+        params.append(the_run(view, run).id)
+    if kinds:
+        types = [name for name in kinds.upper().split(",") if name]
+        if not types or not set(types) <= NUMBERS.keys():
+            raise request.bad("type", "not one of " + ", ".join(NUMBERS))
+        numbers = sorted({NUMBERS[name] for name in types})
         where += f" AND type IN ({','.join('?' * len(numbers))})"
         params += numbers
-    for name, sign in (("since", ">="), ("until", "<")):
-        if request.query.get(name):
-            where += f" AND time {sign} ?"
-            params.append(moment(request, name, 0))
     return where, params
-
-
-def routes(app: App) -> None:
-    """`GET /api/v2/events`."""
-    app.router.add("GET", "/api/v2/events", reader(app, events))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from uuid import UUID
 
-from headwater.server.api.v1.nodes import dataset_node, job_node, kind_of
-from headwater.server.api.v1.present import when
+from headwater.insight import between
+from headwater.server.api.lookup import dataset_node, job_node, kind_of
+from headwater.server.api.parameters import text
+from headwater.server.api.present import when
+from headwater.server.api.types import Named, Object, Time
 from headwater.server.api.v2.page import describe
-from headwater.server.api.v2.paging import bad
 from headwater.server.http import HttpError
+from headwater.server.routing import Routes
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
-from headwater.server.store.evidence import evidence as of_pair
-from headwater.server.store.neighbourhood import Neighbourhood
-from headwater.server.store.timeline import members, runs_of_dataset
+from headwater.server.store.read.evidence import evidence as of_pair
+from headwater.server.store.read.timeline import members, runs_of_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.view import View
 
-__all__ = ["evidence"]
+__all__ = ["api"]
+
+api = Routes()
 
 INTERVALS = 100
 JOBS = 20
@@ -33,18 +37,54 @@ FACET = "headwater_evidence"
 Name = tuple[str, str]
 
 
-def evidence(view: View, request: Request) -> dict[str, Any]:
+class EdgeInterval(TypedDict):
+    """When an edge held."""
+
+    since: Time
+    until: Time | None
+
+
+class Through(TypedDict):
+    """A job that brings data of one dataset to another."""
+
+    job: Named
+    basis: Literal["lineage", "columnLineage", "all"]
+    since: Time | None
+    evidence: list[Object]
+
+
+class _Proof(TypedDict, total=False):
+    current: bool
+    intervals: list[EdgeInterval]
+    runs: list[Object]
+    evidence: list[Object]
+    jobs: list[Through]
+
+
+class Evidence(_Proof):
+    """What speaks for an edge."""
+
+    origin: str
+    destination: str
+    truncated: bool
+
+
+@api.get("/api/v2/evidence", answer=Evidence)
+def evidence(
+    view: View,
+    request: Request,
+    origin: str = text(required=True, example="job:shop:load"),
+    destination: str = text(required=True, example="dataset:s3://lake:orders"),
+) -> dict[str, Any]:
     """The proof of one edge, between a job and a dataset in either order, or two datasets."""
-    ends = []
-    for name in ("origin", "destination"):
-        if not request.query.get(name):
-            raise bad(name, "is missing")
-        ends.append(kind_of(request.query[name]))
+    ends = [kind_of(origin), kind_of(destination)]
     kinds = [kind for kind, _ in ends]
     if kinds == ["dataset", "dataset"]:
-        return _between(view, request, *(dataset_node(view, rest) for _, rest in ends))
+        first, second = (dataset_node(view, rest) for _, rest in ends)
+        found = _between(view, first, second)
+        return {"origin": origin, "destination": destination, **found}
     if sorted(kinds) != ["dataset", "job"]:
-        raise bad("origin", "must be a dataset, or a job with a dataset as destination")
+        raise request.bad("origin", "must be a dataset, or a job with a dataset as destination")
     direction = OUTPUT if kinds[0] == "job" else INPUT
     job = job_node(view, next(rest for kind, rest in ends if kind == "job"))
     named = dataset_node(view, next(rest for kind, rest in ends if kind == "dataset"))
@@ -60,8 +100,8 @@ def evidence(view: View, request: Request) -> dict[str, Any]:
     datasets = view.datasets(ids)
     items = _evidence(view, job, datasets.values(), direction)
     return {
-        "origin": request.query["origin"],
-        "destination": request.query["destination"],
+        "origin": origin,
+        "destination": destination,
         "current": any(until is None for _, until in spans),
         "intervals": [
             {"since": when(since), "until": when(until)} for since, until in spans[:INTERVALS]
@@ -72,29 +112,21 @@ def evidence(view: View, request: Request) -> dict[str, Any]:
     }
 
 
-def _between(view: View, request: Request, origin: Dataset, target: Dataset) -> dict[str, Any]:
+def _between(view: View, origin: Dataset, target: Dataset) -> dict[str, Any]:
     """Through which jobs data of one dataset reaches another, and what says so."""
-    around = Neighbourhood(view)
-    readers = {job for job, _, way in around.of_datasets([origin.root]) if way == INPUT}
-    writers = {job for job, _, way in around.of_datasets([target.root]) if way == OUTPUT}
-    numbers = sorted(readers & writers)
+    numbers = [number for _, number in between(view.graph(), origin.node, target.node)]
     found = []
     for number, job in sorted(view.jobs(numbers[:JOBS]).items()):
-        said = of_pair(view, number, origin.root, target.root)
-        if said is not None:
+        proof = of_pair(view, number, origin.root, target.root)
+        if proof is not None:
             named = {"namespace": job.space, "name": job.name}
-            since = when(said["since"])
+            since = when(proof["since"])
             found.append(
-                {"job": named, "basis": said["basis"], "since": since, "evidence": said["items"]}
+                {"job": named, "basis": proof["basis"], "since": since, "evidence": proof["items"]}
             )
     if not found:
         raise HttpError(404, "No job brings data of the one to the other.")
-    return {
-        "origin": request.query["origin"],
-        "destination": request.query["destination"],
-        "jobs": found,
-        "truncated": len(numbers) > JOBS,
-    }
+    return {"jobs": found, "truncated": len(numbers) > JOBS}
 
 
 def _runs(view: View, job: Job, ids: list[int], direction: int) -> list[dict[str, Any]]:
@@ -124,9 +156,9 @@ def _evidence(
     for edge in _objects(own.get("edges")):
         if _name(edge.get(side)) in names:
             found += _items(edge, of=edge.get(other), columns=edge.get("columns"))
-    for said in _objects(own.get("datasets")):
-        if _name(said) in names:
-            found += _items(said)
+    for dataset_evidence in _objects(own.get("datasets")):
+        if _name(dataset_evidence) in names:
+            found += _items(dataset_evidence)
     if not found:
         for dataset in wanted:
             found += _items(facets.get(dataset.state.facets, FACET))

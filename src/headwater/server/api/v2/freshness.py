@@ -3,43 +3,82 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from headwater.insight import freshness as judge
-from headwater.server.api.v1.lists import the_dataset
-from headwater.server.api.v1.present import when
-from headwater.server.store.stored_graph import StoredGraph, dataset_node
+from headwater import insight
+from headwater.server.api.lookup import the_dataset
+from headwater.server.api.parameters import whole
+from headwater.server.api.present import when
+from headwater.server.api.types import Named, Time
+from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
-    from headwater.server.http import Request
+    from headwater.server.store.entities import Dataset
     from headwater.server.store.view import View
 
-__all__ = ["freshness"]
+__all__ = ["Freshness", "api", "judged"]
+
+api = Routes()
 
 CAUSES = 50
+DEPTH = 20
 
 
-def freshness(view: View, request: Request) -> dict[str, Any]:
+class Cause(TypedDict):
+    """A job that delivers nothing; `root` if nothing further up explains it."""
+
+    job: Named
+    trouble: Literal["failed", "aborted", "ended", "late"]
+    since: Time | None
+    distance: int
+    root: bool
+
+
+class Freshness(TypedDict):
+    """Whether a dataset is up to date, and if not, since when and why."""
+
+    verdict: Literal["live", "fresh", "stale", "unknown"]
+    since: Time | None
+    lastWrittenAt: Time | None
+    usualSeconds: int | None
+    dueAt: Time | None
+    causes: list[Cause]
+    truncated: bool
+
+
+@api.get("/api/v2/datasets/{namespace}/{dataset}/freshness", answer=Freshness)
+def freshness(
+    view: View, namespace: str, dataset: str, depth: int = whole(DEPTH, 1, 50)
+) -> Freshness:
     """The verdict on one dataset, judged by every job its data passes through."""
-    named = the_dataset(view, request)
-    depth = request.integer("depth", 20, 1, 50)
-    graph = StoredGraph(view)
+    return judged(view, the_dataset(view, namespace, dataset), depth)
+
+
+def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
+    """The verdict on a dataset as the API and the page give it."""
     now = time.time_ns() // 1000
-    found = judge(graph, dataset_node(named), graph.standings, now, depth=depth, limit=500)
+    found = insight.freshness(view.graph(), dataset.node, now, depth=depth)
+    jobs = view.jobs(cause.job[1] for cause in found.causes)
+    # Jobs in equal trouble stand by name: their ids depend on the order in which events arrived.
+    causes = sorted(
+        ((cause, jobs[cause.job[1]]) for cause in found.causes),
+        key=lambda one: (*one[0].rank, one[1].space, one[1].name),
+    )
     return {
         "verdict": found.verdict,
         "since": when(found.since),
         "lastWrittenAt": when(found.last),
+        "usualSeconds": None if found.usual is None else found.usual // 1_000_000,
         "dueAt": when(found.due),
         "causes": [
             {
-                "job": {"namespace": cause.job.namespace, "name": cause.job.name},
+                "job": {"namespace": job.space, "name": job.name},
                 "trouble": cause.trouble.value,
                 "since": when(cause.since),
                 "distance": cause.distance,
                 "root": cause.root,
             }
-            for cause in found.causes[:CAUSES]
+            for cause, job in causes[:CAUSES]
         ],
-        "truncated": found.cut or len(found.causes) > CAUSES,
+        "truncated": found.cut or len(causes) > CAUSES,
     }

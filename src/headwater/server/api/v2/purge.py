@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.lineage.events import Problem
 from headwater.server.http import HttpError, Request, Response
-from headwater.server.store.commands import NoSuchError
-from headwater.server.store.purge import KINDS, Purged, Target, purge
+from headwater.server.routing import Routes
+from headwater.server.store.keep.purge import KINDS, Purged, Target, purge
+from headwater.server.store.write.commands import NoSuchError
 
 if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.store import Store
 
-__all__ = ["routes"]
+__all__ = ["api"]
+
+api = Routes()
+
+
+class _Name(TypedDict, total=False):
+    name: str
+
+
+class PostPurge(_Name):
+    """What to delete; `confirm` is the name once more."""
+
+    kind: Literal["job", "dataset", "namespace"]
+    namespace: str
+    confirm: str
+
+
+class Deleted(TypedDict):
+    """How much went."""
+
+    records: int
+    jobs: int
+    datasets: int
 
 
 def _text(body: dict[str, Any], member: str) -> str:
@@ -35,25 +58,22 @@ def target_of(body: dict[str, Any]) -> Target:
     namespace = _text(body, "namespace")
     target = Target(kind, namespace, "" if kind == "namespace" else _text(body, "name"))
     if body.get("confirm") != (target.name or target.namespace):
-        raise _bad("confirm", "must be the name once more: what is deleted cannot be had back")
+        raise _bad("confirm", "must repeat the name: a purge cannot be undone")
     return target
 
 
-def routes(app: App) -> None:
-    """`POST /api/v2/purge`."""
+@api.route("POST", "/api/v2/purge", role="admin", body=PostPurge, answer=Deleted)
+async def post_purge(app: App, request: Request) -> Response:
+    """Delete for good: a job, a dataset or a namespace, and every event that names it."""
+    target = target_of(request.json())
 
-    async def handle(request: Request) -> Response:
-        target = target_of(request.json())
+    def work(store: Store) -> Purged:
+        app.flow.forget()
+        return purge(store, target)
 
-        def work(store: Store) -> Purged:
-            app.flow.forget()
-            return purge(store, target)
-
-        try:
-            gone = await app.ingest.perform(work)
-        except NoSuchError as error:
-            raise HttpError(404, error.message) from error
-        app.bodies.forget()
-        return Response(gone._asdict())
-
-    app.router.add("POST", "/api/v2/purge", handle, "admin", direct=True)
+    try:
+        gone = await app.ingest.perform(work)
+    except NoSuchError as error:
+        raise HttpError(404, error.message) from error
+    app.bodies.forget()
+    return Response(gone._asdict())

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
 from headwater.lineage.events import iso
 from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read_facet
-from headwater.server.api.v1.lists import the_dataset
-from headwater.server.api.v1.present import when
-from headwater.server.api.v1.search import moment
+from headwater.server.api.lookup import the_dataset
+from headwater.server.api.parameters import moment, whole
+from headwater.server.api.present import when
+from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.page import describe
-from headwater.server.api.v2.paging import bad
-from headwater.server.store.timeline import members, schemas
+from headwater.server.routing import Routes
+from headwater.server.store.read.timeline import members, schemas
 
 if TYPE_CHECKING:
-    from headwater.server.http import Request
     from headwater.server.store.view import View
 
-__all__ = ["changes", "difference", "history", "read"]
+__all__ = ["api", "read"]
 
-LIMIT, MOST = 30, 100
+api = Routes()
+
+DATASET = "/api/v2/datasets/{namespace}/{dataset}"
 CHANGES = 200
+NEVER = 2**62
+
+
+class SchemaVersion(TypedDict):
+    """A schema, and since when it held."""
+
+    time: Time
+    fields: list[Object]
+
+
+class VersionPage(TypedDict):
+    """A page of schemas, the newest first."""
+
+    versions: list[SchemaVersion]
+    next: str | None
+    truncated: bool
+
+
+class SchemaDifference(TypedDict):
+    """A schema at two moments."""
+
+    before: list[Object]
+    after: list[Object]
+    compatible: bool
+    changes: list[Object]
 
 
 def read(body: bytes | None) -> Schema:
@@ -34,7 +61,7 @@ def read(body: bytes | None) -> Schema:
 
 
 def changes(old: Schema, new: Schema) -> dict[str, Any]:
-    """What changed between two schemas, in words and in parts."""
+    """What changed between two schemas, as text and in parts."""
     found, verdict = diff(old, new), compatible(old, new)
     why = {str(broken.change): broken.why for broken in verdict.breaks}
     return {
@@ -54,11 +81,17 @@ def changes(old: Schema, new: Schema) -> dict[str, Any]:
     }
 
 
-def history(view: View, request: Request) -> dict[str, Any]:
+@api.get(DATASET + "/history", answer=VersionPage)
+def history(
+    view: View,
+    namespace: str,
+    dataset: str,
+    limit: int = whole(30, 1, 100),
+    before: int | None = moment(),
+) -> dict[str, Any]:
     """Each schema the dataset has had, the newest first, with what it changed."""
-    named = the_dataset(view, request)
-    limit = request.integer("limit", LIMIT, 1, MOST)
-    until = moment(request, "before", 0) - 1 if request.query.get("before") else None
+    named = the_dataset(view, namespace, dataset)
+    until = None if before is None else before - 1
     rows = schemas(view, members(view, named.root), until, limit + 1)
     bodies = view.bodies(facet for _, facet in rows)
     versions = []
@@ -76,19 +109,23 @@ def history(view: View, request: Request) -> dict[str, Any]:
     }
 
 
-def difference(view: View, request: Request) -> dict[str, Any]:
+@api.get(DATASET + "/schema/diff", answer=SchemaDifference)
+def difference(
+    view: View,
+    namespace: str,
+    dataset: str,
+    start: int = moment(name="from", required=True),
+    end: int = moment(NEVER, name="to"),
+) -> dict[str, Any]:
     """The schema of a dataset at two moments, and what lies between them."""
-    named = the_dataset(view, request)
-    if not request.query.get("from"):
-        raise bad("from", "is missing")
-    start, end = moment(request, "from", 0), moment(request, "to", 2**62)
+    named = the_dataset(view, namespace, dataset)
     ids = members(view, named.root)
     found = [next(iter(schemas(view, ids, at, 1)), None) for at in (start, end)]
     bodies = view.bodies(row[1] for row in found if row)
     sides = [bodies.get(row[1]) if row else None for row in found]
     return {
         "from": when(start),
-        "to": when(end) if end < 2**62 else None,
+        "to": when(end) if end < NEVER else None,
         "before": describe.flat(sides[0]),
         "after": describe.flat(sides[1]),
         **changes(read(sides[0]), read(sides[1])),

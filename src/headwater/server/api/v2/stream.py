@@ -4,23 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 import msgspec
 
 from headwater.lineage.events import Problem
-from headwater.server.api.v1.search import moment
-from headwater.server.flow import read_flow
+from headwater.server.api.parameters import moment, text
+from headwater.server.api.types import Object
 from headwater.server.http import HttpError, Receive, Request, Response, Send
+from headwater.server.ingest.flow import read_flow
+from headwater.server.routing import Parameter, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from headwater.server.app import App
-    from headwater.server.store.database import Connection
+    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.view import View
 
-__all__ = ["routes"]
+__all__ = ["api"]
+
+api = Routes()
+
+
+AFTER: Any = Parameter(
+    lambda request, name: request.query.get(name, ""),
+    {"type": "integer", "minimum": 0, "default": 0},
+)
+"""Where to go on; one that is no number counts as none, as `Last-Event-ID` does."""
+
+
+class Samples(TypedDict):
+    """Samples of what flows."""
+
+    samples: list[Object]
+
+
+class Taken(TypedDict):
+    """How many samples were taken, and what was wrong with the others."""
+
+    accepted: int
+    refused: Any
+
+
+class Flow(TypedDict):
+    """What flows."""
+
+    flow: list[Object]
+
 
 HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -29,53 +61,53 @@ HEADERS = [
 ]
 
 
-def routes(app: App) -> None:
-    """Put the routes on the app's router."""
+@api.get("/api/v2/live", media="text/event-stream")
+async def live(
+    app: App, request: Request, after: str = AFTER
+) -> Callable[[Receive, Send], Awaitable[None]]:
+    """Server-sent events: what changes."""
+    last = (request.header(b"last-event-id") or b"").decode("latin-1") or after
+    start = int(last) if last.isdecimal() else None
+    limit = app.gate.limit(request.header(b"authorization"))
 
-    async def live(request: Request) -> Callable[[Receive, Send], Awaitable[None]]:
-        text = (request.header(b"last-event-id") or b"").decode("latin-1")
-        text = text or request.query.get("after", "")
-        after = int(text) if text.isdecimal() else None
+    async def stream(receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        gone = asyncio.ensure_future(_gone(receive))
+        pump = asyncio.ensure_future(_pump(app, start, limit, send))
+        _, left = await asyncio.wait({gone, pump}, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        with contextlib.suppress(OSError):
+            await send({"type": "http.response.body", "body": b""})
 
-        async def stream(receive: Receive, send: Send) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            gone = asyncio.ensure_future(_gone(receive))
-            pump = asyncio.ensure_future(_pump(app, after, send))
-            _, left = await asyncio.wait({gone, pump}, return_when=asyncio.FIRST_COMPLETED)
-            for task in left:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-            with contextlib.suppress(OSError):
-                await send({"type": "http.response.body", "body": b""})
+    return stream
 
-        return stream
 
-    async def flow(request: Request) -> Response:
-        try:
-            taken, problems = app.flow.take(request.body)
-        except (msgspec.DecodeError, KeyError, RecursionError) as error:
-            raise HttpError(
-                400, "not a list of samples", [Problem("samples", str(error))]
-            ) from None
-        for sample in taken:
-            app.live.tell("flow", sample)
-        return Response(
-            {"accepted": len(taken), "refused": problems}, 202 if taken or not problems else 422
-        )
+@api.route("POST", "/api/v2/flow", body=Samples, answer=Taken, status=(202, 422))
+async def post_flow(app: App, request: Request) -> Response:
+    """Send samples of what flows."""
+    try:
+        taken, problems = app.flow.take(request.body, app.settings.batch_events)
+    except (msgspec.DecodeError, KeyError, RecursionError) as error:
+        raise HttpError(400, "not a list of samples", [Problem("samples", str(error))]) from None
+    for sample in taken:
+        app.live.tell("flow", sample)
+    return Response(
+        {"accepted": len(taken), "refused": problems}, 202 if taken or not problems else 422
+    )
 
-    def flows(connection: Connection, request: Request) -> dict[str, Any]:
-        text = request.query.get("run")
-        try:
-            run = UUID(text) if text else None
-        except ValueError:
-            raise HttpError(400, "run: not a UUID") from None
-        since = moment(request, "since", 0) // 1_000_000 if request.query.get("since") else None
-        return {"flow": read_flow(connection, run=run, since=since)}
 
-    app.router.add("GET", "/api/v2/live", live, direct=True)
-    app.router.add("POST", "/api/v2/flow", flow, "write", direct=True)
-    app.router.add("GET", "/api/v2/flow", flows)
+@api.get("/api/v2/flow", answer=Flow)
+def flow(view: View, run: str = text(), since: int | None = moment()) -> dict[str, Any]:
+    """What flows now, or in one run."""
+    try:
+        wanted = UUID(run) if run else None
+    except ValueError:
+        raise HttpError(400, "run: not a UUID") from None
+    seconds = None if since is None else since // 1_000_000
+    return {"flow": read_flow(view.connection, run=wanted, since=seconds)}
 
 
 async def _gone(receive: Receive) -> None:
@@ -83,6 +115,6 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _pump(app: App, after: int | None, send: Send) -> None:
-    async for chunk in app.live.listen(after):
+async def _pump(app: App, after: int | None, limit: Limit | None, send: Send) -> None:
+    async for chunk in app.live.listen(after, limit):
         await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -2,55 +2,82 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
-from headwater.server.api.v1.lists import the_dataset, the_job
-from headwater.server.api.v1.present import MILLISECOND, Presenter, when
-from headwater.server.api.v1.runs import the_run
+from headwater.server.api.lookup import the_dataset, the_job, the_run
+from headwater.server.api.parameters import cursor, text, whole, written
+from headwater.server.api.present import MILLISECOND, Presenter, when
+from headwater.server.api.types import Run as Described
+from headwater.server.api.types import Uuid
 from headwater.server.api.v2.page import describe
-from headwater.server.api.v2.paging import bad, read_cursor, written
+from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
-from headwater.server.store.timeline import members, runs_of_dataset, runs_of_job
+from headwater.server.store.read.timeline import members, runs_of_dataset, runs_of_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.server.http import Request
     from headwater.server.store.entities import Job, Run
+    from headwater.server.store.read.timeline import Cursor
     from headwater.server.store.view import View
 
-__all__ = ["dataset_runs", "job_runs", "run"]
+__all__ = ["api"]
 
-LIMIT, MOST = 50, 500
+api = Routes()
+
+LIMIT = whole(50, 1, 500)
 MESSAGE = 2_000
 NEEDED = ("errorMessage", "parent", "jobDependencies", "externalQuery", "processing_engine")
 SIZES = {INPUT: ("inputStatistics", "dataQualityMetrics"), OUTPUT: ("outputStatistics",)}
 WAYS = {"": (INPUT, OUTPUT), "input": (INPUT,), "output": (OUTPUT,)}
 
 
-def job_runs(view: View, request: Request) -> dict[str, Any]:
+class RunLine(TypedDict):
+    """A run in short."""
+
+    id: Uuid
+    state: str
+    durationMs: int | None
+
+
+class RunPage(TypedDict):
+    """A page of runs, the newest first."""
+
+    runs: list[RunLine]
+    next: str | None
+    truncated: bool
+
+
+@api.get("/api/v2/jobs/{namespace}/{job}/runs", answer=RunPage)
+def job_runs(
+    view: View, namespace: str, job: str, limit: int = LIMIT, before: Cursor | None = cursor()
+) -> dict[str, Any]:
     """A job's runs, the newest first: how long each took, what it moved, how it ended."""
-    found = the_job(view, request)
-    limit = request.integer("limit", LIMIT, 1, MOST)
-    page = runs_of_job(view, found.id, read_cursor(request), limit)
+    found = the_job(view, namespace, job)
+    page = runs_of_job(view, found.id, before, limit)
     return {
-        "runs": told(view, page.runs, {found.id: found}),
+        "runs": summaries(view, page.runs, {found.id: found}),
         "next": written(page.next),
         "truncated": page.next is not None,
     }
 
 
-def dataset_runs(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v2/datasets/{namespace}/{dataset}/runs", answer=RunPage)
+def dataset_runs(
+    view: View,
+    namespace: str,
+    dataset: str,
+    direction: str = text(options=("input", "output")),
+    limit: int = LIMIT,
+    before: Cursor | None = cursor(),
+) -> dict[str, Any]:
     """The runs that read or wrote a dataset, the newest first."""
-    named = the_dataset(view, request)
-    way = request.query.get("direction", "").lower()
-    if way not in WAYS:
-        raise bad("direction", "not one of input, output")
-    limit = request.integer("limit", LIMIT, 1, MOST)
+    named = the_dataset(view, namespace, dataset)
     ids = members(view, named.root)
-    page = runs_of_dataset(view, ids, read_cursor(request), limit, WAYS[way])
-    rows = told(view, page.runs, view.jobs({found.job for found in page.runs}))
+    page = runs_of_dataset(view, ids, before, limit, WAYS[direction])
+    rows = summaries(view, page.runs, view.jobs({found.job for found in page.runs}))
     for row, found in zip(rows, page.runs, strict=True):
         touched = {d for d in (unslot(key) for key in found.state.io) if d[0] in ids}
         row["directions"] = sorted("output" if d[1] == OUTPUT else "input" for d in touched)
@@ -61,16 +88,17 @@ def dataset_runs(view: View, request: Request) -> dict[str, Any]:
     }
 
 
+@api.get("/api/v2/runs/{id}", answer=Described)
 def run(view: View, request: Request) -> dict[str, Any]:
     """One run: Marquez's shape, and beside it its job, parent, dependencies and failure."""
     found = the_run(view, request.path["id"])
     jobs = view.jobs([found.job])
     shown = Presenter(view).runs([found], jobs)[found.id]
-    return {**shown, **told(view, [found], jobs)[0]}
+    return {**shown, **summaries(view, [found], jobs)[0]}
 
 
-def told(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict[str, Any]]:
-    """Runs in a few words each, with the sums of what they read and wrote."""
+def summaries(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict[str, Any]]:
+    """Runs in short, with the sums of what they read and wrote."""
     names = {name for pair in SIZES.values() for name in pair}
     facets = describe.Facets(
         view,
@@ -136,16 +164,16 @@ def _moved(found: Run, direction: int, facets: describe.Facets) -> dict[str, Any
             continue
         count += 1
         for name in SIZES[direction]:
-            said = facets.get(io.facets, name)
-            if not said:
+            statistics = facets.get(io.facets, name)
+            if not statistics:
                 continue
-            for word, keys in (
+            for unit, keys in (
                 ("rows", ("rowCount",)),
                 ("bytes", ("size", "bytes")),
                 ("files", ("fileCount",)),
             ):
-                value = next((v for k in keys if isinstance(v := said.get(k), int)), None)
+                value = next((v for k in keys if isinstance(v := statistics.get(k), int)), None)
                 if value is not None:
-                    sums[word] = (sums[word] or 0) + value
+                    sums[unit] = (sums[unit] or 0) + value
             break
     return {"datasets": count, **sums}

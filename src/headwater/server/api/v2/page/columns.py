@@ -3,37 +3,62 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.server.api.v1.nodes import column_node, dataset_node, kind_of
-from headwater.server.api.v1.search import moment
+from headwater.insight import trace
+from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
+from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
-from headwater.server.store.column_graph import ColumnGraph
+from headwater.server.routing import Routes
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.server.http import Request
-    from headwater.server.store.column_graph import Column, Columns
-    from headwater.server.store.entities import Dataset
+    from headwater.lineage.facets import Transformation
+    from headwater.server.store.entities import Column, Dataset
     from headwater.server.store.view import View
 
-__all__ = ["between", "columns"]
+    Edges = dict[tuple[Column, Column], tuple[Transformation, ...]]
+
+__all__ = ["api", "between"]
+
+api = Routes()
 
 LIMIT = 1_000
 
 
-def columns(view: View, request: Request) -> dict[str, Any]:
-    """The columns that lead to a column (or to a dataset's columns) and those it leads to."""
-    kind, rest = kind_of(request.query.get("node"))
-    at = moment(request, "at", 0) if request.query.get("at") else None
-    depth = request.integer("depth", 20, 1, 50)
-    graph = ColumnGraph(view, at)
+class ColumnPaths(TypedDict):
+    """Columns, and how they come about."""
+
+    columnsKnown: bool
+    columns: list[Object]
+    edges: list[Object]
+    truncated: bool
+
+
+@api.get("/api/v2/columns", answer=ColumnPaths)
+def columns(
+    view: View,
+    node: str = text(required=True, example="dataset:s3://lake:orders"),
+    depth: int = whole(20, 1, 50),
+    at: int | None = moment(),
+) -> dict[str, Any]:
+    """The columns that lead to a column (or to a dataset's columns) and those it leads to.
+
+    A dataset that nobody reported, or a column that the dataset lacks, is 404; `columnsKnown` is false
+    while no producer has reported the columns of the dataset.
+    """
+    kind, rest = kind_of(node)
+    graph = view.column_graph(at)
     if kind == "datasetField":
         dataset, name = column_node(view, rest)
-        start = [(dataset.root, name)]
+        known = has_column(view, dataset, name, at)
+        if known is False:
+            raise HttpError(404, f"Dataset '{dataset.name}' has no column '{name}'.")
+        start = [(dataset.root, name)] if known else []
     elif kind == "dataset":
         dataset = dataset_node(view, rest)
         facets = describe.Facets(view, [dataset.state.facets], "schema")
@@ -42,25 +67,27 @@ def columns(view: View, request: Request) -> dict[str, Any]:
         start += sorted(graph.outputs([dataset.root]) - set(start))
     else:
         raise HttpError(400, "node: must be a dataset or a column (datasetField:…)")
-    found = graph.walk(start, depth=depth, downstream=True, limit=LIMIT)
+    found = trace(graph, start, depth=depth, downstream=True, limit=LIMIT)
     datasets = view.datasets({column[0] for column in found.distance})
     return {
+        "columnsKnown": bool(start),
         "columns": [
             {**_named(column, datasets[column[0]]), "distance": far}
             for column, far in found.distance.items()
             if column[0] in datasets
         ],
-        "edges": _edges(view, found, datasets),
+        "edges": _edges(view, {edge: graph.how(*edge) for edge in found.edges}, datasets),
         "truncated": found.cut,
     }
 
 
 def between(view: View, datasets: dict[int, Dataset], at: int | None) -> dict[str, Any]:
     """The column edges that both begin and end in these datasets."""
-    graph = ColumnGraph(view, at)
+    graph = view.column_graph(at)
     start = sorted(graph.outputs(datasets))
-    found = graph.walk(start, depth=1, limit=20 * LIMIT)
-    return {"edges": _edges(view, found, datasets), "truncated": found.cut}
+    found = trace(graph, start, depth=1, limit=20 * LIMIT)
+    edges = {edge: graph.how(*edge) for edge in found.edges}
+    return {"edges": _edges(view, edges, datasets), "truncated": found.cut}
 
 
 def _named(column: Column, dataset: Dataset) -> dict[str, str]:
@@ -79,17 +106,18 @@ def _end(column: Column, dataset: Dataset) -> dict[str, str]:
     return {"namespace": dataset.space, "name": dataset.name, "field": column[1]}
 
 
-def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dict[str, Any]]:
-    makers = _makers(view, datasets)
-    proofs = _proofs(view, datasets)
-    told = _told(view, {job for jobs in makers.values() for job in jobs})
+def _edges(view: View, found: Edges, datasets: dict[int, Dataset]) -> list[dict[str, Any]]:
+    makers = _jobs_by_pair(view, datasets)
+    proofs = _dataset_evidence(view, datasets)
+    of_jobs = _job_evidence(view, {job for jobs in makers.values() for job in jobs})
     answers = []
-    for (source, target), how in sorted(found.edges.items()):
+    for (source, target), how in sorted(found.items()):
         if source[0] not in datasets or target[0] not in datasets:
             continue
         jobs = makers.get((source[0], target[0]), {}).values()
         ends = (datasets[source[0]].name, datasets[target[0]].name)
-        proof = [item for job in jobs for item in told.get((job, *ends), ())]
+        proof = [item for job in jobs for item in of_jobs.get((job, *ends), ())]
+        proof = proof or [item for job in jobs for item in of_jobs.get((job, "", ends[1]), ())]
         answers.append(
             {
                 "origin": _id(source, datasets[source[0]]),
@@ -114,7 +142,7 @@ def _edges(view: View, found: Columns, datasets: dict[int, Dataset]) -> list[dic
     return answers
 
 
-def _makers(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], dict[int, str]]:
+def _jobs_by_pair(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], dict[int, str]]:
     """The jobs that carry columns from one dataset to another."""
     wanted = {root: root for root in datasets}
     sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
@@ -133,27 +161,34 @@ def _makers(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], dict[i
     return found
 
 
-def _proofs(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
-    """What each dataset's producers say they know it from."""
+def _dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
+    """What each dataset is known from, as events of older Spark jobs have it on the dataset itself."""
     facets = describe.Facets(
         view, (d.state.facets for d in datasets.values()), "headwater_evidence"
     )
     found = {}
     for number, dataset in datasets.items():
-        said = describe.evidence_of(facets.get(dataset.state.facets, "headwater_evidence"))
-        if said:
-            found[number] = said
+        evidence = describe.evidence_of(facets.get(dataset.state.facets, "headwater_evidence"))
+        if evidence:
+            found[number] = evidence
     return found
 
 
-def _told(view: View, jobs: Iterable[int]) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-    """What jobs say they know an edge from, by job and the names at both ends."""
+def _job_evidence(
+    view: View, jobs: Iterable[int]
+) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+    """The evidence that jobs report for an edge, by job and the names at both ends.
+
+    The evidence for a dataset stands under its name as the destination and no origin.
+    """
     wanted = view.jobs(jobs)
     facets = describe.Facets(view, (j.state.facets for j in wanted.values()), "headwater_evidence")
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for job in wanted.values():
-        said = facets.get(job.state.facets, "headwater_evidence")
-        for edge in describe.listed(said, "edges"):
+        reported = facets.get(job.state.facets, "headwater_evidence")
+        for edge in describe.listed(reported, "edges"):
             names = [describe.name_of(edge, side) for side in ("input", "output")]
             found[describe.job_id(job), names[0], names[1]] = describe.evidence_of(edge)
+        for one in describe.listed(reported, "datasets"):
+            found[describe.job_id(job), "", str(one.get("name"))] = describe.evidence_of(one)
     return found

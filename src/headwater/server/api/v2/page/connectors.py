@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from headwater.server.api.v1.present import identifier
+from headwater.server.api.parameters import whole
+from headwater.server.api.present import identifier
+from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
+from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, unslot
 
 if TYPE_CHECKING:
-    from headwater.server.http import Request
     from headwater.server.store.view import View
 
-__all__ = ["connectors"]
+__all__ = ["api"]
+
+api = Routes()
 
 LIMIT = 500
 REPORT = "headwater_connect"
 
 
-def connectors(view: View, request: Request) -> dict[str, Any]:
+class Connectors(TypedDict):
+    """Connectors as their page shows them."""
+
+    connectors: list[Object]
+    truncated: bool
+
+
+@api.get("/api/v2/connectors", answer=Connectors)
+def connectors(view: View, limit: int = whole(LIMIT, 1, LIMIT)) -> dict[str, Any]:
     """The connectors of every watched cluster, those in trouble first."""
-    limit = request.integer("limit", LIMIT, 1, LIMIT)
     numbers = _numbers(view)
     shown = {job.id: job for job in view.jobs(numbers).values() if not job.hidden}
     found = list(shown.values())
@@ -58,7 +69,7 @@ def connectors(view: View, request: Request) -> dict[str, Any]:
 
 
 def _numbers(view: View) -> list[int]:
-    """The jobs whose `jobType` says Kafka Connect; equal facets are one, so few are read.
+    """The jobs whose `jobType` names Kafka Connect; equal facets are one, so few are read.
 
     In the place of a part stands its whole, so that many parts leave room for others.
     """
@@ -68,11 +79,15 @@ def _numbers(view: View) -> list[int]:
     )
     rows = view.all(sql)
     bodies = view.bodies({row[1] for row in rows})
-    said = {n for n, body in bodies.items() if _is_connect(body)}
-    return sorted({entity for entity, facet in rows if facet in said})[: LIMIT * 4]
+    connect = {n for n, body in bodies.items() if _is_connect(body)}
+    return sorted({entity for entity, facet in rows if facet in connect})[: LIMIT * 4]
 
 
 def _is_connect(body: bytes) -> bool:
     value = msgspec.json.decode(body)
-    word = value.get("integration") if isinstance(value, dict) else None
-    return isinstance(word, str) and word.upper() in ("KAFKA_CONNECT", "CONNECT", "DEBEZIUM")
+    integration = value.get("integration") if isinstance(value, dict) else None
+    return isinstance(integration, str) and integration.upper() in (
+        "KAFKA_CONNECT",
+        "CONNECT",
+        "DEBEZIUM",
+    )

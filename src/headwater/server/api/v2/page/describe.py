@@ -1,4 +1,4 @@
-"""Jobs, runs and datasets in the few words that every view of the page uses."""
+"""Jobs, runs and datasets as every view of the page shows them, in short."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from headwater.lineage import facets as known
 from headwater.lineage.lifecycle import State
-from headwater.server.api.v1.present import when
+from headwater.server.api.present import when
 from headwater.server.store.entities import to_run
 from headwater.server.store.view import RUNS
 
@@ -36,7 +36,9 @@ __all__ = [
 ]
 
 Reference = dict[str, Any]
-LAYERS = ("iceberg", "delta", "hudi")
+CATALOGS = ("iceberg", "delta", "hudi")
+"""Frameworks of catalogs that say which format their tables have."""
+
 MESSAGE = 300
 
 
@@ -50,11 +52,11 @@ def dataset_id(dataset: Dataset) -> str:
     return f"dataset:{dataset.space}:{dataset.name}"
 
 
-def reference(said: Any) -> Reference | None:
+def reference(facet: Any) -> Reference | None:
     """A job and run that another one names, if it names one at all."""
-    if not isinstance(said, dict) or not isinstance(job := said.get("job"), dict):
+    if not isinstance(facet, dict) or not isinstance(job := facet.get("job"), dict):
         return None
-    name, space, run = job.get("name"), job.get("namespace"), said.get("run")
+    name, space, run = job.get("name"), job.get("namespace"), facet.get("run")
     if not name or not isinstance(name, str):
         return None
     number = run.get("runId") if isinstance(run, dict) else None
@@ -66,7 +68,7 @@ def reference(said: Any) -> Reference | None:
 
 
 def shown(view: View, references: Iterable[Reference | None]) -> None:
-    """Name the whole where a mere part of it is named."""
+    """Replace references to task jobs by references to their parent jobs."""
     named = [one for one in references if one is not None]
     wholes = view.wholes((one["namespace"], one["name"]) for one in named)
     for one in named:
@@ -96,13 +98,14 @@ class Facets:
 def store_of(dataset: Dataset, facets: Facets) -> str:
     """What kind of store holds a dataset: iceberg, kafka, s3, postgres, and so on."""
     held = dataset.state.facets
-    said = [
-        facets.get(held, "catalog").get("framework"),
-        facets.get(held, "storage").get("storageLayer"),
-    ]
-    for word in said:
-        if isinstance(word, str) and word.lower() in LAYERS:
-            return word.lower()
+    framework = facets.get(held, "catalog").get("framework")
+    if isinstance(framework, str) and framework.lower() in CATALOGS:
+        return framework.lower()
+    storage = facets.get(held, "storage")
+    layer, file_format = storage.get("storageLayer"), storage.get("fileFormat")
+    # A layer that is no file format itself is a table format, whichever one a producer knows.
+    if isinstance(layer, str) and layer and layer != file_format:
+        return layer.lower()
     scheme = dataset.space.split(":", 1)[0].lower()
     return scheme if scheme != dataset.space.lower() or scheme.isalpha() else ""
 

@@ -2,69 +2,138 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
-from headwater.lineage.lifecycle import State
-from headwater.server.api.v1.lists import the_dataset, the_job
-from headwater.server.api.v1.present import DATASET, Presenter, when
+from headwater.insight import beside
+from headwater.lineage.schema.claims import Rank, types
+from headwater.server.api.lookup import the_dataset, the_job
+from headwater.server.api.present import DATASET, Presenter, when
+from headwater.server.api.types import Dataset as Described
+from headwater.server.api.types import Named, Object
+from headwater.server.api.v2.freshness import Freshness, judged
 from headwater.server.api.v2.page import describe
-from headwater.server.api.v2.page.overview import downstream
-from headwater.server.store.entities import OUTPUT, slot, to_job, to_run
-from headwater.server.store.neighbourhood import Neighbourhood
-from headwater.server.store.view import JOBS, RUNS
+from headwater.server.api.v2.page.overview import affected
+from headwater.server.routing import Routes
+from headwater.server.store.entities import OUTPUT, slot, to_job
+from headwater.server.store.read.schema_claims import standing
+from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
-    from headwater.server.http import Request
+    from collections.abc import Iterable
+
+    from headwater.lineage.schema.claims import Claim, Finding
     from headwater.server.store.entities import Dataset, Job
+    from headwater.server.store.read.schema_claims import Standing
     from headwater.server.store.view import View
 
-__all__ = ["dataset", "job"]
+__all__ = ["api"]
+
+api = Routes()
 
 VERSIONS = 30
 RUNS_READ = 60
 JOBS_SHOWN = 100
+FINDINGS = 20
+FIELDS = 200
 QUALITY = ("dataQualityAssertions", "dataQualityMetrics")
 
 
-def dataset(view: View, request: Request) -> dict[str, Any]:
+class DatasetPage(Described):
+    """A dataset as its page shows it."""
+
+    store: str
+    asked: Named
+    columns: list[Object]
+    history: list[Object]
+    findings: list[Object]
+    aliases: list[Named]
+    moves: list[Object]
+    producers: list[Object]
+    consumers: list[Object]
+    freshness: Freshness
+    writes: list[Object]
+    truncated: bool
+
+
+class JobPage(TypedDict):
+    """A job as its page shows it."""
+
+    namespace: str
+    name: str
+    state: str
+    inputs: list[Named]
+    outputs: list[Named]
+    parent: Object | None
+    children: list[Object]
+    affected: Object
+
+
+@api.get("/api/v2/datasets/{namespace}/{dataset}", answer=DatasetPage)
+def one_dataset(view: View, namespace: str, dataset: str) -> dict[str, Any]:
     """A dataset: its columns then and now, who writes and reads it, how fresh and how large."""
-    named = the_dataset(view, request)
+    named = the_dataset(view, namespace, dataset)
     found = view.datasets([named.root]).get(named.root, named)
     presented = Presenter(view).datasets([found])[0]
-    edges = Neighbourhood(view).of_datasets([found.id])
-    sides = {
-        side: sorted({e[0] for e in edges if (e[2] == OUTPUT) == (side == "producers")})
-        for side in ("producers", "consumers")
-    }
-    jobs = view.jobs([n for numbers in sides.values() for n in numbers[:JOBS_SHOWN]])
+    producers, consumers = (
+        [number for _, number in side] for side in beside(view.graph(), found.node)
+    )
+    jobs = view.jobs(producers[:JOBS_SHOWN] + consumers[:JOBS_SHOWN])
     described = describe.jobs(view, list(jobs.values()))
     names = _names(view, found)
-    runs = _writes(view, sides["producers"][:10], names["ids"])
+    runs = _writes(view, producers[:10], names["ids"])
     facets = describe.Facets(view, [found.state.facets])
+    claimed = standing(view, found, names["ids"])
     return {
         **presented,
+        "type": found.kind,
         "store": describe.store_of(found, facets),
         "asked": {"namespace": named.space, "name": named.name},
-        "columns": _columns(view, found, facets),
+        "columns": _columns(view, found, facets, claimed),
         "history": _history(view, names["ids"]),
+        "findings": [_finding(one, claimed) for one in claimed.findings[:FINDINGS]],
         "aliases": names["shown"],
-        "producers": [described[n] for n in sides["producers"] if n in described],
-        "consumers": [described[n] for n in sides["consumers"] if n in described],
-        "freshness": _freshness(runs, found),
+        "moves": _moves(view, found, names["ids"]),
+        "producers": [described[n] for n in producers if n in described],
+        "consumers": [described[n] for n in consumers if n in described],
+        "freshness": judged(view, found),
         "writes": runs,
-        "truncated": any(len(numbers) > JOBS_SHOWN for numbers in sides.values()),
+        "truncated": max(len(producers), len(consumers)) > JOBS_SHOWN,
     }
 
 
-def _columns(view: View, found: Dataset, facets: describe.Facets) -> list[dict[str, Any]]:
+def _finding(found: Finding, claimed: Standing) -> dict[str, Any]:
+    """Two claims that cannot both be right."""
+    sides = [_side(claim, claimed) for claim in (found.one, found.other)]
+    return {
+        "kind": found.kind,
+        "since": when(found.since),
+        "fields": list(found.fields[:FIELDS]),
+        "one": sides[0],
+        "other": sides[1],
+    }
+
+
+def _side(claim: Claim, claimed: Standing) -> dict[str, Any]:
+    job = claimed.jobs.get(claim.author) if claim.rank is not Rank.SOURCE else None
+    return {
+        "job": {"namespace": job.space, "name": job.name} if job else None,
+        "subject": claim.author if claim.rank is Rank.SOURCE else None,
+        "since": when(claim.first),
+        "fields": [
+            {"name": name, "type": kind}
+            for name, kind in list(types(claim.fields).items())[:FIELDS]
+        ],
+    }
+
+
+def _columns(
+    view: View, found: Dataset, facets: describe.Facets, claimed: Standing
+) -> list[dict[str, Any]]:
     fields = describe.flat(facets.raw(found.state.facets, "schema"))
     tags = view.tags(DATASET, [found.id]).get(found.id, [])
-    said = facets.get(found.state.facets, "tags").get("tags")
-    for one in said if isinstance(said, list) else ():
+    sent = facets.get(found.state.facets, "tags").get("tags")
+    for one in sent if isinstance(sent, list) else ():
         if isinstance(one, dict) and one.get("field"):
             value = one.get("value")
             label = (
@@ -73,6 +142,8 @@ def _columns(view: View, found: Dataset, facets: describe.Facets) -> list[dict[s
             tags = [*tags, (str(one["field"]), label)]
     for f in fields:
         f["tags"] = sorted({tag for name, tag in tags if name == f["name"]})
+        if f["name"] in claimed.subjects:
+            f["subjects"] = sorted(claimed.subjects[f["name"]])
     return fields
 
 
@@ -87,6 +158,30 @@ def _names(view: View, found: Dataset) -> dict[str, Any]:
     names.discard((found.space, found.name))
     shown = [{"namespace": namespace, "name": name} for namespace, name in sorted(names)]
     return {"ids": sorted({found.id, *members}), "shown": shown[:100]}
+
+
+def _moves(view: View, found: Dataset, ids: list[int]) -> list[dict[str, Any]]:
+    """From where and to where the dataset moved under a symlink that it shares, and when."""
+    members = view.datasets(ids)
+    others = view.datasets(rival for member in members.values() for rival in member.state.rivals)
+    roots = view.datasets({other.root for other in others.values()} - {found.id})
+    began = _declared_since(members.values())
+    moves: dict[int, dict[str, Any]] = {}
+    for other in others.values():
+        if other.root not in roots or not other.state.links:
+            continue
+        since = _declared_since([other])
+        named = {"namespace": roots[other.root].space, "name": roots[other.root].name}
+        way = (
+            "to" if (since, other.space, other.name) > (began, found.space, found.name) else "from"
+        )
+        moves[other.root] = {way: named, "at": when(max(since, began))}
+    return sorted(moves.values(), key=lambda move: str(move["at"]))
+
+
+def _declared_since(datasets: Iterable[Dataset]) -> int:
+    """When the first symlink of these datasets was declared."""
+    return min((held[1] for d in datasets for held in d.state.links.values()), default=0)
 
 
 def _history(view: View, ids: list[int]) -> list[dict[str, Any]]:
@@ -110,13 +205,12 @@ def _history(view: View, ids: list[int]) -> list[dict[str, Any]]:
 
 
 def _writes(view: View, producers: list[int], ids: list[int]) -> list[dict[str, Any]]:
-    """The latest runs that wrote the dataset, with what they said of size and quality."""
+    """The latest runs that wrote the dataset, with the size and quality they reported."""
     found = []
     jobs = view.jobs(producers)
     slots = [slot(number, OUTPUT) for number in ids]
     for number in producers:
-        sql = RUNS + " WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ?"
-        for run in map(to_run, view.all(sql, (number, RUNS_READ))):
+        for run in view.newest_runs(number, RUNS_READ):
             uses = [run.state.io[key] for key in slots if key in run.state.io]
             if uses and not run.state.static:
                 found.append((run.state.life.end or run.state.life.last or 0, run, uses[0]))
@@ -142,39 +236,20 @@ def _writes(view: View, producers: list[int], ids: list[int]) -> list[dict[str, 
     return answers
 
 
-def _freshness(writes: list[dict[str, Any]], found: Dataset) -> dict[str, Any]:
-    """When the dataset was last written, how often it usually is, and what to make of that."""
-    live = any(w["state"] == State.RUNNING.value for w in writes)
-    done = [w["time"] for w in writes if w["state"] == State.COMPLETED.value]
-    moments = sorted({_seconds(text) for text in done}, reverse=True)[:9]
-    gaps = [a - b for a, b in itertools.pairwise(moments)]
-    usual = int(median(gaps)) if len(gaps) >= 3 else None
-    last = writes[0]["time"] if writes else when(found.updated)
-    verdict = "live" if live else "unknown"
-    if not live and usual:
-        late = time.time() - moments[0] > 2 * usual + 60
-        verdict = "late" if late else "fresh"
-    return {"verdict": verdict, "lastWrittenAt": last, "usualSeconds": usual}
-
-
-def _seconds(text: str) -> int:
-    from headwater.server.api.v1.search import parse_moment
-
-    return parse_moment(text) // 1_000_000
-
-
-def job(view: View, request: Request) -> dict[str, Any]:
+@api.get("/api/v2/jobs/{namespace}/{job}", answer=JobPage)
+def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
     """A job: what it is, how it stands, its family, and what lies downstream of it."""
-    found = the_job(view, request)
+    found = the_job(view, namespace, job)
     presented = Presenter(view).jobs([found])[0]
     del presented["latestRuns"]
     described = describe.jobs(view, [found])[found.id]
     return {
         **presented,
         **{k: v for k, v in described.items() if k not in ("id", "kind", "updatedAt")},
+        "location": found.state.location,
         "parent": _parents(view, [found]).get(found.id),
         "children": _children(view, found),
-        "affected": downstream(view, [found.id]),
+        "affected": affected(view, found),
     }
 
 
@@ -182,8 +257,8 @@ def _parents(view: View, jobs: list[Job]) -> dict[int, describe.Reference]:
     """What the newest run of each job names as its parent, where it names one."""
     runs = describe.latest_runs(view, jobs)
     facets = describe.Facets(view, (run.state.facets for run in runs.values()), "parent")
-    said = {n: describe.reference(facets.get(r.state.facets, "parent")) for n, r in runs.items()}
-    found = {number: parent for number, parent in said.items() if parent is not None}
+    parents = {n: describe.reference(facets.get(r.state.facets, "parent")) for n, r in runs.items()}
+    found = {number: parent for number, parent in parents.items() if parent is not None}
     describe.shown(view, found.values())
     return found
 

@@ -2,64 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from headwater.server.api.v1.nodes import dataset_node, job_node, kind_of
-from headwater.server.api.v1.present import when
-from headwater.server.api.v1.search import moment
+from headwater.insight import Moment, around, difference, flow, hidden, paired, spanned
+from headwater.server.api.lookup import node_of
+from headwater.server.api.parameters import flag, moment, text, whole
+from headwater.server.api.present import when
+from headwater.server.api.types import Edge, Object, Time
 from headwater.server.api.v2.page import columns, describe
-from headwater.server.http import HttpError
+from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, STATUSES
-from headwater.server.store.neighbourhood import Found, Neighbourhood
 
 if TYPE_CHECKING:
-    from headwater.server.http import Request
-    from headwater.server.store.neighbourhood import Edge
+    from headwater.insight import Difference, Neighbourhood
+    from headwater.server.store.entities import Node
     from headwater.server.store.view import View
 
-__all__ = ["draw"]
+__all__ = ["api"]
+
+api = Routes()
 
 NODES = 300
-Key = tuple[str, int]
-"""A node: the letter j or d, and its id."""
 
 
-def draw(view: View, request: Request) -> dict[str, Any]:
+class Map(TypedDict):
+    """A part of the graph, to be drawn; with groups in the place of nodes where it is too large."""
+
+    at: Time | None
+    nodes: list[Object]
+    edges: list[Edge]
+    truncated: bool
+
+
+class MapRequest(NamedTuple):
+    """Which part of the graph to draw, how much of it, and whether with columns."""
+
+    node: str
+    namespace: str
+    depth: int
+    limit: int
+    columns: bool
+
+
+@api.get("/api/v2/map", answer=Map)
+def draw(
+    view: View,
+    node: str = text(example="job:shop:load"),
+    namespace: str = text(),
+    depth: int = whole(2, 0, 50),
+    limit: int = whole(NODES, 1, 5_000),
+    at: int | None = moment(),
+    start: int | None = moment(name="from"),
+    end: int | None = moment(name="to"),
+    with_columns: bool = flag(name="columns"),
+) -> dict[str, Any]:
     """Nodes and edges as of now or a moment, or the difference between two moments."""
-    limit = request.integer("limit", NODES, 1, NODES)
-    start = moment(request, "from", 0) if request.query.get("from") else None
-    at = _moment(request, "at")
+    asked = MapRequest(node, namespace, depth, limit, with_columns)
     if start is not None:
-        at = _moment(request, "to")
-    if not request.query.get("node") and not request.query.get("namespace"):
+        at = end
+    if not node and not namespace:
         jobs, datasets = _count(view, "job"), _count(view, "dataset")
         if jobs + datasets > limit:
             return {"at": when(at), "total": {"jobs": jobs, "datasets": datasets}, **_groups(view)}
-    now = _found(view, request, at, limit)
-    found, change = now, dict.fromkeys(now.edges, "")
-    if start is not None:
-        before = _found(view, request, start, limit)
-        change = {e: "" if e in before.edges else "added" for e in now.edges}
-        change |= dict.fromkeys(before.edges - now.edges, "removed")
-        found = Found(
-            {**before.jobs, **now.jobs}, {**before.datasets, **now.datasets}, set(change),
-            before.cut or now.cut,
-        )  # fmt: skip
-    answer = _answer(view, request, found, limit, at)
-    if start is not None:
-        answer |= {"from": when(start), "to": when(at)}
-        _mark(answer, before, now)
-    ids = answer.pop("ids")
-    answer["edges"] = [
-        _edge(edge, ids) | ({"change": change[edge]} if start is not None else {})
-        for edge in sorted(found.edges)
-        if ("j", edge[0]) in ids and ("d", edge[1]) in ids
-    ]
-    return answer
-
-
-def _moment(request: Request, name: str) -> int | None:
-    return moment(request, name, 0) if request.query.get(name) else None
+    now = _found(view, asked, at)
+    if start is None:
+        return _answer(view, asked, now, at)
+    before = _found(view, asked, start)
+    changes = difference(Moment(before.nodes, before.edges), Moment(now.nodes, now.edges))
+    answer = _answer(view, asked, before | now, at, changes)
+    return answer | {"from": when(start), "to": when(at)}
 
 
 def _count(view: View, table: str) -> int:
@@ -68,57 +79,45 @@ def _count(view: View, table: str) -> int:
     return int(count)
 
 
-def _found(view: View, request: Request, at: int | None, limit: int) -> Found:
-    around = Neighbourhood(view, at)
-    node, namespace = request.query.get("node"), request.query.get("namespace")
-    if node:
-        kind, rest = kind_of(node)
-        depth = request.integer("depth", 2, 0, 20)
-        if kind == "dataset":
-            start = [dataset_node(view, rest).root]
-            return around.around(datasets=start, depth=depth, limit=limit)
-        if kind == "job":
-            return around.around(jobs=[job_node(view, rest).id], depth=depth, limit=limit)
-        raise HttpError(400, "node: must be a dataset or a job")
+def _found(view: View, asked: MapRequest, at: int | None) -> Neighbourhood[Node]:
+    if asked.node:
+        start = node_of(view, asked.node)
+        return around(view.graph(at), start, depth=asked.depth, limit=asked.limit)
     where = " WHERE t.hidden = 0"
     params: list[str | int] = []
-    if namespace:
+    if asked.namespace:
         where += " AND t.namespace = (SELECT id FROM namespace WHERE name = ?)"
-        params.append(namespace)
+        params.append(asked.namespace)
     if at is not None:
         where += " AND t.created <= ?"
         params.append(at)
     tail = where + " ORDER BY t.updated DESC, t.id LIMIT ?"
-    values = (*params, limit + 1)
-    jobs = [row[0] for row in view.all("SELECT t.id FROM job t" + tail, values)]  # noqa: S608
-    own = [row[0] for row in view.all("SELECT t.root FROM dataset t" + tail, values)]  # noqa: S608
-    found = Found(dict.fromkeys(jobs, 0), dict.fromkeys(own, 0))
-    found.edges = {*around.of_jobs(jobs), *around.of_datasets(own)}
-    for job, dataset, _ in found.edges:
-        found.jobs.setdefault(job, 1)
-        found.datasets.setdefault(dataset, 1)
-    return found
+    values = (*params, asked.limit + 1)
+    jobs = view.all("SELECT 'job', t.id FROM job t" + tail, values)  # noqa: S608
+    own = view.all("SELECT 'dataset', t.root FROM dataset t" + tail, values)  # noqa: S608
+    return spanned(view.graph(at), [(kind, number) for kind, number in jobs + own])
 
 
 def _answer(
-    view: View, request: Request, found: Found, limit: int, at: int | None
+    view: View,
+    asked: MapRequest,
+    found: Neighbourhood[Node],
+    at: int | None,
+    changes: Difference[Node] | None = None,
 ) -> dict[str, Any]:
     shown = sorted(
-        [("j", n, far) for n, far in found.jobs.items()]
-        + [("d", n, far) for n, far in found.datasets.items()],
-        key=lambda item: (item[2], item[0], item[1]),
+        [*found.jobs.items(), *found.datasets.items()], key=lambda item: (item[1], item[0])
     )
-    far = {(letter, number): distance for letter, number, distance in shown[:limit]}
-    jobs = view.jobs(number for letter, number in far if letter == "j")
-    datasets = view.datasets(number for letter, number in far if letter == "d")
-    more = _hidden(view, far, at)
+    far = dict(shown[: asked.limit])
+    jobs = view.jobs(number for kind, number in far if kind == "job")
+    datasets = view.datasets(number for kind, number in far if kind == "dataset")
+    more = hidden(view.graph(at), far)
     facets = describe.Facets(
         view, (d.state.facets for d in datasets.values()), "catalog", "storage", "schema"
     )
-    with_columns = request.flag("columns")
-    nodes: list[dict[str, Any]] = []
+    nodes: dict[Node, dict[str, Any]] = {}
     for number, dataset in datasets.items():
-        node: dict[str, Any] = {
+        one: dict[str, Any] = {
             "id": describe.dataset_id(dataset),
             "kind": "dataset",
             "namespace": dataset.space,
@@ -127,59 +126,45 @@ def _answer(
             "type": dataset.kind.lower(),
             "updatedAt": when(dataset.updated),
         }
-        if with_columns:
-            node["fields"] = describe.flat(facets.raw(dataset.state.facets, "schema"), 100)
-        nodes.append(node | _place(("d", number), far, more))
-    for number, job in describe.jobs(view, list(jobs.values()), at).items():
-        nodes.append(job | _place(("j", number), far, more))
-    ids = {("d", n): describe.dataset_id(d) for n, d in datasets.items()}
-    ids |= {("j", n): describe.job_id(j) for n, j in jobs.items()}
+        if asked.columns:
+            one["fields"] = describe.flat(facets.raw(dataset.state.facets, "schema"), 100)
+        nodes["dataset", number] = one
+    pairs = paired(view.graph(at), [("job", number) for number in jobs])
+    assumed = view.output_sources(at).assumed(jobs)
+    for number, described in describe.jobs(view, list(jobs.values()), at).items():
+        known = pairs.get(("job", number))
+        nodes["job", number] = described | {
+            "pairs": None
+            if known is None
+            else [
+                {"origin": nodes[origin]["id"], "destination": nodes[destination]["id"]}
+                for origin, destination in known
+                if origin in nodes and destination in nodes
+            ],
+            "assumed": number in assumed,
+        }
+    for node, one in nodes.items():
+        up, down = more.get(node, (0, 0))
+        one |= {"distance": far[node], "more": {"upstream": up, "downstream": down}}
+    edges = {
+        edge: {"origin": nodes[edge[0]]["id"], "destination": nodes[edge[1]]["id"]}
+        for edge in map(flow, sorted(found.links))
+        if edge[0] in nodes and edge[1] in nodes
+    }
+    if changes is not None:
+        change = dict.fromkeys((*changes.appeared, *changes.added), "added")
+        change |= dict.fromkeys((*changes.vanished, *changes.removed), "removed")
+        for key, one in (*nodes.items(), *edges.items()):
+            one["change"] = change.get(key, "")
     answer: dict[str, Any] = {
         "at": when(at),
-        "nodes": sorted(nodes, key=lambda node: str(node["id"])),
-        "edges": [],
-        "truncated": found.cut or len(shown) > limit,
-        "ids": ids,
+        "nodes": sorted(nodes.values(), key=lambda node: str(node["id"])),
+        "edges": list(edges.values()),
+        "truncated": found.cut or len(shown) > asked.limit,
     }
-    if with_columns:
+    if asked.columns:
         answer["columns"] = columns.between(view, datasets, at)
     return answer
-
-
-def _place(key: Key, far: dict[Key, int], more: dict[Key, tuple[int, int]]) -> dict[str, Any]:
-    up, down = more.get(key, (0, 0))
-    return {"distance": far[key], "more": {"upstream": up, "downstream": down}}
-
-
-def _hidden(view: View, shown: dict[Key, int], at: int | None) -> dict[Key, tuple[int, int]]:
-    """For each node shown: how many before and after it are not."""
-    around = Neighbourhood(view, at)
-    counts: dict[Key, tuple[int, int]] = {}
-    edges = {*around.of_jobs([n for k, n in shown if k == "j"])}
-    edges |= {*around.of_datasets([n for k, n in shown if k == "d"])}
-    for job, dataset, direction in edges:
-        ends: tuple[Key, Key] = (("j", job), ("d", dataset))
-        for mine, other in (ends, ends[::-1]):
-            if mine in shown and other not in shown:
-                up, down = counts.get(mine, (0, 0))
-                before = (direction == OUTPUT) == (mine[0] == "d")
-                counts[mine] = (up + 1, down) if before else (up, down + 1)
-    return counts
-
-
-def _edge(edge: Edge, ids: dict[Key, str]) -> dict[str, str]:
-    ends = (ids["d", edge[1]], ids["j", edge[0]])
-    origin, destination = reversed(ends) if edge[2] == OUTPUT else ends
-    return {"origin": origin, "destination": destination}
-
-
-def _mark(answer: dict[str, Any], before: Found, now: Found) -> None:
-    """Say of each node whether it came or went."""
-    by_id = {node["id"]: node for node in answer["nodes"]}
-    for (letter, number), node_id in answer["ids"].items():
-        was = number in (before.jobs if letter == "j" else before.datasets)
-        has = number in (now.jobs if letter == "j" else now.datasets)
-        by_id[node_id]["change"] = "" if was == has else "added" if has else "removed"
 
 
 def _groups(view: View) -> dict[str, Any]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
+from headwater.insight import Trouble, reach, trouble_of
 from headwater.lineage.events import iso
 from headwater.lineage.lifecycle import State
-from headwater.server.api.v1.present import when
+from headwater.server.api.present import when
+from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.page import describe
-from headwater.server.store.entities import OUTPUT, STATUSES, to_job
-from headwater.server.store.neighbourhood import Neighbourhood
+from headwater.server.routing import Routes
+from headwater.server.store.entities import STATUSES, to_job
 from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.server.http import Request
     from headwater.server.store.entities import Job
     from headwater.server.store.view import View
 
-__all__ = ["downstream", "overview"]
+__all__ = ["affected", "api"]
+
+api = Routes()
 
 MINUTE = 60_000_000
 MINUTES = 60
@@ -36,7 +37,22 @@ CHANGES = 20
 REACH = 200
 
 
-def overview(view: View, request: Request) -> dict[str, Any]:  # noqa: ARG001
+class Overview(TypedDict):
+    """What goes on."""
+
+    now: Time
+    records: int
+    firstEventAt: Time | None
+    jobs: dict[str, int]
+    datasets: int
+    troubles: Object
+    stale: list[Object]
+    perMinute: list[Object]
+    changes: list[Object]
+
+
+@api.get("/api/v2/overview", answer=Overview)
+def overview(view: View) -> dict[str, Any]:
     """Counts by state, troubles with what they reach, events a minute and the newest changes."""
     now = time.time_ns() // 1000
     ((seq,),) = view.all("SELECT seq FROM head WHERE id = 1")
@@ -50,7 +66,7 @@ def overview(view: View, request: Request) -> dict[str, Any]:  # noqa: ARG001
         "jobs": {"total": sum(states.values()), **states},
         "datasets": datasets,
         "troubles": _troubles(view),
-        "stale": _stale(view, now),
+        "stale": _late(view, now),
         "perMinute": _per_minute(view, seq, now),
         "changes": _changes(view),
     }
@@ -80,28 +96,16 @@ def _by_status(view: View, states: Iterable[State], limit: int) -> list[Job]:
 def _troubles(view: View) -> dict[str, Any]:
     found = _by_status(view, (State.FAILED, State.ABORTED), TROUBLES + 1)
     described = describe.jobs(view, found[:TROUBLES])
-    rows = [
-        {**described[job.id], "affected": downstream(view, [job.id])} for job in found[:TROUBLES]
-    ]
+    rows = [{**described[job.id], "affected": affected(view, job)} for job in found[:TROUBLES]]
     return {"jobs": rows, "truncated": len(found) > TROUBLES}
 
 
-def downstream(view: View, jobs: Iterable[int]) -> dict[str, Any]:
-    """How many jobs and datasets lie downstream of these jobs, counted up to a bound."""
-    around = Neighbourhood(view)
-    seen_jobs, seen_datasets = set(jobs), set[int]()
-    frontier = list(seen_jobs)
-    while frontier and len(seen_jobs) + len(seen_datasets) < REACH:
-        made = {e[1] for e in around.of_jobs(frontier) if e[2] == OUTPUT} - seen_datasets
-        seen_datasets |= made
-        readers = {e[0] for e in around.of_datasets(made) if e[2] != OUTPUT} if made else set()
-        frontier = sorted(readers - seen_jobs)
-        seen_jobs |= readers
-    count = len(seen_jobs) - len(set(jobs))
-    return {"jobs": count, "datasets": len(seen_datasets), "more": bool(frontier)}
+def affected(view: View, job: Job) -> dict[str, Any]:
+    """How many jobs and datasets lie downstream of a job, counted up to a bound."""
+    return reach(view.graph(), job.node, limit=REACH)._asdict()
 
 
-def _stale(view: View, now: int) -> list[dict[str, Any]]:
+def _late(view: View, now: int) -> list[dict[str, Any]]:
     """Jobs that finished in order but are overdue by their own habit, the longest first."""
     sql = (
         " JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status = ?"
@@ -109,26 +113,27 @@ def _stale(view: View, now: int) -> list[dict[str, Any]]:
     )
     completed = STATUSES.index(State.COMPLETED)
     rows = view.all(JOBS + sql, (completed, now - MEMORY, now - MINUTE, CANDIDATES))
-    late: dict[int, tuple[Job, int, int]] = {}
-    for job in map(to_job, rows):
-        sql = "SELECT created FROM run WHERE job = ? ORDER BY created DESC LIMIT 8"
-        starts = [row[0] for row in view.all(sql, (job.id,))]
-        if len(starts) < 4:
+    jobs = {job.node: job for job in map(to_job, rows)}
+    late: list[tuple[float, Job, int, int]] = []
+    for node, status in view.graph().statuses(jobs).items():
+        trouble = trouble_of(status, now)
+        if trouble is None or trouble[0] is not Trouble.LATE:
             continue
-        usual = int(median(a - b for a, b in itertools.pairwise(starts)))
-        if usual > 0 and now - starts[0] > 2 * usual + MINUTE:
-            late[job.id] = (job, usual, now - starts[0])
-    described = describe.jobs(view, [job for job, _, _ in late.values()])
-    answers = [
+        assert status.usual is not None
+        assert status.last is not None
+        silent = now - status.last
+        late.append((-silent / status.usual, jobs[node], status.usual, silent))
+    late.sort(key=lambda one: (one[0], one[1].id))
+    described = describe.jobs(view, [one[1] for one in late[:TROUBLES]])
+    return [
         {
-            **described[number],
+            **described[job.id],
             "usualSeconds": usual // 1_000_000,
             "silentSeconds": silent // 1_000_000,
-            "affected": downstream(view, [number]),
+            "affected": affected(view, job),
         }
-        for number, (_, usual, silent) in late.items()
+        for _, job, usual, silent in late[:TROUBLES]
     ]
-    return sorted(answers, key=lambda a: -a["silentSeconds"] / a["usualSeconds"])[:TROUBLES]
 
 
 def _per_minute(view: View, seq: int, now: int) -> list[dict[str, Any]]:
@@ -186,17 +191,20 @@ def _end(end: tuple[str, str, str]) -> dict[str, str]:
 
 
 def _new_schemas(view: View) -> list[dict[str, Any]]:
-    """The latest versions of datasets that changed their columns."""
-    sql = "SELECT id, dataset, time, facet FROM dataset_version ORDER BY id DESC LIMIT ?"
-    rows = [row for row in view.all(sql, (CHANGES * 10,)) if row[3]]
-    datasets = view.datasets(row[1] for row in rows)
+    """The latest schemas that differ from the one before; a dataset's first is none."""
+    sql = (
+        "SELECT entity, time, facet FROM facet_change WHERE kind = 0 AND name = 'schema'"
+        " ORDER BY time DESC LIMIT ?"
+    )
+    rows = view.all(sql, (CHANGES * 10,))
+    datasets = view.datasets(row[0] for row in rows)
     found = []
-    for number, dataset, at, facet in rows:
+    for dataset, at, facet in rows:
         sql = (
-            "SELECT facet FROM dataset_version WHERE dataset = ? AND id < ? AND facet IS NOT NULL"
-            " ORDER BY id DESC LIMIT 1"
+            "SELECT facet FROM facet_change WHERE kind = 0 AND entity = ? AND name = 'schema'"
+            " AND time < ? ORDER BY time DESC LIMIT 1"
         )
-        before = view.all(sql, (dataset, number))
+        before = view.all(sql, (dataset, at))
         if dataset in datasets and before and before[0][0] != facet:
             found.append((datasets[dataset], at, before[0][0], facet))
         if len(found) >= CHANGES:

@@ -5,22 +5,29 @@ from __future__ import annotations
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from weakref import WeakKeyDictionary
 
 from headwater.lineage import facets as known
+from headwater.server.api.parameters import text, whole
+from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
-from headwater.server.http import HttpError
+from headwater.server.routing import Routes
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
+    from headwater.server.app import App
     from headwater.server.http import Request
     from headwater.server.store.view import View
 
-__all__ = ["Names", "score"]
+__all__ = ["Names", "api", "score"]
+
+api = Routes()
 
 MOST = 200_000
 EVERY = 1.0
-SHOWN = 30
+_names: WeakKeyDictionary[App, Names] = WeakKeyDictionary()
+_lock = threading.Lock()
 STEP, TRIED = 100, 10_000
 """How many of what fits are looked up at once, and in all, to find some that are not hidden."""
 
@@ -62,6 +69,31 @@ def _shown(view: View, entries: list[Entry]) -> list[Entry]:
     return [e for e in entries if (_table(e), e.namespace, e.name) in there]
 
 
+class Found(TypedDict):
+    """What was found, the best first."""
+
+    results: list[Object]
+    truncated: bool
+
+
+@api.get("/api/v2/search", answer=Found)
+def search(
+    app: App,
+    view: View,
+    request: Request,
+    q: str = text(required=True, example="load"),
+    kind: str = text(),
+    limit: int = whole(30, 1, 100),
+) -> dict[str, Any]:
+    """Names, columns and tags."""
+    query = q.strip().lower()[:100]
+    if not query:
+        raise request.bad("q", "is missing")
+    with _lock:
+        names = _names.setdefault(app, Names())
+    return names.answer(view, query, kind, limit)
+
+
 class Names:
     """What can be found, refreshed by what was added since the last look."""
 
@@ -80,13 +112,8 @@ class Names:
         self._columns: dict[int, tuple[int, list[Entry]]] = {}
         self._tags: list[Entry] = []
 
-    def answer(self, view: View, request: Request) -> dict[str, Any]:
-        """The best of what fits `q`; `kind` narrows it to job, dataset, column or tag."""
-        query = request.query.get("q", "").strip().lower()[:100]
-        if not query:
-            raise HttpError(400, "q: is missing")
-        limit = request.integer("limit", SHOWN, 1, 100)
-        kind = request.query.get("kind", "")
+    def answer(self, view: View, query: str, kind: str, limit: int) -> dict[str, Any]:
+        """The best of what fits a text; `kind` narrows it to job, dataset, column or tag."""
         with self._lock:
             self._refresh(view)
             entries = [*self._named, *self._tags]

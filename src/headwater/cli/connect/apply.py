@@ -1,0 +1,81 @@
+"""`headwater connect apply`: connectors from files, validated first."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from headwater.cli.connect.options import Login, Urls, cluster_config, connect_to
+from headwater.cli.options import spread
+from headwater.cli.output import AsJson, err, out, print_json
+from headwater.errors import HeadwaterError
+
+
+@spread
+def apply(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Connectors, one a file.")],
+    *,
+    url: Urls = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    login: Login,
+    as_json: AsJson = False,
+) -> None:
+    """Make or change connectors: each is validated first, and what changes is shown."""
+    from headwater.connect.commands.apply import changes, faults, fit
+    from headwater.connect.commands.connector_file import read_connector
+
+    wanted = [read_connector(path) for path in files]
+    connect = connect_to(cluster_config(url, login))
+    available = {plugin["class"] for plugin in connect.plugins(connectors_only=False)}
+    plans = []
+    for connector in wanted:
+        name = connector.name
+        config, left_out, kept = fit(connector.config, available)
+        for transform in left_out:
+            declared = f"; what it declares is kept as {', '.join(kept)}" if kept else ""
+            err.print(
+                f"[yellow]note:[/] {escape(name)}: transform {escape(transform)} is left out: the "
+                f"worker lacks its plug-in; the agent reports the lineage without it"
+                f"{escape(declared)}",
+                soft_wrap=True,
+            )
+        wrong = faults(connect.validate(config))
+        if wrong:
+            raise HeadwaterError(
+                f"{name}: the plug-in refuses the configuration: {'; '.join(wrong)}",
+                hint="nothing was changed",
+            )
+        passwords = connect.passwords(config["connector.class"])
+        before = connect.entry(name).info.config if connect.exists(name) else None
+        found = changes(before, config, passwords)
+        plans.append((name, config, before is None, found, (left_out, kept)))
+    for name, config, _, found, _ in plans:
+        if found and not dry_run:
+            connect.put(name, config)
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "created": new,
+                    "applied": bool(found) and not dry_run,
+                    "changes": [change._asdict() for change in found],
+                    "leftOut": left_out,
+                    "kept": kept,
+                }
+                for name, _, new, found, (left_out, kept) in plans
+            ]
+        )
+        return
+    for name, _, new, found, _ in plans:
+        word = ("new" if new else "changed") if found else "as it was"
+        said = f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}"
+        out.print(said, soft_wrap=True)
+        for setting, old, now in found:
+            if old is not None:
+                out.print(f"  [red]- {escape(setting)} = {escape(old)}[/]", soft_wrap=True)
+            if now is not None:
+                out.print(f"  [green]+ {escape(setting)} = {escape(now)}[/]", soft_wrap=True)

@@ -1,0 +1,105 @@
+"""`headwater lab graph` and `headwater lab run`: a lab's lineage as text, and programs that make it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+from rich.markup import escape
+
+from headwater.cli.lab.options import Home, open_lab
+from headwater.cli.output import AsJson, out, print_json, print_wide, table_of
+from headwater.errors import HeadwaterError, UsageError
+
+
+def graph(
+    column: Annotated[
+        str | None,
+        typer.Option(
+            "--column",
+            metavar="'STORE DATASET COLUMN'",
+            help="Where a column comes from, as 'warehouse default/orders price'.",
+        ),
+    ] = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the lab's lineage server shows: each job, what it reads and what it writes."""
+    lab = open_lab(home)
+    from headwater.lab.demo.graph_text import jobs, origins
+    from headwater.lab.demo.lineage_client import Lineage
+
+    if "server" not in lab.home.settings.wanted:
+        raise UsageError(
+            f"no lineage server was started in {lab.home.root}",
+            hint="headwater lab up server agent; which lab: --home DIR",
+        )
+    lineage = Lineage(lab.context)
+    try:
+        if column is None:
+            drawn = jobs(lineage)
+            if as_json:
+                print_json(drawn)
+                return
+            table = table_of("job", "state", "reads", "writes")
+            for one in drawn:
+                table.add_row(one.job, one.state, "\n".join(one.reads), "\n".join(one.writes))
+            print_wide(table)
+            url = lineage.page("/graph")
+            out.print(f"\nThe page: [cyan]{escape(url)}[/]", soft_wrap=True)
+            return
+        words = column.split()
+        if len(words) != 3:
+            raise UsageError(
+                f"{column!r} is not a store, a dataset and a column",
+                hint="for example --column 'warehouse default/orders price'",
+            )
+        steps = origins(lineage, " ".join(words[:2]), words[2])
+    except httpx.HTTPError as error:
+        raise HeadwaterError(
+            f"the lab's lineage server does not answer: {error}", hint="headwater lab up server"
+        ) from error
+    if as_json:
+        print_json(steps)
+        return
+    for step in steps:
+        arrow = f"{'   ' * (step.distance - 1)}← " if step.distance else ""
+        by = f"   ({step.how}, by {', '.join(step.jobs)})" if step.jobs else ""
+        out.print(f"{arrow}{escape(step.column)}[dim]{escape(by)}[/]", soft_wrap=True)
+
+
+def run(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="PROGRAM [ARGUMENT]...", show_default=False),
+    ],
+    home: Home = None,
+) -> None:
+    """Run a PySpark program with this lab's addresses, keys and jars; here, or one of the pipeline's."""
+    lab = open_lab(home)
+    from headwater.lab import process
+    from headwater.lab.files import fetch
+    from headwater.lab.files.artifacts import lock
+    from headwater.lab.process import HOME_MARK, PARENT_MARK, SERVICE_MARK
+    from headwater.lab.services.streams import BUNDLE, programs, spark_job
+
+    program = Path(words[0]).absolute()
+    if not program.is_file():
+        program = programs() / words[0]
+    if not program.is_file():
+        here = ", ".join(sorted(path.name for path in programs().glob("*.py")))
+        raise UsageError(f"{words[0]}: no such program", hint=f"those of the pipeline: {here}")
+    if not lab.home.exists:
+        raise UsageError(f"there is no lab in {lab.home.root}", hint="headwater lab up")
+    fetch.ensure(lab.context.cache, lock().select([BUNDLE]), None)
+    scratch = lab.home.data(program.stem)
+    scratch.mkdir(parents=True, exist_ok=True)
+    command = spark_job(lab.context, str(program), *words[1:], scratch=scratch)
+    env = process.environment(lab.home.root, "", command.env)
+    # The lab ends what it finds marked as its own; this is the user's.
+    marks = (HOME_MARK, SERVICE_MARK, PARENT_MARK)
+    env = {name: value for name, value in env.items() if name not in marks}
+    os.execve(command.argv[0], list(command.argv), env)  # noqa: S606

@@ -1,0 +1,164 @@
+"""`headwater lab story`: incidents on the running pipeline, and what lineage shows of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.status import Status
+
+from headwater.cli.lab.options import Home, missing, open_lab
+from headwater.cli.output import (
+    AsJson,
+    duration,
+    err,
+    is_interactive,
+    out,
+    print_json,
+    print_wide,
+    table_of,
+)
+from headwater.errors import HeadwaterError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.lab.stories.base import Check, Look, StoryResult
+
+QUIET_SECONDS = 10.0
+
+
+def story(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which story; without one they are listed.", show_default=False),
+    ] = None,
+    home: Home = None,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", min=12, max=300, help="outage: how long the lineage server stays away."
+        ),
+    ] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Play an incident on the running demo and check what lineage shows of it.
+
+    Start `headwater demo` in another terminal first. A story puts everything back, so any can be
+    played again, in any order. Exit code 1 when lineage does not show what it should.
+    """
+    try:
+        from headwater.lab.stories import STORIES, play
+    except ModuleNotFoundError as error:
+        raise missing(error) from error
+    if name is None:
+        _list(as_json)
+        return
+    if name not in STORIES:
+        raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
+    lab = open_lab(home or _running())
+    with Teller(quiet=as_json) as teller:
+        told = play(name, lab, teller, seconds=seconds)
+    if as_json:
+        print_json(told)
+    else:
+        _show(told)
+    if not told.ok:
+        raise HeadwaterError(f"{name}: {told.reason}", hint=f"logs of the lab: {lab.home.logs}")
+
+
+def _running() -> Path | None:
+    """The one lab whose streams run, unless the environment names a lab."""
+    from headwater.lab.stories.stage import running_homes
+
+    if os.environ.get("HEADWATER_LAB_HOME"):
+        return None
+    homes = running_homes()
+    if len(homes) > 1:
+        raise UsageError(
+            f"several pipelines run: {', '.join(map(str, homes))}", hint="say which: --home DIR"
+        )
+    return homes[0] if homes else None
+
+
+def _list(as_json: bool) -> None:
+    from headwater.lab.stories import STORIES
+
+    if as_json:
+        print_json([{"name": s.name, "title": s.title, "shows": s.shows} for s in STORIES.values()])
+        return
+    table = table_of("story", "what happens", "what lineage shows")
+    table.columns[0].no_wrap = True
+    for one in STORIES.values():
+        table.add_row(f"[cyan]{one.name}[/]", escape(one.title), escape(one.shows))
+    print_wide(table)
+    out.print(
+        "\nWith [bold]headwater demo[/] in another terminal: [bold]headwater lab story NAME[/]"
+    )
+
+
+class Teller:
+    """Tells a story on standard error while it is played: a spinner for people, lines for logs."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self._began = self._said = time.monotonic()
+        self._status = Status("", console=err)
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def tell(self, text: str) -> None:
+        """What happens now."""
+        self._line(f"[bold]{escape(text)}[/]")
+
+    def show(self, look: Look) -> None:
+        """Where to look."""
+        self._line(f"  look at {escape(look.what)}: [cyan]{escape(look.url)}[/]")
+
+    def wait(self, what: str, past: float, most: float) -> None:
+        """What is waited for."""
+        said = f"{what} … {past:.0f} s of at most {most:.0f} s"
+        if is_interactive() and not self.quiet:
+            self._status.update(escape(said))
+            self._status.start()
+        elif time.monotonic() - self._said > QUIET_SECONDS:
+            self._line(f"  [dim]{escape(said)}[/]")
+
+    def checked(self, check: Check) -> None:
+        """What was found."""
+        found = f"  [dim]{escape(check.found)}[/]" if check.found else ""
+        self._line(f"  {_mark(check)} {escape(check.what)}{found}")
+
+    def _line(self, text: str) -> None:
+        self._said = time.monotonic()
+        self._status.stop()
+        if not self.quiet:
+            past = self._said - self._began
+            err.print(f"[dim]{past:5.1f} s[/]  {text}", soft_wrap=True)
+
+
+def _mark(check: Check) -> str:
+    return "[green]✓[/]" if check.ok else "[red]✗[/]"
+
+
+def _show(told: StoryResult) -> None:
+    for text in told.text:
+        out.print()
+        out.print(escape(text), soft_wrap=True)
+    table = table_of("", told.story, "found")
+    for check in told.checks:
+        table.add_row(_mark(check), escape(check.what), f"[dim]{escape(check.found)}[/]")
+    out.print()
+    print_wide(table)
+    for look in told.look:
+        out.print(f"{escape(look.what)}: [cyan]{escape(look.url)}[/]", soft_wrap=True)
+    word = "[green]as it should be[/]" if told.ok else "[red]not as it should be[/]"
+    all_back = "everything" if told.undone else "[red]not everything[/]"
+    out.print(f"\n{word}, in {duration(told.seconds)}; {all_back} is as it was before")

@@ -1,0 +1,93 @@
+"""`headwater purge`: delete a job, a dataset or a namespace for good."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from headwater.cli.options import spread
+from headwater.cli.output import AsJson, confirm, out, print_json
+from headwater.cli.server.client import SERVER, post
+from headwater.cli.server.store import StoreUrl, opened
+from headwater.errors import UsageError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Delete something for good, with every event that names it.", no_args_is_help=True
+)
+Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Its namespace.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+COUNTS = ("jobs", "datasets", "records")
+
+
+@dataclass(frozen=True)
+class How:
+    """Where it is deleted, and what is said about it."""
+
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", help="The server that does it; an admin token is in HEADWATER_TOKEN."
+        ),
+    ] = SERVER
+    store: StoreUrl = None
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+    as_json: AsJson = False
+
+
+@app.command("job")
+@spread
+def purge_job(namespace: Namespace, name: Name, how: How) -> None:
+    """Delete a job, its runs, and every event that names it."""
+    _purge("job", namespace, name, how)
+
+
+@app.command("dataset")
+@spread
+def purge_dataset(namespace: Namespace, name: Name, how: How) -> None:
+    """Delete a dataset, and every event that names it."""
+    _purge("dataset", namespace, name, how)
+
+
+@app.command("namespace")
+@spread
+def purge_namespace(
+    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Its name.")], how: How
+) -> None:
+    """Delete a namespace, all jobs and datasets in it, and every event that names one."""
+    _purge("namespace", namespace, "", how)
+
+
+def _purge(kind: str, namespace: str, name: str, how: How) -> None:
+    what = f"{kind} {name} of {namespace}" if name else f"{kind} {namespace}"
+    if not how.yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"{what} would be deleted for good", hint="say --yes to do it")
+        confirm(f"Delete {what} and every event that names it, for good?")
+    found = (
+        _in_store(kind, namespace, name, how.store)
+        if how.store
+        else _on_server(kind, namespace, name, how.url)
+    )
+    if how.as_json:
+        print_json(found)
+    else:
+        counts = ", ".join(f"{found[part]:,} {part}" for part in COUNTS)
+        out.print(f"{what} was deleted: {counts}", markup=False, soft_wrap=True)
+
+
+def _in_store(kind: str, namespace: str, name: str, store: str) -> dict[str, Any]:
+    from headwater.server.store.keep.purge import Target, purge
+
+    with opened(store) as held:
+        return purge(held, Target(kind, namespace, name))._asdict()
+
+
+def _on_server(kind: str, namespace: str, name: str, url: str) -> dict[str, Any]:
+    body = {"kind": kind, "namespace": namespace, "name": name, "confirm": name or namespace}
+    hint = "say --url, or --store to do it without a server"
+    return post(url, "/api/v2/purge", *COUNTS, body=body, hint=hint)

@@ -1,0 +1,210 @@
+"""`headwater server` and `headwater rebuild`."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headwater.cli.output import AsJson, err, out, print_json
+from headwater.cli.server.store import StoreUrl, opened, seconds
+from headwater.errors import EnvironmentProblem, UsageError
+
+if TYPE_CHECKING:
+    from headwater.server.ingest.kafka import KafkaSettings
+
+__all__ = ["rebuild", "server"]
+
+
+def server(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 5000,
+    store: StoreUrl = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with tokens, one a line, that may do everything.")
+    ] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the web page.")] = True,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            help="Serve without any token beyond this machine, or where the last one was revoked."
+        ),
+    ] = False,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another host name that requests may be addressed to; may be repeated. A server "
+            "on this machine alone answers to its own address and to localhost.",
+            show_default=False,
+        ),
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option(help="TLS private key (PEM).")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Delete runs and events older than this, such as 90d.")
+    ] = None,
+    max_age: Annotated[
+        str | None, typer.Option(help="Close runs that have been silent this long, such as 2d.")
+    ] = None,
+    body_limit: Annotated[
+        int, typer.Option(min=1, help="The largest event or other body, in bytes, unpacked.")
+    ] = 10 * 1024 * 1024,
+    batch_limit: Annotated[
+        int, typer.Option(min=1, help="The largest body of many events, in bytes, unpacked.")
+    ] = 100 * 1024 * 1024,
+    batch_events: Annotated[
+        int, typer.Option(min=1, help="The most events or flow samples in one request.")
+    ] = 10_000,
+    event_values: Annotated[
+        int, typer.Option(min=1, help="The most JSON values in one event.")
+    ] = 250_000,
+    event_datasets: Annotated[
+        int, typer.Option(min=1, help="The most datasets that one event names.")
+    ] = 5_000,
+    header_limit: Annotated[
+        int, typer.Option(min=1_024, help="The largest address with headers, in bytes.")
+    ] = 32 * 1024,
+    bodies_limit: Annotated[
+        int,
+        typer.Option(min=1, help="The most bytes of all bodies being received or answered."),
+    ] = 256 * 1024 * 1024,
+    connections: Annotated[int, typer.Option(min=1, help="The most connections.")] = 1_000,
+    client_connections: Annotated[
+        int,
+        typer.Option(min=1, help="The most connections from one address; raise it behind a proxy."),
+    ] = 250,
+    request_timeout: Annotated[
+        int,
+        typer.Option(min=1, help="Seconds to send a request; a body gets one more per 16 KiB."),
+    ] = 10,
+    kafka_bootstrap: Annotated[
+        str | None, typer.Option(help="Also read events from this Kafka cluster.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="The topic with events.")] = "openlineage.events",
+    kafka_group: Annotated[
+        str, typer.Option(help="The consumer group that servers on one store share.")
+    ] = "headwater",
+    dead_letter_topic: Annotated[
+        str | None,
+        typer.Option(
+            help="Where messages go that cannot be read.",
+            show_default="the topic's name and .dead",
+        ),
+    ] = None,
+    kafka_config: Annotated[
+        Path | None,
+        typer.Option(help="A file with more client settings, KEY=VALUE a line, such as SASL."),
+    ] = None,
+) -> None:
+    """Take OpenLineage events in and answer questions about the graph."""
+    from headwater.lineage.events import Limits
+    from headwater.server.app import Settings
+    from headwater.server.http.serve import read_tokens, serve
+
+    if (certificate is None) != (key is None):
+        raise UsageError("TLS needs both --certificate and --key")
+    for file in (certificate, key):
+        if file is not None and not file.is_file():
+            raise UsageError(f"{file} is not a file")
+    settings = Settings(
+        tokens=read_tokens(token_file),
+        page=page,
+        keep=seconds(keep),
+        max_age=seconds(max_age),
+        body_limit=body_limit,
+        batch_limit=batch_limit,
+        batch_events=batch_events,
+        header_limit=header_limit,
+        bodies_limit=bodies_limit,
+        connections=connections,
+        client_connections=client_connections,
+        request_timeout=request_timeout,
+    )
+    configure: list[Any] = []
+    if kafka_bootstrap is not None:
+        from headwater.server.ingest.kafka import KafkaSettings, consume
+
+        source = KafkaSettings(
+            bootstrap=kafka_bootstrap,
+            topic=topic,
+            group=kafka_group,
+            member=f"{socket.gethostname()}-{port}",
+            dead_letters=dead_letter_topic or "",
+            config=_properties(kafka_config),
+        )
+        configure.append(lambda app: app.background.append(consume(source)))
+        _say_topic(source)
+    _require_free(host, port)
+    scheme = "https" if certificate else "http"
+    err.print(f"headwater server on {scheme}://{host}:{port}")
+    serve(
+        host=host,
+        port=port,
+        store=store,
+        settings=settings,
+        limits=Limits(values=event_values, datasets=event_datasets),
+        insecure=insecure,
+        allowed=allowed_host or (),
+        certificate=certificate,
+        key=key,
+        configure=configure,
+    )
+
+
+def _require_free(host: str, port: int) -> None:
+    """Say at once, and in one line, where a server cannot listen; one address of a name is enough."""
+    refused = None
+    try:
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        places, refused = [], error
+    for family, kind, protocol, _, address in places:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                return
+        except OSError as error:
+            refused = error
+    raise EnvironmentProblem(
+        f"cannot listen on {host}:{port}: {refused.strerror if refused else 'no such address'}",
+        hint="say another --port or --host, or end what listens there",
+    )
+
+
+def _say_topic(source: KafkaSettings) -> None:
+    text = f"reading {source.topic} of {source.bootstrap}; dead letters: {source.dead}"
+    err.print(text, markup=False, soft_wrap=True)
+
+
+def _properties(file: Path | None) -> dict[str, str]:
+    """Client settings from a file, so that secrets need not stand on the command line."""
+    if file is None:
+        return {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, sign, value = line.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(f"{file}, line {number} is not KEY=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def rebuild(store: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Recompute the graph from the log, and verify the log's hash chain."""
+    from headwater.server.store.keep.rebuild import rebuild as run
+
+    with opened(store) as target:
+        count = run(target)
+    if as_json:
+        print_json({"records": count})
+    else:
+        out.print(f"{count:,} records read, hash chain verified, graph rebuilt")

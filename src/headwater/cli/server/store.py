@@ -1,0 +1,63 @@
+"""What the commands around a store share: its option, opening it, durations."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from headwater.cli.output import err, is_interactive
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.server.store import Store
+
+__all__ = ["StoreUrl", "counting_bar", "opened", "seconds"]
+
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        help="sqlite:///FILE or postgresql://…",
+        show_default="a file in the user's data directory",
+    ),
+]
+UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def counting_bar() -> Progress:
+    """A bar that counts what is done, shown to people only."""
+    return Progress(
+        TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeRemainingColumn(), console=err, transient=True, disable=not is_interactive(),
+    )  # fmt: skip
+
+
+def seconds(text: str | None) -> float | None:
+    """A duration such as 90d, 12h, 30m or 45s."""
+    if text is None:
+        return None
+    unit = UNITS.get(text[-1:].lower())
+    try:
+        return float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"
+        ) from None
+
+
+@contextmanager
+def opened(url: str | None) -> Iterator[Store]:
+    """The store behind a URL, let go of at the end."""
+    from headwater.server.http.serve import default_store
+    from headwater.server.store import open_store
+
+    store = open_store(url or default_store())
+    try:
+        yield store
+    finally:
+        store.close()

@@ -1,0 +1,1 @@
+"""What the command line asks of connectors without an agent: list, preview and apply."""

@@ -1,0 +1,173 @@
+"""One poll of a cluster for a person: states, lag and lineage, without an agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.connect.agent.cluster_agent import restart_topic
+from headwater.connect.agent.lineage import ClusterLineage
+from headwater.connect.agent.process import world_of
+from headwater.connect.agent.store import STATUS
+from headwater.connect.config import default_state
+from headwater.connect.model import Connector
+from headwater.connect.services.endpoint import ConnectError, Trouble
+from headwater.connect.services.rest import Connect, read_entry
+from headwater.emit import Outbox
+from headwater.errors import HeadwaterError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.connect.config import ClusterConfig
+    from headwater.connect.model import Derived
+    from headwater.connect.services.live_metadata import LiveMetadata
+    from headwater.connect.services.rest import Entry
+
+
+def connector_rows(config: ClusterConfig) -> list[dict[str, Any]]:
+    """Every connector of a cluster, one row each: state, tasks, lineage, lag."""
+    connect, world = Connect(config.endpoint), world_of(config)
+    try:
+        lineage = _lineage(config, connect, world)
+        found = sorted(connect.poll().items())
+        rows = [_row(name, raw, connect, lineage, world) for name, raw in found]
+        lags = _lags(world, {row["name"]: row.pop("group") for row in rows})
+        for row in rows:
+            row["lag"] = lags.get(row["name"])
+        return rows
+    finally:
+        world.close()
+        connect.close()
+
+
+def _lineage(config: ClusterConfig, connect: Connect, world: LiveMetadata) -> ClusterLineage:
+    lineage = ClusterLineage(config, world)
+    try:
+        lineage.read_root(connect.root())
+    except ConnectError as error:
+        if error.trouble is not Trouble.MISSING:
+            raise
+    return lineage
+
+
+def _row(
+    name: str, raw: msgspec.Raw, connect: Connect, lineage: ClusterLineage, world: LiveMetadata
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": name, "type": "", "state": "UNKNOWN", "class": "", "tasks": [], "group": "",
+        "inputs": [], "outputs": [], "lineage": "", "lag": None, "problem": "",
+    }  # fmt: skip
+    try:
+        entry = read_entry(name, raw)
+    except ConnectError as error:
+        return {**row, "problem": error.message}
+    tasks = [
+        {"id": task.id, "state": task.state, "worker": task.worker_id}
+        for task in entry.status.tasks
+    ]
+    config = entry.info.config
+    row |= {
+        "type": entry.info.type,
+        "state": entry.status.state,
+        "class": config.get("connector.class", ""),
+        "tasks": tasks,
+        "group": config.get("consumer.override.group.id") or f"connect-{name}"
+        if entry.info.type == "sink"
+        else "",
+    }
+    try:
+        derivation = lineage.derive(_connector(entry, connect))
+    except Exception as error:  # noqa: BLE001
+        return {**row, "problem": f"{type(error).__name__}: {error}"}
+    derived = derivation.derived
+    row["problem"] = "; ".join(world.problems.values()) if derivation.incomplete else ""
+    row["inputs"] = [f"{d.namespace}/{d.name}" for d in derived.lineage.inputs]
+    row["outputs"] = [f"{d.namespace}/{d.name}" for d in derived.lineage.outputs]
+    row["lineage"] = f"{_short(derived.lineage.inputs)} → {_short(derived.lineage.outputs)}"
+    return row
+
+
+def _short(datasets: Any) -> str:
+    names = [dataset.name for dataset in datasets]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _connector(entry: Entry, connect: Connect) -> Connector:
+    topics = connect.topics(entry.info.name) or ()
+    kind: Any = entry.info.type or None
+    return Connector(entry.info.name, kind, entry.info.config, topics)
+
+
+def _lags(world: LiveMetadata, groups: Mapping[str, str]) -> dict[str, int]:
+    """How many records each sink has still to read."""
+    if world.kafka is None:
+        return {}
+    try:
+        committed = world.kafka.committed(group for group in groups.values() if group)
+        ends = world.kafka.ends({topic for done in committed.values() for topic, _ in done})
+    except HeadwaterError:
+        return {}
+    return {
+        name: sum(
+            max(0, ends[topic].offsets.get(part, at) - at)
+            for (topic, part), at in committed[group].items()
+            if topic in ends
+        )
+        for name, group in groups.items()
+        if committed.get(group)
+    }
+
+
+def derive_connector(config: ClusterConfig, name: str) -> tuple[Derived, list[str]]:
+    """A connector's lineage with its evidence, and what could not be asked on the way."""
+    connect, world = Connect(config.endpoint), world_of(config)
+    try:
+        lineage = _lineage(config, connect, world)
+        try:
+            entry = connect.entry(name)
+        except ConnectError as error:
+            if error.trouble is Trouble.MISSING:
+                raise UsageError(
+                    f"{connect.shown} has no connector {name}", hint="headwater connect list"
+                ) from None
+            raise
+        return lineage.derive(_connector(entry, connect)).derived, list(world.problems.values())
+    finally:
+        world.close()
+        connect.close()
+
+
+def agent_problems(state: str | None) -> list[dict[str, Any]]:
+    """The problems that the agent with this state has now."""
+    outbox = _existing(state)
+    if outbox is None:
+        return []
+    try:
+        return [
+            {"cluster": key.removeprefix(STATUS), **one}
+            for key, value in outbox.state(STATUS).items()
+            for one in msgspec.json.decode(value)
+        ]
+    finally:
+        outbox.forget_connection()
+
+
+def note_restart(state: str | None, url: str, name: str) -> None:
+    """Leave a note for the agent that a restart was ordered, which its polls may miss."""
+    outbox = _existing(state)
+    if outbox is None:
+        return
+    try:
+        outbox.note(restart_topic(url), name.encode())
+    finally:
+        outbox.forget_connection()
+
+
+def _existing(state: str | None) -> Outbox | None:
+    place = state or default_state()
+    if "://" not in place and not Path(place).expanduser().exists():
+        return None
+    return Outbox(place)

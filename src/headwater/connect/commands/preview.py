@@ -1,0 +1,105 @@
+"""What a connector that is not deployed would report, from what a person gives on the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+from openlineage.client.uuid import generate_new_uuid
+
+from headwater.connect.commands.connector_file import read_connector
+from headwater.connect.config import read_text
+from headwater.connect.derive.context import Settings
+from headwater.connect.derive.lineage import derive
+from headwater.connect.derive.metadata import NoMetadata, TopicSchema
+from headwater.connect.run_event import run_event
+from headwater.errors import UsageError
+from headwater.lineage.events import EventType
+from headwater.lineage.schema import (
+    Schema,
+    SchemaError,
+    read_avro,
+    read_connect,
+    read_json_schema,
+    read_protobuf,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from headwater.connect.model import Connector, Derived, Role
+
+HEARTBEAT = 300
+
+
+class GivenMetadata(NoMetadata):
+    """A Kafka address and schemas that a person typed."""
+
+    def __init__(self, bootstrap: str | None, schemas: Mapping[str, Schema]) -> None:
+        self.bootstrap = bootstrap or None
+        self.bootstraps = (bootstrap,) if bootstrap else ()
+        self._schemas = schemas
+
+    def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
+        """The schema given for the topic."""
+        schema = self._schemas.get(topic)
+        return TopicSchema(schema) if schema else None
+
+
+def preview_file(
+    path: Path,
+    *,
+    role: Role | None,
+    topics: tuple[str, ...],
+    bootstrap: str | None,
+    schemas: Mapping[str, Path],
+    namespace: str,
+) -> tuple[Derived, dict[str, Any]]:
+    """The lineage of the connector in a file, and the START event that it would send."""
+    connector = read_connector(path)
+    connector = replace(connector, type=role or connector.type, active_topics=topics)
+    known = {topic: _schema_file(file) for topic, file in schemas.items()}
+    return preview(connector, GivenMetadata(bootstrap, known), Settings(namespace))
+
+
+def preview(
+    connector: Connector, metadata: GivenMetadata, settings: Settings | None = None
+) -> tuple[Derived, dict[str, Any]]:
+    """The lineage of a connector, and the START event that it would send."""
+    derived = derive(connector, metadata, settings or Settings())
+    return derived, run_event(
+        derived,
+        connector,
+        run_id=str(generate_new_uuid()),
+        state=EventType.START,
+        time=datetime.now(timezone.utc),
+        heartbeat=HEARTBEAT,
+    )
+
+
+def read_schema(text: str) -> Schema:
+    """A schema in whatever format it is: Avro, JSON Schema, Connect's own, Protobuf."""
+    if not text.lstrip().startswith(("{", "[", '"')):
+        return read_protobuf(text)
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise SchemaError(f"the schema is not JSON that can be read: {error}") from None
+    if isinstance(data, dict):
+        if ("schema" in data and "payload" in data) or data.get("type") == "struct":
+            return read_connect(data)
+        if "$schema" in data or "properties" in data or "$ref" in data:
+            return read_json_schema(data)
+        if isinstance(data.get("schema"), str):
+            return read_schema(data["schema"])
+    return read_avro(data)
+
+
+def _schema_file(path: Path) -> Schema:
+    try:
+        return read_schema(read_text(path, "--schema "))
+    except SchemaError as error:
+        raise UsageError(f"--schema {path}: {error}") from None

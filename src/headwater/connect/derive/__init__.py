@@ -1,0 +1,1 @@
+"""How a connector's configuration and the metadata around it become lineage."""

@@ -1,0 +1,88 @@
+"""Why an event is emitted, for the agent's log: what differs from what was reported before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.connect.life.state import Condition
+from headwater.lineage.events import EventType
+from headwater.lineage.lifecycle import TERMINAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.connect.life.state import TrackedConnector
+    from headwater.connect.life.steps import Emission
+    from headwater.connect.model import Derived
+    from headwater.lineage.model import Dataset
+
+MAX_NAMES = 3
+_ENDS = {
+    Condition.PAUSED: "it is paused",
+    Condition.STOPPED: "it is stopped",
+    Condition.DELETED: "it is deleted",
+    Condition.RESTARTING: "it restarts",
+    Condition.RUNNING: "it was restarted",
+    Condition.LOST: "no status within the grace time",
+}
+
+
+def reason(before: TrackedConnector, after: TrackedConnector, emission: Emission) -> str:
+    """Why an event of a step is emitted, given the connector before and after the step."""
+    if emission.task:
+        return f"task {emission.task} has a job of its own"
+    renamed = before.job not in (None, after.job)
+    if emission.type in TERMINAL:
+        if renamed:
+            return "its job has another name now"
+        if emission.type is EventType.FAIL:
+            failed = [str(task.id) for task in after.status.tasks if task.state == "FAILED"]
+            return f"task {', '.join(failed)} failed" if failed else "the connector failed"
+        return _ENDS.get(after.condition, f"its status is {after.condition.value}")
+    if emission.type is EventType.START:
+        if before.last_event is None or renamed:
+            return "it runs"
+        return f"it runs again after {before.last_event.value}"
+    return "; ".join(_changes(before, emission.tracked)) or "heartbeat"
+
+
+def _changes(before: TrackedConnector, now: TrackedConnector) -> list[str]:
+    """What an event under way reports that the last one did not."""
+    found = []
+    if before.config_digest != now.config_digest:
+        found.append("its configuration changed")
+    tasks = [len(one.status.tasks) for one in (before, now)]
+    if tasks[0] != tasks[1]:
+        found.append(f"{tasks[1]} tasks instead of {tasks[0]}")
+    elif before.status.workers != now.status.workers:
+        found.append("its tasks are on other workers")
+    found += _named("topics in use: {}", set(now.topics) - set(before.topics))
+    if before.derived is not None and now.derived is not None:
+        found += _lineage_changes(before.derived, now.derived)
+    return found
+
+
+def _lineage_changes(before: Derived, now: Derived) -> list[str]:
+    old, new = _datasets(before), _datasets(now)
+    both = [(old[key], new[key]) for key in new if key in old]
+    found = _named("new dataset {}", (new[key].name for key in new if key not in old))
+    found += _named("dataset {} is gone", (old[key].name for key in old if key not in new))
+    known = (b.name for a, b in both if a.schema is None and b.schema is not None)
+    found += _named("columns of {} are known now", known)
+    changed = (b.name for a, b in both if a.schema is not None and a.schema != b.schema)
+    found += _named("columns of {} changed", changed)
+    if not found and before.version != now.version:
+        found.append("its lineage changed")
+    return found
+
+
+def _datasets(derived: Derived) -> dict[object, Dataset]:
+    return {one.id: one for one in (*derived.lineage.inputs, *derived.lineage.outputs)}
+
+
+def _named(text: str, names: Iterable[str]) -> list[str]:
+    listed = sorted(set(names))
+    if not listed:
+        return []
+    more = f" and {len(listed) - MAX_NAMES} more" if len(listed) > MAX_NAMES else ""
+    return [text.format(", ".join(listed[:MAX_NAMES]) + more)]

@@ -1,0 +1,68 @@
+"""The journals of this process, one for each place that events go to, and their watchdogs."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from headwater.emit import faults
+from headwater.emit.journal import Journal
+from headwater.emit.process_exit import ENDS, Ending
+from headwater.emit.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FLUSH_SECONDS = 5.0
+
+# A signal may end the process while its main thread holds the lock.
+_lock = threading.RLock()
+_open: dict[str, tuple[Journal, Watchdog | None]] = {}
+
+
+def journal(config: Mapping[str, Any] | None = None) -> Journal:
+    """The journal of this process for these destinations, opened at the first use."""
+    # Where openlineage-python sends to without a configuration is in the environment.
+    named = [item for item in os.environ.items() if item[0].startswith("OPENLINEAGE_")]
+    key = json.dumps([config or {}, [] if config else sorted(named)], sort_keys=True)
+    with _lock:
+        found = _open.get(key)
+        if found is None or found[0].pid != os.getpid():
+            opened = Journal(config)
+            if not any(pair[0].pid == os.getpid() for pair in _open.values()):
+                ENDS.watch(_finish)
+            found = _open[key] = (opened, _watched(opened))
+        return found[0]
+
+
+def flush(seconds: float) -> bool:
+    """Wait until every journal is empty, at most so long."""
+    with _lock:
+        journals = [pair[0] for pair in _open.values()]
+    deadline = time.monotonic() + seconds
+    return all(one.flush(max(0.0, deadline - time.monotonic())) for one in journals)
+
+
+@faults.log_and_ignore("starting the watchdog")
+def _watched(opened: Journal) -> Watchdog | None:
+    if os.environ.get("HEADWATER_WATCHDOG", "").lower() in ("0", "false", "off"):
+        return None
+    return Watchdog(opened)
+
+
+def _finish(_ending: Ending) -> None:
+    with _lock:
+        pairs = [pair for pair in _open.values() if pair[0].pid == os.getpid()]
+        _open.clear()
+    for pair in pairs:
+        _close(*pair)
+
+
+@faults.log_and_ignore("closing a journal")
+def _close(opened: Journal, watchdog: Watchdog | None) -> None:
+    empty = opened.close(FLUSH_SECONDS)
+    if watchdog is not None:
+        watchdog.dismiss(empty)

@@ -1,0 +1,127 @@
+"""What the lineage server of a lab answers, in the words of the demo and its stories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from headwater.lab.ports import LOOPBACK
+from headwater.lab.services.lineage import NAMESPACE
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+ANSWER_SECONDS = 30.0
+NOT_SEEN = "not seen"
+
+
+class Lineage:
+    """Asks the server. A dataset is a store and a name, as `kafka orders`."""
+
+    def __init__(self, lab: Context) -> None:
+        self.url = lab.url("server")
+        self.http = httpx.Client(base_url=self.url, timeout=ANSWER_SECONDS, trust_env=False)
+        self.namespaces = {
+            "postgres": f"postgres://{LOOPBACK}:{lab.port('postgres')}",
+            "kafka": f"kafka://{LOOPBACK}:{lab.port('kafka')}",
+            "raw": "s3://raw",
+            "warehouse": "s3://warehouse",
+        }
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """An answer; empty when the server knows nothing of what was asked."""
+        answer = self.http.get(path + (f"?{urlencode(query)}" if query else ""))
+        if answer.status_code == 404:
+            return {}
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def name(self, dataset: str) -> tuple[str, str]:
+        """Namespace and name; a store that is not the lab's own is its namespace."""
+        store, _, name = dataset.partition(" ")
+        return self.namespaces.get(store, store), name
+
+    def node(self, dataset: str) -> str:
+        return f"dataset:{':'.join(self.name(dataset))}"
+
+    def job(self, name: str) -> dict[str, Any]:
+        return self.get(f"/api/v1/namespaces/{NAMESPACE}/jobs/{quote(name, safe='')}")
+
+    def runs(self, job: str, limit: int = 20) -> list[dict[str, Any]]:
+        """A job's runs, the newest first."""
+        path = f"/api/v2/jobs/{NAMESPACE}/{quote(job, safe='')}/runs"
+        return list(self.get(path, limit=limit).get("runs", []))
+
+    def latest(self, job: str) -> dict[str, Any]:
+        """A job's newest run; one in the state `not seen` when there is none."""
+        return next(iter(self.runs(job, 1)), {"id": None, "state": NOT_SEEN})
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every job of the lab's."""
+        found = self.get(f"/api/v1/namespaces/{NAMESPACE}/jobs", limit=1000)
+        return list(found.get("jobs", []))
+
+    def jobs(self, state: str | None = None) -> list[str]:
+        """Names of jobs; only those whose latest run is in a state, if one is named."""
+        return [job["name"] for job in self.listed() if state in (None, state_of(job))]
+
+    def running(self) -> list[str]:
+        """Jobs whose latest run goes on."""
+        return self.jobs("RUNNING")
+
+    def dataset(self, dataset: str, part: str = "", **query: object) -> dict[str, Any]:
+        """A dataset, or a part of what is known of it, as `/freshness`."""
+        space, name = (quote(text, safe="") for text in self.name(dataset))
+        return self.get(f"/api/v2/datasets/{space}/{name}{part}", **query)
+
+    def fields(self, dataset: str) -> list[str]:
+        """Names of a dataset's columns now."""
+        versions = self.dataset(dataset, "/history", limit=1).get("versions", [])
+        return [field["name"] for field in versions[0]["fields"]] if versions else []
+
+    def leads(self, origin: str, field: str, target: str, column: str) -> bool:
+        """Whether the target's column comes from the origin's, through whatever lies between."""
+        node = f"datasetField:{':'.join(self.name(target))}:{column}"
+        source = f"datasetField:{':'.join(self.name(origin))}:{field}"
+        answer = self.get("/api/v1/column-lineage", depth=20, nodeId=node)
+        return any(found["id"] == source for found in answer.get("graph", []))
+
+    def graph(self, node: str, depth: int = 20) -> dict[str, Any]:
+        """Jobs and datasets around a node."""
+        return self.get("/api/v2/map", node=node, depth=depth) or {"nodes": [], "edges": []}
+
+    def events(self, job: str, since: str, kinds: str = "") -> list[dict[str, Any]]:
+        """What was sent of a job from a moment on."""
+        query = {"job": f"job:{NAMESPACE}:{job}", "since": since, "limit": 1000}
+        if kinds:
+            query["type"] = kinds
+        records = self.get("/api/v2/events", **query).get("records", [])
+        return [record["event"] for record in records if "event" in record]
+
+    def declare(self, alias: str, dataset: str) -> None:
+        """Say that a name stands for a dataset of another name."""
+        names = {"alias": self.name(alias), "dataset": self.name(dataset)}
+        body = {k: {"namespace": space, "name": name} for k, (space, name) in names.items()}
+        self.http.post("/api/v2/aliases", json=body).raise_for_status()
+
+    def page(self, path: str = "/", **query: str) -> str:
+        """An address of the page."""
+        return f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
+
+    def job_page(self, job: str) -> str:
+        return self.page(f"/jobs/{NAMESPACE}/{quote(job, safe='')}")
+
+    def dataset_page(self, dataset: str) -> str:
+        return self.page("/datasets/" + "/".join(quote(n, safe="") for n in self.name(dataset)))
+
+    def graph_page(self, dataset: str, depth: int = 2, **query: str) -> str:
+        """The graph around a dataset."""
+        return self.page("/graph", node=self.node(dataset), depth=str(depth), **query)
+
+
+def state_of(job: dict[str, Any]) -> str:
+    """The state of the newest run of a job as `/api/v1` shows it."""
+    return str((job.get("latestRun") or {}).get("state", NOT_SEEN))

@@ -1,0 +1,133 @@
+"""The demo: the whole orders pipeline on a lab, with lineage from one end to the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import httpx
+
+from headwater.errors import HeadwaterError
+from headwater.lab import process
+from headwater.lab.demo.batch_job import Batch
+from headwater.lab.demo.connectors import CONNECTORS, Shop
+from headwater.lab.demo.row_counts import Gauge
+from headwater.lab.demo.traffic import Traffic
+from headwater.lab.demo.verdict import Judge
+from headwater.lab.files import fetch
+from headwater.lab.files.artifacts import lock
+from headwater.lab.services import DEFAULT, bundles, with_needs
+from headwater.lab.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from headwater.lab.files.fetch import Progress
+    from headwater.lab.lab import Lab
+
+STREAMS = ("supplier-stats", "iceberg-ingestion")
+SERVICES = (*DEFAULT, "server", "agent")
+ENDED_SECONDS = 20.0
+FIRST_ORDERS = 200
+FIRST_SECONDS = 90.0
+
+
+class Demo:
+    """Starts the pipeline, keeps it busy, and ends it so that every run has its right end."""
+
+    def __init__(self, lab: Lab, changed: Callable[[str, str], None]) -> None:
+        self.lab = lab
+        self.changed = changed
+        self._batch: Batch | None = None
+        self._ending = threading.Event()
+
+    def start(self, progress: Progress | None = None) -> None:
+        """Bring up what the pipeline stands on; whatever must be downloaded comes first."""
+        _ = self.lab.context.java  # a wrong Java is said before anything comes down
+        wanted = with_needs([*SERVICES, *STREAMS])
+        fetch.ensure(self.lab.context.cache, lock().select(bundles(wanted)), progress)
+        self.lab.up(SERVICES, changed=self.changed)
+        self.traffic.prepare()
+        self.shop.create_tables()
+
+    def flow(self) -> None:
+        """Let orders flow: the connectors first, then the streams that read what they write."""
+        for name in CONNECTORS:
+            self.changed(name, "starting")
+        self.shop.deploy(self.changed)
+        # Streams read the registry when they start: the first orders bring the schemas there.
+        before = self.gauge.end_offset("orders")
+        self.traffic.send(FIRST_ORDERS, bad=2)
+        self.changed("orders, bids", "starting")
+        wait_until(
+            lambda: self.gauge.end_offset("orders") >= before + FIRST_ORDERS,
+            seconds=FIRST_SECONDS,
+            what="the first orders in Kafka",
+            interval=0.3,
+        )
+        self.changed("orders, bids", "running")
+        self.lab.up(STREAMS, changed=self._new_only)
+
+    def summarise(self) -> None:
+        """Run the batch job to its end."""
+        if self._ending.is_set():
+            return
+        self._batch = Batch(self.lab, "supplier_stats.py", name="supplier_stats")
+        self._batch.wait()
+
+    def stop(self) -> None:
+        """End jobs first, then connectors, then what they stood on."""
+        self._ending.set()
+        if self._batch:
+            self._batch.stop()
+        try:
+            self._end_runs(process.find(self.lab.home.root))
+        finally:
+            self.lab.down()
+
+    def _end_runs(self, running: Container[str]) -> None:
+        """Let each job tell its end while there is a server to tell it to."""
+        if "server" not in running:
+            return
+        self.lab.down(STREAMS)
+        if "agent" not in running or "connect" not in running:
+            return
+        with suppress(httpx.HTTPError, HeadwaterError):  # a worker that hangs ends with the lab
+            self.shop.stop()
+            deadline = time.monotonic() + ENDED_SECONDS
+            while self._goes_on() and time.monotonic() < deadline:
+                time.sleep(0.3)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        return Traffic(self._database)
+
+    @cached_property
+    def shop(self) -> Shop:
+        return Shop(self.lab.context, self._database)
+
+    @cached_property
+    def gauge(self) -> Gauge:
+        return Gauge(self.lab.context, self._database)
+
+    @cached_property
+    def judge(self) -> Judge:
+        return Judge(self.lab.context)
+
+    @property
+    def _database(self) -> str:
+        return self.lab.env()["POSTGRES_URL"]
+
+    def _goes_on(self) -> bool:
+        """Whether the lineage server still waits for the end of a run."""
+        try:
+            return bool(self.judge.running())
+        except httpx.HTTPError:
+            return False
+
+    def _new_only(self, service: str, state: str) -> None:
+        if service in STREAMS:
+            self.changed(service, state)

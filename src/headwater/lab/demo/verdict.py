@@ -1,0 +1,156 @@
+"""Does the lineage server show what the demo's pipeline does? Jobs, edges, column paths, schemas."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.lab.demo.lineage_client import Lineage, state_of
+
+if TYPE_CHECKING:
+    from headwater.lab.services.base import Context
+
+STREAMING = frozenset({"RUNNING"})
+BATCH = frozenset({"RUNNING", "COMPLETED"})
+JOBS = {
+    "orders-source": STREAMING,
+    "orders-s3-sink": STREAMING,
+    "orders-iceberg-sink": STREAMING,
+    "supplier-stats": STREAMING,
+    "iceberg-ingestion": STREAMING,
+    "supplier_stats.overwrite_by_expression.default_supplier_stats": BATCH,
+}
+# Every job of the demo is within two jobs of this topic.
+CENTRE, DEPTH = "kafka orders", 2
+SUMMARY = "supplier_stats.overwrite_by_expression.default_supplier_stats"
+
+# What each job reads and writes; a dataset is a store and a name.
+EDGES = (
+    ("orders-source", ("postgres shop.public.orders", "postgres shop.public.bids"), ("kafka orders", "kafka bids")),
+    ("orders-s3-sink", ("kafka orders", "kafka bids"), ("raw archive",)),
+    (
+        "orders-iceberg-sink",
+        ("kafka orders", "kafka bids"),
+        ("warehouse default/orders_landing", "warehouse default/bids"),
+    ),
+    ("supplier-stats", ("kafka orders",), ("kafka supplier-stats",)),
+    ("iceberg-ingestion", ("kafka orders",), ("warehouse default/orders",)),
+    (SUMMARY, ("warehouse default/orders",), ("warehouse default/supplier_stats",)),
+)  # fmt: skip
+
+# From where a number comes, through every job between.
+COLUMNS = (
+    ("postgres shop.public.orders", "price", "kafka orders", "price"),
+    ("postgres shop.public.orders", "price", "warehouse default/orders_landing", "price"),
+    ("postgres shop.public.bids", "price", "warehouse default/bids", "price"),
+    ("postgres shop.public.orders", "price", "warehouse default/orders", "price"),
+    ("postgres shop.public.orders", "price", "kafka supplier-stats", "total_price"),
+    ("postgres shop.public.orders", "price", "warehouse default/supplier_stats", "total_price"),
+    ("postgres shop.public.orders", "supplier", "warehouse default/supplier_stats", "supplier"),
+)
+
+
+STORY_COLUMNS = ("coupon", "channel", "gift_note", "warehouse", "campaign")
+"""Columns that the story of a schema change adds; once all were used, `note_1` and so on."""
+# Nothing alters these, so each has one version of its schema; but a story may add a column.
+SCHEMAS = tuple(dict.fromkeys(d for _, inputs, outputs in EDGES for d in (*inputs, *outputs)))
+# A sink knows the columns of a topic once its first record is there: what two topics are written
+# into together may gain the second one's columns later.
+SHARED = frozenset(d for _, inputs, outputs in EDGES for d in outputs if len(inputs) > len(outputs))
+HISTORY = 100
+
+
+class Item(msgspec.Struct, kw_only=True):
+    """One thing that must be seen."""
+
+    what: str
+    seen: bool
+    state: str = ""
+
+
+class Verdict(msgspec.Struct, kw_only=True):
+    """What was seen of everything that must be."""
+
+    ok: bool
+    jobs: list[Item]
+    edges: list[Item]
+    columns: list[Item]
+    schemas: list[Item]
+    missing: list[str]
+
+
+class Judge:
+    """Asks the lineage server of a lab."""
+
+    def __init__(self, lab: Context) -> None:
+        self.lineage = Lineage(lab)
+
+    def verdict(self) -> Verdict:
+        """Look at everything once."""
+        jobs = {name: self.lineage.job(name) for name in JOBS}
+        seen_jobs = [
+            Item(what=name, state=state_of(jobs[name]), seen=state_of(jobs[name]) in states)
+            for name, states in JOBS.items()
+        ]
+        edges = []
+        for job, inputs, outputs in EDGES:
+            reads, writes = _names(jobs[job], "inputs"), _names(jobs[job], "outputs")
+            name = self.lineage.name
+            edges += [Item(what=f"{d} → {job}", seen=name(d) in reads) for d in inputs]
+            edges += [Item(what=f"{job} → {d}", seen=name(d) in writes) for d in outputs]
+        columns = [
+            Item(what=f"{d}.{f} → {e}.{g}", seen=self.lineage.leads(d, f, e, g))
+            for d, f, e, g in COLUMNS
+        ]
+        schemas = [
+            schema_item(d, self.lineage.dataset(d, "/history", limit=HISTORY)) for d in SCHEMAS
+        ]
+        parts = (seen_jobs, edges, columns, schemas)
+        missing = [item.what for part in parts for item in part if not item.seen]
+        return Verdict(
+            ok=not missing,
+            jobs=seen_jobs,
+            edges=edges,
+            columns=columns,
+            schemas=schemas,
+            missing=missing,
+        )
+
+    def running(self) -> list[str]:
+        """Jobs of the demo whose latest run goes on."""
+        return self.lineage.running()
+
+    def page(self) -> str:
+        """The page's address of the one graph with every job in it, data flowing."""
+        return self.lineage.graph_page(CENTRE, DEPTH)
+
+
+def added_by_story(column: str) -> bool:
+    """Whether a story may have added the column."""
+    return column in STORY_COLUMNS or column.startswith("note_")
+
+
+def schema_item(dataset: str, history: dict[str, Any]) -> Item:
+    """Whether a dataset's history holds exactly the versions that were made of its schema.
+
+    A version apart from the first needs a column that a story added, or took away again; what
+    several topics are written into may gain columns once.
+    """
+    versions = [
+        {(field["name"], field["type"]) for field in version["fields"]}
+        for version in history.get("versions", [])
+    ]
+    made = [{pair for pair in version if not added_by_story(pair[0])} for version in versions]
+    if dataset in SHARED and len(versions) > 1 and made[-1] < made[-2]:
+        versions, made = versions[:-1], made[:-1]  # the newest come first
+    own = [version for version, rest in zip(versions, made, strict=True) if version == rest]
+    returns = all(a != b for a, b in pairwise(versions))
+    stories = sum(version != rest for version, rest in zip(versions, made, strict=True))
+    seen = returns and all(rest == made[0] for rest in made) and 1 <= len(own) <= 1 + stories
+    return Item(what=f"one schema of {dataset}", seen=seen, state=f"{len(versions)} versions")
+
+
+def _names(job: dict[str, Any], side: str) -> set[tuple[str, str]]:
+    return {(d["namespace"], d["name"]) for d in job.get(side, [])}

@@ -1,0 +1,90 @@
+"""What is assumed of an event that breaks OpenLineage's rules in a way that Marquez forgives.
+
+An event is mended before it is hashed, stored and projected, so that whatever reads it later finds
+a UUID, a moment with a zone, a known type and facets that are objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from headwater.lineage.envelope import EventType
+from headwater.lineage.hashing import FACET_MEMBERS
+
+__all__ = ["NAMED_RUN", "NO_OBJECT", "NO_ZONE", "OTHER_TYPE", "assume", "to_run_uuid"]
+
+NAMED_RUN = "run.runId: not a UUID, taken as the name of one"
+NO_ZONE = "eventTime: no time zone, taken as UTC"
+OTHER_TYPE = "eventType: unknown, taken as OTHER"
+NO_OBJECT = "facets: not an object, dropped"
+_TYPES = frozenset(EventType.__members__)
+
+
+def to_run_uuid(text: str) -> UUID:
+    """The UUID of a run: its own, or the name-based one that Marquez makes of any other text."""
+    return _uuid(text) or UUID(
+        bytes=hashlib.md5(text.encode(), usedforsecurity=False).digest(), version=3
+    )
+
+
+def assume(event: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The event with an assumption in place of what is wrong, and a reason for each."""
+    reasons: list[str] = []
+    mended = dict(event)
+    kind, time = event.get("eventType"), event.get("eventTime")
+    if isinstance(kind, str) and kind.upper() not in _TYPES:
+        mended["eventType"] = EventType.OTHER.value
+        reasons.append(OTHER_TYPE)
+    if isinstance(time, str) and _lacks_zone(time.strip()):
+        mended["eventTime"] = f"{time.strip()}Z"
+        reasons.append(NO_ZONE)
+    for key in ("run", "job", "dataset"):
+        if isinstance(event.get(key), dict):
+            mended[key] = _with_objects(event[key], reasons)
+    for key in ("inputs", "outputs"):
+        if isinstance(event.get(key), list):
+            mended[key] = [
+                _with_objects(item, reasons) if isinstance(item, dict) else item
+                for item in event[key]
+            ]
+    run = mended.get("run")
+    if isinstance(run, dict):
+        name = run.get("runId")
+        if isinstance(name, str) and name and _uuid(name) is None:
+            mended["run"] = {**run, "runId": str(to_run_uuid(name))}
+            reasons.append(NAMED_RUN)
+    return (mended, tuple(reasons)) if reasons else (event, ())
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return msgspec.convert(text, UUID)
+    except msgspec.ValidationError:
+        return None
+
+
+def _lacks_zone(text: str) -> bool:
+    try:
+        return msgspec.convert(text, datetime).tzinfo is None
+    except msgspec.ValidationError:
+        return False
+
+
+def _with_objects(part: dict[str, Any], reasons: list[str]) -> dict[str, Any]:
+    """A run, job or dataset without the facets that are neither an object nor null."""
+    mended = dict(part)
+    for member in FACET_MEMBERS:
+        facets = part.get(member)
+        if isinstance(facets, dict):
+            mended[member] = {
+                name: facet
+                for name, facet in facets.items()
+                if facet is None or isinstance(facet, dict)
+            }
+            reasons += [NO_OBJECT] * (len(facets) - len(mended[member]))
+    return mended

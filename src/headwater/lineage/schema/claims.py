@@ -1,0 +1,406 @@
+"""One schema for a dataset from what many jobs report of it: claims in, versions and findings out.
+
+A claim is what an event reports of a dataset's fields. The best rank present decides, and jobs of
+the same rank add up. The result depends on the set of claims alone, not on their order or
+repetition: a claim that was repeated is kept as the first and the last time it was made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from .model import Field
+from .types import normal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+Part = Literal["whole", "value", "key"]
+Author = tuple["Rank", str]
+Types = dict[str, str]
+KEY = "key"
+
+
+class Rank(IntEnum):
+    """How much a claim counts; the lowest number decides."""
+
+    SOURCE = 1
+    """A registry or a catalog that was asked directly."""
+    DECLARED = 2
+    """A dataset event, or a schema given by hand."""
+    WRITER = 3
+    """An output of a run: of a stream from its first event, of a batch when it completed."""
+    DEFINED = 4
+    """An output of a job event."""
+    READER = 5
+    """An input of a run."""
+    DEFINED_READER = 6
+    """An input of a job event."""
+    ANNOUNCED = 7
+    """An output of a batch that has not completed."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether creating, altering, dropping or overwriting the dataset ends such a claim."""
+        return self > Rank.DECLARED
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What one author reported of a dataset's fields, from the first to the last time it did.
+
+    The author is a job; of rank SOURCE it is a subject or table, and `version` orders its claims
+    where it has one (0 where not). Claims of one run are one as long as they do not differ; a
+    claim that belongs to no run has none. `facet` is the caller's own mark and counts for nothing.
+    """
+
+    rank: Rank
+    author: str
+    first: int
+    last: int
+    fields: tuple[Field, ...]
+    run: str = ""
+    version: int = 0
+    facet: int = 0
+
+
+class Version(msgspec.Struct, frozen=True):
+    """The schema of a dataset from a moment on, with the claims that it is made of."""
+
+    time: int
+    fields: tuple[Field, ...]
+    claims: tuple[Claim, ...]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Two claims that cannot both be right, since when, and on which fields they disagree."""
+
+    kind: Literal["type", "writers", "source"]
+    since: int
+    one: Claim
+    other: Claim
+    fields: tuple[str, ...]
+
+
+def types(fields: Iterable[Field]) -> Types:
+    """The type of each field in its normal form, by dotted path."""
+    found: Types = {}
+    _types(fields, "", found)
+    return found
+
+
+def _types(fields: Iterable[Field], prefix: str, found: Types) -> None:
+    for field in fields:
+        path = f"{prefix}{field.name}"
+        found[path] = normal(field.type)
+        _types(field.fields, f"{path}.", found)
+
+
+def shape(fields: tuple[Field, ...]) -> bytes:
+    """A hash of names and normal types: order of fields and descriptions are free."""
+    text = "\0".join(f"{len(path)}:{path}{kind}" for path, kind in sorted(types(fields).items()))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def parts(fields: tuple[Field, ...], *, topic: bool) -> dict[Part, tuple[Field, ...]]:
+    """The parts that a claim has fields of; a topic's key and value are claimed on their own."""
+    if not topic:
+        return {"whole": fields} if fields else {}
+    split: dict[Part, tuple[Field, ...]] = {
+        "value": tuple(f for f in fields if f.name != KEY),
+        "key": tuple(f for f in fields if f.name == KEY),
+    }
+    return {part: found for part, found in split.items() if found}
+
+
+def history(
+    claims: Iterable[Claim],
+    ends: Iterable[int],
+    *,
+    topic: bool,
+    since: int = 0,
+    early: Sequence[Version] = (),
+) -> list[Version]:
+    """Each schema that the dataset has had, the oldest first.
+
+    `ends` are the moments at which the dataset was created, altered, dropped or overwritten:
+    claims of jobs that were not made again since then no longer count. A better rank that is
+    heard of for the first time corrects the version that holds then, because the dataset did not
+    change. Where no claim is later than `since`, `early` may be the versions until then.
+    """
+    found = list(early)
+    ranks: dict[Part, tuple[Rank, bytes]] = {}
+    for time, held in _moments(claims, ends, since):
+        before = found[-1].fields if found else ()
+        version = _resolve(time, held, before, topic=topic)
+        if version is None:
+            ranks = {}
+            continue
+        known, ranks = ranks, _ranks(held, version, topic=topic)
+        if time < since or shape(version.fields) == shape(before):
+            continue
+        if found and known and _corrected(known, ranks):
+            version = msgspec.structs.replace(version, time=found.pop().time)
+        if not found or shape(found[-1].fields) != shape(version.fields):
+            found.append(version)
+    return found
+
+
+def _ranks(held: _Claims, version: Version, *, topic: bool) -> dict[Part, tuple[Rank, bytes]]:
+    """Which rank decides each part, and its schema."""
+    fields = parts(version.fields, topic=topic)
+    by_part = _by_part(held, topic=topic)
+    return {part: (min(by_part[part]), shape(fields[part])) for part in fields}
+
+
+def _corrected(
+    before: dict[Part, tuple[Rank, bytes]], after: dict[Part, tuple[Rank, bytes]]
+) -> bool:
+    """Whether every part that looks different now is decided by a better rank than before."""
+    return before.keys() <= after.keys() and all(
+        part not in before or rank < before[part][0]
+        for part, (rank, looks) in after.items()
+        if part not in before or before[part][1] != looks
+    )
+
+
+def current(
+    claims: Iterable[Claim],
+    ends: Iterable[int],
+    *,
+    topic: bool,
+    before: tuple[Field, ...] = (),
+) -> Version | None:
+    """The schema now, with descriptions as they were last reported."""
+    held, time = _last(claims, ends)
+    return _resolve(time, held, before, topic=topic)
+
+
+def findings(
+    claims: Iterable[Claim], ends: Iterable[int], live: Collection[str], *, topic: bool
+) -> list[Finding]:
+    """What disagrees now; `live` are the jobs that write the dataset at this moment."""
+    held, _ = _last(claims, ends)
+    found: list[Finding] = []
+    for part, ranks in _by_part(held, topic=topic).items():
+        best = min(ranks)
+        deciding = ranks[best]
+        found += _pairs("type", deciding, part, topic=topic)
+        if best is Rank.WRITER:
+            alive = [one for one in deciding if one.claim.author in live]
+            found += _pairs("writers", alive, part, topic=topic)
+        elif best is Rank.SOURCE:
+            first = deciding[0]
+            known = types(_merged((_part(c, part, topic=topic) for c in deciding), {}))
+            for writer in ranks.get(Rank.WRITER, ()):
+                wrong = _contradicted(known, types(_part(writer, part, topic=topic)))
+                if wrong:
+                    since = max(writer.since, first.since)
+                    found.append(Finding("source", since, first.claim, writer.claim, wrong))
+    return found
+
+
+class _Held(NamedTuple):
+    """The claim of an author that counts, and since when the author reports that schema."""
+
+    since: int
+    shape: bytes
+    claim: Claim
+
+
+_Claims = dict[Author, _Held]
+
+
+def _last(claims: Iterable[Claim], ends: Iterable[int]) -> tuple[_Claims, int]:
+    held: _Claims = {}
+    time = 0
+    for time, held in _moments(claims, ends):  # noqa: B007  (the last is wanted)
+        pass
+    return held, time
+
+
+def _moments(
+    claims: Iterable[Claim], ends: Iterable[int], since: int = 0
+) -> Iterator[tuple[int, _Claims]]:
+    """Each moment at which some author's schema changes, with all that count from then on.
+
+    Of those before `since` only the last. The mapping is one and the same and goes on changing.
+    """
+    stops = set(ends)
+    shapes: dict[int, bytes] = {}
+    claims = _once(claims, shapes)
+    authors: dict[Author, list[Claim]] = {}
+    for claim in claims:
+        authors.setdefault((claim.rank, claim.author), []).append(claim)
+    changes = [
+        (moment, author, claim)
+        for author, made in authors.items()
+        for moment, claim in _changes(author, made, shapes)
+    ]
+    changes.sort(key=lambda change: change[:2])
+    held: _Claims = {}
+    place, moved = 0, False
+    for time in sorted({*(change[0] for change in changes), *stops}):
+        if moved and time >= since:
+            moved = False
+            yield since - 1, held
+        while place < len(changes) and changes[place][0] == time:
+            _, author, claim = changes[place]
+            place += 1
+            seen, found = held.get(author), shapes[id(claim.fields)]
+            if seen is not None and seen.shape == found:
+                held[author] = seen._replace(claim=claim)
+            else:
+                held[author] = _Held(time, found, claim)
+                moved = True
+        if time in stops:
+            for author in [a for a, h in held.items() if a[0].ends and h.claim.last < time]:
+                del held[author]
+                moved = True
+        if moved and time >= since:
+            moved = False
+            yield time, held
+    if moved:
+        yield since - 1, held
+
+
+def _once(claims: Iterable[Claim], shapes: dict[int, bytes]) -> list[Claim]:
+    """Claims that differ in time or description alone as one, within a run."""
+    kept: dict[tuple[Any, ...], Claim] = {}
+    for claim in claims:
+        found = shapes.get(id(claim.fields))
+        if found is None:
+            found = shapes[id(claim.fields)] = shape(claim.fields)
+        key = (claim.rank, claim.author, claim.run, claim.version, found)
+        seen = kept.get(key)
+        if seen is not None:
+            newer = max(seen, claim, key=_newest)
+            first, last = min(seen.first, claim.first), max(seen.last, claim.last)
+            kept[key] = msgspec.structs.replace(newer, first=first, last=last)
+        else:
+            kept[key] = claim
+    return list(kept.values())
+
+
+def _newest(claim: Claim) -> tuple[int, bytes]:
+    return claim.last, msgspec.json.encode(claim.fields)
+
+
+def _changes(
+    author: Author, claims: list[Claim], shapes: Mapping[int, bytes]
+) -> Iterator[tuple[int, Claim]]:
+    """The claim of one author over time, by version from the first claim on that has one."""
+    versioned = [c for c in claims if c.version] if author[0] is Rank.SOURCE else []
+    begin = min((c.first for c in versioned), default=None)
+    for moment, claim in _by_time([c for c in claims if not versioned or not c.version], shapes):
+        # What came before a version was known stays as it was: history only grows.
+        if begin is None or moment < begin:
+            yield moment, claim
+    newest = 0
+    for claim in sorted(versioned, key=lambda c: (c.first, -c.version, shapes[id(c.fields)])):
+        if claim.version > newest:
+            newest = claim.version
+            yield claim.first, claim
+
+
+def _by_time(claims: list[Claim], shapes: Mapping[int, bytes]) -> Iterator[tuple[int, Claim]]:
+    """Of the claims still made the one begun last, else the one made last."""
+    claims = sorted(claims, key=lambda c: (c.first, c.last, shapes[id(c.fields)], c.run))
+    opened: list[tuple[int, Claim]] = []
+    latest = now = None
+    place = 0
+    for moment in sorted({c.first for c in claims} | {c.last + 1 for c in claims}):
+        while place < len(claims) and claims[place].first <= moment:
+            heappush(opened, (-place, claims[place]))
+            place += 1
+        while opened and opened[0][1].last < moment:
+            ended = heappop(opened)[1]
+            if latest is None or ended.last > latest.last:
+                latest = ended
+        best = opened[0][1] if opened else latest
+        if best is not None and best is not now:
+            now = best
+            yield moment, best
+
+
+def _resolve(time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool) -> Version | None:
+    fields: list[Field] = []
+    made: dict[int, Claim] = {}
+    known = types(before)
+    for part, ranks in _by_part(held, topic=topic).items():
+        deciding = ranks[min(ranks)]
+        fields += _merged((_part(one, part, topic=topic) for one in deciding), known)
+        made.update({id(one.claim): one.claim for one in deciding})
+    return Version(time, tuple(fields), tuple(made.values())) if fields else None
+
+
+def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_Held]]]:
+    """The claims on each part by rank, the earlier first."""
+    found: dict[Part, dict[Rank, list[_Held]]] = {}
+    for one in sorted(held.values(), key=lambda h: (h.since, h.shape)):
+        for part in parts(one.claim.fields, topic=topic):
+            found.setdefault(part, {}).setdefault(one.claim.rank, []).append(one)
+    order: tuple[Part, ...] = ("whole", "value", "key")
+    return {part: found[part] for part in order if part in found}
+
+
+def _part(one: _Held, part: Part, *, topic: bool) -> tuple[Field, ...]:
+    return parts(one.claim.fields, topic=topic).get(part, ())
+
+
+def _merged(
+    schemas: Iterable[tuple[Field, ...]], before: Types, prefix: str = ""
+) -> tuple[Field, ...]:
+    """The union of some fields; of two types the one that held before, else that was first."""
+    kept: dict[str, Field] = {}
+    for fields in schemas:
+        for field in fields:
+            seen = kept.get(field.name)
+            kept[field.name] = field if seen is None else _joined(seen, field, before, prefix)
+    return tuple(kept.values())
+
+
+def _joined(one: Field, other: Field, before: Types, prefix: str) -> Field:
+    if one == other:
+        return one
+    path = f"{prefix}{one.name}"
+    same = not (one.type and other.type) or normal(one.type) == normal(other.type)
+    if not same and before.get(path) == normal(other.type):
+        one, other = other, one
+    return msgspec.structs.replace(
+        one,
+        type=one.type or other.type,
+        description=one.description or other.description,
+        fields=_merged((one.fields, other.fields), before, f"{path}.") if same else one.fields,
+    )
+
+
+def _pairs(
+    kind: Literal["type", "writers"], claims: list[_Held], part: Part, *, topic: bool
+) -> Iterator[Finding]:
+    """The first claim beside each other one that disagrees with it."""
+    if not claims:
+        return
+    first = claims[0]
+    base = types(_part(first, part, topic=topic))
+    for other in claims[1:]:
+        theirs = types(_part(other, part, topic=topic))
+        wrong = _conflicts(base, theirs)
+        if kind == "writers":
+            wrong = () if wrong else tuple(sorted(base.keys() ^ theirs.keys()))
+        if wrong:
+            since = max(first.since, other.since)
+            yield Finding(kind, since, first.claim, other.claim, wrong)
+
+
+def _conflicts(one: Types, other: Types) -> tuple[str, ...]:
+    both = sorted(one.keys() & other.keys())
+    return tuple(p for p in both if one[p] and other[p] and one[p] != other[p])
+
+
+def _contradicted(known: Types, written: Types) -> tuple[str, ...]:
+    return (*_conflicts(known, written), *sorted(written.keys() - known.keys()))

@@ -1,0 +1,72 @@
+"""Which subjects of a registry, or which table of a catalog, a schema was answered from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .claims import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .model import Field
+
+MOST = 100
+LONGEST = 1_000
+_HIGHEST = 2**53
+
+
+class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One subject or table that was asked directly.
+
+    `kind` is `registry` or `catalog`. `version` orders the answers of a subject, where it has one.
+    `fields` are the names of the fields it answered, `part` is `key` or `value` of a topic; with
+    neither it answered all of them. `others` are further subjects of the same dataset.
+    """
+
+    kind: str = ""
+    subject: str = ""
+    version: str | int = ""
+    part: str = ""
+    fields: tuple[str, ...] = ()
+    others: tuple[SchemaOrigin, ...] = ()
+
+    def beside(self, others: tuple[SchemaOrigin, ...]) -> SchemaOrigin:
+        """This subject with others of the same dataset."""
+        return msgspec.structs.replace(self, others=others)
+
+    @property
+    def order(self) -> int:
+        """The version as a number; 0 where it is none, so that time decides."""
+        text = str(self.version)
+        found = int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0
+        return found if found < _HIGHEST else 0
+
+    def covers(self, name: str) -> bool:
+        """Whether this subject answered a field."""
+        if self.fields:
+            return name in self.fields
+        return not self.part or (name == KEY) == (self.part == KEY)
+
+
+Answer = tuple[str, int, tuple["Field", ...]]
+
+
+def attributed(
+    origin: SchemaOrigin, fields: tuple[Field, ...]
+) -> tuple[list[Answer], tuple[Field, ...]]:
+    """What each subject answered of these fields, and the fields that none of them did."""
+    answers: list[Answer] = []
+    answered: set[str] = set()
+    for one in _each(origin):
+        covered = tuple(field for field in fields if one.covers(field.name))
+        if covered:
+            answers.append((f"{one.kind} {one.subject}"[:LONGEST], one.order, covered))
+            answered.update(field.name for field in covered)
+    return answers, tuple(field for field in fields if field.name not in answered)
+
+
+def _each(origin: SchemaOrigin) -> Iterator[SchemaOrigin]:
+    yield from (one for one in (origin, *origin.others[:MOST]) if one.subject)

@@ -1,0 +1,300 @@
+"""The shapes Marquez answers in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+
+from headwater.lineage import facets as known
+from headwater.lineage.events import iso
+from headwater.server.api.facet_columns import columns, tags_of
+from headwater.server.store.database import within
+from headwater.server.store.entities import INPUT, OUTPUT, unslot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.store.entities import Dataset, Held, Job, Run
+    from headwater.server.store.view import View
+
+__all__ = [
+    "DATASET",
+    "JOB",
+    "PHYSICAL",
+    "Presenter",
+    "dataset_type",
+    "identifier",
+    "job_type",
+    "when",
+]
+
+DATASET, JOB = 0, 1
+MILLISECOND = 1_000
+PHYSICAL = "headwater_physical"
+RUNS = 10
+"""How many of its latest runs a job carries."""
+_JOB_TYPES = {"STREAMING": "STREAM", "STREAM": "STREAM", "SERVICE": "SERVICE"}
+_LOCATIONS = ("http://", "https://", "file:", "ftp://", "jar:")
+"""What Java reads as a URL: Marquez's Java client fails on a job with any other location."""
+
+
+def when(value: int | None) -> str | None:
+    """A moment as text, or nothing."""
+    return None if value is None else iso(value)
+
+
+def identifier(namespace: str, name: str) -> dict[str, str]:
+    """An id in Marquez's shape."""
+    return {"namespace": namespace, "name": name}
+
+
+def _location(text: str | None) -> str | None:
+    return text if text and text.startswith(_LOCATIONS) else None
+
+
+def job_type(kind: str) -> str:
+    """A job's type as Marquez names it; its clients know these three and fail on any other."""
+    return _JOB_TYPES.get(kind, "BATCH")
+
+
+def dataset_type(kind: str) -> str:
+    """A dataset's type as Marquez names it; its clients know these two and fail on any other."""
+    return "STREAM" if kind == "STREAM" else "DB_TABLE"
+
+
+class Presenter:
+    """Turns entities into answers, loading what they refer to in bulk."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._fields: dict[int, list[dict[str, Any]]] = {}
+
+    def runs(self, runs: Iterable[Run], jobs: dict[int, Job]) -> dict[int, dict[str, Any]]:
+        """Runs by id, with their dataset versions and facets."""
+        wanted = list(runs)
+        numbers = [held[0] for run in wanted for held in run.state.facets.values()]
+        slots = [(run, slot, io) for run in wanted for slot, io in run.state.io.items()]
+        numbers += [held[0] for _, _, io in slots for held in io.facets.values()]
+        facets = self.view.facets(numbers)
+        datasets = self.view.datasets(unslot(slot)[0] for _, slot, _ in slots)
+        versions = self.view.versions("dataset", (io.version for _, _, io in slots))
+        job_versions = self.view.versions("job", (run.state.version for run in wanted))
+        answers = {}
+        for run in wanted:
+            sides: dict[int, list[dict[str, Any]]] = {INPUT: [], OUTPUT: []}
+            for slot, io in run.state.io.items():
+                dataset_id, direction = unslot(slot)
+                dataset = datasets.get(dataset_id)
+                if dataset is None:
+                    continue
+                named = identifier(dataset.space, dataset.name)
+                version = versions.get(io.version or 0)
+                sides[direction].append(
+                    {
+                        "datasetVersionId": {**named, "version": version},
+                        "facets": self.held(io.facets, facets),
+                    }
+                )
+            answers[run.id] = self._run(run, jobs.get(run.job), job_versions, sides, facets)
+        return answers
+
+    def _run(
+        self,
+        run: Run,
+        job: Job | None,
+        job_versions: dict[int, str],
+        sides: dict[int, list[dict[str, Any]]],
+        facets: dict[int, msgspec.Raw],
+    ) -> dict[str, Any]:
+        life, nominal = run.state.life, run.state.nominal or (None, None)
+        start, end = life.started, life.end
+        version = None
+        if job is not None:
+            version = {
+                **identifier(job.space, job.name),
+                "version": job_versions.get(run.state.version or 0),
+            }
+        return {
+            "id": str(UUID(bytes=run.uuid)),
+            "createdAt": when(life.first),
+            "updatedAt": when(max(life.last or 0, end or 0)),
+            "nominalStartTime": when(nominal[0]),
+            "nominalEndTime": when(nominal[1]),
+            "state": life.state.value,
+            "startedAt": when(start),
+            "endedAt": when(end),
+            "durationMs": None if start is None or end is None else (end - start) // MILLISECOND,
+            "args": run.state.args or {},
+            "jobVersion": version,
+            "inputDatasetVersions": sides[INPUT],
+            "outputDatasetVersions": sides[OUTPUT],
+            "facets": self.held(run.state.facets, facets),
+        }
+
+    def held(self, held: dict[str, Held], facets: dict[int, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+        """The facets an entity holds now."""
+        return {name: facets[h[0]] for name, h in held.items() if h[0] in facets}
+
+    def jobs(
+        self, jobs: list[Job], *, facets: bool = True, node: bool = False
+    ) -> list[dict[str, Any]]:
+        """Jobs with their latest runs, inputs and outputs."""
+        by_id = {job.id: job for job in jobs}
+        latest = self.view.runs(job.latest for job in jobs if job.latest is not None)
+        recent = {} if node else self.view.recent_runs(by_id, RUNS)
+        shown = {run.id: run for runs in recent.values() for run in runs} | latest
+        runs = self.runs(shown.values(), by_id)
+        parents = self._parents(by_id, latest)
+        opened = self.view.opened(jobs)
+        datasets = self.view.datasets(unslot(slot)[0] for held in opened.values() for slot in held)
+        versions = self.view.versions("job", (job.version for job in jobs))
+        bodies = self.view.facets(h[0] for job in jobs for h in job.state.facets.values())
+        tags = self.view.tags(JOB, by_id)
+        answers = []
+        for job in jobs:
+            sides: dict[int, list[dict[str, str]]] = {INPUT: [], OUTPUT: []}
+            for slot in opened[job.id]:
+                dataset_id, direction = unslot(slot)
+                if dataset_id in datasets:
+                    dataset = datasets[dataset_id]
+                    sides[direction].append(identifier(dataset.space, dataset.name))
+            parent = parents.get(job.id)
+            run = runs.get(job.latest or 0)
+            answer: dict[str, Any] = {
+                "id": identifier(job.space, job.name),
+                "type": job_type(job.kind),
+                "name": job.name,
+                "simpleName": job.name.removeprefix(f"{parent}.") if parent else job.name,
+                "parentJobName": parent,
+                "parentJobUuid": None,
+                "createdAt": when(job.created),
+                "updatedAt": when(job.updated),
+                "namespace": job.space,
+                "inputs": sides[INPUT],
+                "outputs": sides[OUTPUT],
+                "location": _location(job.state.location),
+                "description": job.state.description,
+                "latestRun": run,
+            }
+            if node:
+                answer["currentRunUuid"] = run["id"] if run else None
+            else:
+                # Marquez's page reduces the list without a start: it must not be empty.
+                answer["latestRuns"] = [runs[r.id] for r in recent.get(job.id, ())] or None
+            if facets:
+                answer["facets"] = self.held(job.state.facets, bodies)
+                answer["currentVersion"] = versions.get(job.version or 0)
+                answer["labels"] = self._labels(job, bodies)
+                marks = [*tags.get(job.id, []), *tags_of(job.state.facets, bodies)]
+                answer["tags"] = sorted({tag for _, tag in marks})
+            answers.append(answer)
+        return answers
+
+    def _parents(self, jobs: dict[int, Job], latest: dict[int, Run]) -> dict[int, str]:
+        """What the newest run of each job names as its parent job."""
+        held = {
+            job.id: h[0]
+            for job in jobs.values()
+            if job.latest in latest and (h := latest[job.latest].state.facets.get("parent"))
+        }
+        bodies = self.view.bodies(held.values())
+        found = {}
+        for number, facet in held.items():
+            read = known.read("parent", bodies[facet], known.Parent) if facet in bodies else None
+            name = read.job.name if read and read.job else None
+            if name == jobs[number].name:
+                # Airflow's older provider names the task itself; its parent is the DAG before it.
+                name = name.rpartition(".")[0]
+            if name:
+                found[number] = name
+        return found
+
+    def _labels(self, job: Job, bodies: dict[int, msgspec.Raw]) -> list[str]:
+        held = job.state.facets.get("jobType")
+        if not held or held[0] not in bodies:
+            return []
+        read = known.read("jobType", bytes(bodies[held[0]]), known.JobType)
+        return [label for label in (read.jobType, read.integration) if label] if read else []
+
+    def datasets(self, datasets: list[Dataset], *, node: bool = False) -> list[dict[str, Any]]:
+        """Datasets with their fields, facets and column lineage."""
+        by_id = {d.id: d for d in datasets}
+        wanted = ("schema", "tags", PHYSICAL) if node else None
+        numbers = {
+            h[0]
+            for d in datasets
+            for name, h in d.state.facets.items()
+            if not wanted or name in wanted
+        }
+        bodies = self.view.bodies(numbers)
+        raws = {n: msgspec.Raw(body) for n, body in bodies.items()}
+        versions = self.view.versions("dataset", (d.version for d in datasets)) if not node else {}
+        tags = self.view.tags(DATASET, by_id)
+        sources = self._sources({d.source for d in datasets if d.source is not None})
+        answers = []
+        for d in datasets:
+            kind, physical = dataset_type(d.kind), self._physical(d, bodies)
+            marks = [*tags.get(d.id, []), *tags_of(d.state.facets, raws)]
+            answer: dict[str, Any] = {
+                "id": identifier(d.space, d.name),
+                "type": kind,
+                "name": d.name,
+                "physicalName": physical.physicalName or d.name,
+                "createdAt": when(d.created),
+                "updatedAt": when(d.updated),
+                "namespace": d.space,
+                "sourceName": sources.get(d.source or 0, d.space),
+                "fields": self.fields(d.state.facets.get("schema"), bodies, marks),
+                "tags": sorted({tag for field, tag in marks if not field}),
+                "lastModifiedAt": when(d.state.modified),
+                "lastLifecycleState": d.state.lifecycle,
+                "description": d.state.description,
+            }
+            if kind == "STREAM":
+                answer["schemaLocation"] = _location(physical.schemaLocation)
+            if not node:
+                answer["currentVersion"] = versions.get(d.version or 0)
+                answer["columnLineage"] = columns(d.state.facets.get("columnLineage"), bodies)
+                answer["facets"] = self.held(d.state.facets, raws)
+                answer["deleted"] = bool(d.hidden)
+            answers.append(answer)
+        return answers
+
+    def _physical(self, dataset: Dataset, bodies: dict[int, bytes]) -> known.Physical:
+        held = dataset.state.facets.get(PHYSICAL)
+        body = bodies.get(held[0]) if held else None
+        return (known.read(PHYSICAL, body, known.Physical) if body else None) or known.Physical()
+
+    def _sources(self, ids: set[int]) -> dict[int, str]:
+        sql = "SELECT id, name FROM source WHERE id IN ({in})"
+        return dict(within(self.view.connection, sql, ids))
+
+    def fields(
+        self, held: Held | None, bodies: dict[int, bytes], tags: list[tuple[str, str]] | None = None
+    ) -> list[dict[str, Any]]:
+        """The columns of a schema facet; each name once."""
+        number = held[0] if held else 0
+        if number not in bodies:
+            return []
+        if number not in self._fields:
+            read = known.read("schema", bodies[number], known.Schema)
+            seen: dict[str, dict[str, Any]] = {}
+            for f in (read.fields if read else None) or ():
+                entry: dict[str, Any] = {
+                    "name": f.name,
+                    "type": f.type,
+                    "tags": [],
+                    "description": f.description,
+                }
+                seen.setdefault(f.name, entry)
+            self._fields[number] = list(seen.values())
+        fields = self._fields[number]
+        marked = [(field, tag) for field, tag in tags or () if field]
+        if not marked:
+            return fields
+        return [
+            {**f, "tags": sorted({tag for field, tag in marked if field == f["name"]})}
+            for f in fields
+        ]

@@ -1,0 +1,99 @@
+"""What all connections together may take: how many there are, and the bodies they hold in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.server.http import HttpError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.server.app import App
+
+__all__ = ["Body", "Traffic", "watch_connections"]
+
+RETRY = [(b"retry-after", b"1")]
+TICK = 1.0
+
+
+class Ticking(Protocol):
+    """A connection that is asked every second whether its client still keeps up."""
+
+    def tick(self) -> None:
+        """Close the connection if its client is too slow."""
+        ...
+
+
+class Traffic:
+    """Counts connections and the bytes of bodies that are being received or answered."""
+
+    def __init__(self, connections: int, a_client: int, bodies: int) -> None:
+        self._most = connections
+        self._most_a_client = a_client
+        self._most_bytes = bodies
+        self._clients: Counter[str] = Counter()
+        self.connections: set[Ticking] = set()
+        self.bytes = 0
+
+    def enter(self, connection: Ticking, client: str) -> None:
+        """Count a new connection; raises 503 where there are too many."""
+        if len(self.connections) >= self._most:
+            raise HttpError(503, f"there are {self._most} connections already", headers=RETRY)
+        if self._clients[client] >= self._most_a_client:
+            text = f"there are {self._most_a_client} connections from this address already"
+            raise HttpError(503, text, headers=RETRY)
+        self.connections.add(connection)
+        self._clients[client] += 1
+
+    def leave(self, connection: Ticking, client: str) -> None:
+        """Forget a connection that was counted."""
+        if connection in self.connections:
+            self.connections.discard(connection)
+            self._clients[client] -= 1
+            if not self._clients[client]:
+                del self._clients[client]
+
+    def hold(self, size: int) -> None:
+        """Count bytes of a body; raises 503, having counted them, where all bodies are too many."""
+        self.bytes += size
+        if self.bytes > self._most_bytes:
+            text = f"requests in flight have more than {self._most_bytes} bytes; send this again"
+            raise HttpError(503, text, headers=RETRY)
+
+    def release(self, size: int) -> None:
+        """Forget bytes that were counted."""
+        self.bytes -= size
+
+    @contextlib.contextmanager
+    def body(self) -> Iterator[Body]:
+        """Count the body of one request until it is answered."""
+        held = Body(self)
+        try:
+            yield held
+        finally:
+            self.release(held.size)
+
+
+class Body:
+    """The bytes that one request holds."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self.size = 0
+
+    def hold(self, size: int) -> None:
+        """Count more bytes of this request; raises 503 where all requests hold too many."""
+        self.size += size
+        self._traffic.hold(size)
+
+
+async def watch_connections(app: App) -> None:
+    """Ask every connection each second whether its client keeps up."""
+    while True:
+        await asyncio.sleep(TICK)
+        for connection in list(app.traffic.connections):
+            connection.tick()

@@ -1,0 +1,1 @@
+"""How events, samples and another server's history get into the store, and what runs beside it."""

@@ -1,0 +1,212 @@
+"""Flow: records a second, lag and last record of live runs; rolled up, never in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+
+from headwater.lineage.events import Limits, Problem, iso, micros
+from headwater.server.http import elements
+from headwater.server.store.write.name_limits import too_long
+
+if TYPE_CHECKING:
+    from headwater.server.app import App
+    from headwater.server.store import Store
+    from headwater.server.store.database import Reading
+
+__all__ = ["Flow", "FlowDataset", "Rollup", "Sample", "keep_flow", "read_flow"]
+
+MINUTE, HOUR = 60, 3_600
+KEPT = {MINUTE: 24 * HOUR, HOUR: 90 * 24 * HOUR}
+SECOND = 1_000_000
+CURRENT = 120
+LIMIT = 10_000
+LIMITS = Limits()
+MOST_LAG = 2**63 - 1
+DIRECTIONS = {"input": 0, "output": 1}
+Key = tuple[bytes, str, str, int]
+
+
+class FlowDataset(msgspec.Struct):
+    """The dataset a sample is about."""
+
+    namespace: str
+    name: str
+
+
+class Sample(msgspec.Struct):
+    """One sample of one run's use of one dataset, as a producer posts it every 10 s."""
+
+    run: UUID
+    time: datetime
+    dataset: FlowDataset
+    direction: str
+    recordsPerSecond: float | None = None  # noqa: N815
+    bytesPerSecond: float | None = None  # noqa: N815
+    lag: int | None = None
+    lastRecordAt: datetime | None = None  # noqa: N815
+
+
+class _Samples(msgspec.Struct):
+    """A body that is an object."""
+
+    samples: msgspec.Raw
+
+
+class Rollup(msgspec.Struct, array_like=True):
+    """The samples of one interval in one."""
+
+    count: int = 0
+    records: float = 0.0
+    peak: float = 0.0
+    data: float = 0.0
+    lag: int | None = None
+    last: int | None = None
+    time: int = 0
+
+    def add(self, sample: Sample) -> None:
+        """Take one more sample in."""
+        rate = sample.recordsPerSecond or 0.0
+        self.count += 1
+        self.records += rate
+        self.peak = max(self.peak, rate)
+        self.data += sample.bytesPerSecond or 0.0
+        when = micros(sample.time)
+        if when >= self.time:
+            self.time = when
+            self.lag = sample.lag if sample.lag is not None else self.lag
+        if sample.lastRecordAt is not None:
+            self.last = max(self.last or 0, micros(sample.lastRecordAt))
+
+
+_wrapped = msgspec.json.Decoder(_Samples)
+_sample = msgspec.json.Decoder(Sample)
+_rollup = msgspec.msgpack.Decoder(Rollup)
+
+
+class Flow:
+    """The intervals now being filled."""
+
+    def __init__(self) -> None:
+        self._filling: dict[tuple[int, int, Key], Rollup] = {}
+        self.dropped = 0
+
+    def take(self, body: bytes, limit: int) -> tuple[list[Sample], list[dict[str, Any]]]:
+        """Take in at most `limit` samples; answers those taken and, by position, what was wrong."""
+        text = body.lstrip()
+        items = elements.array(text if text[:1] == b"[" else _wrapped.decode(text).samples, limit)
+        taken, problems = [], []
+        for i, raw in enumerate(items):
+            try:
+                sample = _sample.decode(raw)
+                self._add(sample)
+            except (msgspec.DecodeError, ValueError) as error:
+                problems.append({"sample": i, "problems": [Problem("sample", str(error))]})
+            else:
+                taken.append(sample)
+        return taken, problems
+
+    def _add(self, sample: Sample) -> None:
+        if sample.time.tzinfo is None or (
+            sample.lastRecordAt and sample.lastRecordAt.tzinfo is None
+        ):
+            raise ValueError("a time has no time zone")
+        if sample.direction not in DIRECTIONS:
+            raise ValueError("direction is neither input nor output")
+        dataset = sample.dataset
+        for text in (dataset.namespace, dataset.name):
+            if "\0" in text:
+                raise ValueError("the dataset's name holds a NUL")
+            if problem := too_long(text, LIMITS.name):
+                raise ValueError(f"the dataset's name has {problem}")
+        if sample.lag is not None and not -MOST_LAG <= sample.lag <= MOST_LAG:
+            raise ValueError("lag does not fit into 64 bits")
+        # An interval that lies ahead would stay in memory, and in the way of others, until then.
+        if sample.time > datetime.now(timezone.utc) + LIMITS.skew:
+            raise ValueError("time lies in the future")
+        key = (sample.run.bytes, dataset.namespace, dataset.name, DIRECTIONS[sample.direction])
+        seconds = micros(sample.time) // SECOND
+        for width in KEPT:
+            place = (width, seconds // width * width, key)
+            rollup = self._filling.get(place)
+            if rollup is None:
+                if len(self._filling) >= LIMIT:
+                    self.dropped += 1
+                    return
+                rollup = self._filling[place] = Rollup()
+            rollup.add(sample)
+
+    def forget(self) -> None:
+        """Let go of what is not written yet."""
+        self._filling.clear()
+
+    def flush(self, store: Store, now: float) -> None:
+        """Write the intervals out, let go of those that are over, and of rows past their time."""
+        if not self._filling:
+            return
+        connection = store.connection
+        connection.begin()
+        sql = (
+            "INSERT INTO flow (run, dataset_namespace, dataset_name, direction, width, bucket, state)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (run, dataset_namespace, dataset_name, direction, width, bucket)"
+            " DO UPDATE SET state = excluded.state"
+        )
+        for (width, bucket, key), rollup in list(self._filling.items()):
+            connection.run(sql, (*key, width, bucket, msgspec.msgpack.encode(rollup)))
+            if bucket + width + MINUTE < now:
+                del self._filling[width, bucket, key]
+        for width, age in KEPT.items():
+            sql = "DELETE FROM flow WHERE width = ? AND bucket < ?"
+            connection.run(sql, (width, int(now) - age))
+        connection.commit()
+
+
+def read_flow(
+    connection: Reading, *, run: UUID | None = None, since: int | None = None
+) -> list[dict[str, Any]]:
+    """What flows now, or what flowed in a run since a moment (in seconds since 1970)."""
+    columns = (
+        "SELECT run, dataset_namespace, dataset_name, direction, width, bucket, state FROM flow"
+    )
+    now = int(time.time())
+    if run is not None:
+        start = since if since is not None else now - HOUR
+        width = MINUTE if now - start <= KEPT[MINUTE] else HOUR
+        sql = columns + " WHERE run = ? AND width = ? AND bucket >= ? ORDER BY bucket LIMIT ?"
+        rows = connection.all(sql, (run.bytes, width, start, LIMIT))
+    else:
+        sql = columns + " WHERE width = ? AND bucket >= ? ORDER BY bucket LIMIT ?"
+        rows = connection.all(sql, (MINUTE, now - CURRENT, LIMIT))
+    found: dict[Any, dict[str, Any]] = {}
+    for uuid, namespace, name, direction, width, bucket, state in rows:
+        rollup = _rollup.decode(bytes(state))
+        key = (bytes(uuid), namespace, name, direction, bucket if run is not None else 0)
+        found[key] = {
+            "run": str(UUID(bytes=bytes(uuid))),
+            "dataset": {"namespace": namespace, "name": name},
+            "direction": "output" if direction else "input",
+            "time": iso(bucket * SECOND),
+            "seconds": width,
+            "recordsPerSecond": round(rollup.records / max(1, rollup.count), 3),
+            "peakRecordsPerSecond": rollup.peak,
+            "bytesPerSecond": round(rollup.data / max(1, rollup.count), 3),
+            "lag": rollup.lag,
+            "lastRecordAt": iso(rollup.last) if rollup.last else None,
+        }
+    return list(found.values())
+
+
+async def keep_flow(app: App) -> None:
+    """Write flow out every few seconds."""
+    while True:
+        await asyncio.sleep(app.settings.flow_every)
+        try:
+            await app.ingest.perform(lambda store: app.flow.flush(store, time.time()))
+        except Exception:  # noqa: BLE001  (flow is lossy by design; the next round tries again)
+            app.flow.dropped += 1

@@ -1,0 +1,284 @@
+"""Group commit: many requests share one transaction, each answered after it is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.lineage.events import EventError, Problem
+from headwater.server.store import (
+    Receipt,
+    Store,
+    StoreError,
+    StoreUnavailableError,
+    UnstorableError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Ingest"]
+
+log = logging.getLogger("headwater.server")
+
+GROUP = 512
+LINGER = 0.002
+BULK = 128
+"""Events of a batch that share one commit: what other requests wait for at most."""
+LARGE = 64 * 1024
+"""A body of more bytes than this is not small: one of them, or one part of a batch, to a commit."""
+
+
+Tell = Callable[[Any], None]
+"""Takes an answer: receipts, what a change gave back, or an exception."""
+
+
+class _Job(NamedTuple):
+    tell: Tell
+    bodies: Sequence[bytes]
+    work: Callable[[Store], Any] | None
+
+
+class Ingest:
+    """One thread that writes; anyone on the event loop may hand it work.
+
+    Work gathers on the loop while the writer is busy, and for a moment more if the last commit
+    was shared, so that the same callers can share the next one. Large events and parts of batches
+    queue by themselves, one to a commit, so that small events never wait for many of them.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.accepted = 0
+        self.commits = 0
+        self.failing: str | None = None
+        """Why the last commit failed; None since one has succeeded."""
+        self._loop = asyncio.get_running_loop()
+        self.working = False
+        """Whether the writer is at a change that may take long, such as deleting for good."""
+        self.stalled: str | None = None
+        """Why nothing is handed to the writer: what it is at does not end."""
+        self._waiting: list[_Job] = []
+        self._large: deque[_Job] = deque()
+        self._handed: list[_Job] = []
+        self._busy = False
+        self._busy_since = 0.0
+        self._last = 1
+        self._timer: asyncio.Handle | None = None
+        self.publish: Callable[[int, list[dict[str, Any]]], None] | None = None
+        self._changes: list[tuple[int, list[dict[str, Any]]]] = []
+        store.on_change = self._note
+        self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="headwater-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, bodies: Sequence[bytes]) -> asyncio.Future[list[Receipt]]:
+        """Hand events in; the future holds their receipts once they are on the disk."""
+        future, tell = self._promise()
+        self._enqueue(_Job(tell, bodies, None), large=sum(map(len, bodies)) > LARGE)
+        return future
+
+    async def submit_many(self, bodies: Sequence[bytes]) -> list[Receipt]:
+        """Hand many events in, some at a time, so that others get their turn; all their receipts."""
+        receipts: list[Receipt] = []
+        start = 0
+        while start < len(bodies):
+            end, size = start + 1, len(bodies[start])
+            while end < len(bodies) and end - start < BULK and size < LARGE * 16:
+                size += len(bodies[end])
+                end += 1
+            future, tell = self._promise()
+            self._enqueue(_Job(tell, bodies[start:end], None), large=True)
+            receipts += await future
+            start = end
+        return receipts
+
+    def hand_in(self, body: bytes, tell: Tell) -> None:
+        """Hand one event in; `tell` is called on the loop with a list of its receipt, or an error."""
+        self._enqueue(_Job(tell, (body,), None), large=len(body) > LARGE)
+
+    def perform(self, work: Callable[[Store], Any]) -> asyncio.Future[Any]:
+        """Carry out any other change, in its turn, on the writer's thread."""
+        future, tell = self._promise()
+        self._enqueue(_Job(tell, (), work))
+        return future
+
+    async def close(self) -> None:
+        """Finish what was handed in, then stop."""
+        while self._busy or self._waiting or self._large:
+            if self.stalled is not None:
+                return  # the writer's thread ends with the process
+            await self.perform(lambda _: None)
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _note(self, seq: int, changes: list[dict[str, Any]]) -> None:
+        """Keep what a commit changed until those who wait for it have their answers."""
+        self._changes.append((seq, changes))
+
+    def _promise(self) -> tuple[asyncio.Future[Any], Tell]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def tell(answer: Any) -> None:
+            if future.done():
+                return
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        return future, tell
+
+    def busy_for(self) -> float:
+        """Seconds that the writer has been at what was handed to it last."""
+        return self._loop.time() - self._busy_since if self._busy else 0.0
+
+    def give_up(self, reason: str) -> None:
+        """Answer everyone who waits, since the writer does not; what it is at may still be kept.
+
+        Until the writer is back, whatever is handed in is answered with the same.
+        """
+        log.error("nothing can be written: %s", reason)
+        self.failing = self.stalled = reason
+        error = StoreUnavailableError(reason)
+        waiting = [*self._waiting, *self._large]
+        self._waiting = []
+        self._large.clear()
+        # A change that the writer is at goes on: who asked for it waits for what becomes of it.
+        for job in [*(job for job in self._handed if job.work is None), *waiting]:
+            job.tell(error)
+
+    def _enqueue(self, job: _Job, *, large: bool = False) -> None:
+        if self.stalled is not None:
+            job.tell(StoreUnavailableError(self.stalled))
+            return
+        (self._large if large else self._waiting).append(job)
+        if self._busy:
+            return
+        if large or len(self._waiting) >= self._last:
+            self._hand_over()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(LINGER, self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (self._waiting or self._large) and not self._busy:
+            self._busy, self._busy_since = True, self._loop.time()
+            jobs, self._waiting = self._waiting, []
+            if self._large:
+                jobs.append(self._large.popleft())
+            self._handed = jobs
+            self._queue.put(jobs)
+
+    def _resolve(
+        self, answers: list[tuple[_Job, Any]], changes: list[tuple[int, list[dict[str, Any]]]]
+    ) -> None:
+        self._busy, self._handed = False, []
+        stalled, self.stalled = self.stalled, None
+        for job, answer in answers:
+            if stalled is not None and job.work is None:
+                continue
+            try:
+                job.tell(answer)
+            except Exception:
+                log.exception("a request could not be answered")
+        self._last = len(answers) + len(self._waiting)
+        if self._waiting or self._large:
+            # Those just answered get a moment to come back before the next commit.
+            self._timer = self._timer or self._loop.call_later(LINGER, self._hand_over)
+        if self.publish is not None:
+            for seq, found in changes:
+                self.publish(seq, found)
+
+    def _run(self) -> None:
+        while (jobs := self._queue.get()) is not None:
+            answers = self._settle(jobs)
+            changes, self._changes = self._changes, []
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._resolve, answers, changes)
+
+    def _settle(self, jobs: list[_Job]) -> list[tuple[_Job, Any]]:
+        answers: list[tuple[_Job, Any]] = []
+        bodies = [body for job in jobs for body in job.bodies]
+        try:
+            receipts = self._append(bodies)
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+            answers += [(job, error) for job in jobs if job.work is None]
+        else:
+            position = 0
+            for job in jobs:
+                if job.work is None:
+                    size = len(job.bodies)
+                    answers.append((job, receipts[position : position + size]))
+                    position += size
+        for job in jobs:
+            if job.work is not None:
+                self.working = True
+                try:
+                    answers.append((job, job.work(self.store)))
+                except Exception as error:  # noqa: BLE001
+                    if type(error) in (StoreError, StoreUnavailableError):
+                        self._failed(error)
+                    self.store.abandon()
+                    answers.append((job, error))
+                finally:
+                    self.working = False
+        return answers
+
+    def _failed(self, error: Exception) -> None:
+        """Remember why writing fails; what is wrong with the data alone is no failure to write."""
+        if not isinstance(error, UnstorableError):
+            self.failing = str(error) or repr(error)
+
+    def _committed(self) -> None:
+        self.commits += 1
+        self.failing = None
+
+    def _append(self, bodies: list[bytes]) -> list[Receipt]:
+        receipts: list[Receipt] = []
+        for start in range(0, len(bodies), GROUP):
+            chunk = bodies[start : start + GROUP]
+            try:
+                receipts += self.store.append(chunk)
+            except StoreUnavailableError:
+                raise
+            except Exception as error:
+                if len(chunk) > 1:
+                    log.exception("a group of %d events failed; trying them one by one", len(chunk))
+                    receipts += self._singly(chunk)
+                elif isinstance(error, UnstorableError):
+                    receipts.append(_refused(error))
+                else:
+                    raise
+            else:
+                self._committed()
+        self.accepted += sum(1 for r in receipts if r.seq and not r.duplicate)
+        return receipts
+
+    def _singly(self, bodies: list[bytes]) -> list[Receipt]:
+        receipts: list[Receipt] = []
+        for body in bodies:
+            try:
+                receipts += self.store.append([body])
+                self._committed()
+            except StoreUnavailableError:
+                raise
+            except UnstorableError as error:
+                receipts.append(_refused(error))
+            except Exception as error:
+                log.exception("an event could not be taken in")
+                self._failed(error)
+                receipts.append(Receipt(failure=repr(error)))
+        return receipts
+
+
+def _refused(error: UnstorableError) -> Receipt:
+    return Receipt(error=EventError([Problem("event", error.message)]))

@@ -1,0 +1,326 @@
+"""Events from a Kafka topic: their offsets are committed with them, so none is lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from headwater.errors import HeadwaterError
+from headwater.server.store import StoreUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from headwater.server.app import App
+    from headwater.server.store import Receipt, Store
+    from headwater.server.store.database import Connection
+
+__all__ = ["Batch", "KafkaSettings", "MovedError", "Source", "UndeliveredError", "consume"]
+
+log = logging.getLogger("headwater.server")
+
+BATCH = 500
+PAUSE = 1.0
+FLUSH_SECONDS = 30
+REASON = 1_000
+PREFIX = "headwater."
+READ = "SELECT value FROM setting WHERE name = ?"
+WRITE = (
+    "INSERT INTO setting (name, value) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+Place = tuple[str, int]
+
+
+class KafkaSettings(msgspec.Struct, kw_only=True):
+    """Which topic to read, and how to reach it."""
+
+    bootstrap: str
+    topic: str = "openlineage.events"
+    group: str = "headwater"
+    member: str = ""
+    dead_letters: str = ""
+    config: dict[str, str] = {}
+
+    @property
+    def dead(self) -> str:
+        """The topic that takes what cannot be read."""
+        return self.dead_letters or f"{self.topic}.dead"
+
+
+def consume(settings: KafkaSettings) -> Callable[[App], Any]:
+    """A background task of the server that reads the topic as long as the server runs."""
+
+    async def run(app: App) -> None:
+        source = Source(app, settings, asyncio.get_running_loop())
+        source.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.to_thread(source.stop)
+
+    return run
+
+
+class Refused(NamedTuple):
+    """A message that no event can be made of, and why."""
+
+    message: Any
+    reason: str
+
+
+class UndeliveredError(Exception):
+    """Some of a batch must go to the dead letters before its offsets may move on."""
+
+    def __init__(self, refused: list[Refused]) -> None:
+        super().__init__(f"{len(refused)} messages cannot be read")
+        self.refused = refused
+
+
+class MovedError(Exception):
+    """Another server has read on from where this one stands."""
+
+
+class Batch(NamedTuple):
+    """Some messages and where each partition stood before them."""
+
+    messages: list[Any]
+    dead: frozenset[int]
+    stored: dict[Place, int | None]
+    name: Callable[[Place], str]
+    limit: int
+
+    def take(self, store: Store) -> dict[Place, int]:
+        """Write the events and the offsets in one commit; answers the offsets."""
+        refused = [Refused(m, why) for m in self.messages if (why := self._unfit(m))]
+        if refused:
+            raise UndeliveredError(refused)
+        good = [m for m in self.messages if id(m) not in self.dead]
+        ends = {(m.topic(), m.partition()): m.offset() + 1 for m in self.messages}
+
+        def also(connection: Connection, receipts: Sequence[Receipt]) -> None:
+            bad = [
+                Refused(message, str(receipt.error))
+                for message, receipt in zip(good, receipts, strict=True)
+                if receipt.error is not None
+            ]
+            if bad:
+                raise UndeliveredError(bad)
+            for place, end in ends.items():
+                rows = connection.all(READ, (self.name(place),))
+                if (int(rows[0][0]) if rows else None) != self.stored.get(place):
+                    raise MovedError(f"{place[0]}/{place[1]} was consumed by another server")
+                connection.run(WRITE, (self.name(place), str(end)))
+
+        try:
+            store.append([m.value() for m in good], also)
+        except (UndeliveredError, MovedError, StoreUnavailableError):
+            raise
+        except Exception as error:
+            # One message that the writer cannot digest must not hold up the others.
+            log.exception("a batch of %d messages failed", len(good))
+            store.abandon()
+            raise UndeliveredError(self._indigestible(store, good, error)) from error
+        return ends
+
+    def _unfit(self, message: Any) -> str:
+        if id(message) in self.dead:
+            return ""
+        value = message.value()
+        if value is None:
+            return "the message has no value"
+        return f"larger than {self.limit} bytes" if len(value) > self.limit else ""
+
+    @staticmethod
+    def _indigestible(store: Store, good: list[Any], error: Exception) -> list[Refused]:
+        """The messages that fail by themselves; the others are taken in on the way."""
+        found = []
+        for message in good:
+            try:
+                store.append([message.value()])
+            except StoreUnavailableError:
+                raise
+            except Exception as own:  # noqa: BLE001
+                store.abandon()
+                found.append(Refused(message, f"the server failed on it: {own!r}"))
+        if not found:
+            raise StoreUnavailableError(f"the batch failed: {error}")
+        return found
+
+
+class DeadLetters:
+    """Writes to a topic, made on first use, and waits until the broker has what was written."""
+
+    def __init__(self, bootstrap: str, topic: str, config: Mapping[str, str]) -> None:
+        self.topic = topic
+        self._config = {**config, "bootstrap.servers": bootstrap}
+        self._producer: Any = None
+
+    def send(self, refused: Iterable[tuple[Any, str]]) -> None:
+        """Keep messages as they came, where they came from and why; raises if the broker does not."""
+        if self._producer is None:
+            from confluent_kafka import Producer
+
+            self._producer = Producer(
+                {**self._config, "acks": "all", "enable.idempotence": True, "linger.ms": 5}
+            )
+        failed: list[str] = []
+
+        def done(error: Any, _: Any) -> None:
+            if error is not None:
+                failed.append(str(error))
+
+        for message, reason in refused:
+            log.warning(
+                "topic %s partition %d offset %d is not an OpenLineage event: %s",
+                message.topic(), message.partition(), message.offset(), reason[:200],
+            )  # fmt: skip
+            told = {
+                "error": reason[:REASON],
+                "topic": message.topic(),
+                "partition": str(message.partition()),
+                "offset": str(message.offset()),
+            }
+            # A letter that was sent back and failed again keeps only the newest reason.
+            kept = [h for h in message.headers() or () if not h[0].startswith(PREFIX)]
+            self._producer.produce(
+                self.topic,
+                message.value(),
+                message.key(),
+                headers=[*kept, *((PREFIX + k, v.encode()) for k, v in told.items())],
+                on_delivery=done,
+            )
+        if self._producer.flush(FLUSH_SECONDS) or failed:
+            why = failed[0] if failed else "it does not answer"
+            raise HeadwaterError(f"the topic {self.topic} takes no dead letters: {why}")
+
+
+class Source:
+    """One consumer in a thread of its own; writing is left to the server's writer."""
+
+    def __init__(self, app: App, settings: KafkaSettings, loop: asyncio.AbstractEventLoop) -> None:
+        self.app = app
+        self.settings = settings
+        self._loop = loop
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="headwater-kafka", daemon=True)
+        self._letters = DeadLetters(settings.bootstrap, settings.dead, settings.config)
+        self._stored: dict[Place, int | None] = {}
+        self._cluster = ""
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the batch at hand."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._session()
+            except Exception as error:  # noqa: BLE001  (a source that is away comes back)
+                log.warning("reading Kafka failed, trying again: %s", error)
+                self._stop.wait(PAUSE)
+
+    def _session(self) -> None:
+        from confluent_kafka import Consumer, KafkaError
+
+        consumer = Consumer(
+            {
+                "session.timeout.ms": 6_000,
+                **self.settings.config,
+                **self._member(),
+                "bootstrap.servers": self.settings.bootstrap,
+                "group.id": self.settings.group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
+        try:
+            consumer.subscribe([self.settings.topic], on_assign=self._assigned)
+            while not self._stop.is_set():
+                messages = consumer.consume(BATCH, timeout=0.25)
+                faults = [fault for m in messages if (fault := m.error()) is not None]
+                if any(fault.code() != unknown for fault in faults):
+                    raise HeadwaterError(str(faults[0]))
+                batch = [m for m in messages if not m.error()]
+                if batch:
+                    self._settle(consumer, batch)
+        finally:
+            consumer.close()
+
+    def _member(self) -> dict[str, str]:
+        """A name of its own lets a server that was killed have its partitions back at once."""
+        member = self.settings.member
+        return {"group.instance.id": member} if member else {}
+
+    def _name(self, place: Place) -> str:
+        return f"kafka/{self._cluster}/{place[0]}/{place[1]}"
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        """Go on where the store says, whatever Kafka remembers of this group."""
+        if not self._cluster:
+            self._cluster = str(consumer.list_topics(timeout=10).cluster_id)
+        for partition in partitions:
+            self._look_up(partition)
+        consumer.assign(partitions)
+
+    def _look_up(self, partition: Any) -> None:
+        from confluent_kafka import OFFSET_BEGINNING
+
+        place = (partition.topic, partition.partition)
+        with self.app.store.database.reading() as connection:
+            rows = connection.all(READ, (self._name(place),))
+        self._stored[place] = int(rows[0][0]) if rows else None
+        partition.offset = int(rows[0][0]) if rows else OFFSET_BEGINNING
+
+    def _settle(self, consumer: Any, batch: list[Any]) -> None:
+        """Take a batch in; what cannot be read goes to the dead letters first."""
+        dead: set[int] = set()
+        while not self._stop.is_set():
+            work = Batch(batch, frozenset(dead), dict(self._stored), self._name, self._limit)
+            try:
+                self._stored |= self._perform(work.take)
+                break
+            except UndeliveredError as error:
+                self._letters.send((r.message, r.reason) for r in error.refused)
+                self.app.refusals["kafka: dead letter"] += len(error.refused)
+                dead |= {id(r.message) for r in error.refused}
+            except (MovedError, StoreUnavailableError) as error:
+                log.warning("Kafka consumer rewinds to the last committed offset: %s", error)
+                self._stop.wait(PAUSE)
+                self._rewind(consumer)
+                return
+        # The store decides; what Kafka is told only lets its tools show the lag.
+        if positions := self._positions(batch):
+            consumer.commit(offsets=positions, asynchronous=True)
+
+    @property
+    def _limit(self) -> int:
+        return self.app.settings.body_limit
+
+    def _perform(self, work: Callable[[Store], Any]) -> Any:
+        async def run() -> Any:
+            return await self.app.ingest.perform(work)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def _rewind(self, consumer: Any) -> None:
+        for partition in consumer.assignment():
+            self._look_up(partition)
+            consumer.seek(partition)
+
+    def _positions(self, batch: list[Any]) -> list[Any]:
+        from confluent_kafka import TopicPartition
+
+        places = {(m.topic(), m.partition()) for m in batch}
+        stored = {place: self._stored.get(place) for place in places}
+        return [TopicPartition(*p, offset) for p, offset in stored.items() if offset is not None]

@@ -1,0 +1,116 @@
+"""What a server does by itself: closes the runs that went silent, lets old history go.
+
+Of several servers on one database, the one that leads does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from headwater.server.store.database import StoreError
+from headwater.server.store.keep.retention import retain
+from headwater.server.store.keep.stale_runs import close_stale
+
+if TYPE_CHECKING:
+    from headwater.server.app import App
+
+__all__ = [
+    "apply_retention",
+    "close_stale_runs",
+    "look_for_damage",
+    "try_failing_writes",
+    "watch_writer",
+]
+
+log = logging.getLogger("headwater.server")
+
+SECOND = 1_000_000
+HOUR = 3_600.0
+RETRY = 2.0
+PATIENCE = 3.5
+"""Seconds that a commit may take while the store does not answer, before who waits gets a 503."""
+LONGEST = 30.0
+"""The same for a store that can be read and does not finish a commit."""
+
+
+async def close_stale_runs(app: App) -> None:
+    """Look every few seconds for runs past their deadline and close them as ABORT, inferred."""
+    age = app.settings.max_age
+    max_age = None if age is None else int(age * SECOND)
+    while True:
+        await asyncio.sleep(app.settings.stale_every)
+        try:
+            if not await asyncio.to_thread(app.store.database.lead):
+                continue
+            await asyncio.to_thread(app.store.database.tend)
+            now = time.time_ns() // 1000
+            closed = await app.ingest.perform(lambda store: close_stale(store, now, max_age))  # noqa: B023
+        except Exception as error:  # noqa: BLE001  (the next round tries again)
+            log.warning("cannot close silent runs: %s", error)
+            continue
+        for run in closed:
+            log.info("run %s sent no event in time and was closed as ABORT", run)
+
+
+async def apply_retention(app: App) -> None:
+    """Drop, every hour, the runs and events older than what is to be kept."""
+    keep = app.settings.keep
+    if keep is None:
+        return
+    while True:
+        try:
+            if await asyncio.to_thread(app.store.database.lead):
+                before = int((time.time() - keep) * SECOND)
+                dropped = await app.ingest.perform(lambda store: retain(store, before))  # noqa: B023
+                if dropped.events:
+                    log.info("retention: %d events, %d runs deleted", dropped.events, dropped.runs)
+        except Exception as error:  # noqa: BLE001  (the next round tries again)
+            log.warning("retention failed, will be retried: %s", error)
+        await asyncio.sleep(min(HOUR, max(1.0, keep / 24)))
+
+
+async def try_failing_writes(app: App) -> None:
+    """Find out, after a failed commit, when the store can be written again: health says so."""
+    while True:
+        await asyncio.sleep(RETRY)
+        ingest = app.ingest
+        if ingest.failing is None:
+            continue
+        try:
+            await ingest.perform(lambda store: store.try_write())
+        except Exception as error:  # noqa: BLE001  (health goes on saying so; the next round tries again)
+            log.warning("the store cannot be written: %s", error)
+        else:
+            ingest.failing = None
+            log.info("the store can be written again")
+
+
+async def look_for_damage(app: App) -> None:
+    """Look through the store's file once: damage is otherwise met only where something is read."""
+    try:
+        await asyncio.to_thread(app.store.database.inspect)
+    except StoreError as error:
+        log.warning("the store cannot be looked through: %s", error)
+    else:
+        if trouble := app.store.database.trouble():
+            log.error("the store: %s", trouble)
+
+
+async def watch_writer(app: App) -> None:
+    """Answer those who wait for a writer that does not come back from the store."""
+    while True:
+        await asyncio.sleep(0.25)
+        ingest = app.ingest
+        if ingest.stalled is not None or ingest.busy_for() < PATIENCE:
+            continue
+        # A writer that is merely slow, or at a change that takes long, is waited for.
+        with contextlib.suppress(StoreError):
+            await app.probe(0.75)
+            if ingest.working or ingest.busy_for() < LONGEST:
+                continue
+        if ingest.busy_for() >= PATIENCE:
+            ingest.give_up(f"the store has not answered for {ingest.busy_for():.0f} s")

@@ -1,0 +1,103 @@
+"""Checkpoints: the whole projection as it stood at one record, so that what lies before may go."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import zstandard
+
+from headwater.server.store.database.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.server.store.database import Connection
+    from headwater.server.store.store import Store
+
+__all__ = ["PROJECTED", "Checkpoint", "latest", "restore", "write"]
+
+PROJECTED = (
+    "namespace", "source", "dataset", "job", "run", "facet", "facet_change", "edge", "column_map",
+    "column_link", "dataset_version", "job_version", "alias", "cluster", "event_count", "tag",
+    "tag_use", "fold", "claim", "schema_end",
+)  # fmt: skip
+STEP = 10_000
+_PLAIN = {
+    "tag": (("name", "description"), ("name",)),
+    "tag_use": (("kind", "entity", "field", "tag", "time"), ("kind", "entity", "field", "tag")),
+}
+
+
+class Checkpoint(NamedTuple):
+    """The record whose projection is kept, and the last record before those still in the log."""
+
+    seq: int
+    chain: bytes
+    base: int
+    base_chain: bytes
+    tombstones: list[str]
+
+
+def latest(connection: Connection) -> Checkpoint | None:
+    """The newest checkpoint."""
+    sql = "SELECT seq, chain, state FROM checkpoint ORDER BY seq DESC LIMIT 1"
+    for seq, chain, state in connection.all(sql):
+        base, base_chain, tombstones = msgspec.msgpack.decode(bytes(state))
+        return Checkpoint(seq, bytes(chain), base, base_chain, tombstones)
+    return None
+
+
+def write(store: Store, reason: str, base: tuple[int, bytes], tombstones: list[str]) -> None:
+    """Keep the projection as it stands in the open transaction; older checkpoints go."""
+    connection = store.connection
+    connection.run("DELETE FROM checkpoint_part")
+    connection.run("DELETE FROM checkpoint")
+    ((seq, chain),) = connection.all("SELECT seq, chain FROM head WHERE id = 1")
+    state = msgspec.msgpack.encode((*base, tombstones))
+    connection.run(
+        "INSERT INTO checkpoint (seq, chain, at, reason, state) VALUES (?, ?, ?, ?, ?)",
+        (seq, bytes(chain), time.time_ns() // 1000, reason, state),
+    )
+    pack = zstandard.ZstdCompressor(level=3).compress
+    sql = "INSERT INTO checkpoint_part (checkpoint, number, name, body) VALUES (?, ?, ?, ?)"
+    for number, (name, rows) in enumerate(_rows(connection), 1):
+        connection.run(sql, (seq, number, name, pack(msgspec.msgpack.encode(rows))))
+
+
+def _rows(connection: Connection) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    for name in PROJECTED:
+        columns, key = _shape(name)
+        sql = (
+            f"SELECT {', '.join(columns)} FROM {name} ORDER BY {', '.join(key)}"  # noqa: S608
+            " LIMIT ? OFFSET ?"
+        )
+        start = 0
+        while rows := connection.all(sql, (STEP, start)):
+            yield name, rows
+            start += len(rows)
+
+
+def _shape(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if name in _PLAIN:
+        return _PLAIN[name]
+    return tuple(TABLES[name].columns), TABLES[name].key
+
+
+def restore(store: Store, checkpoint: Checkpoint) -> None:
+    """Put the kept projection in the place of the present one, which must be empty."""
+    connection = store.connection
+    unpack = zstandard.ZstdDecompressor().decompress
+    sql = "SELECT number FROM checkpoint_part WHERE checkpoint = ? ORDER BY number"
+    for (number,) in connection.all(sql, (checkpoint.seq,)):
+        sql = "SELECT name, body FROM checkpoint_part WHERE checkpoint = ? AND number = ?"
+        ((name, body),) = connection.all(sql, (checkpoint.seq, number))
+        rows = [tuple(row) for row in msgspec.msgpack.decode(unpack(bytes(body)))]
+        if name in TABLES:
+            connection.upsert(TABLES[name], rows)
+            continue
+        columns, _ = _shape(name)
+        marks = ", ".join("?" * len(columns))
+        for row in rows:
+            connection.run(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", row)  # noqa: S608

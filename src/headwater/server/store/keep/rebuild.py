@@ -1,0 +1,149 @@
+"""Computes the projection anew from the log, and checks the log's chain on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headwater.lineage.events import identity
+from headwater.server.store.database import StoreError
+from headwater.server.store.keep import checkpoint
+from headwater.server.store.write import commands
+from headwater.server.store.write.projection import Projection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.server.store.store import Store
+
+__all__ = ["export", "rebuild", "verify"]
+
+STEP = 512
+HOUR = 3_600_000_000
+Record = tuple[int, int, int, int, int, bytes, bytes, bytes]
+Link = tuple[int, int, int, bytes, bytes, "bytes | None"]
+
+
+def records(store: Store, after: int = 0) -> Iterator[list[Record]]:
+    """The log in order, some at a time: seq, kind, at, time, type, hash, chain and body."""
+    store.read_dictionaries(store.connection)
+    sql = (
+        "SELECT seq, kind, at, time, type, hash, chain, dictionary, body FROM log"
+        " WHERE seq > ? ORDER BY seq LIMIT ?"
+    )
+    while rows := store.connection.all(sql, (after, STEP)):
+        yield [
+            (*row[:5], bytes(row[5]), bytes(row[6]), store.packer.unpack(row[7], bytes(row[8])))
+            for row in rows
+        ]
+        after = rows[-1][0]
+
+
+def verify(store: Store) -> int:
+    """Check that no record of the log was changed, left out or moved; answers how many there are."""
+    found = checkpoint.latest(store.connection)
+    after, chain = (found.base, found.base_chain) if found else (0, bytes(32))
+    count, expected = 0, after
+    for seq, kind, at, digest, link, body in _links(store, after):
+        chain = hashlib.sha256(chain + digest + struct.pack(">qqb", seq, at, kind)).digest()
+        expected += 1
+        if chain != link or seq != expected:
+            raise StoreError(
+                f"the log was changed: record {seq} does not follow from the one before"
+            )
+        if body is not None and not _is(digest, kind, body):
+            raise StoreError(f"the log was changed: the body of record {seq} has another hash")
+        if found and seq == found.seq and chain != found.chain:
+            raise StoreError(f"the checkpoint at record {seq} does not fit the log")
+        count += body is not None
+    ((seq, head),) = store.connection.all("SELECT seq, chain FROM head WHERE id = 1")
+    if (seq, bytes(head)) != (expected, chain):
+        raise StoreError(f"the log was changed: it ends at record {expected}, not {seq}")
+    return count
+
+
+def _links(store: Store, after: int) -> Iterator[Link]:
+    """Every link of the chain in order, those whose record was deleted too."""
+    sql = "SELECT seq, kind, at, hash, chain FROM tombstone WHERE seq > ? ORDER BY seq"
+    graves = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in store.connection.all(sql, (after,))])  # fmt: skip
+    grave = next(graves, None)
+    for group in records(store, after):
+        for seq, kind, at, _, _, digest, chain, body in group:
+            while grave is not None and grave[0] < seq:
+                yield grave
+                grave = next(graves, None)
+            yield seq, kind, at, digest, chain, body
+    while grave is not None:
+        yield grave
+        grave = next(graves, None)
+
+
+def _is(digest: bytes, kind: int, body: bytes) -> bool:
+    if kind:
+        return hashlib.sha256(body).digest() == digest
+    return identity(msgspec.json.decode(body)) == digest
+
+
+def rebuild(store: Store) -> int:
+    """Recompute everything from the last checkpoint and the log after it, in one commit.
+
+    Answers how many records it took.
+    """
+    count, limits = 0, store.limits
+    # What the log holds was taken in under the limits of its day.
+    everything = dict.fromkeys(("name", "values", "datasets"), sys.maxsize)
+    store.limits = msgspec.structs.replace(limits, **everything)
+    try:
+        store.begin()
+        verify(store)
+        for table in checkpoint.PROJECTED:
+            store.connection.run(f"DELETE FROM {table}")  # noqa: S608  (names of our own tables)
+        store.forget()
+        found = checkpoint.latest(store.connection)
+        if found is not None:
+            checkpoint.restore(store, found)
+        else:
+            store.connection.run("DELETE FROM setting WHERE name = ?", ("claims_since",))
+            store.session.floor = 0
+        for group in records(store, found.seq if found else 0):
+            _replay(store, group)
+            count += len(group)
+        store.connection.commit()
+    except BaseException:
+        store.abandon()
+        raise
+    finally:
+        store.limits = limits
+        store.forget()
+    return count
+
+
+def _replay(store: Store, group: list[Record]) -> None:
+    projection, touched = Projection(store.session), []
+    for seq, kind, at, time, event_type, _, _, body in group:
+        if kind:
+            ids = commands.apply(store, projection, msgspec.json.decode(body))
+        else:
+            item = store.reader.prepare(body)
+            store.session.load([item])
+            ids = projection.apply(item, at)
+            store.session.count(time // HOUR, event_type)
+        touched.append((*ids, seq))
+    store.session.flush()
+    store.session.trim()
+    store.reader.trim()
+    for row in touched:
+        store.connection.run("UPDATE log SET job = ?, run = ? WHERE seq = ?", row)
+
+
+def export(store: Store) -> Iterator[bytes]:
+    """Every event as it was sent, one line each."""
+    for group in records(store):
+        for record in group:
+            if not record[1]:
+                body = record[7]
+                yield body if b"\n" not in body else msgspec.json.format(body, indent=-1)

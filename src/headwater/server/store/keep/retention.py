@@ -1,0 +1,140 @@
+"""Lets old runs and events go. The graph as it is now and the history of schemas stay."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.server.store.database import within
+from headwater.server.store.entities import decode_dataset, decode_job, decode_run
+from headwater.server.store.keep import checkpoint
+
+if TYPE_CHECKING:
+    from headwater.server.store.database import Connection
+    from headwater.server.store.store import Store
+
+__all__ = ["Dropped", "claims_since", "retain", "retained", "sweep"]
+
+# The highest id of a table stays, so that it is never given out again.
+_RUNS = """
+DELETE FROM run WHERE updated < ? AND ended IS NOT NULL AND id < (SELECT max(id) FROM run)
+AND id NOT IN (SELECT latest FROM job WHERE latest IS NOT NULL)
+AND (linked = 0 OR EXISTS (
+  SELECT 1 FROM run o WHERE o.job = run.job AND o.linked = 1 AND o.ended IS NOT NULL
+  AND (o.ended > run.ended OR (o.ended = run.ended AND o.uuid > run.uuid))))
+"""
+_VERSIONS = """
+DELETE FROM dataset_version WHERE time < ? AND id < (SELECT max(id) FROM dataset_version)
+AND id NOT IN (SELECT version FROM dataset WHERE version IS NOT NULL)
+AND EXISTS (SELECT 1 FROM dataset_version o WHERE o.dataset = dataset_version.dataset
+  AND (o.facet = dataset_version.facet OR (o.facet IS NULL AND dataset_version.facet IS NULL))
+  AND (o.time < dataset_version.time
+    OR (o.time = dataset_version.time AND o.id < dataset_version.id)))
+"""
+_FACETS = """
+DELETE FROM facet_change WHERE time < ? AND name <> 'schema' AND EXISTS (
+  SELECT 1 FROM facet_change o WHERE o.kind = facet_change.kind AND o.entity = facet_change.entity
+  AND o.name = facet_change.name AND o.time > facet_change.time AND o.time <= ?)
+"""
+_COLUMNS = """
+DELETE FROM column_map WHERE time < ? AND EXISTS (
+  SELECT 1 FROM column_map o WHERE o.dataset = column_map.dataset AND o.job = column_map.job
+  AND o.time > column_map.time AND o.time <= ?)
+"""
+
+
+# The latest claim of each dataset, part, job and rank stays.
+_CLAIMS = """
+DELETE FROM claim WHERE last < ? AND EXISTS (
+  SELECT 1 FROM claim o WHERE o.dataset = claim.dataset AND o.job = claim.job
+  AND o.side = claim.side AND o.subject = claim.subject AND o.rank = claim.rank
+  AND (o.version, o.last, o.run, o.mark) > (claim.version, claim.last, claim.run, claim.mark))
+"""
+_ENDS = """
+DELETE FROM schema_end WHERE time < ? AND EXISTS (
+  SELECT 1 FROM schema_end o WHERE o.dataset = schema_end.dataset
+  AND o.time > schema_end.time AND o.time <= ?)
+"""
+_NOTE = (
+    "INSERT INTO setting (name, value) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
+
+class Dropped(NamedTuple):
+    """How much went."""
+
+    events: int
+    runs: int
+    facets: int
+
+
+def retain(store: Store, before: int) -> Dropped:
+    """Drop what ended before a moment, in one commit that leaves a checkpoint behind."""
+    connection = store.connection
+    sql = "SELECT max(seq) FROM log WHERE at < ?"
+    ((last,),) = connection.all(sql, (before,))
+    if last is None:
+        return Dropped(0, 0, 0)
+    with store.changing({"command": "retain", "before": before}):
+        earlier = checkpoint.latest(connection)
+        ((base_chain,),) = connection.all("SELECT chain FROM log WHERE seq = ?", (last,))
+        events = connection.run("DELETE FROM log WHERE seq <= ?", (last,))
+        runs = connection.run(_RUNS, (before,))
+        connection.run(_VERSIONS, (before,))
+        connection.run(_FACETS, (before, before))
+        connection.run(_COLUMNS, (before, before))
+        connection.run(_CLAIMS, (before,))
+        connection.run(_ENDS, (before, before))
+        connection.run("DELETE FROM edge WHERE until < ?", (before,))
+        facets = sweep(store)
+        connection.run(_NOTE, ("retained", str(before)))
+        tombstones = earlier.tombstones if earlier else []
+        checkpoint.write(store, "retention", (last, bytes(base_chain)), tombstones)
+    return Dropped(events, runs, facets)
+
+
+def retained(connection: Connection) -> int:
+    """The moment before which history was let go of; 0 if none was."""
+    rows = connection.all("SELECT value FROM setting WHERE name = ?", ("retained",))
+    return int(rows[0][0]) if rows else 0
+
+
+def claims_since(connection: Connection) -> int:
+    """The moment from which on the claims on schemas are known; 0 if all are."""
+    rows = connection.all("SELECT value FROM setting WHERE name = ?", ("claims_since",))
+    return int(rows[0][0]) if rows else 0
+
+
+def sweep(store: Store) -> int:
+    """Drop the facets that nothing holds any more; answers how many."""
+    connection = store.connection
+    used: set[int] = set()
+    for table, column in (
+        ("facet_change", "facet"), ("column_map", "facet"), ("dataset_version", "facet"),
+        ("claim", "facet"),
+    ):  # fmt: skip
+        sql = f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608
+        used.update(row[0] for row in connection.all(sql))
+    for (state,) in connection.all("SELECT state FROM dataset"):
+        dataset = decode_dataset(bytes(state))
+        used.update(held[0] for held in (*dataset.facets.values(), *dataset.claims.values()))
+    for (state,) in connection.all("SELECT state FROM job"):
+        job = decode_job(bytes(state))
+        held_by_job = (*job.facets.values(), *job.columns.values(), *job.claims.values())
+        used.update(held[0] for held in held_by_job)
+    for (state,) in connection.all("SELECT state FROM run"):
+        run = decode_run(bytes(state))
+        used.update(held[0] for held in run.facets.values())
+        used.update(held[0] for io in run.io.values() for held in io.facets.values())
+        used.update(held[0] for io in run.io.values() for held in (io.stream, io.batch) if held)
+        used.update(run.job_facets.values())
+    numbers = [row[0] for row in connection.all("SELECT id FROM facet ORDER BY id")]
+    gone = [number for number in numbers[:-1] if number not in used]
+    within(connection, "DELETE FROM facet WHERE id IN ({in}) RETURNING id", gone)
+    if numbers and numbers[-1] not in used:
+        # The highest number stays, so that it is never given out again, without what it stood for.
+        empty = hashlib.sha256(b"facet %d is gone" % numbers[-1]).digest()
+        sql = "UPDATE facet SET hash = ?, dictionary = ?, body = ? WHERE id = ?"
+        connection.run(sql, (empty, *store.packer.pack(b"null"), numbers[-1]))
+    return len(gone)

@@ -1,0 +1,1 @@
+"""Questions that many rows answer: the graph, columns, evidence, history."""

@@ -1,0 +1,142 @@
+"""The stored columns as a `Graph`: which columns a column comes from, and where it goes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from headwater.lineage import facets as known
+from headwater.lineage.columns import WHOLE, ColumnEdge, from_column_lineage
+from headwater.lineage.graph import Direction
+from headwater.server.store.database import within
+from headwater.server.store.entities import OUTPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from headwater.lineage.facets import Transformation
+    from headwater.lineage.graph import Pairs, Step
+    from headwater.server.store.entities import Column
+    from headwater.server.store.view import View
+
+__all__ = ["ColumnGraph"]
+
+Key = tuple[str, str]
+
+
+@lru_cache(maxsize=4_096)
+def _edges(body: bytes) -> tuple[ColumnEdge, ...]:
+    read = known.read("columnLineage", body, known.ColumnLineage)
+    return tuple(from_column_lineage(read)) if read else ()
+
+
+class ColumnGraph:
+    """Column edges as the latest facet of each job that writes a dataset has them."""
+
+    def __init__(self, view: View, at: int | None = None) -> None:
+        self.view = view
+        self.at = at
+        self._into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = {}
+        self._roots: dict[Key, int] = {}
+
+    def outputs(self, roots: Iterable[int]) -> set[Column]:
+        """The columns of these datasets that some column leads into."""
+        wanted = list(roots)
+        self._load(wanted)
+        return {(root, output) for root in wanted for _, output in self._into[root]}
+
+    def next(
+        self, nodes: Collection[Column], direction: Direction | None
+    ) -> Iterator[Step[Column]]:
+        """The steps from these columns to those they come from, or to those they lead to."""
+        wanted, roots = set(nodes), {column[0] for column in nodes}
+        for forward in (False, True):
+            if direction is not None and forward != (direction is Direction.DOWNSTREAM):
+                continue
+            targets = self._targets(roots) if forward else roots
+            self._load(targets)
+            for root in sorted(targets):
+                for source, output in self._into.get(root, ()):
+                    ends = (source, (root, output)) if forward else ((root, output), source)
+                    if ends[0] in wanted:
+                        yield (*ends, forward)
+
+    def pairs(self, nodes: Collection[Column]) -> dict[Column, Pairs[Column]]:
+        """None: a column leads into every column that it has an edge to."""
+        return {}
+
+    def how(self, source: Column, target: Column) -> tuple[Transformation, ...]:
+        """What becomes of a column on its way into another one."""
+        return self._into[target[0]][source, target[1]]
+
+    def _targets(self, roots: set[int]) -> set[int]:
+        """The datasets that have a column from one of these."""
+        connection = self.view.connection
+        members = self.members(roots)
+        sql = (
+            "SELECT DISTINCT d.root FROM column_link c JOIN dataset d ON d.id = c.dataset"
+            " WHERE c.source IN ({in})"
+        )
+        return {row[0] for row in within(connection, sql, members)}
+
+    def members(self, roots: Iterable[int]) -> dict[int, int]:
+        """Every dataset that stands for one of these, with what it stands for."""
+        roots_by_member = {root: root for root in roots}
+        sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
+        roots_by_member.update(dict(within(self.view.connection, sql, list(roots_by_member))))
+        return roots_by_member
+
+    def _load(self, roots: Iterable[int]) -> None:
+        """Read the column maps that lead into these datasets."""
+        missing = [root for root in roots if root not in self._into]
+        if not missing:
+            return
+        members = self.members(missing)
+        latest = self.latest(members)
+        bodies = self.view.bodies(latest.values())
+        read = {key: _edges(bodies[number]) for key, number in latest.items() if number in bodies}
+        self.resolve({(e.namespace, e.name) for edges in read.values() for e in edges})
+        into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = defaultdict(dict)
+        for (dataset, _), edges in read.items():
+            for edge in edges:
+                source = self._roots.get((edge.namespace, edge.name))
+                if source is not None and edge.output != WHOLE:
+                    key = ((source, edge.field), edge.output)
+                    into[members[dataset]][key] = edge.transformations
+        for root in missing:
+            self._into[root] = into.get(root, {})
+
+    def latest(self, members: Iterable[int]) -> dict[tuple[int, int], int]:
+        """The facet in force for each dataset and job, where the job still writes the dataset."""
+        wanted = list(members)
+        when = " AND c.time <= ?" if self.at is not None else ""
+        held = "e.until IS NULL"
+        params: tuple[int, ...] = ()
+        if self.at is not None:
+            held = "e.since <= ? AND (e.until IS NULL OR e.until > ?)"
+            params = (OUTPUT, self.at, self.at, self.at)
+        else:
+            params = (OUTPUT,)
+        sql = (
+            "SELECT c.dataset, c.job, c.time, c.facet FROM column_map c LEFT JOIN edge e"  # noqa: S608
+            f" ON e.job = c.job AND e.dataset = c.dataset AND e.direction = ? AND {held}"
+            f" WHERE (c.job = 0 OR e.job IS NOT NULL){when} AND c.dataset IN ({{in}})"
+        )
+        newest: dict[tuple[int, int], tuple[int, int]] = {}
+        for dataset, job, time, number in within(self.view.connection, sql, wanted, params):
+            key = (dataset, job)
+            newest[key] = max(newest.get(key, (-1, 0)), (time, number))
+        return {key: number for key, (_, number) in newest.items() if number}
+
+    def resolve(self, keys: set[Key]) -> dict[Key, int]:
+        """What each name stands for, where it is known."""
+        missing = [key for key in keys if key not in self._roots]
+        sql = (
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, d.root FROM k"
+            " JOIN namespace n ON n.name = k.space"
+            " JOIN dataset d ON d.namespace = n.id AND d.name = k.name"
+        )
+        for namespace, name, root in within(self.view.connection, sql, missing):
+            self._roots[namespace, name] = root
+        return {key: self._roots[key] for key in keys if key in self._roots}

@@ -1,0 +1,80 @@
+"""Where an edge came from: what its producer says it knows it from, and which facet names it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.server.store.entities import OUTPUT
+from headwater.server.store.read.column_graph import ColumnGraph
+
+if TYPE_CHECKING:
+    from headwater.server.store.entities import Held
+    from headwater.server.store.view import View
+
+__all__ = ["evidence"]
+
+NAME = "headwater_evidence"
+LIMIT = 100
+
+
+def evidence(
+    view: View, job: int, origin: int, target: int, at: int | None = None
+) -> dict[str, Any] | None:
+    """What speaks for data of `origin` reaching `target` through `job`; None without such an edge.
+
+    `basis` is `lineage` or `columnLineage` when a facet names this very pair, and `all` when the
+    job only lists its inputs and outputs. `items` are the producer's own words.
+    """
+    sources = view.output_sources(at).of_jobs([job]).get(job, {}).get(target)
+    if sources is None or origin not in sources.inputs - sources.unpaired:
+        return None
+    found = view.jobs([job])[job]
+    datasets = view.datasets([origin, target])
+    items = _of_pair(view, _read(view, found.state.facets), origin, target)
+    for number in (target, origin):
+        said = _read(view, datasets[number].state.facets).get("evidence")
+        items += [item for item in _objects(said) if item not in items]
+    sql = (
+        "SELECT min(since) FROM edge WHERE direction = ? AND until IS NULL"
+        " AND dataset IN (SELECT id FROM dataset WHERE root = ?)"
+        " AND (job = ? OR job IN (SELECT job FROM fold WHERE whole = ?))"
+    )
+    ((since,),) = view.all(sql, (OUTPUT, target, job, job))
+    return {"basis": sources.basis, "since": since, "items": items[:LIMIT]}
+
+
+def _of_pair(view: View, said: dict[str, Any], origin: int, target: int) -> list[dict[str, Any]]:
+    edges = _objects(said.get("edges"))
+    datasets = _objects(said.get("datasets"))
+    ends = [(_key(e.get("input")), _key(e.get("output"))) for e in edges]
+    names = {key for pair in ends for key in pair} | {_key(d) for d in datasets}
+    roots = ColumnGraph(view).resolve({key for key in names if key is not None})
+    items: list[dict[str, Any]] = []
+    for edge, (one, other) in zip(edges, ends, strict=True):
+        if one and other and roots.get(one) == origin and roots.get(other) == target:
+            items += _objects(edge.get("evidence"))
+    for dataset in datasets:
+        key = _key(dataset)
+        if key and roots.get(key) in (origin, target):
+            items += [i for i in _objects(dataset.get("evidence")) if i not in items]
+    return items
+
+
+def _read(view: View, facets: dict[str, Held]) -> dict[str, Any]:
+    held = facets.get(NAME)
+    body = view.bodies([held[0]]).get(held[0]) if held else None
+    value = msgspec.json.decode(body) if body else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _key(value: Any) -> tuple[str, str] | None:
+    if not isinstance(value, dict):
+        return None
+    namespace, name = value.get("namespace"), value.get("name")
+    return (namespace, name) if isinstance(namespace, str) and isinstance(name, str) else None

@@ -1,0 +1,198 @@
+"""The stored jobs and datasets as a `Graph`, now or at a moment in the past, and the runs as one."""
+
+from __future__ import annotations
+
+import itertools
+from statistics import median
+from typing import TYPE_CHECKING
+
+from headwater.insight import JobStatus
+from headwater.lineage.graph import Direction, NodeKind
+from headwater.lineage.lifecycle import State
+from headwater.server.store.database import within
+from headwater.server.store.entities import DELETED, INPUT, OUTPUT, RunInput, unslot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from headwater.lineage.graph import Pairs, Step
+    from headwater.server.store.entities import Job, Node, Run
+    from headwater.server.store.read.output_sources import OutputSources
+    from headwater.server.store.view import View
+
+__all__ = ["RunGraph", "StoredGraph"]
+
+RECENT = 8
+ENOUGH = 4
+"""The usual interval of a job is the median over its last `RECENT` runs, if at least so many."""
+
+Edge = tuple[int, int, int]
+"""A job, the dataset it touches (by what its name stands for), and the direction."""
+
+JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
+
+
+class StoredGraph:
+    """Datasets and jobs of a store; `at` is a moment in microseconds, or now."""
+
+    def __init__(self, view: View, at: int | None = None) -> None:
+        self.view = view
+        self.at = at
+        self._sources: OutputSources | None = None
+        self._when = " AND e.until IS NULL"
+        self._params: tuple[int, ...] = ()
+        if at is not None:
+            self._when = " AND e.since <= ? AND (e.until IS NULL OR e.until > ?)"
+            self._params = (at, at)
+
+    def next(self, nodes: Collection[Node], direction: Direction | None) -> Iterator[Step[Node]]:
+        """The steps from these jobs to their datasets and from these datasets to their jobs."""
+        jobs = [number for kind, number in nodes if kind == JOB]
+        datasets = [number for kind, number in nodes if kind == DATASET]
+        upstream = direction is Direction.UPSTREAM
+        if jobs:
+            only = None if direction is None else INPUT if upstream else OUTPUT
+            for job, dataset, way in sorted(self.of_jobs(jobs, only), key=_dataset):
+                yield (JOB, job), (DATASET, dataset), way == OUTPUT
+        if datasets:
+            only = None if direction is None else OUTPUT if upstream else INPUT
+            for job, dataset, way in sorted(self.of_datasets(datasets, only)):
+                yield (DATASET, dataset), (JOB, job), way == INPUT
+
+    def pairs(self, nodes: Collection[Node]) -> dict[Node, Pairs[Node]]:
+        """The pairs of those of these jobs in which not every input feeds every output."""
+        jobs = [number for kind, number in nodes if kind == JOB]
+        if not jobs:
+            return {}
+        if self._sources is None:
+            self._sources = self.view.output_sources(self.at)
+        return {
+            (JOB, job): {
+                (DATASET, output): frozenset((DATASET, number) for number in sources.inputs)
+                for output, sources in outputs.items()
+            }
+            for job, outputs in self._sources.partial(jobs).items()
+        }
+
+    def of_jobs(self, jobs: Iterable[int], direction: int | None = None) -> list[Edge]:
+        """The edges of these jobs and of their parts."""
+        shown = f" JOIN dataset d ON d.id = e.dataset WHERE d.hidden = 0{self._where(direction)}"
+        sql = (
+            "SELECT e.job, d.root, e.direction FROM edge e" + shown + " AND e.job IN ({in})"  # noqa: S608
+            " UNION ALL SELECT f.whole, d.root, e.direction FROM fold f JOIN edge e ON e.job = f.job"
+            + shown + " AND f.whole IN ({in})"
+        )  # fmt: skip
+        return _once(within(self.view.connection, sql, jobs, self._params))
+
+    def of_datasets(self, roots: Iterable[int], direction: int | None = None) -> list[Edge]:
+        """The edges of these datasets, under any of their names; those of a part are its whole's."""
+        shown = (
+            " JOIN job j ON j.id = e.job LEFT JOIN fold f ON f.job = e.job"
+            f" WHERE j.hidden <> {DELETED}{self._where(direction)}"
+        )
+        sql = (
+            "SELECT coalesce(f.whole, e.job), e.dataset, e.direction FROM edge e"  # noqa: S608
+            + shown + " AND e.dataset IN ({in})"
+            " UNION ALL SELECT coalesce(f.whole, e.job), d.root, e.direction"
+            " FROM dataset d JOIN edge e ON e.dataset = d.id"
+            + shown + " AND d.root <> d.id AND d.root IN ({in})"
+        )  # fmt: skip
+        return _once(within(self.view.connection, sql, set(roots), self._params))
+
+    def _where(self, direction: int | None) -> str:
+        return self._when if direction is None else f"{self._when} AND e.direction = {direction}"
+
+    def statuses(self, jobs: Collection[Node]) -> dict[Node, JobStatus]:
+        """How jobs stand, judged by the last runs of each."""
+        found = self.view.jobs(number for _, number in jobs)
+        return {key: self._standing(found[key[1]]) for key in jobs if key[1] in found}
+
+    def _standing(self, job: Job) -> JobStatus:
+        runs = self.view.newest_runs(job.id, RECENT)
+        lives = [run.state.life for run in runs if not run.state.static]
+        if not lives:
+            return JobStatus(State.NEW)
+        state = lives[0].state
+        since = lives[0].end if state.finished else lives[0].started or lives[0].first
+        if state in (State.FAILED, State.ABORTED):
+            # Trouble lasts since the first of the runs that went wrong one after the other.
+            wrong = itertools.takewhile(lambda x: x.state in (State.FAILED, State.ABORTED), lives)
+            since = min(life.end or 0 for life in wrong)
+        wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
+                 if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
+        last = max((moment for moment in wrote if moment is not None), default=None)
+        starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
+        gaps = [a - b for a, b in itertools.pairwise(starts)]
+        usual = int(median(gaps)) if len(starts) >= ENOUGH else None
+        streaming = job.kind.upper() in ("STREAMING", "STREAM")
+        return JobStatus(state, since, last, usual or None, streaming)
+
+
+def _once(edges: list[Edge]) -> list[Edge]:
+    return list(dict.fromkeys(edges))
+
+
+def _dataset(edge: Edge) -> int:
+    return edge[1]
+
+
+class RunGraph:
+    """Runs, each after those that made what it read. Runs are known by `(id,)`."""
+
+    _MAKER = (
+        "SELECT v.run, v.uuid FROM dataset_version v WHERE v.dataset = ? AND v.time <= ?"
+        " AND v.run IS NOT NULL AND v.run <> ?{} ORDER BY v.time DESC LIMIT 1"
+    )
+    _WHOLES = (
+        " AND NOT EXISTS (SELECT 1 FROM run r JOIN fold f ON f.job = r.job"
+        " WHERE r.id = v.run AND f.whole IS NOT NULL)"
+    )
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._runs: dict[int, Run] = {}
+        self._inputs: dict[int, list[RunInput]] = {}
+
+    def run(self, number: int) -> Run | None:
+        """A run by its id."""
+        if number not in self._runs:
+            self._runs.update(self.view.runs([number]))
+        return self._runs.get(number)
+
+    def inputs(self, number: int) -> list[RunInput]:
+        """What a run read, in the order in which it was reported."""
+        if number not in self._inputs:
+            run = self.run(number)
+            slots = [unslot(key) for key in run.state.io] if run else []
+            known = self.view.datasets(dataset for dataset, _ in slots)  # not all may be seen
+            self._inputs[number] = [
+                self._input(run, dataset)
+                for dataset, way in slots
+                if run and way == INPUT and dataset in known
+            ]
+        return self._inputs[number]
+
+    def _input(self, run: Run, dataset: int) -> RunInput:
+        until = run.state.life.end or run.state.life.last
+        asked = (dataset, until, run.id)
+        # A run of a mere part is named only where no other made it.
+        rows = self.view.all(self._MAKER.format(self._WHOLES), asked)
+        rows = rows or self.view.all(self._MAKER.format(""), asked)
+        if not rows:
+            return RunInput(dataset, None, None)
+        return RunInput(dataset, bytes(rows[0][1]), self.run(int(rows[0][0])))
+
+    def next(
+        self, nodes: Collection[tuple[int]], direction: Direction | None
+    ) -> Iterator[Step[tuple[int]]]:
+        """The steps from runs to those that made what they read; only upstream is known."""
+        if direction is Direction.DOWNSTREAM:
+            return
+        for (number,) in nodes:
+            for read in self.inputs(number):
+                if read.maker is not None:
+                    yield (number,), (read.maker.id,), False
+
+    def pairs(self, nodes: Collection[tuple[int]]) -> dict[tuple[int], Pairs[tuple[int]]]:
+        """None: a run depends on every run that made what it read."""
+        return {}

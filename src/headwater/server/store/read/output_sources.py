@@ -1,0 +1,136 @@
+"""Which inputs of a job feed which of its outputs, and what says so.
+
+An explicit `lineage` facet is taken at its word, then `columnLineage`. An output that neither
+describes is fed by all inputs; an input that would then feed none, since no `columnLineage` names
+it, feeds every output but those with an explicit facet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.lineage import facets as known
+from headwater.server.store.database import within
+from headwater.server.store.entities import INPUT, OUTPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.store.view import View
+
+__all__ = ["OutputSources", "Sources"]
+
+Key = tuple[str, str]
+NONE: frozenset[int] = frozenset()
+
+
+class Sources(NamedTuple):
+    """The inputs of one output of one job, and the facet that pairs them (or `all`).
+
+    `unpaired` are those among them that no facet pairs with any output: walks go on through them
+    lest an input be lost, but nothing speaks for the pair.
+    """
+
+    inputs: frozenset[int]
+    basis: str
+    unpaired: frozenset[int] = NONE
+
+
+class Stated(NamedTuple):
+    """What one facet states of an output: its sources, and whether it is the explicit one."""
+
+    sources: frozenset[int]
+    explicit: bool
+
+
+@lru_cache(maxsize=8_192)
+def _named(body: bytes) -> tuple[frozenset[Key], bool] | None:
+    read = known.read("columnLineage", body, known.ColumnLineage)
+    return (frozenset(known.sources(read)), read.explicit) if read else None
+
+
+class OutputSources:
+    """Finds, for the jobs asked about, which of their inputs feed which output."""
+
+    def __init__(self, view: View, at: int | None = None) -> None:
+        self.view = view
+        self._around = view.graph(at)
+        self._columns = view.column_graph(at)
+        self._inputs: dict[int, frozenset[int]] = {}
+        self._known: dict[int, dict[int, Sources]] = {}
+
+    def of_jobs(self, jobs: Iterable[int]) -> dict[int, dict[int, Sources]]:
+        """For each job: its outputs, each with what feeds it. Datasets are what names stand for."""
+        wanted = set(jobs)
+        missing = wanted - self._known.keys()
+        if missing:
+            self._load(missing)
+        return {job: self._known[job] for job in wanted}
+
+    def partial(self, jobs: Iterable[int]) -> dict[int, dict[int, Sources]]:
+        """The same of those jobs in which some input does not feed some output."""
+        return {
+            job: outputs
+            for job, outputs in self.of_jobs(jobs).items()
+            if any(not self._inputs[job] <= sources.inputs for sources in outputs.values())
+        }
+
+    def assumed(self, jobs: Iterable[int]) -> set[int]:
+        """Those of these jobs where only the lists of inputs and outputs pair several with several."""
+        return {
+            job
+            for job, outputs in self.of_jobs(jobs).items()
+            if len(self._inputs[job]) > 1
+            and len(outputs) > 1
+            and any(sources.basis == "all" or sources.unpaired for sources in outputs.values())
+        }
+
+    def _load(self, jobs: set[int]) -> None:
+        sides: dict[int, tuple[set[int], set[int]]] = {job: (set(), set()) for job in jobs}
+        for job, dataset, direction in self._around.of_jobs(jobs):
+            sides[job][direction].add(dataset)
+        outputs = {dataset for side in sides.values() for dataset in side[OUTPUT]}
+        stated = self._stated(jobs, self._columns.members(outputs))
+        for job in jobs:
+            self._inputs[job] = frozenset(sides[job][INPUT])
+            of_job = {output: stated.get((job, output), []) for output in sides[job][OUTPUT]}
+            self._known[job] = _paired(of_job, self._inputs[job])
+
+    def _stated(
+        self, jobs: set[int], members: dict[int, int]
+    ) -> dict[tuple[int, int], list[Stated]]:
+        sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
+        shown = {job: job for job in jobs} | dict(within(self.view.connection, sql, jobs))
+        latest = {
+            key: number for key, number in self._columns.latest(members).items() if key[1] in shown
+        }
+        bodies = self.view.bodies(latest.values())
+        named = {
+            key: read
+            for key, number in latest.items()
+            if number in bodies and (read := _named(bodies[number])) is not None
+        }
+        roots = self._columns.resolve({name for names, _ in named.values() for name in names})
+        found: dict[tuple[int, int], list[Stated]] = defaultdict(list)
+        for (dataset, job), (names, explicit) in named.items():
+            sources = frozenset(roots[name] for name in names if name in roots)
+            found[shown[job], members[dataset]].append(Stated(sources, explicit))
+        return found
+
+
+def _paired(stated: dict[int, list[Stated]], inputs: frozenset[int]) -> dict[int, Sources]:
+    found: dict[int, Sources] = {}
+    for output, statements in stated.items():
+        exact = [one.sources for one in statements if one.explicit]
+        plain = NONE.union(*(one.sources for one in statements))
+        if exact:
+            found[output] = Sources(NONE.union(*exact), "lineage")
+        else:
+            found[output] = Sources(plain, "columnLineage") if plain else Sources(inputs, "all")
+    unpaired = inputs.difference(*(s.inputs for s in found.values()))
+    return {
+        output: Sources(s.inputs | unpaired, s.basis, unpaired) if s.basis == "columnLineage" else s
+        for output, s in found.items()
+    }

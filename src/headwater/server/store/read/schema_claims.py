@@ -1,0 +1,52 @@
+"""What is claimed of a dataset's schema now: who decides, and who disagrees."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.lineage.lifecycle import State
+from headwater.lineage.schema import read_fields
+from headwater.lineage.schema.claims import Rank, current, findings, types
+from headwater.server.store.write.schemas import is_topic, read_claims, to_claims
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.lineage.schema.claims import Finding
+    from headwater.server.store.entities import Dataset, Job
+    from headwater.server.store.view import View
+
+__all__ = ["Standing", "standing"]
+
+
+class Standing(NamedTuple):
+    """What disagrees, the jobs that report the schema by number, and the subjects of its columns.
+
+    A subject is one of a registry, or a table of a catalog, that was asked for the column.
+    """
+
+    findings: list[Finding]
+    jobs: dict[str, Job]
+    subjects: dict[str, set[str]]
+
+
+def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> Standing:
+    """What is claimed of a dataset under any of its names."""
+    rows, ends = read_claims(view.connection, ids)
+    bodies = view.bodies({row[5] for row in rows})
+    fields = {number: read_fields(body) for number, body in bodies.items()}
+    claims = [c for c in to_claims(rows, lambda number: fields.get(number, ())) if c.fields]
+    topic = is_topic(dataset)
+    version = current(claims, ends, topic=topic)
+    jobs = view.jobs({row[1] for row in rows if row[1]})
+    latest = view.runs(job.latest for job in jobs.values() if job.latest is not None)
+    running = {run.job for run in latest.values() if run.state.life.state is State.RUNNING}
+    live = {str(number) for number in jobs if number in running}
+    disagree = findings(claims, ends, live, topic=topic)
+    subjects: dict[str, set[str]] = defaultdict(set)
+    for claim in version.claims if version is not None else ():
+        if claim.rank is Rank.SOURCE:
+            for column in types(claim.fields):
+                subjects[column].add(claim.author)
+    return Standing(disagree, {str(number): job for number, job in jobs.items()}, subjects)

@@ -1,0 +1,222 @@
+"""Changes that people and clients make by hand: each one a record in the log, like an event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from headwater.lineage.events import EventType, canonical
+from headwater.lineage.lifecycle import RunHistory
+from headwater.server.store.database import StoreError
+from headwater.server.store.entities import DELETED, Run, RunState
+from headwater.server.store.write import identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.server.store.entities import Dataset, Job
+    from headwater.server.store.store import Store
+    from headwater.server.store.write.projection import Projection
+
+__all__ = ["NoSuchError", "apply"]
+
+DATASET, JOB = 0, 1
+Command = dict[str, Any]
+Ids = tuple["int | None", "int | None"]
+
+
+class NoSuchError(StoreError):
+    """What the command is about does not exist."""
+
+
+def apply(store: Store, projection: Projection, command: Command) -> Ids:
+    """Carry out a command; answers the ids of the job and run it is about."""
+    return _COMMANDS[command["command"]](store, projection, command)
+
+
+def _event(store: Store, projection: Projection, command: Command) -> Ids:
+    """Metadata given by PUT, as the event that says the same."""
+    item = store.reader.prepare(canonical(command["event"]))
+    store.session.load([item])
+    return projection.apply(item, command["at"])
+
+
+def _the_run(store: Store, text: str) -> Run:
+    uuid = UUID(text).bytes
+    store.session.load_runs([uuid])
+    run = store.session.runs.get(uuid)
+    if run is None or run.state.static:
+        raise NoSuchError(f"Run '{text}' not found.")
+    return run
+
+
+def _run(store: Store, projection: Projection, command: Command) -> Ids:
+    """A run started, ended or taken to have ended."""
+    run = _the_run(store, command["run"])
+    job = store.session.job_of(run.job)
+    life = run.state.life
+    before = (life.state, life.end)
+    if command.get("inferred"):
+        if life.state.finished:
+            raise NoSuchError(f"Run '{command['run']}' has ended already.")
+        life.infer_end(command["time"], command.get("after") or life.last or 0)
+    else:
+        life.observe(EventType(command["state"]), command["time"])
+    store.session.touch(run)
+    store.session.dirty["job"][job.id] = job
+    projection.settle(job, run, command["time"], *before)
+    return job.id, run.id
+
+
+def _new_run(store: Store, _: Projection, command: Command) -> Ids:
+    """A run announced before it starts."""
+    job = _the_job(store, command)
+    uuid = UUID(command["run"]).bytes
+    store.session.load_runs([uuid])
+    run = store.session.runs.get(uuid)
+    if run is None:
+        run = store.session.new_run(uuid, job.id, RunState(RunHistory(), args=command.get("args")))
+        run.state.nominal = (command.get("nominalStart"), command.get("nominalEnd"))
+        run.state.life.observe(EventType.OTHER, command["at"])
+        run.state.version = job.version
+        job.latest = run.id
+        job.state.latest_time, job.state.latest_uuid = command["at"], uuid
+        store.session.touch(run)
+        store.session.dirty["job"][job.id] = job
+    return job.id, run.id
+
+
+def _the_job(store: Store, command: Command) -> Job:
+    key = (command["namespace"], command["name"])
+    store.session.load_jobs([key])
+    job = store.session.jobs.get(key)
+    if job is None:
+        raise NoSuchError(f"Job '{key[1]}' not found.")
+    return job
+
+
+def _the_dataset(store: Store, command: Command) -> Dataset:
+    key = (command["namespace"], command["name"])
+    store.session.load_datasets([key])
+    dataset = store.session.datasets.get(key)
+    if dataset is None:
+        raise NoSuchError(f"Dataset '{key[1]}' not found.")
+    return dataset
+
+
+def _namespace(store: Store, _: Projection, command: Command) -> Ids:
+    session, name = store.session, command["name"]
+    session.load_namespaces({name})
+    space = session.namespace(name, command["at"])
+    space.owner = command.get("owner") or space.owner
+    space.description = command.get("description") or space.description
+    space.updated, space.hidden = command["at"], 0
+    session.dirty["namespace"][space.id] = space
+    return None, None
+
+
+def _source(store: Store, _: Projection, command: Command) -> Ids:
+    session, at = store.session, command["at"]
+    source = session.source(command["name"], command["type"], command["url"], at)
+    source.kind, source.url = command["type"], command["url"]
+    source.description = command.get("description") or source.description
+    source.updated = at
+    session.dirty["source"][source.id] = source
+    return None, None
+
+
+def _hide(store: Store, projection: Projection, command: Command) -> Ids:
+    """Take a job, dataset or namespace out of sight until it is heard of again.
+
+    A job's parts go with it: each is shown again when it is heard of itself.
+    """
+    session, kind, task_jobs = store.session, command["kind"], projection.task_jobs
+    if kind == "job":
+        job = _the_job(store, command)
+        for one in (job, *task_jobs.tasks(job)):
+            one.hidden = DELETED
+            session.dirty["job"][one.id] = one
+        task_jobs.job_changed(job)
+        return job.id, None
+    if kind == "dataset":
+        dataset = _the_dataset(store, command)
+        dataset.hidden = DELETED
+        session.dirty["dataset"][dataset.id] = dataset
+        return None, None
+    session.load_namespaces({command["name"]})
+    space = session.namespaces.get(command["name"])
+    if space is None:
+        raise NoSuchError(f"Namespace '{command['name']}' not found.")
+    space.hidden = DELETED
+    session.dirty["namespace"][space.id] = space
+    session.flush()
+    connection = store.connection
+    connection.run("UPDATE dataset SET hidden = 1 WHERE namespace = ?", (space.id,))
+    connection.run(
+        "UPDATE job SET hidden = 1 WHERE namespace = ? OR id IN"
+        " (SELECT f.job FROM fold f JOIN job w ON w.id = f.whole WHERE w.namespace = ?)",
+        (space.id, space.id),
+    )
+    session.forget()
+    task_jobs.settle_all()
+    return None, None
+
+
+def _tag(store: Store, _: Projection, command: Command) -> Ids:
+    sql = (
+        "INSERT INTO tag (name, description) VALUES (?, ?) ON CONFLICT (name)"
+        " DO UPDATE SET description = excluded.description"
+    )
+    store.connection.run(sql, (command["name"], command.get("description")))
+    return None, None
+
+
+def _tagged(store: Store, projection: Projection, command: Command) -> Ids:
+    """A tag put on, or taken off, a job, a dataset or one of its columns."""
+    kind = JOB if command["kind"] == "job" else DATASET
+    entity: Job | Dataset
+    if kind == JOB:
+        entity = projection.task_jobs.parent(_the_job(store, command))
+    else:
+        entity = _the_dataset(store, command)
+    key = (kind, entity.id, command.get("field") or "", command["tag"])
+    connection = store.connection
+    if command["on"]:
+        sql = "INSERT INTO tag (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
+        connection.run(sql, (command["tag"],))
+        sql = (
+            "INSERT INTO tag_use (kind, entity, field, tag, time) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (kind, entity, field, tag) DO NOTHING"
+        )
+        connection.run(sql, (*key, command["at"]))
+    else:
+        sql = "DELETE FROM tag_use WHERE kind = ? AND entity = ? AND field = ? AND tag = ?"
+        connection.run(sql, key)
+    return (entity.id, None) if kind == JOB else (None, None)
+
+
+def _alias(store: Store, _: Projection, command: Command) -> Ids:
+    """One name declared, by hand, to stand for another dataset."""
+    dataset = _the_dataset(store, command)
+    identity.declare(store.session, dataset, [tuple(command["alias"])], command["at"])
+    return None, None
+
+
+def _changes_nothing(_: Store, __: Projection, ___: Command) -> Ids:
+    """What was let go is no longer in the log; the checkpoint made with it has the rest."""
+    return None, None
+
+
+_COMMANDS: dict[str, Callable[[Store, Projection, Command], Ids]] = {
+    "event": _event,
+    "run": _run,
+    "new_run": _new_run,
+    "namespace": _namespace,
+    "source": _source,
+    "hide": _hide,
+    "tag": _tag,
+    "tagged": _tagged,
+    "alias": _alias,
+    "retain": _changes_nothing,
+    "purge": _changes_nothing,
+}

@@ -1,0 +1,214 @@
+"""What an event changes of a dataset: its facets, columns, life and versions."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from headwater.lineage import facets as known
+from headwater.lineage import naming
+from headwater.server.store.entities import INPUT, OUTPUT, Dataset, Held, Job, Run
+from headwater.server.store.write import identity, shared_symlinks
+from headwater.server.store.write.prepared import Part, safe
+from headwater.server.store.write.sources import kind_of, type_of
+
+if TYPE_CHECKING:
+    from headwater.server.store.write.session import Session
+
+__all__ = ["DATASET", "DatasetProjection", "Numbers", "hold"]
+
+DATASET = 0
+Numbers = list[tuple[str, int]]
+_UNDERSTOOD = {
+    "headwater_cluster", "dataSource", "documentation", "datasetType",
+    "lifecycleStateChange",
+}  # fmt: skip
+_SHARED = {"symlinks", "headwater_cluster"}
+"""Names of a dataset, which add up whoever reports them."""
+_READER = 3
+"""How many values are held of a facet; one that only a reader reported has one more."""
+
+
+@lru_cache(maxsize=4_096)
+def _plain_space(namespace: str) -> str:
+    return naming.canonical(namespace, "x").namespace
+
+
+_redacted = lru_cache(maxsize=4_096)(naming.redact)
+
+
+def hold(held: dict[str, Held], numbers: Numbers, time: int) -> list[tuple[str, int]]:
+    """Keep the latest facet of each name; answers those that are new at their time."""
+    changed: list[tuple[str, int]] = []
+    for name, number in numbers:
+        now = held.get(name)
+        if now is None or (now[0] != number and time >= now[2]):
+            held[name] = [number, time, time]
+            changed.append((name, number))
+        elif now[0] == number:
+            if time > now[2]:
+                now[2] = time
+            elif time < now[1]:
+                now[1] = time
+                changed.append((name, number))
+        else:
+            changed.append((name, number))
+    return changed
+
+
+def hold_ranked(
+    held: dict[str, Held], numbers: Numbers, time: int, *, reader: bool
+) -> list[tuple[str, int]]:
+    """Keep the latest facet of each name, where what a reader reports never replaces a writer's."""
+    changed: list[tuple[str, int]] = []
+    for pair in numbers:
+        name = pair[0]
+        if name == "schema":  # claimed, and resolved by rank (write/schemas.py)
+            continue
+        now = held.get(name)
+        if now is not None and name not in _SHARED:
+            theirs = len(now) > _READER
+            if reader and not theirs:
+                if now[0] == pair[1]:
+                    now[1], now[2] = min(now[1], time), max(now[2], time)
+                continue
+            if theirs and not reader:
+                del held[name]
+        found = hold(held, [pair], time)
+        if reader and name not in _SHARED and len(held[name]) == _READER:
+            held[name].append(1)
+        changed += found
+    return changed
+
+
+class DatasetProjection:
+    """Applies what events say of datasets to the working set."""
+
+    def __init__(self, session: Session, changes: list[dict[str, Any]]) -> None:
+        self.session = session
+        self.changes = changes
+
+    def apply(
+        self, named: Part, direction: int, time: int, job: Job | None, said: int | None = None
+    ) -> Dataset:
+        """Take in what an event reports of a dataset, apart from its schema; answers it."""
+        session = self.session
+        dataset = session.datasets.get(named.key)
+        fresh = dataset is None
+        if dataset is None:
+            dataset = session.new_dataset(named.key, time)
+            identity.root(session, dataset, time)
+            self.changes.append(
+                {"change": "dataset", "namespace": named.key[0], "name": named.key[1]}
+            )
+        if (
+            time < dataset.created
+            or dataset.hidden
+            or (direction != INPUT and time > dataset.updated)
+        ):
+            dataset.created = min(dataset.created, time)
+            dataset.updated = max(dataset.updated, time)
+            if dataset.hidden:
+                session.revive(dataset, time)
+            session.dirty["dataset"][dataset.id] = dataset
+        for name, number in hold_ranked(
+            dataset.state.facets, named.numbers or [], time, reader=direction == INPUT
+        ):
+            session.dirty["dataset"][dataset.id] = dataset
+            dataset.updated = max(dataset.updated, time)
+            session.rows["facet_change"].append((DATASET, dataset.id, name, time, number))
+            held = dataset.state.facets[name]
+            if number and held[0] == number and name in _UNDERSTOOD:
+                self._understand(dataset, name, session.body(number), time)
+        shared_symlinks.claim(session, dataset, named.numbers or [], time)
+        if direction != INPUT:
+            self._life(dataset, named.change, direction, time)
+        if said is None:
+            said = named.columns
+        if said is not None:
+            self._columns(dataset, job, said, time)
+        if dataset.source is None:
+            space = _plain_space(dataset.space)
+            source = session.source(space, kind_of(space), space, time)
+            dataset.source = source.id
+        if fresh:
+            dataset.kind = type_of(dataset.space, dataset.kind)
+        return dataset
+
+    def _understand(self, dataset: Dataset, name: str, body: bytes, time: int) -> None:
+        session, state = self.session, dataset.state
+        if name == "headwater_cluster":
+            identity.cluster(session, dataset, body, time)
+        elif name == "dataSource":
+            read = known.read(name, body, known.DataSource)
+            if read and read.name:
+                url = _redacted(read.uri or read.name)
+                source = session.source(read.name, kind_of(url), url, time)
+                dataset.source = source.id
+        elif name == "documentation":
+            about = known.read(name, body, known.Documentation)
+            state.description = about.description if about else None
+        elif name == "datasetType":
+            kind = known.read(name, body, known.DatasetType)
+            if kind and kind.datasetType:
+                dataset.kind = type_of(dataset.space, kind.datasetType)
+        elif name == "lifecycleStateChange":
+            change = known.read(name, body, known.Lifecycle)
+            state.lifecycle = (change.lifecycleStateChange if change else None) or ""
+            before = change.previousIdentifier if change else None
+            if before and state.lifecycle == "RENAME":
+                key = safe(before.namespace, before.name)
+                if key != (dataset.space, dataset.name):
+                    identity.declare(session, dataset, [key], time)
+
+    def _life(self, dataset: Dataset, change: str, direction: int, time: int) -> None:
+        """Keep when the dataset was last dropped and last written, whichever is heard of first."""
+        state = dataset.state
+        if change == "DROP":
+            if state.dropped is not None and state.dropped >= time:
+                return
+            state.dropped = time
+        elif direction == OUTPUT and (state.written is None or state.written < time):
+            state.written = time
+        else:
+            return
+        self.session.dirty["dataset"][dataset.id] = dataset
+        if state.dropped is not None:
+            state.lifecycle = "DROP" if state.gone else state.lifecycle.replace("DROP", "")
+
+    def _columns(self, dataset: Dataset, job: Job | None, number: int, time: int) -> None:
+        if job is not None:
+            held = job.state.columns.get(dataset.id)
+            if held is not None and held[0] == number and time >= held[1]:
+                held[2] = max(held[2], time)
+                return
+            if held is not None and held[0] == number:
+                held[1] = time
+            elif held is None or time >= held[2]:
+                job.state.columns[dataset.id] = [number, time, time]
+        session = self.session
+        owner = job.id if job is not None else 0
+        session.rows["column_map"].append((dataset.id, owner, time, number))
+        sources = session.sources_of(number) if number else set()
+        session.load_datasets(sources)
+        for key in sources:
+            source = session.datasets.get(key)
+            if source is None:
+                source = session.new_dataset(key, time)
+                identity.root(session, source, time)
+            session.rows["column_link"].append((source.id, dataset.id, owner))
+
+    def version(self, dataset: Dataset, run: Run | None, time: int) -> int:
+        """Note a new version of a dataset; answers its id."""
+        session = self.session
+        schema = dataset.state.facets.get("schema")
+        facet = schema[0] if schema else None
+        what = f"{dataset.space}\0{dataset.name}\0{time}".encode()
+        uuid = hashlib.sha256(what + (run.uuid if run else b"")).digest()[:16]
+        number = session.number("dataset_version")
+        row = (number, dataset.id, uuid, run.id if run else None, time, facet)
+        session.rows["dataset_version"].append(row)
+        dataset.version = number
+        session.dirty["dataset"][dataset.id] = dataset
+        return number

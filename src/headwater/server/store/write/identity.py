@@ -1,0 +1,96 @@
+"""Which names stand for one dataset: symlinks, spellings, and the addresses of one cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.lineage import facets as known
+from headwater.lineage import naming
+from headwater.server.store.database import within
+
+if TYPE_CHECKING:
+    from headwater.server.store.entities import Dataset
+    from headwater.server.store.write.session import Session
+
+__all__ = ["cluster", "declare", "root", "set_root"]
+
+
+def root(session: Session, dataset: Dataset, time: int) -> None:
+    """Find what a new dataset's name stands for, if another name was there first."""
+    key = (dataset.space, dataset.name)
+    target = session.aliases.get(key)
+    if target is None:
+        spelled = naming.canonical(*key)
+        plain = (spelled.namespace, spelled.name)
+        if plain != key:
+            session.load_datasets([plain])
+            found = session.datasets.get(plain)
+            target = found.id if found else session.aliases.get(plain)
+            if target is None:
+                _alias(session, plain, dataset.id, time)
+    if target is None:
+        target = _sibling(session, dataset)
+    if target is not None and target != dataset.id:
+        _point(session, [dataset], target)
+
+
+def declare(session: Session, dataset: Dataset, keys: list[tuple[str, str]], time: int) -> None:
+    """Let other names stand for a dataset."""
+    session.load_datasets(keys)
+    for key in keys:
+        _alias(session, key, dataset.id, time)
+    named = [session.datasets[key] for key in keys if key in session.datasets]
+    _point(session, [other for other in named if other.id != dataset.root], dataset.id)
+
+
+def cluster(session: Session, dataset: Dataset, facet: bytes, time: int) -> None:
+    """Note which cluster a topic's namespace belongs to; all its addresses are one."""
+    read = known.read("headwater_cluster", facet, known.Cluster)
+    if read is None or session.clusters.get(dataset.space) == read.clusterId:
+        return
+    session.clusters[dataset.space] = read.clusterId
+    session.rows["cluster"].append((dataset.space, read.clusterId, time))
+    for member in session.datasets_in(dataset.space):
+        target = _sibling(session, member)
+        if target is not None and target != member.id:
+            _point(session, [member], target)
+
+
+def _sibling(session: Session, dataset: Dataset) -> int | None:
+    cluster_id = session.clusters.get(dataset.space)
+    if cluster_id is None:
+        return None
+    spaces = [s for s, c in session.clusters.items() if c == cluster_id and s != dataset.space]
+    keys = [(space, dataset.name) for space in spaces]
+    session.load_datasets(keys)
+    roots = {session.datasets[key].root for key in keys if key in session.datasets}
+    return min(roots) if roots else None
+
+
+def _alias(session: Session, key: tuple[str, str], target: int, time: int) -> None:
+    if session.aliases.get(key) != target:
+        session.aliases[key] = target
+        session.rows["alias"].append((*key, target, time))  # of rows with one key, the last is kept
+
+
+def _point(session: Session, datasets: list[Dataset], target: int) -> None:
+    """Let some datasets, and all that stands for them, stand for `target`."""
+    if not datasets:
+        return
+    found = session.datasets_of([target])
+    final = found[0].root if found else target
+    moving = {d.id: d for d in datasets if final not in (d.id, d.root)}
+    sql = "SELECT id FROM dataset WHERE root IN ({in}) AND root <> id"
+    rows = within(session.connection, sql, moving)
+    moved = [*moving.values(), *session.datasets_of(row[0] for row in rows)]
+    moved += [d for d in session.dirty["dataset"].values() if d.root in moving]
+    for member in moved:
+        set_root(session, member, final)
+
+
+def set_root(session: Session, dataset: Dataset, root: int) -> None:
+    """Let a dataset stand for another, or for itself again."""
+    if dataset.root != root:
+        session.merged.update((dataset.root, root))
+        dataset.root = root
+        session.dirty["dataset"][dataset.id] = dataset

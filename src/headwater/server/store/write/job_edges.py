@@ -1,0 +1,145 @@
+"""Keeps a job's edges, with their intervals, true to its runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headwater.lineage.events import canonical
+from headwater.server.store.database import within
+from headwater.server.store.entities import INPUT, OUTPUT, unslot
+from headwater.server.store.write.intervals import Interval, Span, intervals, splice
+
+if TYPE_CHECKING:
+    from headwater.server.store.entities import Job, Run
+    from headwater.server.store.write.session import Session
+
+__all__ = ["link", "version"]
+
+FEW = 32
+"""Open edges of a job that are cheaper to compute anew than to tell apart."""
+
+
+def link(session: Session, job: Job, run: Run, end_before: int | None) -> bool:
+    """Bring the edges up to date after a run's datasets or end changed; True if the set moved."""
+    state, io = job.state, run.state.io
+    if not io:
+        return False
+    end = run.state.life.end
+    ended = end != end_before
+    held = all(
+        slot in state.open
+        and state.open[slot] <= (item.since if end is None else min(item.since, end))
+        and item.until is None
+        for slot, item in io.items()
+    )
+    if held and not ended and end is None:
+        return False
+    in_order = end is not None and (state.last_end is None or end >= state.last_end)
+    if held and in_order and len(io) == len(state.open):
+        state.last_end = end
+        return False
+    return _relink(session, job, run, end_before)
+
+
+def _relink(session: Session, job: Job, run: Run, end_before: int | None) -> bool:
+    life = run.state.life
+    low = min([life.first or 0, *(item.since for item in run.state.io.values())])
+    runs = session.runs_of(job, low)
+    finished = sorted((r.state.life.end, r.uuid) for r in runs if r.state.life.end is not None)
+    touched = _touched(job, run, runs, finished, end_before)
+    spans = [
+        Span(r.uuid, r.state.life.end, slot, r.state.io[slot].since, r.state.io[slot].until)
+        for r in runs
+        for slot in (r.state.io if touched is None else r.state.io.keys() & touched)
+    ]
+    new = intervals(spans, finished)
+    if job.fresh and touched is None:
+        session.edges.pop(job.id, None)
+        final = new
+    else:
+        old = _stored(session, job, low, touched)
+        final = {slot: splice(old.get(slot, []), new.get(slot, []), low) for slot in {*old, *new}}
+    before = job.state.open
+    kept = {} if touched is None else {s: at for s, at in before.items() if s not in touched}
+    job.state.open = kept | {
+        slot: found[-1][0] for slot, found in final.items() if found and found[-1][1] is None
+    }
+    job.state.last_end = finished[-1][0] if finished else None
+    session.edges.setdefault(job.id, []).extend(
+        (job.id, *unslot(slot), since, until)
+        for slot, found in final.items()
+        for since, until in found
+    )
+    return before.keys() != job.state.open.keys()
+
+
+def _touched(
+    job: Job, run: Run, runs: list[Run], finished: list[tuple[int, bytes]], end_before: int | None
+) -> set[int] | None:
+    """The edges that can have moved, where that is known to be few of many; None for all of them.
+
+    A run moves its own edges. By ending after all others it also takes the place of the one that
+    ended before it. Without this, each event of a job with many live runs would rewrite the edges
+    of all of them.
+    """
+    if len(job.state.open) <= FEW:
+        return None
+    slots = set(run.state.io)
+    if run.state.life.end != end_before:
+        if end_before is not None or not finished or finished[-1][1] != run.uuid:
+            return None
+        replaced = finished[-2][1] if len(finished) > 1 else None
+        slots.update(slot for r in runs if r.uuid == replaced for slot in r.state.io)
+    # Both directions of a dataset are read and written together.
+    slots |= {slot ^ 1 for slot in slots}
+    return slots if 4 * len(slots) < len(job.state.open) else None
+
+
+def _stored(
+    session: Session, job: Job, low: int, touched: set[int] | None
+) -> dict[int, list[Interval]]:
+    """Take the rows that reach `low` out of the table and of what is still unwritten."""
+    found: dict[int, list[Interval]] = defaultdict(list)
+    where = " FROM edge WHERE job = ? AND (until IS NULL OR until >= ?)"
+    columns = "SELECT dataset, direction, since, until"
+    if touched is None:
+        rows = session.connection.all(columns + where, (job.id, low))
+        session.connection.run("DELETE" + where, (job.id, low))
+    else:
+        where += " AND dataset IN ({in})"
+        datasets = sorted({unslot(slot)[0] for slot in touched})
+        rows = within(session.connection, columns + where, datasets, (job.id, low))
+        for dataset in {row[0] for row in rows}:
+            sql, values = session.connection.listed("DELETE" + where, [dataset])
+            session.connection.run(sql, (job.id, low, *values))
+    for dataset, direction, since, until in rows:
+        found[dataset * 2 + direction].append((since, until))
+    kept = []
+    for row in session.edges.pop(job.id, ()):
+        slot = row[1] * 2 + row[2]
+        if (row[4] is None or row[4] >= low) and (touched is None or slot in touched):
+            found[slot].append((row[3], row[4]))
+        else:
+            kept.append(row)
+    session.edges[job.id] = kept
+    return found
+
+
+def version(session: Session, job: Job, run: Run | None, time: int) -> None:
+    """Note a new version of the job: its datasets, or where its code lives, have changed."""
+    slots = [unslot(slot) for slot in job.state.open]
+    names: dict[int, list[tuple[str, str]]] = {}
+    for side in (INPUT, OUTPUT):
+        ids = [dataset for dataset, direction in slots if direction == side]
+        names[side] = sorted((d.space, d.name) for d in session.datasets_of(ids))
+    what = [job.space, job.name, names[INPUT], names[OUTPUT], job.state.location]
+    uuid = hashlib.sha256(canonical(what)).digest()[:16]
+    number = session.number("job_version")
+    state = msgspec.msgpack.encode((names[INPUT], names[OUTPUT], job.state.location))
+    row = (number, job.id, uuid, time, run.id if run else None, state)
+    session.rows["job_version"].append(row)
+    job.version = number

@@ -1,0 +1,77 @@
+"""The parts of an event as the projection takes them: runs, jobs, datasets and their facets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headwater.lineage import naming
+from headwater.lineage.envelope import EventType, Kind
+
+__all__ = ["NEITHER", "Facet", "Part", "Prepared", "safe"]
+
+NEITHER = -1
+
+
+class Facet(msgspec.Struct, eq=False):
+    """A facet: the hash and bytes of its canonical form, and its number once it has one."""
+
+    hash: bytes
+    hex: str
+    body: bytes
+    deleted: bool
+    tainted: bool
+    number: int = -1
+    sources: set[tuple[str, str]] | None = None
+    """The datasets that a `columnLineage` facet names."""
+
+
+class Part(msgspec.Struct, eq=False):
+    """A run, job or dataset as it was sent; its facets by number once they are known."""
+
+    hash: str
+    key: Any
+    facets: list[tuple[str, Facet]]
+    io: list[tuple[str, Facet]]
+    tainted: bool = False
+    numbers: list[tuple[str, int]] | None = None
+    io_numbers: list[tuple[str, int]] = []
+    columns: int | None = None
+    """The number of what is said of this dataset's columns: its `lineage`, else `columnLineage`."""
+    explicit: bool = False
+    stated: dict[tuple[str, str], int] = {}
+    """What a job's `lineage` facet says of its outputs, by name."""
+    schema: int = 0
+    """The number of the schema that is claimed of this dataset."""
+    origins: tuple[tuple[str, int, int], ...] = ()
+    """What a registry or catalog answered: subject, version and number of its schema."""
+    streaming: bool = False
+    """Whether `jobType` declares a job that has no end of its own."""
+    change: str = ""
+    """What `lifecycleStateChange` says has happened to the dataset."""
+
+
+class Prepared(msgspec.Struct, eq=False):
+    """What the projection needs to know of one event."""
+
+    kind: Kind
+    type: EventType
+    time: int
+    raw: bytes
+    hash: bytes
+    run: Part | None
+    job: Part | None
+    datasets: list[tuple[int, Part]]
+    tainted: bool = False
+    """Whether a credential may be in it."""
+    assumed: tuple[str, ...] = ()
+    """What was assumed of it, a reason for each assumption."""
+
+
+def safe(namespace: str, name: str) -> tuple[str, str]:
+    """A name as it was sent, unless it may carry a login or a query: those never get further."""
+    if "@" in namespace or "?" in namespace or "://" in name:
+        spelled = naming.canonical(namespace, name)
+        return spelled.namespace, spelled.name
+    return namespace, name

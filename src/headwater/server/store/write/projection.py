@@ -1,0 +1,280 @@
+"""What an event changes: datasets, jobs, runs, edges, columns and versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.lineage import facets as known
+from headwater.lineage.events import EventType, micros
+from headwater.lineage.lifecycle import RunHistory
+from headwater.server.store.entities import (
+    DELETED,
+    FOLDED,
+    INPUT,
+    OUTPUT,
+    Io,
+    Job,
+    Run,
+    RunState,
+    slot,
+)
+from headwater.server.store.write import job_edges, shared_symlinks
+from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
+from headwater.server.store.write.prepared import NEITHER, Part
+from headwater.server.store.write.schemas import SchemaProjection
+from headwater.server.store.write.task_jobs import PART_OF, TaskJobs
+
+if TYPE_CHECKING:
+    from headwater.lineage.lifecycle import State
+    from headwater.server.store.entities import Dataset
+    from headwater.server.store.write.prepared import Prepared
+    from headwater.server.store.write.session import Session
+
+__all__ = ["JOB", "Projection"]
+
+JOB = 1
+AHEAD = 5 * 60 * 1_000_000
+"""An event time further beyond the arrival is a wrong clock, and counts as the arrival."""
+Key = tuple[str, str]
+_JOB_UNDERSTOOD = {"jobType", "documentation", "sourceCodeLocation"}
+
+
+class Projection:
+    """Applies events to the working set, one after the other."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.changes: list[dict[str, Any]] = []
+        self.datasets = DatasetProjection(session, self.changes)
+        self.schemas = SchemaProjection(session, self.changes)
+        self.task_jobs = TaskJobs(session, self.changes)
+        self._patterns: dict[int, tuple[int | None, bool]] = {}
+
+    def apply(self, item: Prepared, at: int) -> tuple[int | None, int | None]:
+        """Take in one event that arrived `at` a moment; answers the ids of its job and run."""
+        if item.time > at + AHEAD:
+            item = msgspec.structs.replace(item, time=at)
+        found = self._apply(item)
+        shared_symlinks.settle(self.session)
+        self.schemas.merge()
+        return found
+
+    def _apply(self, item: Prepared) -> tuple[int | None, int | None]:
+        time = item.time
+        if item.job is None:
+            part = item.datasets[0][1]
+            dataset = self.datasets.apply(part, NEITHER, time, None)
+            before = dataset.state.facets.get("schema", [0])[0]
+            self.schemas.claim(dataset, part, NEITHER, time, None, None, streaming=False)
+            after = dataset.state.facets.get("schema", [0])[0]
+            if before != after or dataset.version is None:
+                self.datasets.version(dataset, None, time)
+            return None, None
+        job, new = self._job(item.job.key, time)
+        if item.run is not None:
+            run = self.session.runs.get(item.run.key)
+            if run is None:
+                run = self.session.new_run(item.run.key, job.id, RunState(RunHistory()))
+        else:
+            run = self._declaration(job, item) if item.datasets else None
+        pattern = self._job_facets(job, run, item.job.numbers or [], time)
+        if new and not job.hidden:
+            self.task_jobs.announce("job", job)
+        if run is not None:
+            self._observe(job, run, item, pattern)
+        elif job.version is None:
+            job_edges.version(self.session, job, None, time)
+        return job.id, run.id if run and not run.state.static else None
+
+    def _job(self, key: tuple[str, str], time: int) -> tuple[Job, bool]:
+        """The job of this name, and whether it is new."""
+        job = self.session.jobs.get(key)
+        new = job is None
+        if job is None:
+            job = self.session.new_job(key, time)
+        if time > job.updated:
+            job.updated = time
+        elif time < job.created:
+            job.created = time
+        self.session.dirty["job"][job.id] = job
+        deleted = job.hidden == DELETED
+        if deleted:
+            self.session.revive(job, time)
+        if new or deleted:
+            self.task_jobs.job_changed(job)
+        return job, new
+
+    def _declaration(self, job: Job, item: Prepared) -> Run:
+        run = self.session.new_run(item.hash[:16], job.id, RunState(RunHistory(), static=True))
+        run.state.life.observe(EventType.COMPLETE, item.time)
+        return run
+
+    def _observe(
+        self, job: Job, run: Run, item: Prepared, pattern: tuple[int | None, bool] | None
+    ) -> None:
+        time, life = item.time, run.state.life
+        state_before, end_before = (None if run.fresh else life.state), life.end
+        self.session.touch(run)
+        if not run.state.static:
+            life.observe(item.type, time)
+            if pattern is not None:
+                life.declare(pattern[0], time)
+            assert item.run is not None
+            self._run_facets(run, item.run.numbers or [], time)
+            self._latest(job, run)
+        grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
+        self.settle(job, run, time, state_before, end_before, grew=grew)
+
+    def _latest(self, job: Job, run: Run) -> None:
+        """Keep the run that began last as the job's latest, whichever was heard of last."""
+        state, key = job.state, (run.state.life.first or 0, run.uuid)
+        if job.latest == run.id and key < (state.latest_time, state.latest_uuid):
+            last = self.session.latest_of(job) or run
+            key, run = (last.state.life.first or 0, last.uuid), last
+        elif job.latest is not None and key < (state.latest_time, state.latest_uuid):
+            return
+        job.latest, (state.latest_time, state.latest_uuid) = run.id, key
+
+    def settle(
+        self,
+        job: Job,
+        run: Run,
+        time: int,
+        state_before: State | None,
+        end_before: int | None,
+        *,
+        grew: bool = False,
+    ) -> None:
+        """Let the edges, the job's version and those who watch follow a change of a run."""
+        life, moved = run.state.life, False
+        self.schemas.settle(job, run)
+        if grew or life.end != end_before or run.fresh:
+            moved = job_edges.link(self.session, job, run, end_before)
+        if moved or job.version is None:
+            job_edges.version(self.session, job, run, time)
+        run.state.version = job.version
+        if moved:
+            self.task_jobs.announce("edges", self.task_jobs.parent(job))
+        if life.state != state_before and not run.state.static and job.hidden != FOLDED:
+            self.changes.append({"change": "run", "run": run.uuid, "state": life.state,
+                                 "namespace": job.space, "name": job.name})  # fmt: skip
+
+    def _io(self, job: Job, run: Run, item: Prepared, *, snapshot: bool) -> bool:
+        time, io, changed = item.time, run.state.io, False
+        named: set[int] = set()
+        streaming = item.job is not None and item.job.streaming
+        stated = item.job.stated if item.job is not None else {}
+        for direction, part in [*item.datasets, *self._unlisted(item, stated)]:
+            said = stated.get(part.key) if direction == OUTPUT else None
+            dataset = self.datasets.apply(part, direction, time, job, said)
+            key = slot(dataset.id, direction)
+            named.add(key)
+            held = io.get(key)
+            if held is None:
+                held = io[key] = Io(time)
+                changed = True
+                if run.state.snapshot is not None and time < run.state.snapshot:
+                    held.until = run.state.snapshot
+            elif time < held.since:
+                held.since = time
+                changed = True
+            if part.schema or part.origins or part.change:
+                self.schemas.claim(dataset, part, direction, time, job, run, streaming=streaming)
+            if held.version is None:
+                held.version = self._version(dataset, run if direction == OUTPUT else None, time)
+            if part.io_numbers:
+                hold(held.facets, part.io_numbers, time)
+        if named and snapshot and time >= (run.state.snapshot or 0):
+            run.state.snapshot = time
+            for key, held in io.items():
+                if key not in named and held.until is None:
+                    held.until, changed = time, True
+                elif key in named and held.until is not None:
+                    held.until, changed = None, True
+        return changed
+
+    def _version(self, dataset: Dataset, run: Run | None, time: int) -> int:
+        """The version of a dataset that a run writes, or the one that it reads."""
+        if run is None and dataset.version is not None:
+            return dataset.version
+        return self.datasets.version(dataset, run, time)
+
+    def _unlisted(self, item: Prepared, stated: dict[Key, int]) -> list[tuple[int, Part]]:
+        """Datasets that only the explicit `lineage` facets name, as further inputs and outputs."""
+        said = set(stated.values())
+        for side, part in item.datasets:
+            if part.explicit and part.columns and side == OUTPUT:
+                said.add(part.columns)
+        if not said:
+            return []
+        outputs = {part.key for side, part in item.datasets if side == OUTPUT}
+        inputs = {part.key for side, part in item.datasets if side == INPUT}
+        named: set[Key] = set().union(*(self.session.sources_of(number) for number in said))
+        found = [(INPUT, key) for key in sorted(named - inputs)]
+        found += [(OUTPUT, key) for key in sorted(stated.keys() - outputs)]
+        self.session.load_datasets([key for _, key in found])
+        return [(side, Part("", key, [], [], numbers=[])) for side, key in found]
+
+    def _job_facets(
+        self, job: Job, run: Run | None, numbers: Numbers, time: int
+    ) -> tuple[int | None, bool] | None:
+        pattern: tuple[int | None, bool] | None = None
+        session = self.session
+        kept = [
+            pair
+            for pair in numbers
+            if pair[0] != PART_OF or self.task_jobs.is_newest(job, pair[1], time)
+        ]
+        for name, number in hold(job.state.facets, kept, time):
+            session.rows["facet_change"].append((JOB, job.id, name, time, number))
+            if name == PART_OF and job.state.facets[name][0] == number:
+                self.task_jobs.declare(job, number)
+            if not number or name not in _JOB_UNDERSTOOD or job.state.facets[name][0] != number:
+                continue
+            body = session.body(number)
+            if name == "jobType":
+                read = known.read(name, body, known.JobType)
+                if read and read.processingType:
+                    job.kind = read.processingType.upper()
+            elif name == "documentation":
+                about = known.read(name, body, known.Documentation)
+                job.state.description = about.description if about else None
+            elif name == "sourceCodeLocation":
+                where = known.read(name, body, known.SourceCodeLocation)
+                job.state.location = where.url if where else None
+        for name, number in numbers:
+            if name == "jobType":
+                pattern = self._pattern(number)
+        if run is not None and not run.state.job_facets:
+            run.state.job_facets = dict(numbers)
+        return pattern
+
+    def _pattern(self, number: int) -> tuple[int | None, bool] | None:
+        if number not in self._patterns:
+            body = self.session.body(number) if number else b"{}"
+            read = known.read("jobType", body, known.JobType)
+            pattern = read.emissionPattern if read else None
+            every = pattern.interval if pattern else None
+            snapshot = bool(pattern and pattern.eventContentMode == "COMPLETE_SNAPSHOT")
+            self._patterns[number] = (every, snapshot)
+        found = self._patterns[number]
+        return found if found != (None, False) else None
+
+    def _run_facets(self, run: Run, numbers: Numbers, time: int) -> None:
+        for name, number in hold(run.state.facets, numbers, time):
+            if not number or name not in ("parent", "nominalTime"):
+                continue
+            body = self.session.body(number)
+            if name == "parent":
+                parent = known.read(name, body, known.Parent)
+                run.state.parent = parent.run.runId if parent and parent.run else None
+            else:
+                nominal = known.read(name, body, known.NominalTime)
+                times = (nominal.nominalStartTime, nominal.nominalEndTime) if nominal else ()
+                start, end = (
+                    micros(t) if t is not None and t.tzinfo else None
+                    for t in (*times, None, None)[:2]
+                )
+                run.state.nominal = (start, end)

@@ -1,0 +1,471 @@
+"""Keeps the one schema of a dataset, and its history, true to what every event claims of it.
+
+Most events repeat what was claimed before: they only move the time at which a run or a job last
+made its claim, which stands in the state that is written anyway. A claim that cannot change the
+result is one row more. Only what may change it is computed anew, by the rule in `lineage`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.lineage.lifecycle import State
+from headwater.lineage.schema.claims import (
+    Claim,
+    Rank,
+    Version,
+    current,
+    history,
+    parts,
+    shape,
+)
+from headwater.server.store.database import within
+from headwater.server.store.database.schema import TABLES
+from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
+from headwater.server.store.write.sources import type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from headwater.server.store.database import Reading
+    from headwater.server.store.entities import Dataset, Held, Io, Job, Run
+    from headwater.server.store.write.prepared import Part
+    from headwater.server.store.write.session import Session
+
+__all__ = ["SchemaProjection", "is_topic", "read_claims", "to_claims"]
+
+DATASET = 0
+UNDECIDED = 99
+"""The rank of a topic of which the key or the value is not known yet."""
+ENDING = frozenset({"CREATE", "ALTER", "DROP", "OVERWRITE"})
+_COLUMNS = "SELECT rank, job, run, subject, version, facet, first, last FROM claim WHERE "
+_CLAIMS = _COLUMNS + "dataset IN ({in})"
+_LATER = _COLUMNS + "(rank <= 2 OR last >= ?) AND dataset IN ({in})"
+_HISTORY = "facet_change WHERE kind = 0 AND name = 'schema' AND time "
+_STORED = (
+    "SELECT first, last FROM claim"
+    " WHERE dataset = ? AND job = ? AND run = ? AND side = ? AND subject = ? AND version = ?"
+    " AND mark = ?"
+)
+
+
+class _Key(NamedTuple):
+    """The claims of one author on one dataset that replace each other."""
+
+    rank: Rank
+    dataset: int
+    job: int
+    run: int
+    side: int
+    subject: str = ""
+    version: int = 0
+
+    def row(self, facet: int, first: int, last: int, *, single: bool = False) -> tuple[Any, ...]:
+        """A row of the table; `single` where the author has one claim at most."""
+        _, dataset, job, run, side, subject, version = self
+        mark = 0 if single else facet
+        return (dataset, job, run, side, subject, version, mark, self.rank, facet, first, last)
+
+
+def is_topic(dataset: Dataset) -> bool:
+    """Whether the key and the value of a dataset are claimed on their own."""
+    return type_of(dataset.space, "DB_TABLE") == "STREAM"
+
+
+def read_claims(
+    connection: Reading, ids: Sequence[int], since: int = 0
+) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """The stored claims on a dataset under all its names, and when earlier ones ended.
+
+    Those that ended before `since` are left out.
+    """
+    ends = [row[0] for row in within(connection, "SELECT time FROM schema_end WHERE dataset IN ({in})", ids)]  # fmt: skip
+    low = max((time for time in ends if time < since), default=None)
+    if low is None:
+        return within(connection, _CLAIMS, ids), ends
+    rows = within(connection, _LATER, ids, (low,))
+    return rows, [time for time in ends if time >= low]
+
+
+def to_claims(rows: Iterable[tuple[Any, ...]], fields: Any) -> list[Claim]:
+    """The claims that stored rows stand for; `fields` answers those of a facet."""
+    found: list[Claim] = []
+    for rank, job, run, subject, version, facet, first, last in rows:
+        author = subject if rank == Rank.SOURCE else str(job)
+        claimed = fields(facet)
+        if rank in (Rank.WRITER, Rank.ANNOUNCED) and run < 0:
+            # A batch: announced by its first event, and written once it completed.
+            found.append(
+                Claim(Rank.ANNOUNCED, author, first, first, claimed, str(run), facet=facet)
+            )
+            if rank == Rank.WRITER:
+                found.append(Claim(Rank.WRITER, author, last, last, claimed, str(run), facet=facet))
+            continue
+        of_run = str(run) if run else ""
+        found.append(Claim(Rank(rank), author, first, last, claimed, of_run, version, facet))
+    return found
+
+
+class SchemaProjection:
+    """Applies the claims of events to the working set."""
+
+    def __init__(self, session: Session, changes: list[dict[str, Any]]) -> None:
+        self.session = session
+        self.changes = changes
+
+    def claim(
+        self, dataset: Dataset, part: Part, direction: int, time: int,
+        job: Job | None, run: Run | None, *, streaming: bool,
+    ) -> None:  # fmt: skip
+        """Take in what an event claims of a dataset's schema, and whether it ends earlier claims."""
+        number = job.id if job is not None else 0
+        held = run.state.io[slot(dataset.id, direction)] if run is not None else None
+        for subject, version, facet in part.origins:
+            key = _Key(Rank.SOURCE, dataset.id, number, 0, direction, subject, version)
+            self._interval(dataset, key, job, facet, time)
+        facet = part.schema
+        drop = part.change == "DROP"
+        if facet and not drop:
+            if run is None:
+                key = _Key(Rank.DECLARED, dataset.id, 0, 0, direction)
+                self._interval(dataset, key, None, facet, time)
+            elif run.state.static:
+                rank = Rank.DEFINED if direction == OUTPUT else Rank.DEFINED_READER
+                self._interval(
+                    dataset, _Key(rank, dataset.id, number, 0, direction), job, facet, time
+                )
+            elif direction == INPUT:
+                self._interval(
+                    dataset, _Key(Rank.READER, dataset.id, number, 0, INPUT), job, facet, time
+                )
+            elif streaming:
+                assert held is not None
+                key = _Key(Rank.WRITER, dataset.id, number, run.id, OUTPUT)
+                held.stream = self._made(dataset, key, held.stream, facet, time)
+            else:
+                assert held is not None
+                self._batch(held, facet, time)
+        if part.change in ENDING and direction != INPUT:
+            if held is None or run is None:
+                self._end(dataset, 0, time)
+            elif streaming and (held.ended is None or time < held.ended[0]):
+                self._end(dataset, run.id, time, held.ended[1] if held.ended else None)
+                held.ended = [time, time]
+            elif not streaming and held.ended is None:
+                held.ended = [time, -1]
+        if dataset.root != dataset.id:
+            self._follow(dataset)
+
+    def merge(self) -> None:
+        """Resolve anew what other names stand for since this event."""
+        if self.session.merged:
+            merged = sorted(self.session.merged)
+            self.session.merged.clear()
+            self.resolve(merged)
+
+    def resolve(self, datasets: Iterable[int]) -> None:
+        """Resolve the schemas of these datasets anew from all that is claimed of them."""
+        for number in datasets:
+            found = self._dataset(number)
+            if found is not None:
+                self._recompute(self._root(found))
+
+    def settle(self, job: Job, run: Run) -> None:
+        """Bring the claims of a batch up to date: they count once the run has completed."""
+        life = run.state.life
+        done = life.end if life.state is State.COMPLETED else None
+        mark = -1 if done is None else done
+        for key, held in run.state.io.items():
+            batch, ended = held.batch, held.ended
+            moved = ended is not None and held.stream is None and ended[1] != mark
+            if not moved and (batch is None or batch[3:] == [batch[0], batch[1], mark]):
+                continue
+            dataset = self._dataset(unslot(key)[0])
+            if dataset is None:
+                continue
+            if moved and ended is not None:
+                self._end(dataset, run.id, done, ended[1] if ended[1] >= 0 else None)
+                ended[1] = mark
+            if batch is not None:
+                self._written(dataset, job, run, held, done)
+
+    def _dataset(self, number: int) -> Dataset | None:
+        found = self.session.datasets_of([number])
+        return found[0] if found else None
+
+    def _batch(self, held: Io, facet: int, time: int) -> None:
+        """Keep what a batch claimed last; equal times are decided by content, not by arrival."""
+        if held.batch is None:
+            held.batch = [facet, time, time, 0, 0, 0]
+            return
+        before = held.batch
+        newer = time > before[2] or (
+            time == before[2] and self.session.body(facet) > self.session.body(before[0])
+        )
+        if newer:
+            before[0] = facet
+        before[1], before[2] = min(before[1], time), max(before[2], time)
+
+    def _written(self, dataset: Dataset, job: Job, run: Run, held: Io, done: int | None) -> None:
+        """Store the claim of a batch as it stands now, if that is new."""
+        assert held.batch is not None
+        facet, first, _, *stored = held.batch
+        rank = Rank.ANNOUNCED if done is None else Rank.WRITER
+        last = first if done is None else done
+        now = [facet, first, last if done is not None else -1]
+        if stored == now:
+            return
+        held.batch[3:] = now
+        key = _Key(rank, dataset.id, job.id, -run.id, OUTPUT)
+        self.session.rows["claim"].append(key.row(facet, first, last, single=True))
+        root = self._root(dataset)
+        if not stored[0]:
+            self._effect(root, Rank.ANNOUNCED, facet, first)
+            if done is not None:
+                self._effect(root, rank, facet, last)
+        elif stored[:2] == now[:2] and stored[2] == -1 and done is not None:
+            self._effect(root, rank, facet, last)
+        else:
+            self._recompute(root)
+
+    def _interval(
+        self, dataset: Dataset, key: _Key, job: Job | None, facet: int, time: int
+    ) -> None:
+        """A claim that an author makes again and again, kept in the state of the author."""
+        if job is not None:
+            place = f"{slot(key.dataset, key.side)} {key.rank} {key.subject} {key.version}"
+            held = self._made(dataset, key, job.state.claims.get(place), facet, time)
+            job.state.claims[place] = held
+        else:
+            place = f"{key.rank} {key.subject} {key.version}"
+            held = self._made(dataset, key, dataset.state.claims.get(place), facet, time)
+            dataset.state.claims[place] = held
+            self.session.dirty["dataset"][dataset.id] = dataset
+
+    def _made(self, dataset: Dataset, key: _Key, held: Held | None, facet: int, time: int) -> Held:
+        """Take one more claim in; answers the one that its author made last."""
+        rows = self.session.rows["claim"]
+        if held is not None and held[0] == facet and held[1] <= time:
+            if time > held[2]:
+                ended = self._root(dataset).state.ended
+                crossed = ended is not None and held[2] < ended <= time
+                held[2] = time
+                if crossed:
+                    rows.append(key.row(*held))
+                    self._recompute(self._root(dataset))
+            return held
+        root = self._root(dataset)
+        if held is None:
+            rows.append(key.row(facet, time, time))
+            self._effect(root, key.rank, facet, time)
+            return [facet, time, time]
+        first = last = time
+        if held[0] == facet:
+            last = held[2]
+        else:
+            rows.append(key.row(*held))
+            self._write("claim")
+            sql = _STORED
+            values = (key.dataset, key.job, key.run, key.side, key.subject, key.version, facet)
+            for since, until in self.session.connection.all(sql, values):
+                first, last = min(first, since), max(last, until)
+        rows.append(key.row(facet, first, last))
+        later = first == last and time > held[2] and root.state.schema is not None
+        self._recompute(root, self._since(root, time) if later else 0)
+        return [facet, first, last] if held[0] == facet or last > held[2] else held
+
+    def _end(self, dataset: Dataset, run: int, time: int | None, before: int | None = None) -> None:
+        """Note when a dataset was created, altered, dropped or overwritten, or that it was not."""
+        session, root = self.session, self._root(dataset)
+        if before is not None:
+            self._write("schema_end")
+            sql = "DELETE FROM schema_end WHERE dataset = ? AND run = ? AND time = ?"
+            session.connection.run(sql, (dataset.id, run, before))
+        if time is not None:
+            session.rows["schema_end"].append((dataset.id, run, time))
+            root.state.ended = max(root.state.ended or 0, time)
+            session.dirty["dataset"][root.id] = root
+        if root.state.schema is not None:
+            self._refresh(root)
+            moved = before is not None or time is None
+            self._recompute(root, 0 if moved or time is None else self._since(root, time))
+
+    def _refresh(self, root: Dataset) -> None:
+        """Store when each claim was last made, as their authors' states have it."""
+        session = self.session
+        self._write("claim")
+        ids = self._members(root)
+        sql = (
+            "SELECT dataset, job, run, side, subject, version, mark, rank, facet, first, last"
+            " FROM claim WHERE rank > 2 AND run >= 0 AND dataset IN ({in})"
+        )
+        rows = within(session.connection, sql, ids)
+        runs = self._runs({row[2] for row in rows if row[2]})
+        for row in rows:
+            dataset, job, run, side, subject, version, _, rank, facet, _, last = row
+            held: Held | None
+            if run:
+                use = runs[run].state.io.get(slot(dataset, side)) if run in runs else None
+                held = use.stream if use is not None else None
+            else:
+                place = f"{slot(dataset, side)} {rank} {subject} {version}"
+                held = session.job_of(job).state.claims.get(place)
+            if held is not None and held[0] == facet and held[2] > last:
+                session.rows["claim"].append((*row[:10], held[2]))
+
+    def _runs(self, ids: set[int]) -> dict[int, Run]:
+        session = self.session
+        known = {run.id: run for run in session.runs.values() if run.id in ids}
+        missing = ids - known.keys()
+        sql = "SELECT id, uuid, job, state FROM run WHERE id IN ({in})"
+        for row in within(session.connection, sql, missing) if missing else ():
+            known[row[0]] = to_run(row)
+        return known
+
+    def _root(self, dataset: Dataset) -> Dataset:
+        if dataset.root == dataset.id:
+            return dataset
+        found = self.session.datasets_of([dataset.root])
+        return found[0] if found else dataset
+
+    def _follow(self, dataset: Dataset) -> None:
+        """Show the schema under this name too."""
+        held = self._root(dataset).state.facets.get("schema")
+        if held is not None and dataset.state.facets.get("schema") != held:
+            dataset.state.facets["schema"] = list(held)
+            self.session.dirty["dataset"][dataset.id] = dataset
+
+    def _effect(self, root: Dataset, rank: Rank, facet: int, time: int) -> None:
+        """Let a new claim count; whether it may change the result is known without reading any."""
+        state = root.state
+        known = state.schema
+        if known is None:
+            fields = self.session.fields(facet)
+            if not fields or state.ended is not None or "schema" in state.facets:
+                self._recompute(root)
+                return
+            whole = not is_topic(root) or len(parts(fields, topic=True)) > 1
+            state.schema = [facet, rank if whole else UNDECIDED, time]
+            state.facets["schema"] = [facet, time, time]
+            self.session.rows["facet_change"].append((DATASET, root.id, "schema", time, facet))
+            self.session.dirty["dataset"][root.id] = root
+            return
+        same = known[0] == facet and time >= state.facets["schema"][1]
+        if same or (time >= known[2] and rank > known[1] and not is_topic(root)):
+            known[2] = max(known[2], time)
+            if same and rank < known[1] != UNDECIDED and time >= (state.ended or 0):
+                known[1] = rank
+            self.session.dirty["dataset"][root.id] = root
+            return
+        self._recompute(root, self._since(root, time))
+
+    @staticmethod
+    def _since(root: Dataset, time: int) -> int:
+        """From when on the history is to be computed: all of it, if something later is known."""
+        known = root.state.schema
+        return time if known is not None and time > known[2] else 0
+
+    def _recompute(self, root: Dataset, since: int = 0) -> None:
+        """Compute the schema and its history anew, from `since` on where nothing is later."""
+        session, state = self.session, root.state
+        for name in ("claim", "schema_end", "facet_change"):
+            self._write(name)
+        ids = self._members(root)
+        since = max(since, session.floor)
+        rows, ends = read_claims(session.connection, ids, since)
+        claims = [c for c in to_claims(rows, session.fields) if c.fields]
+        early = self._early(ids, since)
+        topic = is_topic(root)
+        versions = history(claims, ends, topic=topic, since=since, early=early)
+        now = current(claims, ends, topic=topic, before=versions[-1].fields if versions else ())
+        last = self._replace(root, ids, early, versions)
+        state.ended = max(ends, default=state.ended)
+        seen = max((c.last for c in claims), default=0)
+        latest = max(seen, state.ended or 0, state.schema[2] if state.schema else 0)
+        session.dirty["dataset"][root.id] = root
+        if now is None:  # a dataset that is gone keeps the schema that it had
+            state.schema = [0, UNDECIDED, latest] if claims else None
+        else:
+            last = self._facet(now)
+            state.schema = [last, _worst(now, topic=topic), latest]
+        if versions:
+            self._show(root, ids, [last, versions[-1].time, latest])
+        else:
+            for member in session.datasets_of(ids):
+                member.state.facets.pop("schema", None)
+
+    def _show(self, root: Dataset, ids: list[int], held: Held) -> None:
+        """Let the dataset have this schema under all its names; tell if it is another one."""
+        session = self.session
+        before = root.state.facets.get("schema")
+        for member in session.datasets_of(ids):
+            member.state.facets["schema"] = list(held)
+            session.dirty["dataset"][member.id] = member
+        if not before or not before[0] or before[0] == held[0] or before[1] == held[1]:
+            return  # the first schema, or one that corrects it, is no change
+        change = {"change": "schema", "namespace": root.space, "name": root.name}
+        if _shape(session, before[0]) != _shape(session, held[0]) and change not in self.changes:
+            self.changes.append(change)
+
+    def _early(self, ids: list[int], since: int) -> list[Version]:
+        """The last versions before a moment, the oldest first."""
+        if not since:
+            return []
+        sql = f"SELECT time, facet FROM {_HISTORY} < ? AND entity IN ({{in}}) ORDER BY time DESC LIMIT 2"  # noqa: S608
+        rows = within(self.session.connection, sql, ids, (since,))
+        fields = self.session.fields
+        return [Version(time, fields(facet), ()) for time, facet in sorted(rows) if facet]
+
+    def _replace(
+        self, root: Dataset, ids: list[int], early: list[Version], versions: list[Version]
+    ) -> int:
+        """Let the stored history be this one, and answer its last facet; the rest stays."""
+        session = self.session
+        low = early[0].time if early else 0
+        kept = {id(version) for version in early}
+        sql = f"DELETE FROM {_HISTORY} >= ? AND entity IN ({{in}}) RETURNING time, facet"  # noqa: S608
+        stored: dict[int, int] = dict(within(session.connection, sql, ids, (low,)))
+        facet = 0
+        for version in versions:
+            same = id(version) in kept
+            facet = stored[version.time] if same else self._facet(version)
+            session.rows["facet_change"].append((DATASET, root.id, "schema", version.time, facet))
+        return facet
+
+    def _facet(self, version: Version) -> int:
+        """The facet of a schema: that of the claim that is all of it, or a new one."""
+        looks = shape(version.fields)
+        session = self.session
+        whole = [c for c in version.claims if shape(c.fields) == looks]
+        if whole:
+            return whole[0].facet
+        return session.facet_of(version.claims[0].facet, version.fields)
+
+    def _members(self, root: Dataset) -> list[int]:
+        session = self.session
+        sql = "SELECT id FROM dataset WHERE root = ? AND id <> ?"
+        found = {row[0] for row in session.connection.all(sql, (root.id, root.id))}
+        for dataset in session.dirty["dataset"].values():
+            if dataset.root == root.id:
+                found.add(dataset.id)
+            else:
+                found.discard(dataset.id)
+        return [root.id, *sorted(found - {root.id})]
+
+    def _write(self, name: str) -> None:
+        """Write what is still to be written of one table, so that it can be read."""
+        rows = self.session.rows.get(name)
+        if rows:
+            self.session.connection.upsert(TABLES[name], rows)
+            rows.clear()
+
+
+def _shape(session: Session, facet: int) -> bytes:
+    return shape(session.fields(facet))
+
+
+def _worst(version: Version, *, topic: bool) -> int:
+    """The rank that a claim must reach to matter; of a topic, to matter for its key or value."""
+    if topic and len(parts(version.fields, topic=True)) < 2:
+        return UNDECIDED
+    return max(claim.rank for claim in version.claims)

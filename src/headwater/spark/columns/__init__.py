@@ -1,0 +1,1 @@
+"""Columns of a plan: what each expression makes of the columns it is given."""

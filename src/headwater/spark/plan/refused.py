@@ -1,0 +1,124 @@
+"""Statements that Spark refused to analyze: the operation and the target that they name.
+
+A job has one name, whether its statement fails or not: what the analysis would have made of the
+command is found from the parsed plan and from what its target is in the catalog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.spark.jvm import attempt, kind
+from headwater.spark.model import PlanLineage
+from headwater.spark.plan import leaves, multi_insert
+from headwater.spark.plan.ddl import operation_of
+from headwater.spark.stores.catalog import SESSION, named
+
+if TYPE_CHECKING:
+    from headwater.lineage.model import Dataset
+    from headwater.spark.driver.wrapped_methods import Entry
+    from headwater.spark.jvm import World
+
+_INSERTS = {
+    "LogicalRelation": "insert_into_hadoop_fs_relation_command",
+    "HiveTableRelation": "insert_into_hive_table",
+}
+"""By the class of the target that is read: the command that inserts into it."""
+_OPERATIONS = {
+    "AppendData": "append",
+    "OverwriteByExpression": "overwrite_by_expression",
+    "OverwritePartitionsDynamic": "overwrite_partitions_dynamic",
+    "MergeIntoTable": "merge_into_table",
+    "UpdateTable": "update_table",
+    "DeleteFromTable": "delete_from_table",
+    "CreateTableAsSelect": "create_table_as_select",
+    "ReplaceTableAsSelect": "replace_table_as_select",
+    "CreateView": "create_view",
+}
+_AS_SQL = {
+    "insert_into": "INSERT INTO {} VALUES (1)",
+    "append": "INSERT INTO {} VALUES (1)",
+    "overwrite": "INSERT OVERWRITE {} VALUES (1)",
+    "overwrite_partitions": "INSERT OVERWRITE {} VALUES (1)",
+    "create": "CREATE TABLE {} AS SELECT 1",
+    "replace": "REPLACE TABLE {} AS SELECT 1",
+    "create_or_replace": "REPLACE TABLE {} AS SELECT 1",
+    "save_as_table": "CREATE TABLE {} AS SELECT 1",
+    "merge": "MERGE INTO {} USING x ON true WHEN MATCHED THEN DELETE",
+}
+_WRAPPERS = ("SubqueryAlias", "Project", "Filter")
+
+
+def as_sql(entry: Entry) -> str:
+    """A statement that writes as a writer's method does; it is only parsed."""
+    return _AS_SQL.get(entry.operation, "").format(entry.target) if entry.target else ""
+
+
+def parsed(world: World, sql: str) -> Any:
+    """The plan of a statement as it is written."""
+    return world.spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
+
+
+def read_refused(world: World, plan: Any) -> PlanLineage:
+    """The operation and the output of a parsed plan; nothing when it is no command that is known."""
+    node = kind(plan)
+    if node == "UnresolvedWith":
+        return read_refused(world, plan.child())
+    if node == "Union":
+        children = plan.children()
+        parts = [read_refused(world, children.apply(at)) for at in range(children.size())]
+        return (
+            multi_insert.together(parts) if all(part.operation for part in parts) else PlanLineage()
+        )
+    operation = _OPERATIONS.get(node) or operation_of(node)
+    if not operation and node != "InsertIntoStatement":
+        return PlanLineage()
+    dataset, relation = _target(world, plan)
+    if node == "InsertIntoStatement":
+        operation = _insert(plan, relation)
+    return PlanLineage(outputs=(dataset,) if dataset is not None else (), operation=operation)
+
+
+def _insert(plan: Any, relation: str) -> str:
+    if relation in _INSERTS:
+        return _INSERTS[relation]
+    return "overwrite_by_expression" if plan.overwrite() else "append"
+
+
+def _target(world: World, plan: Any) -> tuple[Dataset | None, str]:
+    """The target as a dataset, and the class of the relation that reads it."""
+    given = attempt(plan, "table", "targetTable", "name", "child")
+    while given is not None and kind(given) in _WRAPPERS:
+        given = given.child()
+    parts = attempt(given, "multipartIdentifier", "nameParts")
+    if parts is None:
+        return None, ""
+    names = str(parts.mkString("\x01")).split("\x01")
+    found = _existing(world, names)
+    if found is not None:
+        return found
+    catalog, identifier = _resolved(world, names)
+    relation = "LogicalRelation" if catalog.name() == SESSION else "DataSourceV2Relation"
+    return named(world, catalog, identifier), relation
+
+
+def _existing(world: World, names: list[str]) -> tuple[Dataset, str] | None:
+    quoted = ".".join("`" + name.replace("`", "``") + "`" for name in names)
+    try:
+        session = world.spark._jsparkSession  # noqa: SLF001
+        plan = session.table(quoted).queryExecution().analyzed()
+    except Exception:  # noqa: BLE001  (there is no such table)
+        return None
+    datasets = [
+        one for source in leaves.read_leaves(world, plan).values() for one in source.datasets
+    ]
+    return (datasets[0], kind(plan.collectLeaves().apply(0))) if len(datasets) == 1 else None
+
+
+def _resolved(world: World, names: list[str]) -> tuple[Any, list[str]]:
+    """The catalog of a name, and what the name is in it."""
+    manager = world.spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
+    if len(names) > 1 and (names[0] == SESSION or manager.isCatalogRegistered(names[0])):
+        return manager.catalog(names[0]), names[1:]
+    current = [str(part) for part in manager.currentNamespace()] if len(names) == 1 else []
+    return manager.currentCatalog(), [*current, *names]

@@ -1,0 +1,144 @@
+"""MERGE, UPDATE and DELETE: what each clause writes into each column, and what decides about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.spark.columns.scope import Relation, Scope
+from headwater.spark.columns.value import (
+    CONDITIONAL,
+    FILTER,
+    IDENTITY,
+    JOIN,
+    Bits,
+    Value,
+    add,
+    indirect,
+    merge,
+)
+from headwater.spark.plan.operators import Plans, rule
+
+if TYPE_CHECKING:
+    from headwater.spark.plan.tree import Node
+
+_INSTRUCTIONS = ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions")
+# How Spark writes in a row of changes that it takes a row away.
+_DELETE = "1"
+_ACTIONS = ("matchedActions", "notMatchedActions", "notMatchedBySourceActions")
+
+
+@rule("MergeRows")
+def _rows(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (child,) = children
+    scope = Scope(child.env, outer)
+    outputs = node.nodes("output")
+    written: list[list[Value]] = [[] for _ in outputs]
+    carried: dict[int, Value] = {}
+    rows = dict(child.rows)
+    for field in _INSTRUCTIONS:
+        for instruction in node.nodes(field):
+            condition = instruction.node("condition")
+            decides = self.expressions.value(condition, scope).all() if condition else {}
+            lines = [instruction.nodes(name) for name in ("output", "otherOutput")]
+            lines = [line for line in lines if line and line[0].get("value") != _DELETE]
+            if not lines:
+                add(rows, indirect(decides, FILTER))
+            for line in lines:
+                for place, item in enumerate(line[: len(outputs)]):
+                    value = self.expressions.value(item, scope)
+                    if carries(value, outputs[place].name):
+                        carried[place] = value
+                    else:
+                        written[place].append(under(value, decides))
+    env = {
+        out.id: merge(written[place]) if written[place] else carried.get(place, Value())
+        for place, out in enumerate(outputs)
+    }
+    return Relation(env, rows)
+
+
+def carries(value: Value, name: str) -> bool:
+    """Whether a column of the target is handed on as it was."""
+    bits = value.all()
+    return bool(bits) and all(
+        bit == IDENTITY and source is not None and source.target and path[:1] == (name,)
+        for (source, path), bit in bits.items()
+    )
+
+
+def under(value: Value, decides: Bits) -> Value:
+    """A value that is written only where a clause's condition holds."""
+    if not decides:
+        return value
+    return merge([value, Value(indirect(decides, CONDITIONAL))])
+
+
+@rule("MergeIntoTable")
+def _into(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    """A MERGE that Spark leaves to the table's own format: its clauses stand there as written."""
+    target, source = children
+    env = {**target.env, **source.env}
+    scope = Scope(env, outer)
+    condition = node.node("mergeCondition")
+    rows: Bits = {}
+    add(rows, source.rows)
+    if condition is not None:
+        add(rows, indirect(self.expressions.value(condition, scope).all(), JOIN))
+    written: dict[int, list[Value]] = {number: [] for number in target.env}
+    for field in _ACTIONS:
+        for action in node.nodes(field):
+            guard = action.node("condition")
+            decides = self.expressions.value(guard, scope).all() if guard else {}
+            assigned = action.nodes("assignments")
+            if not assigned:
+                add(rows, indirect(decides, FILTER))
+            for assignment in assigned:
+                key, value = assignment.children
+                found = self.expressions.value(value, scope)
+                if not carries(found, key.name):
+                    written.setdefault(key.id, []).append(under(found, decides))
+    return Relation({n: merge(v) if v else target.env[n] for n, v in written.items()}, rows)
+
+
+@rule("UpdateTable")
+def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (target,) = children
+    scope = Scope(target.env, outer)
+    condition = node.node("condition")
+    made = Relation(dict(target.env), target.rows)
+    for assignment in node.nodes("assignments"):
+        key, value = assignment.children
+        made.env[key.id] = self.expressions.value(value, scope)
+    return made.with_rows(FILTER, [self.expressions.value(condition, scope)]) if condition else made
+
+
+@rule("DeleteFromTable")
+def _delete(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+    (target,) = children
+    condition = node.node("condition")
+    scope = Scope(target.env, outer)
+    if condition is None:
+        return target
+    return target.with_rows(FILTER, [self.expressions.value(condition, scope)])
+
+
+def updated(self: Plans, node: Node) -> Relation | None:
+    """The rewritten UPDATE of a table that copies on write: `if(where, new, old)` a column."""
+    if node.kind != "Project" or not node.children:
+        return None
+    # Spark 4 puts another projection around it, 3.5 does not.
+    inner = node.children[0] if node.children[0].kind == "Project" else node
+    items = inner.nodes("projectList")
+    branches = [item.children[0] for item in items if item.kind == "Alias" and item.children]
+    choices = [branch for branch in branches if branch.kind == "If"]
+    if not choices:
+        return None
+    child = self.relation(inner.children[0])
+    scope = Scope(child.env)
+    env = dict(child.env)
+    for item in items:
+        value = item.children[0] if item.kind == "Alias" and item.children else item
+        chosen = value.children[1] if value.kind == "If" else value
+        env[item.id] = self.expressions.value(chosen, scope)
+    condition = self.expressions.value(choices[0].children[0], scope)
+    return Relation(env, child.rows).with_rows(FILTER, [condition])

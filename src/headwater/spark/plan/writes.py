@@ -1,0 +1,276 @@
+# ruff: noqa: ARG001  (rules share one shape, whether or not they need all of it)
+"""Commands that write: where to, with which columns, and from which query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from headwater.lineage.model import Change, Dataset, LifecycleChange
+from headwater.spark.jvm import attempt, class_name, kind, option
+from headwater.spark.plan import leaves
+from headwater.spark.stores import catalog as catalogs
+from headwater.spark.stores import files, formats, jdbc, kafka, relations
+from headwater.spark.stores.catalog import at_location, identifier_of, named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.spark.jvm import World
+
+    Reader = Callable[[World, Any], "Write"]
+
+
+class Write(NamedTuple):
+    """A command taken apart: its query is read on, its outputs are known.
+
+    `names` are the target's columns where they may differ from the query's. `row_level` is MERGE,
+    UPDATE or DELETE. `options` belong to a Kafka writer, whose topic may be a column. A command that
+    has no columns of its own names the `target` whose columns it writes, and one that keeps the plans
+    it reads to itself names these as `parts`, the target first. `added` are columns that come besides
+    those of the query: rules give them the numbers -1, -2 and so on, else their sources are unknown.
+    """
+
+    operation: str
+    query: Any = None
+    outputs: tuple[Dataset, ...] = ()
+    names: tuple[str, ...] = ()
+    row_level: str = ""
+    options: dict[str, str] | None = None
+    target: Any = None
+    parts: tuple[Any, ...] = ()
+    added: tuple[dict[str, Any], ...] = ()
+
+
+MAX_INSERTS = 100
+READERS: dict[str, Reader] = {}
+OPERATIONS = {
+    "MERGE": "merge_into_table",
+    "UPDATE": "update_table",
+    "DELETE": "delete_from_table",
+}
+
+
+def command(*kinds: str) -> Callable[[Reader], Reader]:
+    """Register how commands of these classes are read."""
+
+    def register(function: Reader) -> Reader:
+        READERS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+def read_writes(world: World, plan: Any, node: str) -> list[Write]:
+    """The command at the top of a plan, each of a multi-insert, or none: a query writes nothing."""
+    if node != "Union":
+        found = _read_write(world, plan, node)
+        return [found] if found is not None else []
+    writes: list[Write] = []
+    children = plan.children()
+    for place in range(min(children.size(), MAX_INSERTS)):
+        child = children.apply(place)
+        found = _read_write(world, child, kind(child))
+        if found is None:
+            # A union of queries. `FROM t INSERT INTO a … INSERT INTO b …` is one of commands.
+            return []
+        writes.append(found)
+    return writes
+
+
+def _read_write(world: World, plan: Any, node: str) -> Write | None:
+    own = next((f.commands[node] for f in formats.table_formats() if node in f.commands), None)
+    reader = own or READERS.get(formats.equivalent(node))
+    return reader(world, plan) if reader is not None else None
+
+
+def changed(given: tuple[Dataset, ...], change: Change) -> tuple[Dataset, ...]:
+    """Datasets to which something happens as a whole."""
+    return tuple(msgspec.structs.replace(d, change=LifecycleChange(change)) for d in given)
+
+
+def _names(plan: Any) -> tuple[str, ...]:
+    listed = attempt(plan, "outputColumnNames")
+    return tuple(str(listed.mkString("\x01")).split("\x01")) if listed is not None else ()
+
+
+def _datasets(source: Any) -> tuple[Dataset, ...]:
+    return source.datasets if source is not None else ()
+
+
+@command("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
+def _v2(world: World, plan: Any) -> Write:
+    operation = {
+        "AppendData": "append",
+        "OverwriteByExpression": "overwrite_by_expression",
+    }.get(kind(plan), "overwrite_partitions_dynamic")
+    relation = plan.table()
+    options = world.mapping(plan.writeOptions())
+    if kafka.is_kafka(class_name(relation.table())):
+        return Write(operation, plan.query(), options=options)
+    outputs = _datasets(leaves.v2(world, relation))
+    if operation != "append":
+        outputs = changed(outputs, "OVERWRITE")
+    names = tuple(item["name"] for item in fields(relation))
+    table_format = formats.owner(class_name(relation.table()))
+    added: tuple[dict[str, Any], ...] = ()
+    if table_format is not None:
+        written = fields(plan.query())
+        added = table_format.generated_columns(relation.table(), names, written)
+    return Write(operation, plan.query(), outputs, names, added=added)
+
+
+@command("ReplaceData", "WriteDelta")
+def _row_level(world: World, plan: Any) -> Write:
+    relation = plan.originalTable()
+    found = attempt(plan.table().table(), "operation")
+    statement = str(found.command().toString()) if found is not None else "MERGE"
+    operation = OPERATIONS.get(statement, OPERATIONS["MERGE"])
+    names = tuple(item["name"] for item in fields(relation))
+    return Write(operation, plan.query(), _datasets(leaves.v2(world, relation)), names, statement)
+
+
+@command("MergeIntoTable", "UpdateTable", "DeleteFromTable")
+def _unrewritten(world: World, plan: Any) -> Write:
+    if kind(plan) == "MergeIntoTable":
+        return row_level(world, plan, "MERGE", plan.targetTable())
+    statement = "UPDATE" if kind(plan) == "UpdateTable" else "DELETE"
+    return row_level(world, plan, statement, plan.table())
+
+
+def row_level(
+    world: World, plan: Any, statement: str, target: Any, parts: tuple[Any, ...] = ()
+) -> Write:
+    """A MERGE, UPDATE or DELETE that Spark has not rewritten: its clauses stand there as written."""
+    relation = target
+    while kind(relation) in ("SubqueryAlias", "Project", "Filter"):
+        relation = relation.child()
+    sources = leaves.read_leaves(world, relation)
+    outputs = tuple(dataset for source in sources.values() for dataset in source.datasets)
+    names = tuple(item["name"] for item in fields(relation))
+    return Write(
+        OPERATIONS[statement], plan, outputs, names, statement, target=relation, parts=parts
+    )
+
+
+@command("CreateTableAsSelect", "ReplaceTableAsSelect")
+def _as_select(world: World, plan: Any) -> Write:
+    replace = kind(plan) == "ReplaceTableAsSelect"
+    resolved = plan.name()
+    output = named(world, resolved.catalog(), identifier_of(resolved.identifier()))
+    output = output and at_location(plan, output)
+    operation = "replace_table_as_select" if replace else "create_table_as_select"
+    outputs = changed((output,), "OVERWRITE" if replace else "CREATE") if output else ()
+    return Write(operation, plan.query(), outputs)
+
+
+@command("InsertIntoHadoopFsRelationCommand")
+def _files(world: World, plan: Any) -> Write:
+    table = option(plan.catalogTable())
+    overwrite = str(plan.mode().toString()) == "Overwrite"
+    if table is not None:
+        found = catalogs.read_table(world, table, "catalog table")
+    else:
+        file_format = files.format_of(plan.fileFormat())
+        found = files.one(plan.outputPath().toString(), file_format, "output path")
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
+    if overwrite:
+        outputs = changed(outputs, "OVERWRITE")
+    operation = "insert_into_hadoop_fs_relation_command"
+    return Write(operation, plan.query(), outputs, _names(plan))
+
+
+@command("InsertIntoHiveTable")
+def _hive(world: World, plan: Any) -> Write:
+    found = catalogs.read_table(world, plan.table(), "hive table")
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
+    if plan.overwrite():
+        outputs = changed(outputs, "OVERWRITE")
+    return Write("insert_into_hive_table", plan.query(), outputs, _names(plan))
+
+
+@command("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand",
+         "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand")  # fmt: skip
+def _table_as_select(world: World, plan: Any) -> Write:
+    table = attempt(plan, "table", "tableDesc")
+    found = catalogs.read_table(world, table, "catalog table")
+    given = attempt(plan, "mode")
+    mode = str(given.toString()) if given is not None else ""
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
+    if mode != "Append":
+        outputs = changed(outputs, "OVERWRITE" if mode == "Overwrite" else "CREATE")
+    return Write("create_table_as_select", plan.query(), outputs, _names(plan))
+
+
+@command("SaveIntoDataSourceCommand")
+def _save(world: World, plan: Any) -> Write:
+    operation = "save_into_data_source_command"
+    provider = class_name(plan.dataSource())
+    options = world.mapping(plan.options())
+    if kafka.is_kafka(provider):
+        return Write(operation, plan.query(), options=options)
+    found: Dataset | None = None
+    table_format = formats.owner(provider)
+    if provider.endswith("JdbcRelationProvider"):
+        found = jdbc.written(world, options)
+    elif (path := options.get("path")) and table_format is not None:
+        found = table_format.at_path(world, path, "output path")
+    elif not relations.is_quiet(provider.rpartition(".")[2]):
+        world.problem(f"{provider}: a writer whose dataset is not known")
+    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
+    mode = table_format.save_mode(options) if table_format is not None else ""
+    if str(plan.mode().toString()) == "Overwrite" or mode == "OVERWRITE":
+        outputs = changed(outputs, "OVERWRITE")
+    # Rows that only name those to delete give the table no column.
+    return Write(operation, plan.query(), outputs, row_level="DELETE" if mode == "DELETE" else "")
+
+
+@command("InsertIntoDataSourceCommand")
+def _insert(world: World, plan: Any) -> Write:
+    relation = plan.logicalRelation()
+    source = relations.relation(world, relation.relation(), option(relation.catalogTable()))
+    names = tuple(item["name"] for item in fields(relation))
+    return Write("insert_into_data_source_command", plan.query(), _datasets(source), names)
+
+
+@command("InsertIntoDataSourceDirCommand", "InsertIntoHiveDirCommand")
+def _folder(world: World, plan: Any) -> Write:
+    located = option(plan.storage().locationUri())
+    provider = attempt(plan, "provider")
+    file_format = provider.lower() if isinstance(provider, str) else "hive"
+    found: Dataset | None = None
+    if located is not None:
+        found = files.one(located.toString(), file_format, "output path")
+    outputs = changed((found,), "OVERWRITE") if found is not None else ()
+    return Write("insert_into_dir", plan.query(), outputs)
+
+
+@command("CreateViewCommand")
+def _view(world: World, plan: Any) -> Write:
+    query = plan.plan()
+    if not str(plan.viewType().toString()).startswith("PersistedView"):
+        return Write("create_temp_view", query)
+    identifier = plan.name()
+    database = option(identifier.database()) or str(world.spark.catalog.currentDatabase())
+    logical = catalogs.logical_name(world, catalogs.metastore(world), database, identifier.table())
+    if logical is None:
+        return Write("create_view", query)
+    catalog = catalogs.session_catalog(world, catalogs.metastore(world))
+    output = Dataset(*logical, type="VIEW", catalog=catalog)
+    change: Change = "OVERWRITE" if plan.replace() else "CREATE"
+    return Write("create_view", query, changed((output,), change))
+
+
+@command("CreateV2View")
+def _named_view(world: World, plan: Any) -> Write:
+    resolved = plan.child()
+    output = named(world, resolved.catalog(), identifier_of(resolved.identifier()), kind="VIEW")
+    outputs = changed((output,), "CREATE") if output else ()
+    return Write("create_view", plan.query(), outputs)
+
+
+def fields(relation: Any) -> list[dict[str, Any]]:
+    """The columns of a relation as its schema writes them."""
+    found: list[dict[str, Any]] = msgspec.json.decode(relation.schema().json())["fields"]
+    return found

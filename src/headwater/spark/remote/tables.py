@@ -1,0 +1,97 @@
+"""Tables by name: their datasets, by the location that the server describes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headwater.lineage.model import Dataset, Symlink
+from headwater.spark.model import observed
+from headwater.spark.stores import catalog as catalogs
+from headwater.spark.stores import formats
+from headwater.spark.stores.catalog import SESSION
+from headwater.spark.stores.paths import name_of
+
+if TYPE_CHECKING:
+    from headwater.spark.remote.server import World
+
+
+def full(world: World, name: str) -> list[str]:
+    """The parts of a table's name as a program writes it, with catalog and namespace."""
+    parts = _parts(name)
+    server = world.server
+    current = server.current()
+    if len(parts) == 1:
+        return [*current, *parts]
+    if parts[0] == SESSION or server.setting(f"spark.sql.catalog.{parts[0]}"):
+        return parts
+    return [current[0], *parts]
+
+
+def _parts(name: str) -> list[str]:
+    parts: list[str] = []
+    word, inside = "", False
+    for char in name.strip():
+        if char == "`":
+            inside = not inside
+        elif char == "." and not inside:
+            parts.append(word)
+            word = ""
+        else:
+            word += char
+    return [*parts, word]
+
+
+def existing(world: World, parts: list[str], asked: str = "") -> Dataset | None:
+    """The dataset of a table that is there."""
+    plain = [
+        part for part in parts if not any(f.is_selector(part) for f in formats.table_formats())
+    ]
+    found = world.server.table(plain)
+    if found is None or not found.location:
+        return None
+    place = name_of(found.location)
+    if place is None:
+        return None
+    table_format = formats.by_name(found.provider.lower())
+    if table_format is not None:
+        version = asked or table_format.selected_version(parts[1:])
+        made = table_format.in_catalog(world, parts[0], plain[1:], place, version)
+        if made is not None:
+            return made
+    if parts[0] == SESSION:
+        identifier = [parts[-2] if len(parts) > 2 else "default", parts[-1]]
+        return catalogs.session_table(
+            world, place, identifier, found.provider, found.type, "catalog table"
+        )
+    evidence = observed("table property location", ".".join(parts))
+    return Dataset(*place, type="TABLE", evidence=evidence)
+
+
+def gone(world: World, parts: list[str]) -> Dataset | None:
+    """The dataset of a table that is not there: only its name is left."""
+    return by_name(world, parts, "TABLE")
+
+
+def by_name(world: World, parts: list[str], kind: str) -> Dataset | None:
+    """A dataset known by catalog and name alone."""
+    if parts[0] == SESSION:
+        address = catalogs.metastore(world)
+        database = parts[-2] if len(parts) > 2 else "default"
+        logical = catalogs.logical_name(world, address, database, parts[-1])
+        if logical is None:
+            return None
+        evidence = observed("catalog name", f"{database}.{parts[-1]}")
+        catalog = catalogs.session_catalog(world, address)
+        return Dataset(*logical, type=kind, catalog=catalog, evidence=evidence)  # type: ignore[arg-type]
+    implementation = world.setting(f"spark.sql.catalog.{parts[0]}")
+    table_format = formats.of_catalog(implementation)
+    found = table_format and table_format.in_catalog(world, parts[0], parts[1:], None)
+    return msgspec.structs.replace(found, type=kind) if found else None
+
+
+def planned(parts: list[str]) -> Dataset:
+    """A placeholder for a table that does not exist yet: it gives a job its name and is never emitted."""
+    name = ".".join(parts[1:] if len(parts) > 2 else parts)
+    return Dataset("", "", type="TABLE", symlinks=(Symlink("", name),))

@@ -1,0 +1,354 @@
+"""A dataset has one schema and a history of what really changed, whoever reports in what order."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.lineage.schema import read_fields
+from headwater.lineage.schema.claims import types
+from headwater.server.store import open_store
+from headwater.server.store.keep.rebuild import rebuild
+from headwater.server.store.keep.retention import retain
+from headwater.server.store.read.timeline import members, schemas
+from headwater.server.store.view import Bodies, View
+
+from .making import P, at, dataset, event, facet
+
+if TYPE_CHECKING:
+    from headwater.server.store import Store
+
+    from .conftest import Client
+
+STREAM = {"jobType": facet(processingType="STREAMING", integration="TEST")}
+KAFKA = "kafka://broker:9092"
+
+
+def fields(text: str) -> dict[str, Any]:
+    """`id int, name string` as a schema facet."""
+    pairs = [item.split() for item in text.split(", ")]
+    return facet(fields=[{"name": name, "type": kind} for name, kind in pairs])
+
+
+def topic(text: str, name: str = "orders", **facets: Any) -> dict[str, Any]:
+    return dataset(name, KAFKA, schema=fields(text), **facets)
+
+
+def source(subject: str, version: int = 1, **more: Any) -> dict[str, Any]:
+    return facet(kind="registry", subject=subject, version=version, **more)
+
+
+def change(kind: str) -> dict[str, Any]:
+    return facet(lifecycleStateChange=kind)
+
+
+def static(second: int, **parts: Any) -> dict[str, Any]:
+    """A dataset event, or a job event."""
+    spec = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent"
+    return {"eventTime": at(second), "producer": P, "schemaURL": spec, **parts}
+
+
+def beat(second: int, job: str, run: int, **sides: Any) -> dict[str, Any]:
+    return event("RUNNING", second, job=job, run=run, job_facets=STREAM, **sides)
+
+
+def send(store: Store, *events: dict[str, Any]) -> None:
+    for one in store.append([json.dumps(e).encode() for e in events]):
+        assert one.error is None
+
+
+def told(store: Store, name: str, namespace: str = "s3://lake") -> list[tuple[str, str]]:
+    """The history of a dataset, the oldest first, and last the schema that its row has now."""
+    view = View(store.connection, Bodies(store.packer))
+    found = view.dataset(namespace, name)
+    if found is None:
+        return []
+    rows = schemas(view, members(view, found.root), None, 100)[::-1]
+    now = found.state.facets.get("schema", [0])[0]
+    bodies = view.bodies([*(facet for _, facet in rows), now])
+    said = [(stamp(t), shown(bodies[f])) for t, f in rows]
+    assert [text for _, text in said[-1:]] == ([shown(bodies[now])] if now else [])
+    return said
+
+
+def stamp(micros: int) -> str:
+    return time.strftime("%M:%S", time.gmtime(micros // 1_000_000))
+
+
+def shown(body: bytes) -> str:
+    return ", ".join(f"{n} {t}" for n, t in sorted(types(read_fields(body)).items()))
+
+
+def test_a_topic_that_three_producers_report_has_one_schema(client: Client) -> None:
+    for n in range(0, 60, 15):
+        client.post(
+            beat(n, "connector", 1, outputs=[topic("id long, price double, key string")]),
+            beat(n + 1, "stream", 2, inputs=[topic("id int, price double")]),
+            beat(n + 2, "sink", 3, inputs=[topic("id long, price double, key string")]),
+        )
+    assert told(client.store, "orders", KAFKA) == [("00:00", "id long, key string, price double")]
+    assert not [c for c in client.get("/api/v2/overview")["changes"] if c["change"] == "schema"]
+    path = "/api/v2/datasets/kafka%3A%2F%2Fbroker%3A9092/orders/history"
+    assert len(client.get(path)["versions"]) == 1
+
+
+def test_the_registry_decides_by_version_on_inputs_and_outputs_alike(client: Client) -> None:
+    one = topic("id long, key string", headwater_schemaSource=source("orders-value", part="value"))
+    two = topic("id long, note string", headwater_schemaSource=source("orders-value", 2))
+    client.post(
+        beat(0, "stream", 1, inputs=[topic("id int")]),
+        beat(5, "connector", 2, outputs=[one]),
+        beat(10, "sink", 3, inputs=[two]),
+        beat(20, "connector", 2, outputs=[one]),
+    )
+    assert told(client.store, "orders", KAFKA) == [
+        ("00:00", "id long, key string"),
+        ("00:10", "id long, key string, note string"),
+    ]
+
+
+def test_several_subjects_are_a_union_and_each_field_is_marked(client: Client) -> None:
+    origin = source(
+        "Order", fields=["id", "price"], others=[source("Refund", 4, fields=["id", "why"])]
+    )
+    client.post(
+        beat(0, "connector", 1, outputs=[topic("id long, price double, why string, key string", headwater_schemaSource=origin)]),
+        beat(5, "sink", 2, inputs=[topic("id long, why string", headwater_schemaSource=source("Refund", 4))]),
+    )  # fmt: skip
+    page = client.get("/api/v2/datasets/kafka%3A%2F%2Fbroker%3A9092/orders")
+    marked = {c["name"]: c.get("subjects") for c in page["columns"]}
+    assert marked == {
+        "id": ["registry Order", "registry Refund"],
+        "price": ["registry Order"],
+        "why": ["registry Refund"],
+        "key": None,
+    }
+
+
+def test_only_a_new_version_is_news(store: Store) -> None:
+    news: list[dict[str, Any]] = []
+    store.on_change = lambda _, changes: news.extend(changes)
+
+    def told_of(*events: dict[str, Any]) -> int:
+        news.clear()
+        send(store, *events)
+        return len([one for one in news if one["change"] == "schema"])
+
+    assert told_of(beat(0, "reader", 1, inputs=[topic("id int")])) == 0
+    assert told_of(beat(5, "writer", 2, outputs=[topic("id long, key int")])) == 0
+    assert told_of(beat(9, "reader", 1, inputs=[topic("id int, x int")])) == 0
+    assert told_of(beat(15, "writer", 2, outputs=[topic("id long, more int, key int")])) == 1
+    assert told_of(beat(25, "writer", 2, outputs=[topic("id long, more int, key int")])) == 0
+
+
+def test_a_batch_counts_when_it_completes(store: Store) -> None:
+    def run(number: int, end: str, text: str) -> None:
+        out = dataset("t", schema=fields(text))
+        send(store, event("START", number * 10, run=number, outputs=[out]))
+        send(store, event(end, number * 10 + 5, run=number))
+
+    run(1, "COMPLETE", "id int")
+    run(2, "FAIL", "id int, broken int")
+    assert told(store, "t") == [("00:10", "id int")]
+    run(3, "COMPLETE", "id int, more int")
+    assert told(store, "t") == [("00:10", "id int"), ("00:35", "id int, more int")]
+
+
+def test_overwriting_takes_the_place_of_what_another_job_wrote(store: Store) -> None:
+    def run(number: int, job: str, text: str, **facets: Any) -> None:
+        out = dataset("t", schema=fields(text), **facets)
+        for second, state in ((0, "START"), (5, "COMPLETE")):
+            send(store, event(state, number * 10 + second, run=number, job=job, outputs=[out]))
+
+    run(1, "first", "a int")
+    run(2, "second", "b int")
+    run(3, "third", "c int", lifecycleStateChange=change("OVERWRITE"))
+    run(4, "first", "a int", lifecycleStateChange=change("OVERWRITE"))
+    assert [text for _, text in told(store, "t")] == ["a int", "a int, b int", "c int", "a int"]
+
+
+def test_a_job_event_and_a_dataset_event_have_their_ranks(store: Store) -> None:
+    job = {"namespace": "jobs", "name": "load"}
+    send(store, static(0, job=job, outputs=[dataset("t", schema=fields("a int"))]))
+    send(store, beat(5, "load", 1, outputs=[dataset("t", schema=fields("a int, b int"))]))
+    send(store, static(6, job=job, outputs=[dataset("t", schema=fields("z int"))]))
+    assert told(store, "t") == [("00:00", "a int, b int")]
+    send(store, static(9, dataset=dataset("t", schema=fields("c int"))))
+    assert told(store, "t") == [("00:00", "c int")]
+
+
+def test_what_disagrees_is_a_finding_with_both_schemas(client: Client) -> None:
+    client.post(
+        beat(0, "one", 1, outputs=[topic("id int, a int")]),
+        beat(5, "two", 2, outputs=[topic("id long, a int")]),
+        beat(6, "two", 2, outputs=[topic("id long, a int")]),
+    )
+    assert told(client.store, "orders", KAFKA) == [("00:00", "a int, id int")]
+    page = client.get("/api/v2/datasets/kafka%3A%2F%2Fbroker%3A9092/orders")
+    (found,) = page["findings"]
+    assert (found["kind"], found["since"], found["fields"]) == (
+        "type",
+        "2026-01-01T00:00:05Z",
+        ["id"],
+    )
+    assert [side["job"]["name"] for side in (found["one"], found["other"])] == ["one", "two"]
+    assert [side["fields"][0]["type"] for side in (found["one"], found["other"])] == ["int", "long"]
+
+
+def test_names_that_stand_for_one_dataset_have_one_schema(store: Store) -> None:
+    link = facet(identifiers=[{"namespace": "hive://m", "name": "db.t", "type": "TABLE"}])
+    send(store, beat(0, "reader", 1, inputs=[dataset("db.t", "hive://m", schema=fields("a int"))]))
+    send(
+        store, beat(5, "writer", 2, outputs=[dataset("t", schema=fields("a long"), symlinks=link)])
+    )
+    for name, space in (("t", "s3://lake"), ("db.t", "hive://m")):
+        assert told(store, name, space) == [("00:00", "a long")]
+
+
+def test_what_a_writer_reports_outranks_what_a_reader_reports(client: Client) -> None:
+    def about(text: str) -> dict[str, Any]:
+        return {"documentation": facet(description=text), "datasetType": facet(datasetType=text)}
+
+    client.post(beat(0, "reader", 1, inputs=[dataset("t", **about("VIEW"))]))
+    client.post(beat(5, "writer", 2, outputs=[dataset("t", **about("TOPIC"))]))
+    client.post(beat(9, "reader", 1, inputs=[dataset("t", **about("VIEW"))]))
+    found = client.get("/api/v1/namespaces/s3%3A%2F%2Flake/datasets/t")
+    assert (found["description"], found["type"]) == ("TOPIC", "STREAM")
+
+
+def test_a_time_far_ahead_counts_as_the_arrival(store: Store) -> None:
+    ahead = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    wrong = beat(0, "writer", 1, outputs=[dataset("t", schema=fields("a int"))])
+    send(store, {**wrong, "eventTime": ahead})
+    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
+    right = beat(0, "writer", 1, outputs=[dataset("t", schema=fields("b int"))])
+    send(store, {**right, "eventTime": later})
+    assert [text for _, text in told(store, "t")] == ["a int", "b int"]
+
+
+def test_each_writing_run_has_a_version_with_the_schema_then_valid(client: Client) -> None:
+    for n, text in enumerate(("a int", "a int", "a int, b int"), 1):
+        for second, state in ((0, "START"), (5, "COMPLETE")):
+            out = dataset("t", schema=fields(text))
+            client.post(event(state, n * 10 + second, run=n, outputs=[out]))
+        client.post(event("COMPLETE", n * 10 + 7, run=n + 50, job="look", inputs=[dataset("t", schema=fields("x int"))]))  # fmt: skip
+    found = client.get("/api/v1/namespaces/s3%3A%2F%2Flake/datasets/t/versions")
+    assert found["totalCount"] == 3
+    columns = [[f["name"] for f in v["fields"]] for v in found["versions"]]
+    assert columns == [["a", "b"], ["a"], ["a"]]
+
+
+def mixed() -> list[dict[str, Any]]:
+    """Writers, readers and a registry, in the order of their times, with every kind of end."""
+    made: list[dict[str, Any]] = []
+    for n in range(8):
+        text = "id long, b int" if n > 3 else "id long"
+        made += [
+            beat(n * 30, "writer", 1 + (n > 5), outputs=[topic(f"{text}, key int")]),
+            beat(n * 30 + 7, "reader", 5, inputs=[topic("id int")]),
+            event("START", n * 30 + 10, run=20 + n, job="batch", outputs=[dataset("t", schema=fields(text))]),
+            event("COMPLETE" if n % 3 else "FAIL", n * 30 + 20, run=20 + n, job="batch"),
+        ]  # fmt: skip
+    asked = source("orders-value", 1, part="value")
+    made.append(beat(100, "agent", 6, inputs=[topic("id long", headwater_schemaSource=asked)]))
+    gone = dataset("t", schema=fields("n int"), lifecycleStateChange=change("CREATE"))
+    made.append(event("COMPLETE", 130, run=40, job="create", outputs=[gone]))
+    return made
+
+
+def state(store: Store) -> list[Any]:
+    return [told(store, "orders", KAFKA), told(store, "t")]
+
+
+def test_a_rebuild_and_a_checkpoint_give_the_same(store: Store) -> None:
+    events = mixed()
+    send(store, *events[:20])
+    send(store, *events[20:])
+    before = state(store)
+    assert before[0] == [("00:00", "id long, key int")]
+    assert [text for _, text in before[1]] == ["id long", "n int", "b int, id long, n int"]
+    rebuild(store)
+    assert state(store) == before
+    retain(store, time.time_ns() // 1000)
+    assert state(store) == before
+    rebuild(store)
+    assert state(store) == before
+    send(store, beat(500, "agent", 6, inputs=[topic("id long", headwater_schemaSource=source("orders-value", 1, part="value"))]))  # fmt: skip
+    assert state(store) == before
+
+
+def test_the_reverse_order_gives_the_same(store: Store) -> None:
+    send(store, *mixed())
+    with tempfile.TemporaryDirectory() as folder:
+        other = open_store(f"sqlite:///{folder}/x.db")
+        for one in mixed()[::-1]:
+            send(other, one)
+        assert state(other) == state(store)
+        other.close()
+
+
+TEXTS = ("a int", "a long", "a int, b int", "key int, a int", "c int")
+KINDS = ("START", "RUNNING", "COMPLETE", "FAIL")
+
+
+@st.composite
+def some_events(draw: st.DrawFn) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(1, 9))):
+        second, number = draw(st.integers(0, 30)), draw(st.integers(1, 3))
+        facets: dict[str, Any] = {"schema": fields(draw(st.sampled_from(TEXTS)))}
+        kind = draw(st.sampled_from(["", "", "", "CREATE", "OVERWRITE", "DROP"]))
+        if kind:
+            facets["lifecycleStateChange"] = change(kind)
+        if draw(st.integers(0, 4)) == 0:
+            facets["headwater_schemaSource"] = source("s", draw(st.integers(0, 2)))
+        name = draw(st.sampled_from([("t", "s3://lake"), ("orders", KAFKA)]))
+        side = draw(st.sampled_from(["inputs", "outputs"]))
+        how = draw(st.sampled_from(["stream", "batch", "batch", "job", "dataset"]))
+        one: dict[str, Any] = {side: [dataset(*name, **facets)]}
+        if how == "dataset":
+            made.append(static(second, dataset=one[side][0]))
+        elif how == "job":
+            job = {"namespace": "jobs", "name": f"job{number}"}
+            made.append(static(second, job=job, **one))
+        else:
+            stream = how == "stream"
+            made.append(
+                event(
+                    draw(st.sampled_from(KINDS)),
+                    second,
+                    run=number + 10 * stream + 20 * draw(st.integers(0, 1)),
+                    job=f"job{number}{how}",
+                    job_facets=STREAM if stream else None,
+                    **one,
+                )
+            )
+    return made
+
+
+def outcome(groups: list[list[dict[str, Any]]]) -> list[Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite:///{folder}/x.db")
+        for group in groups:
+            send(store, *group)
+        found = state(store)
+        rebuild(store)
+        assert state(store) == found
+        store.close()
+        return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), some_events())
+def test_order_repetition_and_grouping_change_nothing(
+    data: st.DataObject, sent: list[dict[str, Any]]
+) -> None:
+    again = data.draw(st.lists(st.sampled_from(sent), max_size=3))
+    shuffled = data.draw(st.permutations([*sent, *again]))
+    cut = data.draw(st.integers(0, len(shuffled)))
+    assert outcome([shuffled[:cut], shuffled[cut:]]) == outcome([[e] for e in sent])

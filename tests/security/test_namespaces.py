@@ -1,0 +1,234 @@
+"""A token limited to namespaces reads nothing of any other, whatever is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import datetime, timezone
+from itertools import product
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from headwater.errors import UsageError
+from headwater.server.api.openapi import document
+from headwater.server.app import Settings
+from headwater.server.http.auth import create_token, list_tokens
+from headwater.server.live import Message
+from headwater.server.store import open_store
+from headwater.server.store.database.schema import ALL_TABLES
+from headwater.server.store.read.limited import LIMITED, UNLIMITED, Limit
+from tests.integration.server.conftest import Client
+from tests.integration.server.making import columns, dataset, event, facet, run_id, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+    from headwater.server.store import Store
+
+MARK = "hidxyz"
+SPACE, TEAM = f"postgres://{MARK}-db:5432", f"{MARK}-team"
+ADMIN = "an-admin-key"
+SEEN = ("shop", "s3://lake")
+
+
+def of(namespace: str, made: dict[str, Any]) -> dict[str, Any]:
+    made["job"]["namespace"] = namespace
+    return made
+
+
+def hidden(name: str, **facets: Any) -> dict[str, Any]:
+    return dataset(f"{MARK}_{name}", SPACE, **facets)
+
+
+def estate() -> list[dict[str, Any]]:
+    """Two teams whose data flows into each other's in every way that events can say."""
+    source = {"namespace": SPACE, "name": f"{MARK}_raw", "field": f"{MARK}_id"}
+    mixed = columns(id=("raw", "id"))
+    mixed["fields"]["id"]["inputFields"].append(source)
+    symlinks = facet(identifiers=[{"namespace": SPACE, "name": f"{MARK}_link", "type": "TABLE"}])
+    wrote = dataset("orders", schema=schema("id"), columnLineage=mixed, symlinks=symlinks)
+    parent = facet(run={"runId": run_id(7)}, job={"namespace": TEAM, "name": f"{MARK}_parent"})
+    part = facet(namespace=TEAM, name=f"{MARK}_whole")
+    kind = facet(processingType="STREAMING", integration="KAFKA_CONNECT", jobType="CONNECTOR")
+    connect = facet(connectorClass=f"{MARK}.Connector", state="RUNNING", tasks=[])
+    raw = hidden("raw", schema=schema(f"{MARK}_id"),
+                 dataSource=facet(name=f"{MARK}-source", uri=SPACE),
+                 columnLineage=columns(**{f"{MARK}_id": ("orders", "id")}))  # fmt: skip
+    found: list[dict[str, Any]] = []
+    for run, state in ((1, "START"), (1, "COMPLETE"), (2, "START")):
+        second = 10 * run + len(found)
+        found.append(of("shop", event(state, second, run=run, job="load",
+                        inputs=[dataset("raw", schema=schema("id")), raw, hidden("in")],
+                        outputs=[wrote, hidden("copy")], run_facets={"parent": parent})))  # fmt: skip
+    found.append(of("shop", event("START", 60, run=3, job="task", outputs=["orders"],
+                                  job_facets={"headwater_partOf": part})))  # fmt: skip
+    for run, job in ((4, "other"), (7, "parent"), (8, "whole")):
+        found.append(of(TEAM, event("START", 70 + run, run=run, job=f"{MARK}_{job}", inputs=["orders"],
+                        outputs=[raw], job_facets={"jobType": kind},
+                        run_facets={"headwater_connect": connect})))  # fmt: skip
+    failed = facet(message=f"{MARK} failed", programmingLanguage="JAVA")
+    found.append(of(TEAM, event("FAIL", 99, run=4, job=f"{MARK}_other", run_facets={"errorMessage": failed})))  # fmt: skip
+    alone = event("START", 98)
+    for key in ("run", "job", "eventType"):
+        del alone[key]
+    found.append({**alone, "dataset": hidden("alone", schema=schema(f"{MARK}_col"))})
+    return found
+
+
+@pytest.fixture
+def limited(store_url: str) -> Iterator[tuple[Client, str]]:
+    """A server with that estate, and a token that may read only one team's part."""
+    store = open_store(store_url)
+    token = create_token(store, "shop", "read", ["shop", "s3://*"])
+    client = Client(store, Settings(tokens=[ADMIN]))
+    for made in estate():
+        assert ask(
+            client, ADMIN, "/api/v1/lineage", method="POST", content=json.dumps(made)
+        ).is_success
+    by_hand(client)
+    yield client, token
+    client.close()
+
+
+def by_hand(client: Client) -> None:
+    now = datetime.now(timezone.utc).isoformat()
+    space = quote(SPACE, safe="")
+    sample = {"run": run_id(4), "time": now, "direction": "input", "recordsPerSecond": 5,
+              "dataset": {"namespace": SPACE, "name": f"{MARK}_raw"}}  # fmt: skip
+    for method, path, body in (
+        ("PUT", f"/api/v1/tags/{MARK}-tag", {"description": f"of {MARK}"}),
+        ("POST", f"/api/v1/namespaces/{space}/datasets/{MARK}_raw/tags/{MARK}-tag", None),
+        ("POST", "/api/v2/aliases", {"dataset": {"namespace": "s3://lake", "name": "orders"},
+                                     "alias": {"namespace": SPACE, "name": f"{MARK}_alias"}}),
+        ("PUT", f"/api/v1/namespaces/{TEAM}", {"ownerName": MARK, "description": MARK}),
+        ("POST", "/api/v2/flow", {"samples": [sample]}),
+    ):  # fmt: skip
+        answer = ask(client, ADMIN, path, method=method, content=json.dumps(body) if body else b"")
+        assert answer.is_success, (path, answer.text)
+
+
+def ask(client: Client, token: str, path: str, method: str = "GET", **more: Any) -> httpx.Response:
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    return client.call(method, path, headers=headers, **more)
+
+
+VALUES = {
+    "namespace": ["shop", "s3://lake", SPACE, TEAM], "dataset": ["orders", f"{MARK}_raw"],
+    "job": ["load", f"{MARK}_other"], "id": [run_id(1), run_id(3), run_id(4)], "runId": [run_id(1), run_id(4)],
+    "source": ["s3://lake", f"{MARK}-source"], "q": ["o", MARK], "run": ["", run_id(4)],
+    "node": ["job:shop:load", "dataset:s3://lake:orders", f"job:{TEAM}:{MARK}_other", f"dataset:{SPACE}:{MARK}_raw"],
+    "origin": ["job:shop:load", f"job:{TEAM}:{MARK}_other", f"dataset:{SPACE}:{MARK}_raw"],
+    "destination": ["dataset:s3://lake:orders", f"dataset:{SPACE}:{MARK}_raw", "job:shop:load"],
+    "from": ["2025-01-01T00:00:00Z"], "withDownstream": ["true"], "columns": ["true"],
+    "version": [run_id(1)],
+}  # fmt: skip
+VALUES["nodeId"] = VALUES["node"]
+
+
+def calls(client: Client) -> Iterator[tuple[str, dict[str, str]]]:
+    """Every GET of the description, with what is visible and with what is hidden."""
+    for path, methods in document(client.app)["paths"].items():
+        if "get" not in methods or methods["get"]["x-role"] == "none" or path == "/api/v2/live":
+            continue
+        asked = [p for p in methods["get"]["parameters"] if p["name"] in VALUES]
+        for chosen in product(*(VALUES[p["name"]] for p in asked)):
+            filled, query = path, {}
+            for parameter, value in zip(asked, chosen, strict=True):
+                if parameter["in"] == "path":
+                    filled = filled.replace("{" + parameter["name"] + "}", quote(value, safe=""))
+                elif value:
+                    query[parameter["name"]] = value
+            yield filled, query
+
+
+def test_no_route_names_what_is_hidden(limited: tuple[Client, str]) -> None:
+    client, token = limited
+    told: set[str] = set()
+    leaks, wrong = [], []
+    for path, query in calls(client):
+        whole = ask(client, ADMIN, path, params=query)
+        part = ask(client, token, path, params=query)
+        if part.status_code >= 500 or part.status_code in (401, 403):
+            wrong.append((path, query, part.status_code, whole.status_code))
+        if whole.is_success and MARK in whole.text:
+            told.add(path)
+        text = part.text
+        if not part.is_success:  # it may repeat the question
+            for value in (
+                *query.values(),
+                SPACE,
+                TEAM,
+                f"{MARK}_raw",
+                f"{MARK}_other",
+                f"{MARK}-source",
+            ):
+                text = text.replace(value, "")
+        if MARK in text or (part.is_success and MARK in quote(path)):
+            leaks.append((path, query, text[:600]))
+        elif part.is_success and path != "/api/v2/metrics":
+            assert part.headers["x-headwater-hidden"].startswith("jobs=3, datasets=4, beside="), (
+                path
+            )
+    assert wrong == []
+    assert leaks == []
+    assert len(told) > 30  # the same questions of an administrator do name it
+
+
+def test_what_may_be_read_is_answered(limited: tuple[Client, str]) -> None:
+    client, token = limited
+    found = ask(client, token, "/api/v1/lineage", params={"nodeId": "job:shop:load"}).json()
+    assert {node["id"] for node in found["graph"]} >= {"job:shop:load", "dataset:s3://lake:orders"}
+    job = ask(client, token, "/api/v1/namespaces/shop/jobs/load")
+    assert job.headers["x-headwater-hidden"].endswith("beside=6")  # raw, in, copy; orders' readers
+    names = [one["name"] for one in ask(client, token, "/api/v1/namespaces").json()["namespaces"]]
+    assert sorted(names) == sorted(SEEN)
+    paths = ask(client, token, "/api/v2/columns", params={"node": "dataset:s3://lake:orders"})
+    assert "raw" in paths.text
+    (one,) = ask(client, token, "/api/v1/namespaces/shop/jobs?limit=1").json()["jobs"]
+    assert one["namespace"] == "shop"
+    assert ask(client, token, "/api/v1/tags/x", method="PUT", content=b"{}").status_code == 403
+
+
+def test_the_live_stream_is_limited_too(limited: tuple[Client, str]) -> None:
+    client, token = limited
+    limit = client.app.gate.limit(f"Bearer {token}".encode())
+
+    async def read() -> str:
+        found, stream = b"", client.app.live.listen(0, limit)
+        async for chunk in stream:
+            found += chunk
+            if b'"task"' in chunk and b"event: run" in chunk:
+                return found.decode()
+        return ""
+
+    text = asyncio.run(asyncio.wait_for(read(), 20))
+    assert '"shop"' in text
+    assert MARK not in text
+    sample = {"dataset": {"namespace": SPACE, "name": "x"}}
+    assert not Message(0, "flow", json.dumps(sample).encode()).seen(limit)
+
+
+def test_every_table_is_limited_or_holds_no_names() -> None:
+    assert set(ALL_TABLES) == LIMITED.keys() | UNLIMITED
+    assert not LIMITED.keys() & UNLIMITED
+
+
+def test_patterns() -> None:
+    limit = Limit(("shop", "team-*"))
+    assert [n for n in ("shop", "shop2", "team-", "team-a", "tea", "") if limit.allows(n)] == [
+        "shop", "team-", "team-a",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [("write", ["a"]), ("admin", ["a"]), ("read", ["*"]), ("read", ["a*b"]), ("read", [""])],
+)
+def test_a_limit_that_would_not_hold_is_refused(store: Store, role: str, names: list[str]) -> None:
+    with pytest.raises(UsageError):
+        create_token(store, "x", role, names)
+    assert list_tokens(store.connection) == []

@@ -1,0 +1,147 @@
+"""Requests that were 500 once, and what a server leaves lying around."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from headwater.server.http.auth import create_token, list_tokens, revoke_token
+from headwater.server.store import open_store
+from tests.integration.server.conftest import PROGRAM
+from tests.integration.server.making import event
+from tests.integration.server.test_command import app as program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.integration.server.conftest import Client, Process
+
+BODIES = (
+    b'{"description": "\xff\xfe"}', b'{"ownerName": "\xc3("}', b'"\xed\xa0\x80"', b"\xff",
+    b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b"[" * 100_000, b"[" * 50_000 + b"]" * 50_000,
+)  # fmt: skip
+CHANGES = (
+    ("POST", "/api/v1/lineage"), ("POST", "/api/v2/events"), ("POST", "/api/v2/flow"),
+    ("PUT", "/api/v1/tags/x"), ("PUT", "/api/v1/namespaces/x"), ("PUT", "/api/v1/sources/x"),
+    ("PUT", "/api/v1/namespaces/x/datasets/y"), ("PUT", "/api/v1/namespaces/x/jobs/y"),
+    ("POST", "/api/v2/aliases"), ("POST", "/api/v2/purge"),
+)  # fmt: skip
+
+
+def test_what_is_no_text_or_too_deep_is_the_clients_fault(client: Client) -> None:
+    for method, path in CHANGES:
+        for body in BODIES:
+            answer = client.call(method, path, content=body)
+            assert 400 <= answer.status_code < 500, (path, body[:20], answer.text[:200])
+        lines = b"\n".join([b'{"a": "\xff"}', b"[" * 5_000 + b"]" * 5_000])
+        assert client.call(method, path, content=lines).status_code < 500, path
+    assert client.get("/api/v2/health")["status"] == "ok"
+
+
+@pytest.mark.parametrize("size", [20, 999, 5_000])
+def test_a_number_of_very_many_digits_is_no_error_of_the_server(client: Client, size: int) -> None:
+    digits = "9" * size
+    for path in ("/api/v1/jobs?limit=", "/api/v1/jobs?offset=", "/api/v2/events?after=",
+                 "/api/v2/events?before=", "/api/v2/aliases?limit=", "/api/v2/flow?since="):  # fmt: skip
+        assert client.call("GET", path + digits).status_code < 500, path
+
+
+def test_a_huge_last_event_id_is_refused(launch: Callable[..., Process]) -> None:
+    server = launch(None, "--no-page")
+    live = f"{server.url}/api/v2/live"
+    assert httpx.get(live, headers={"last-event-id": "9" * 5_000}).status_code == 400
+    assert httpx.get(live, params={"after": "9" * 5_000}).status_code == 400
+    with httpx.stream("GET", live, headers={"last-event-id": "9" * 30}) as answer:
+        assert answer.status_code == 200
+
+
+def test_json_is_never_sniffed(client: Client) -> None:
+    for path in ("/api/v1/jobs", "/api/v1/namespaces/none", "/api/v2/health", "/api/v2/graph"):
+        assert client.call("GET", path).headers["x-content-type-options"] == "nosniff", path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_database_and_exports_are_their_owners_alone(
+    launch: Callable[..., Process], tmp_path: Path
+) -> None:
+    folder = tmp_path / "new" / "folder"
+    server = launch(f"sqlite:///{folder}/headwater.db")
+    httpx.post(f"{server.url}/api/v1/lineage", json=event("START", 0)).raise_for_status()
+    assert mode(folder) == 0o700
+    assert {mode(file) for file in folder.iterdir()} == {0o600}
+    out = tmp_path / "events.ndjson"
+    found = CliRunner().invoke(program, ["events", "export", str(out), "--store", server.store])
+    assert found.exit_code == 0, found.output
+    assert mode(out) == 0o600
+
+
+def test_a_second_server_on_one_file_is_refused(
+    launch: Callable[..., Process], tmp_path: Path
+) -> None:
+    server = launch(None, "--no-page")
+    command = [sys.executable, "-c", PROGRAM, "server", "--port", "0", "--store", server.store]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert second.returncode != 0
+    assert "another server has" in second.stderr
+    create_token(open_store(server.store), "tools may still open it", "read")
+    server.kill()
+    server.start()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /api/v1/lineage HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+        b"POST /api/v2/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n[",
+        b"PUT /api/v1/tags/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{",
+        b"GET /api/v1/jobs HTTP/1.1\r\nhost: loc",
+        b"",
+    ],
+)
+def test_a_request_half_sent_does_not_keep_a_server_that_stops(
+    launch: Callable[..., Process], sent: bytes
+) -> None:
+    server = launch(None, "--no-page")
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(sent)
+        time.sleep(0.3)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(10)
+        assert time.monotonic() - began < 3
+
+
+def test_a_stream_ends_when_its_token_is_revoked(launch: Callable[..., Process]) -> None:
+    server = launch(None, "--no-page")
+    hand = open_store(server.store)
+    token, other = create_token(hand, "reader", "read"), create_token(hand, "writer", "write")
+    time.sleep(2.1)
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx.stream("GET", f"{server.url}/api/v2/live", headers=headers, timeout=20) as answer:
+        chunks = answer.iter_bytes()
+        assert b"retry" in next(chunks)
+        writer = {"authorization": f"Bearer {other}"}
+        httpx.post(f"{server.url}/api/v1/lineage", content=json.dumps(event("START", 0)),
+                   headers=writer).raise_for_status()  # fmt: skip
+        assert b"event:" in next(chunks)
+        (own,) = [t.id for t in list_tokens(hand.connection) if t.name == "reader"]
+        revoke_token(hand, own)
+        began = time.monotonic()
+        for _ in chunks:
+            pass
+        assert time.monotonic() - began < 5
+    hand.close()

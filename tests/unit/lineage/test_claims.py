@@ -1,0 +1,216 @@
+"""One schema from many claims: ranks, unions, ends, findings, and no influence of their order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.lineage.schema.claims import (
+    Claim,
+    Rank,
+    Version,
+    current,
+    findings,
+    history,
+    shape,
+    types,
+)
+from headwater.lineage.schema.model import Field
+
+
+def fields(text: str) -> tuple[Field, ...]:
+    """`id int, name` as fields."""
+    pairs = [(*item.split(), "")[:2] for item in text.split(", ")]
+    return tuple(Field(name, kind) for name, kind in pairs)
+
+
+def claim(rank: Rank, author: str, time: int, text: str, last: int = 0, **more: Any) -> Claim:
+    return Claim(rank, author, time, last or time, fields(text), **more)
+
+
+def told(versions: list[Version]) -> list[tuple[int, str]]:
+    return [(v.time, shown(v)) for v in versions]
+
+
+def shown(version: Version) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in types(version.fields).items())
+
+
+def versions(*claims: Claim, ends: tuple[int, ...] = (), topic: bool = False) -> list[Any]:
+    return told(history(claims, ends, topic=topic))
+
+
+W, R, S = Rank.WRITER, Rank.READER, Rank.SOURCE
+
+
+def test_a_reader_does_not_take_away_what_the_writer_reports() -> None:
+    made = [claim(W, "connector", t, "id long, key string", run="c") for t in (0, 15, 30)]
+    read = [claim(R, "stream", t, "id int, name string") for t in (5, 20, 35)]
+    assert versions(*made, *read, topic=True) == [(0, "id long, key string")]
+
+
+def test_each_part_of_a_topic_has_its_own_best_rank() -> None:
+    known = claim(S, "orders-value", 9, "id long, price double", version=1)
+    made = claim(W, "connector", 0, "id int, key string", run="c")
+    assert versions(made, known, topic=True) == [(0, "id long, price double, key string")]
+    assert versions(made, known, topic=False) == [(0, "id long, price double")]
+
+
+def test_a_better_rank_corrects_a_guess_and_is_no_change() -> None:
+    guess = [claim(W, "sink", t, "price decimal(10,2)", run="s") for t in (0, 10)]
+    answer = [claim(S, "db.orders", t, "price decimal(38,2)") for t in (1, 11)]
+    assert versions(*guess, *answer) == [(0, "price decimal(38,2)")]
+    early = [claim(W, "sink", t, "price int", run="r") for t in (0, 3)]
+    late = [
+        msgspec.structs.replace(c, first=c.first + 9, last=c.last + 9) for c in (*guess, *answer)
+    ]
+    assert versions(*early, *late) == [(0, "price int"), (9, "price decimal(38,2)")]
+
+
+def test_what_the_better_rank_then_changes_is_a_version() -> None:
+    known = [claim(S, "v", t, f"id long, c{n} int", version=n) for n, t in ((1, 5), (2, 9))]
+    read = claim(R, "stream", 0, "id int")
+    assert versions(read, *known, topic=True) == [(0, "id long, c1 int"), (9, "id long, c2 int")]
+
+
+def test_a_registry_is_ordered_by_version_not_by_time() -> None:
+    old = claim(S, "orders-value", 20, "id int", last=99, version=1)
+    new = claim(S, "orders-value", 10, "id int, name string", version=2)
+    assert versions(old, new) == [(10, "id int, name string")]
+
+
+def test_several_subjects_are_a_union() -> None:
+    one = claim(S, "Order", 0, "id long, price double", version=3)
+    other = claim(S, "Refund", 5, "id long, reason string", version=1)
+    assert versions(one, other, topic=True)[-1] == (5, "id long, price double, reason string")
+
+
+def test_a_job_replaces_its_own_claim_and_others_add_up() -> None:
+    assert versions(
+        claim(W, "a", 0, "x int, y int", run="1"),
+        claim(W, "a", 10, "x int", run="2"),
+        claim(W, "b", 20, "z int", run="3"),
+    ) == [(0, "x int, y int"), (10, "x int"), (20, "x int, z int")]
+
+
+def test_spelling_order_and_descriptions_are_no_change() -> None:
+    said = msgspec.structs.replace(fields("b string")[0], description="of the customer")
+    again = Claim(W, "a", 5, 5, (said, *fields("a bigint")), "2")
+    assert versions(claim(W, "a", 0, "a LONG, b text", run="1"), again) == [(0, "a long, b string")]
+    found = current([again], (), topic=False)
+    assert found is not None
+    assert found.fields[0].description == "of the customer"
+
+
+def test_overwriting_ends_what_others_wrote_before() -> None:
+    runs = [(1, "a", "x int"), (5, "b", "y int"), (10, "a", "x int"), (15, "b", "y int")]
+    claims = [claim(W, job, t, text, run=str(t)) for t, job, text in runs]
+    assert versions(*claims, ends=(1, 5, 10, 15)) == [(t, text) for t, _, text in runs]
+    assert versions(*claims) == [(1, "x int"), (5, "x int, y int")]
+
+
+def test_what_is_still_written_after_an_alter_counts_on() -> None:
+    stream = claim(W, "stream", 0, "x int", last=100, run="1")
+    alter = claim(W, "alter", 50, "x int, y int", run="2")
+    assert versions(stream, alter, ends=(50,)) == [(0, "x int"), (50, "x int, y int")]
+
+
+def test_an_end_leaves_what_a_registry_and_a_person_declared() -> None:
+    declared = claim(Rank.DECLARED, "", 0, "x int")
+    assert versions(declared, ends=(10,)) == [(0, "x int")]
+    assert current([declared], (10,), topic=False) is not None
+    assert current([claim(W, "a", 0, "x int")], (10,), topic=False) is None
+
+
+def test_a_conflict_of_types_is_a_finding_and_no_version() -> None:
+    claims = [
+        claim(W, "a", 0, "id int", run="1"),
+        claim(W, "b", 5, "id long", run="2"),
+        claim(W, "a", 9, "id int, n int", run="3"),
+    ]
+    assert versions(*claims) == [(0, "id int"), (9, "id int, n int")]
+    (found,) = findings(claims, (), (), topic=False)
+    assert (found.kind, found.since, found.fields) == ("type", 9, ("id",))
+    assert {found.one.author, found.other.author} == {"a", "b"}
+
+
+def test_writers_that_differ_are_a_finding_while_both_are_live() -> None:
+    claims = [claim(W, "a", 0, "id int, x int"), claim(W, "b", 5, "id int, y int")]
+    (found,) = findings(claims, (), {"a", "b"}, topic=False)
+    assert (found.kind, found.since, found.fields) == ("writers", 5, ("x", "y"))
+    assert not findings(claims, (), {"a"}, topic=False)
+
+
+def test_a_writer_that_contradicts_the_registry_is_a_finding() -> None:
+    known = claim(S, "orders-value", 3, "id long", version=1)
+    writers = [claim(W, "right", 0, "id bigint"), claim(W, "wrong", 1, "id int, extra int")]
+    (found,) = findings([known, *writers], (), (), topic=True)
+    assert (found.kind, found.since, found.fields) == ("source", 3, ("id", "extra"))
+    assert found.other.author == "wrong"
+
+
+SHAPES = ("x int", "x long", "x int, y int", "key string, x int", "y text", "z.y int, x BIGINT")
+OTHERS = ("x double", "y text, x int", "key int, y int")
+
+
+def claims_of(shapes: tuple[str, ...]) -> st.SearchStrategy[list[Claim]]:
+    made = st.builds(
+        lambda rank, author, time, text, run, version: claim(
+            rank,
+            author,
+            time,
+            text,
+            run=f"{author}{run}" if rank is W else "",
+            version=version if rank is S else 0,
+        ),
+        st.sampled_from(list(Rank)),
+        st.sampled_from("ab"),
+        st.integers(0, 12),
+        st.sampled_from(shapes),
+        st.integers(0, 2),
+        st.integers(0, 3),
+    )
+    return st.lists(made, max_size=12)
+
+
+some = claims_of(SHAPES)
+moments = st.lists(st.integers(0, 12), max_size=3)
+
+
+@given(st.data(), some, moments, st.booleans())
+def test_order_and_repetition_change_nothing(
+    data: st.DataObject, claims: list[Claim], ends: list[int], topic: bool
+) -> None:
+    again = data.draw(st.lists(st.sampled_from(claims), max_size=4)) if claims else []
+    shuffled = data.draw(st.permutations([*claims, *again]))
+    mixed = data.draw(st.permutations([*ends, *ends]))
+    assert versions(*shuffled, ends=tuple(mixed), topic=topic) == versions(
+        *claims, ends=tuple(ends), topic=topic
+    )
+    one, other = (
+        [(f.kind, f.since, f.fields) for f in findings(c, ends, "ab", topic=topic)]
+        for c in (claims, shuffled)
+    )
+    assert one == other
+
+
+@given(some, claims_of(OTHERS), moments, moments, st.booleans())
+def test_later_claims_extend_a_history(
+    old: list[Claim], new: list[Claim], ends: list[int], later: list[int], topic: bool
+) -> None:
+    since = 20
+    new = [msgspec.structs.replace(c, first=c.first + since, last=c.last + since) for c in new]
+    stops = [*ends, *(time + since for time in later)]
+    early = history(old, ends, topic=topic)
+    rest = history([*old, *new], stops, topic=topic, since=since, early=early)
+    assert told(rest) == told(history([*old, *new], stops, topic=topic))
+
+
+@given(some, moments)
+def test_no_version_follows_its_equal(claims: list[Claim], ends: list[int]) -> None:
+    shapes = [shape(v.fields) for v in history(claims, ends, topic=False)]
+    assert all(a != b for a, b in pairwise(shapes))

@@ -1,0 +1,177 @@
+"""Every kind of credential is masked wherever it stands, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.lineage import secrets
+from headwater.lineage.secrets import MaskingFormatter, clean, clean_value, holds_secret, redact
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+SECRET = "xQ7vT2mK9w"
+SHAPED = {"%S": SECRET, "%A": "7EXAMPLE7EXAMPLE", "%G": SECRET * 2, "%U": "app"}
+
+
+def lines(name: str) -> list[Any]:
+    return [json.loads(line) for line in (FIXTURES / "secrets" / name).read_text().splitlines()]
+
+
+def planted(text: str) -> str:
+    for mark, value in SHAPED.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def holds(text: str) -> bool:
+    return any(value in text for mark, value in SHAPED.items() if mark != "%U")
+
+
+@pytest.mark.parametrize("case", lines("masked.ndjson"), ids=lambda case: case["kind"])
+def test_a_credential_is_masked_in_any_text(case: dict[str, str]) -> None:
+    text = planted(case["text"])
+    assert holds(text)
+    masked = redact(text)
+    assert not holds(masked), masked
+    assert redact(masked) == masked
+    in_error = {"errorMessage": {"message": f"failed: {text}", "stackTrace": f"\tat x\n{text}\n"}}
+    in_event = json.dumps(
+        {"run": {"facets": in_error}, "job": {"facets": {"sql": {"query": text}}}}
+    )
+    assert holds_secret(in_event.encode())
+    assert not holds(clean(in_event.encode()).decode())
+
+
+@pytest.mark.parametrize("case", lines("masked_documents.ndjson"), ids=lambda case: case["kind"])
+def test_a_credential_is_masked_by_its_key(case: dict[str, Any]) -> None:
+    body = planted(json.dumps(case["document"])).encode()
+    assert holds_secret(body)
+    text = clean(body).decode()
+    assert not holds(text)
+    assert '"password"' not in text.partition(":")[2]
+    assert not holds_secret(text.encode())
+
+
+def test_what_stands_beside_a_credential_stays() -> None:
+    text = "host=db user=app password=hunter2 dbname=shop"
+    assert redact(text) == "host=db user=app password=*** dbname=shop"
+    text = "CREATE USER app IDENTIFIED BY 'it''s' PASSWORD EXPIRE"
+    assert redact(text) == "CREATE USER app IDENTIFIED BY *** PASSWORD EXPIRE"
+    found = clean_value(
+        {
+            "environmentVariables": [
+                {"name": "API_KEY", "value": "x1"},
+                {"name": "HOME", "value": "/"},
+            ]
+        }
+    )
+    assert found == {"environmentVariables": [{"name": "API_KEY", "value": "***"}, {"name": "HOME", "value": "/"}]}  # fmt: skip
+    assert clean_value(["--password", "x", "--verbose"]) == ["--password", "***", "--verbose"]
+
+
+def harmless() -> list[str]:
+    folder = FIXTURES / "secrets"
+    return [
+        *(folder / "harmless.txt").read_text().splitlines(),
+        *(folder / "harmless.sql").read_text().splitlines(),
+    ]
+
+
+@pytest.mark.parametrize("text", harmless())
+def test_a_harmless_text_stays_as_it_was(text: str) -> None:
+    assert redact(text) == text
+    document = {"facets": {"sql": {"query": text}, "documentation": {"description": text}}}
+    assert clean_value(document) == document
+
+
+def events() -> list[dict[str, Any]]:
+    demo = (FIXTURES / "page" / "demo.ndjson").read_text().splitlines()
+    marquez = json.loads((FIXTURES / "marquez" / "shapes.json").read_text())
+    schemas = [
+        json.loads(path.read_text()) for path in sorted((FIXTURES / "schema").glob("*.json"))
+    ]
+    queries = json.loads((FIXTURES / "lineage" / "queries.json").read_text())
+    event = json.loads((FIXTURES / "lineage" / "event.json").read_text())
+    return [*map(json.loads, demo), {"all": marquez}, {"all": schemas}, {"all": queries}, event]
+
+
+def test_nothing_is_masked_in_recorded_events() -> None:
+    found = events()
+    assert len(found) > 100
+    assert [one for one in found if clean_value(one) != one] == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"fields": [{"name": "password", "type": "string", "description": "bcrypt"}]},
+        {
+            "fields": {
+                "password": {"inputFields": [{"namespace": "n", "name": "t", "field": "token"}]}
+            }
+        },
+        {"columns": {"password": "string", "token": "varchar(20)", "api_key": "struct<a:int>"}},
+        {"tags": [{"key": "secret", "value": "true", "source": "USER"}]},
+        {"tokens": 512, "max_tokens": 4096, "password": None, "secret": False, "token": ""},
+        {"credentials": {"source": "vault", "path": "db/app"}, "authorization": {"mode": "rbac"}},
+        {"name": "orders", "key": "order_id", "value": "int", "signature": "f(x: int) -> str"},
+    ],
+)
+def test_a_harmless_document_stays_as_it_was(document: dict[str, Any]) -> None:
+    body = json.dumps(document).encode()
+    assert clean(body) is body
+    assert not holds_secret(body)
+
+
+def test_most_documents_are_not_even_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps({"name": "orders", "query": "SELECT 1 FROM t WHERE d_year = 2001"}).encode()
+    monkeypatch.setattr("headwater.lineage.secrets.clean_value", None)
+    assert not holds_secret(body)
+
+
+def test_a_log_line_and_the_trace_below_it_are_masked() -> None:
+    line = logging.LogRecord("x", logging.ERROR, "", 0, "to %s", ("postgres://u:hunter2@db",), None)
+    try:
+        raise ValueError("Server=db;Password=hunter2;")
+    except ValueError:
+        line.exc_info = sys.exc_info()
+    text = MaskingFormatter().format(line)
+    assert "ValueError: Server=db;Password=***;" in text
+    assert "postgres://***@db" in text
+
+
+def test_what_calls_for_masking_is_noticed_in_a_document() -> None:
+    hints = [hint for found, _ in secrets._STEPS[1:] for hint in found]
+    assert [hint for hint in hints if not secrets._HINT.search(hint.encode())] == []
+
+
+ATTACKS = [
+    "eyJ-", "eyJaaaaaaaa.", "password=", "password='", 'password="', "password=\\\"", "sig=f(",
+    "sig=f(,", "token=a", "-----BEGIN ", "-----BEGIN A-----", "://a:", "://a:b@", "://a/hooks/",
+    "://a/hooks/a/", "identified by '", "identified with a ", "password '", "password ('", "bearer ",
+    "basic a", "--password ", "-u a:", "<name>password</name><value>", "password" * 20, "a.b-c_d$",
+    "jdbc:oracle:thin:a/", "secret {", "secret={", "token->", "key\\\\", "xoxb-", "ghp_a", "'password':",
+    "password =\n", "jaas.config=", "services/T", "A" * 50 + "password", "passwordA", "\\\\\\\"password",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", ATTACKS)
+def test_the_time_is_linear_in_the_length(piece: str) -> None:
+    def spent(size: int) -> float:
+        text = (piece * (size // len(piece) + 1))[:size]
+        best = float("inf")
+        for _ in range(2):
+            start = time.thread_time()
+            redact(text)
+            best = min(best, time.thread_time() - start)
+        return best
+
+    # Ten times the text in about ten times the time; quadratic would be a hundred times.
+    small, large = spent(4_000), spent(40_000)
+    assert large < 30 * max(small, 0.0005)

@@ -1,0 +1,130 @@
+"""Streaming queries: their job names, what they count, and two readings of one query."""
+
+from __future__ import annotations
+
+import json
+from functools import partial, wraps
+from typing import Any
+
+import pytest
+
+from headwater.lineage.model import ColumnLineage, ColumnSource, Dataset, Transformation
+from headwater.spark import job_names
+from headwater.spark.driver.config import Settings
+from headwater.spark.model import PlanLineage
+from headwater.spark.streaming import progress
+from headwater.spark.streaming.queries import merged, renewed
+from headwater.spark.streaming.runs import refused_job, unnamed_job
+from headwater.spark.streaming.statistics import QueryStatistics
+
+TOPIC = Dataset("kafka://b:9092", "orders", type="TOPIC")
+FILES = Dataset("file", "/lake/orders")
+TABLE = Dataset("s3://w", "shop/orders")
+SETTINGS = Settings(app_name="shop")
+
+
+def write(_frame: Any, _number: int) -> None: ...
+
+
+class Sink:
+    def write(self, _frame: Any, _number: int) -> None: ...
+
+    def __call__(self, _frame: Any, _number: int) -> None: ...
+
+
+def test_a_function_has_the_name_it_has_in_every_run() -> None:
+    def local(_frame: Any, _number: int) -> None: ...
+
+    assert job_names.of_function(write) == "write"
+    assert job_names.of_function(local) == "local"
+    assert job_names.of_function(partial(partial(write, 1), 2)) == "write"
+    assert job_names.of_function(wraps(partial(write))(lambda: None)) == "write"
+    assert job_names.of_function(Sink().write) == "Sink.write"
+    assert job_names.of_function(Sink()) == "Sink"
+    assert job_names.of_function(lambda _frame, _number: None) == ""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "function", "expected"),
+    [
+        ((TABLE,), "", ["streaming.shop_orders", "streaming.shop_orders.from_orders"]),
+        ((), "write", ["foreach_batch.write", "foreach_batch.write.from_orders"]),
+        ((), "Sink.write", ["foreach_batch.sink_write"]),
+        ((), "", ["streaming.from_orders", "streaming.from_orders_2", "streaming.from_orders_3"]),
+    ],
+)
+def test_queries_without_a_name_that_run_at_once_are_jobs_of_their_own(
+    outputs: tuple[Dataset, ...], function: str, expected: list[str]
+) -> None:
+    lineage = PlanLineage(inputs=(TOPIC,), outputs=outputs)
+    taken: list[str] = []
+    for _ in expected:
+        taken.append(unnamed_job(SETTINGS, lineage, function, taken.__contains__))
+    assert taken == [f"shop.{name}" for name in expected]
+    assert unnamed_job(SETTINGS, lineage, function, taken[1:].__contains__) == taken[0]
+
+
+def test_a_refused_query_is_named_as_if_it_had_started() -> None:
+    assert refused_job(SETTINGS, "lab.shop.orders", "") == "shop.streaming.shop_orders"
+    assert refused_job(SETTINGS, "s3://lake/shop/orders/", "") == "shop.streaming.shop_orders"
+    assert refused_job(SETTINGS, "", "write") == "shop.foreach_batch.write"
+
+
+def report(batch: int, start: Any, end: Any, rows: int, written: int = -1) -> progress.Progress:
+    source = {"description": "s", "startOffset": start, "endOffset": end, "numInputRows": rows}
+    return progress.read(
+        json.dumps({"batchId": batch, "sources": [source], "sink": {"numOutputRows": written}})
+    )
+
+
+def counted(*reports: progress.Progress, initial: Any = None, **lineage: Any) -> list[Any]:
+    statistics = QueryStatistics(lambda _: initial or {})
+    statistics.add(reports)
+    plan = PlanLineage(**{"inputs": (TOPIC,), "outputs": (TABLE,), **lineage})
+    found = statistics.read(plan), statistics.written(plan)
+    return [next((count["rowCount"] for count in side.values()), None) for side in found]
+
+
+def test_records_are_counted_by_offsets_and_rows_by_batches() -> None:
+    first = report(0, None, {"orders": {"0": 9, "1": 4}}, 26, 5)
+    second = report(1, {"orders": {"0": 9, "1": 4}}, {"orders": {"0": 9, "1": 8, "2": 2}}, 12, 6)
+    initial = {"orders": {"0": 5, "1": 0}}
+    # A micro-batch that is read twice has twice the rows in its report.
+    assert counted(first, second, initial=initial) == [4 + 8 + 2, 11]
+    assert counted(first, first, second, initial=initial) == [14, 11], "a report may come again"
+    assert counted(second) == [6, 6], "a query goes on from its checkpoint"
+    assert counted(first) == [26, 5], "without its first offsets, by the report's own rows"
+
+
+def test_what_is_not_exact_is_not_counted() -> None:
+    first, third = report(0, None, {"at": 1}, 3, 3), report(2, {"at": 1}, {"at": 2}, 4, 4)
+    assert counted(first, third, inputs=(FILES,)) == [None, None]
+    assert counted(first, inputs=(FILES,)) == [3, 3]
+    assert counted(first, inputs=(FILES, TABLE)) == [None, 3], "which of the two was read?"
+    assert counted(report(0, None, {"at": 1}, 3)) == [None, None], "a sink that does not count"
+
+
+def columns(field: str, way: str) -> ColumnLineage:
+    source = ColumnSource(TOPIC.id, field, (Transformation("DIRECT", way),))
+    return ColumnLineage(fields={"price": (source,)})
+
+
+def test_two_commands_that_write_one_table_both_count() -> None:
+    def wrote(lineage: ColumnLineage) -> PlanLineage:
+        one = Dataset(*TABLE.id, columns=lineage)
+        return PlanLineage(inputs=(TOPIC,), outputs=(one,))
+
+    first, second = wrote(columns("price", "IDENTITY")), wrote(columns("fee", "IDENTITY"))
+    deleted = wrote(ColumnLineage())
+    (output,) = merged(merged(first, second), deleted).outputs
+    assert output.columns is not None
+    assert [source.field for source in output.columns.fields["price"]] == ["price", "fee"]
+    again = merged(merged(first, second), first)
+    assert merged(again, second).outputs == again.outputs
+
+
+def test_a_query_that_is_read_again_keeps_what_its_commands_read() -> None:
+    before = PlanLineage(inputs=(TOPIC, TABLE), outputs=(TABLE, FILES))
+    again = renewed(before, PlanLineage(inputs=(TOPIC,)))
+    assert again.inputs == before.inputs
+    assert again.outputs == before.outputs
