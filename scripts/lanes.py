@@ -4,8 +4,8 @@
 its own with services of its own, so neither lane sees the other's. Tests that hold the page to a
 time run after both lanes have ended: beside a starting broker they would measure the broker.
 
-Each line is printed with the name of its lane; the last lines are the closing line of every
-pytest and the time that all of it took. Options that name a test file or folder select so little
+Each line is printed with the name of its lane; the last lines are the failed tests, the closing line
+of every pytest and the time that all of it took. Options that name a test file or folder select so little
 that lanes do not pay: one pytest runs them.
 """
 
@@ -53,6 +53,7 @@ ALONE: dict[str, Run] = {
     "test-full": ["-m", "timed and not soak"],
 }
 CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
+FAILED = re.compile(r"(?:FAILED|ERROR) \S+::")
 NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without tests: no failure
 
 
@@ -66,6 +67,7 @@ class Lane(threading.Thread):
         self.runs = runs
         self.options = options
         self.codes: list[int] = []
+        self.failed: list[str] = []
         self.closing: list[str] = []
 
     def run(self) -> None:
@@ -82,6 +84,8 @@ class Lane(threading.Thread):
             ) as process:
                 for line in process.stdout or ():
                     last = line.strip() if CLOSING.search(line) else last
+                    if FAILED.match(line):
+                        self.failed.append(f"{self.name:>11} | {line.strip()}")
                     print(f"{self.name:>11} | {line}", end="", flush=True)
             self.codes.append(process.returncode)
             self.closing.append(f"{self.name:>11} | {last}")
@@ -98,7 +102,8 @@ def in_lanes(kind: str, options: list[str]) -> int:
         lanes.append(Lane("alone", [ALONE[kind]], options))
         lanes[-1].start()
         lanes[-1].join()
-    print("\n".join(line for lane in lanes for line in lane.closing))
+    for lane in lanes:  # once more: the lanes' outputs are mixed above
+        print(*lane.failed, *lane.closing, sep="\n")
     codes = {code for lane in lanes for code in lane.codes}
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     failed = bool(codes - {0, NOTHING_COLLECTED}) or codes == {NOTHING_COLLECTED}
