@@ -118,12 +118,22 @@ class ConnectClient(ServiceClient):
         return self.http.get(f"/connectors/{name}/status").json()
 
     def wait_running(self, name: str, seconds: float = READY_SECONDS) -> None:
+        """Wait until the connector runs, and every task that it has.
+
+        The status lists a task from the moment it starts, so of three it lists one for a while:
+        how many there are is in the connector's own answer.
+        """
+
         def running() -> bool:
             status = self.status(name)
-            parts = [status.get("connector", {}), *status.get("tasks", [])]
+            tasks = status.get("tasks", [])
+            parts = [status.get("connector", {}), *tasks]
             failed = [part for part in parts if part.get("state") == "FAILED"]
             assert not failed, failed[0].get("trace")
-            return len(parts) > 1 and all(part.get("state") == "RUNNING" for part in parts)
+            made = self.http.get(f"/connectors/{name}").json().get("tasks", [])
+            return len(tasks) == len(made) > 0 and all(
+                part.get("state") == "RUNNING" for part in parts
+            )
 
         wait_until(running, seconds=seconds, what=f"connector {name} to run")
 

@@ -32,6 +32,11 @@ def dataset(agent: ClusterAgent, job: str, side: str, name: str) -> dict[str, An
     return next(d for d in last[side] if d["name"] == name)
 
 
+def connect_facet(event: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = event["run"]["facets"]["headwater_connect"]
+    return found
+
+
 def wait_for_columns(
     agent: ClusterAgent, job: str, side: str, name: str, wanted: list[str]
 ) -> None:
@@ -86,7 +91,12 @@ def test_every_connector_is_in_the_graph(
 
 def test_three_tasks_and_no_cartesian_product(agent: ClusterAgent, shop: Shop) -> None:
     event = with_both(agent, shop)
-    assert len(agent.events(shop.iceberg)[-1]["run"]["facets"]["headwater_connect"]["tasks"]) == 3
+    wait_until(
+        lambda: len(connect_facet(agent.events(shop.iceberg)[-1])["tasks"]) == 3,
+        seconds=60,
+        what="an event with every task: the first has those that Connect had started",
+        interval=0.3,
+    )
     entries = event["job"]["facets"]["lineage"]["entries"]
     pairs = {(i["name"], e["name"].rsplit("/", 1)[-1]) for e in entries for i in e["inputs"]}
     found = {(topic.rsplit(".", 1)[-1], table.split("-")[0]) for topic, table in pairs}
