@@ -15,10 +15,20 @@ import msgspec
 
 from headwater.lineage.envelope import EventType
 from headwater.lineage.hashing import FACET_MEMBERS
+from headwater.lineage.moments import to_rfc3339
 
-__all__ = ["NAMED_RUN", "NO_OBJECT", "NO_ZONE", "OTHER_TYPE", "assume", "to_run_uuid"]
+__all__ = [
+    "ISO_TIME",
+    "NAMED_RUN",
+    "NO_OBJECT",
+    "NO_ZONE",
+    "OTHER_TYPE",
+    "assume",
+    "to_run_uuid",
+]
 
 NAMED_RUN = "run.runId: not a UUID, taken as the name of one"
+ISO_TIME = "eventTime: ISO 8601 in another form than RFC 3339 has, taken as it means"
 NO_ZONE = "eventTime: no time zone, taken as UTC"
 OTHER_TYPE = "eventType: unknown, taken as OTHER"
 NO_OBJECT = "facets: not an object, dropped"
@@ -40,9 +50,8 @@ def assume(event: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     if isinstance(kind, str) and kind.upper() not in _TYPES:
         mended["eventType"] = EventType.OTHER.value
         reasons.append(OTHER_TYPE)
-    if isinstance(time, str) and _lacks_zone(time.strip()):
-        mended["eventTime"] = f"{time.strip()}Z"
-        reasons.append(NO_ZONE)
+    if isinstance(time, str):
+        mended["eventTime"] = _with_zone(time, reasons)
     for key in ("run", "job", "dataset"):
         if isinstance(event.get(key), dict):
             mended[key] = _with_objects(event[key], reasons)
@@ -68,11 +77,18 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _lacks_zone(text: str) -> bool:
+def _with_zone(time: str, reasons: list[str]) -> str:
+    text = to_rfc3339(time)
     try:
-        return msgspec.convert(text, datetime).tzinfo is None
+        zone = msgspec.convert(text, datetime).tzinfo
     except msgspec.ValidationError:
-        return False
+        return time
+    if zone is None:
+        reasons.append(NO_ZONE)
+        return f"{text}Z"
+    if text != time:
+        reasons.append(ISO_TIME)
+    return text
 
 
 def _with_objects(part: dict[str, Any], reasons: list[str]) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-__all__ = ["EPOCH", "from_micros", "iso", "micros"]
+__all__ = ["EPOCH", "from_micros", "iso", "micros", "to_rfc3339"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+_ISO_8601 = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-]\d\d)(?::?(\d\d))?)?(?:\[.*\])?"
+)
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -27,3 +31,16 @@ def from_micros(value: int) -> datetime:
 def iso(value: int) -> str:
     """A moment in microseconds as RFC 3339 text in UTC."""
     return from_micros(value).isoformat().replace("+00:00", "Z")
+
+
+def to_rfc3339(text: str) -> str:
+    """A moment in ISO 8601 as RFC 3339 has it; any other text as it is.
+
+    Java writes no seconds where they are zero, and a zone's name in brackets behind its offset.
+    """
+    found = _ISO_8601.fullmatch(text.strip())
+    if not found:
+        return text
+    date, minute, second, utc, hours, minutes = found.groups()
+    zone = "Z" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+    return f"{date}T{minute}{second or ':00'}{zone}"

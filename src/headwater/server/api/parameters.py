@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.events import micros
+from headwater.lineage.moments import micros, to_rfc3339
 from headwater.server.routing import Parameter
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def parse_moment(value: str) -> int:
     """
     if DATE.fullmatch(value):
         value += "T00:00:00Z"
-    found = _time.decode(msgspec.json.encode(value.replace(" ", "+")))
+    found = _time.decode(msgspec.json.encode(to_rfc3339(value.replace(" ", "+"))))
     return micros(found if found.tzinfo else found.replace(tzinfo=timezone.utc))
 
 

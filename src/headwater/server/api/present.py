@@ -10,6 +10,7 @@ import msgspec
 from headwater.lineage import facets as known
 from headwater.lineage.events import iso
 from headwater.server.api.facet_columns import columns, tags_of
+from headwater.server.api.java import to_url
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
 
@@ -36,8 +37,6 @@ PHYSICAL = "headwater_physical"
 RUNS = 10
 """How many of its latest runs a job carries."""
 _JOB_TYPES = {"STREAMING": "STREAM", "STREAM": "STREAM", "SERVICE": "SERVICE"}
-_LOCATIONS = ("http://", "https://", "file:", "ftp://", "jar:")
-"""What Java reads as a URL: Marquez's Java client fails on a job with any other location."""
 
 
 def when(value: int | None) -> str | None:
@@ -48,10 +47,6 @@ def when(value: int | None) -> str | None:
 def identifier(namespace: str, name: str) -> dict[str, str]:
     """An id in Marquez's shape."""
     return {"namespace": namespace, "name": name}
-
-
-def _location(text: str | None) -> str | None:
-    return text if text and text.startswith(_LOCATIONS) else None
 
 
 def job_type(kind: str) -> str:
@@ -174,7 +169,7 @@ class Presenter:
                 "namespace": job.space,
                 "inputs": sides[INPUT],
                 "outputs": sides[OUTPUT],
-                "location": _location(job.state.location),
+                "location": to_url(job.state.location),
                 "description": job.state.description,
                 "latestRun": run,
             }
@@ -253,7 +248,7 @@ class Presenter:
                 "description": d.state.description,
             }
             if kind == "STREAM":
-                answer["schemaLocation"] = _location(physical.schemaLocation)
+                answer["schemaLocation"] = to_url(physical.schemaLocation)
             if not node:
                 answer["currentVersion"] = versions.get(d.version or 0)
                 answer["columnLineage"] = columns(d.state.facets.get("columnLineage"), bodies)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.lineage.lifecycle import State
 from headwater.server.api.facet_columns import field_names
+from headwater.server.api.java import to_uri
 from headwater.server.api.lookup import namespace_id, the_dataset, the_job
 from headwater.server.api.parameters import text, whole
 from headwater.server.api.present import DATASET as TAGGED
@@ -158,7 +159,7 @@ def _source(row: tuple[Any, ...]) -> dict[str, Any]:
         "name": row[0],
         "createdAt": when(row[4]),
         "updatedAt": when(row[5]),
-        "connectionUrl": row[2],
+        "connectionUrl": to_uri(row[2]),
         "description": row[3],
     }
 

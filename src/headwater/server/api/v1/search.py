@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from headwater.lineage.events import iso, micros
+from headwater.server.api.java import to_uri
 from headwater.server.api.parameters import moment, text, whole
 from headwater.server.api.present import when
 from headwater.server.api.types import Events, Time
@@ -27,6 +28,14 @@ api = Routes()
 
 PERIOD = text("DAY", options=("DAY", "WEEK"))
 TIMEZONE = text("UTC", example="UTC")
+
+
+class _Addresses(msgspec.Struct):
+    producer: str | None = None
+    schemaURL: str | None = None  # noqa: N815
+
+
+_addresses = msgspec.json.Decoder(_Addresses).decode
 
 
 class Result(TypedDict):
@@ -119,7 +128,18 @@ def events(
     sql = "SELECT dictionary, body" + where + order + " LIMIT ? OFFSET ?"
     rows = view.all(sql, (before, after, limit, offset))
     ((total,),) = view.all("SELECT count(*)" + where, (before, after))
-    return {"events": [msgspec.Raw(view.body(d, b)) for d, b in rows], "totalCount": total}
+    return {"events": [_readable(view.body(d, b)) for d, b in rows], "totalCount": total}
+
+
+def _readable(body: bytes) -> msgspec.Raw | dict[str, Any]:
+    """An event as it was sent, its two addresses in a form that Java reads."""
+    told = _addresses(body)
+    mended = {
+        name: to_uri(address)
+        for name, address in (("producer", told.producer), ("schemaURL", told.schemaURL))
+        if address is not None and to_uri(address) != address
+    }
+    return {**msgspec.json.decode(body), **mended} if mended else msgspec.Raw(body)
 
 
 def _intervals(period: str, timezone: str) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from headwater.server.api.java import to_url
 from headwater.server.api.lookup import the_dataset, the_job, to_uuid
 from headwater.server.api.present import Presenter, identifier, when
 from headwater.server.api.types import Time, Uuid
@@ -118,7 +119,7 @@ def _job_versions(view: View, found: Job, rows: list[tuple[Any, ...]]) -> list[d
                 "createdAt": when(time),
                 "version": version,
                 "namespace": found.space,
-                "location": location,
+                "location": to_url(location),
                 "inputs": [identifier(*name) for name in inputs],
                 "outputs": [identifier(*name) for name in outputs],
                 "latestRun": described.get(run_id),

@@ -76,6 +76,7 @@ _RUN = len('{"runId":""}')
 _OTHERWISE = (OddError, msgspec.DecodeError)
 _uuid = msgspec.json.Decoder(UUID).decode
 _time = msgspec.json.Decoder(datetime).decode
+_SEPARATOR, _DATE_END = ord("T"), len('"2026-01-01')
 _type = msgspec.json.Decoder(EventType).decode
 _TYPES = {f'"{kind.value}"'.encode(): kind for kind in EventType}
 _REASONS = (
@@ -183,7 +184,7 @@ class EventReader:
 
     def _moment(self, raw: msgspec.Raw, now: datetime | None) -> int:
         time = _time(raw)
-        if time.tzinfo is None:
+        if time.tzinfo is None or memoryview(raw)[_DATE_END] != _SEPARATOR:
             raise OddError
         found = micros(time)
         latest = clock.time_ns() // 1000 if now is None else micros(now)
