@@ -11,6 +11,7 @@ that lanes do not pay: one pytest runs them.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -62,8 +63,9 @@ class Lane(threading.Thread):
 
     interrupted = threading.Event()
 
-    def __init__(self, name: str, runs: list[Run], options: list[str]) -> None:
+    def __init__(self, kind: str, name: str, runs: list[Run], options: list[str]) -> None:
         super().__init__(name=name)
+        self.kind = kind.removeprefix("test-")
         self.runs = runs
         self.options = options
         self.codes: list[int] = []
@@ -81,6 +83,7 @@ class Lane(threading.Thread):
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
+                env={**os.environ, "HEADWATER_TESTS": self.kind},
             ) as process:
                 for line in process.stdout or ():
                     last = line.strip() if CLOSING.search(line) else last
@@ -93,13 +96,13 @@ class Lane(threading.Thread):
 
 def in_lanes(kind: str, options: list[str]) -> int:
     began = time.monotonic()
-    lanes = [Lane(name, runs, options) for name, runs in LANES[kind].items()]
+    lanes = [Lane(kind, name, runs, options) for name, runs in LANES[kind].items()]
     for lane in lanes:
         lane.start()
     for lane in lanes:
         lane.join()
     if kind in ALONE:
-        lanes.append(Lane("alone", [ALONE[kind]], options))
+        lanes.append(Lane(kind, "alone", [ALONE[kind]], options))
         lanes[-1].start()
         lanes[-1].join()
     for lane in lanes:  # once more: the lanes' outputs are mixed above

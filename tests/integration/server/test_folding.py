@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.server.store import Store, open_store
@@ -18,6 +18,7 @@ from headwater.server.store.keep.purge import Target, purge
 from headwater.server.store.keep.rebuild import export, rebuild
 from headwater.server.store.keep.stale_runs import close_stale
 from headwater.server.store.view import Bodies, View
+from tests.properties import examples
 
 from .conftest import Client, dataset_url, job_url
 from .making import at, columns, dataset, event, facet, run_id, schema
@@ -304,7 +305,7 @@ def edges(store: Store) -> list[Any]:
     return sorted((found[job], datasets[number].name) for job, number in written)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data(), said())
 def test_order_repetition_and_grouping_change_nothing(
     data: st.DataObject, sent: list[dict[str, Any]]

@@ -11,11 +11,12 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from headwater.cli.main import app
+from tests.properties import examples
 
 from .making import event, facet
 
@@ -114,7 +115,7 @@ def test_page_api_and_command_agree_on_any_estate(
 ) -> None:
     server = launch(store_url, "--no-page")
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(25, suppress_health_check=list(HealthCheck))
     @given(st.lists(jobs, min_size=1, max_size=6))
     def agree(estate: list[Made]) -> None:
         now, space = datetime.now(timezone.utc), f"estate{next(numbers)}"

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+
+from tests.properties import examples
 
 from .making import columns, dataset, event, facet, run_id, schema
 
@@ -137,9 +139,8 @@ odd = st.one_of(
 )  # fmt: skip
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
+@examples(
+    150,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), odd), min_size=1, max_size=3))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headwater.errors import UsageError
@@ -16,6 +16,7 @@ from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.http.hosts import is_loopback
 from headwater.server.http.serve import serve
 from headwater.server.store import Store, StoreUnavailableError, open_store
+from tests.properties import examples
 
 from .conftest import Client
 from .making import dataset, event, run_id
@@ -225,9 +226,7 @@ values = st.recursive(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     place=st.sampled_from(
         ["eventType", "eventTime", "run", "job", "inputs", "outputs", "producer", "x"]

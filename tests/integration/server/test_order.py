@@ -6,10 +6,11 @@ import json
 import tempfile
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.server.store import open_store
+from tests.properties import examples
 
 from .making import dataset, event, schema
 
@@ -53,7 +54,7 @@ def drawn(groups: list[list[dict[str, Any]]]) -> dict[str, Any]:
         return {"edges": sorted(edges, key=repr), "runs": sorted(runs), "latest": job}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data(), some_events())
 def test_order_repetition_and_grouping_change_nothing(
     data: st.DataObject, sent: list[dict[str, Any]]

@@ -7,7 +7,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage.schema import read_fields
@@ -17,6 +17,7 @@ from headwater.server.store.keep.rebuild import rebuild
 from headwater.server.store.keep.retention import retain
 from headwater.server.store.read.timeline import members, schemas
 from headwater.server.store.view import Bodies, View
+from tests.properties import examples
 
 from .making import P, at, dataset, event, facet
 
@@ -343,7 +344,7 @@ def outcome(groups: list[list[dict[str, Any]]]) -> list[Any]:
         return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data(), some_events())
 def test_order_repetition_and_grouping_change_nothing(
     data: st.DataObject, sent: list[dict[str, Any]]

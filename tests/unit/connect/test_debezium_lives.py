@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater.connect.life.intervals import SECOND
+from tests.properties import examples
 
 from .test_debezium_runs import CONFIG, JOB, NAME, Joined
 
@@ -166,7 +167,7 @@ AROUND = ("poll", "poll", "deliver", "deliver_theirs", "kill_agent", "outage")
 SHOWN = {"fail": "FAILED", "stop": "ABORTED", "pause": "COMPLETED", "delete": "COMPLETED"}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(60)
 @given(
     before=moves(*AROUND, most=6),
     how=st.sampled_from(sorted(SHOWN)),
@@ -188,7 +189,7 @@ ENDS = ("COMPLETE", "FAIL", "ABORT")
 LIFE = ("fail", "restart", "pause", "resume", "stop", "delete", "kill_worker")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(60)
 @given(moves=moves(*AROUND, *LIFE, most=25), tasks=st.integers(1, 3))
 def test_no_run_is_left_and_one_is_seen(moves: Moves, tasks: int) -> None:
     """Any life at all: what runs has one run under way, what does not has none, in every part."""
@@ -204,7 +205,7 @@ def test_no_run_is_left_and_one_is_seen(moves: Moves, tasks: int) -> None:
     assert estate.agent.tracked == [] if estate.condition == "GONE" else estate.agent.tracked
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(moves=moves(*AROUND, *LIFE, most=20), tasks=st.integers(1, 3))
 def test_an_end_is_decided_once(moves: Moves, tasks: int) -> None:
     """No run has two ends of ours, but where an earlier word made it say one again, earlier."""

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
-from hypothesis import settings as settings_
 from hypothesis import strategies as st
 
 from headwater.connect import families
@@ -20,6 +19,7 @@ from headwater.connect.families import BUILT_IN, services
 from headwater.connect.model import Connector, Derived
 from headwater.lineage.model import Evidence, Owner
 from headwater.lineage.schema import Field, Schema
+from tests.properties import examples
 
 from .cases import CaseWorld, cases, connector, settings, summary
 
@@ -133,7 +133,7 @@ ROUTERS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings_(max_examples=200, deadline=None)
+@examples(200)
 @given(
     plugin=st.sampled_from(BUILT_IN),
     values=st.lists(VALUES, min_size=30, max_size=30),

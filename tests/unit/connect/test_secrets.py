@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.connect.derive.context import Settings
@@ -20,6 +20,7 @@ from headwater.connect.model import Connector, Status, Task
 from headwater.connect.run_event import failure_of, run_event
 from headwater.lineage.events import EventType
 from headwater.lineage.secrets import MASK, is_secret, safe_config, scrub, secret_values
+from tests.properties import examples
 
 from . import cases as golden
 
@@ -79,7 +80,7 @@ URLS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     plugin=st.sampled_from(BUILT_IN),
     secret=SECRETS,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.insight import JobStatus, around, between, freshness, reach
 from headwater.lineage.graph import Direction, MemoryGraph, Pairs, walk
 from headwater.lineage.lifecycle import State
+from tests.properties import examples
 
 from .nodes import Node, dataset, job
 from .test_freshness import NOW, Known
@@ -120,7 +121,7 @@ def spread(start: set[Node], links: set[tuple[Node, Node]]) -> set[Node]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(graphs(), st.sampled_from(DATASETS))
 def test_a_walk_is_reachability_over_pairs(
     made: tuple[list[tuple[Node, Node]], dict[Node, Pairs[Node]]], start: Node
@@ -137,7 +138,7 @@ def test_a_walk_is_reachability_over_pairs(
     assert len(found.steps) == len(set(found.steps))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(graphs(), st.sampled_from(DATASETS))
 def test_a_neighbourhood_is_what_pairs_join(
     made: tuple[list[tuple[Node, Node]], dict[Node, Pairs[Node]]], start: Node

@@ -5,11 +5,12 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage import events, facets
 from headwater.lineage.events import EventError, EventType, Kind, Limits
+from tests.properties import examples
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
@@ -227,7 +228,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.sampled_from(["eventTime", "eventType", "run", "job", "inputs", "outputs", "producer"]),
     json_values,

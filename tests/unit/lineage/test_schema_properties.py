@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage import schema as schemas
 from headwater.lineage.schema import Field, Schema
+from tests.properties import examples
 
 names = st.from_regex(r"[a-z]{1,4}", fullmatch=True)
 types = st.sampled_from(["int", "long", "string", "decimal(10,2)", "array<int>", "boolean", ""])
@@ -75,14 +76,14 @@ def test_the_order_of_fields_does_not_make_a_version(schema: Schema) -> None:
 
 
 @given(some, some)
-@settings(max_examples=50)
+@examples(50)
 def test_a_difference_of_shape_is_a_difference_of_version(old: Schema, new: Schema) -> None:
     if schemas.diff(old, new):
         assert old.version != new.version
 
 
 @given(some, some)
-@settings(max_examples=50)
+@examples(50)
 def test_adding_fields_breaks_nobody(old: Schema, more: Schema) -> None:
     new = Schema(uniquely([*more.fields, *old.fields]))
     assert schemas.compatible(old, new)
@@ -96,7 +97,7 @@ def test_a_facet_comes_back(schema: Schema) -> None:
 
 
 @given(some, some)
-@settings(max_examples=50)
+@examples(50)
 def test_key_columns_stand_under_key(value: Schema, key: Schema) -> None:
     columns = [field.name for field in schemas.topic_columns(value, key)]
     own = [name for name in columns if name != "key" and not name.startswith("key.")]
