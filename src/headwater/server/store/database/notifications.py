@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -57,6 +59,7 @@ class Listener:
         self._tell = tell
         self._stop = threading.Event()
         self._ready = threading.Event()
+        self._connection: psycopg.Connection[Any] | None = None
         self._thread = threading.Thread(target=self._run, name="headwater-listener", daemon=True)
 
     def start(self) -> None:
@@ -67,6 +70,14 @@ class Listener:
     def stop(self) -> None:
         """End the thread."""
         self._stop.set()
+        connection = self._connection
+        if connection is not None:
+            # The thread waits for the server; an end of its stream is all that wakes it at once.
+            with (
+                contextlib.suppress(OSError, psycopg.Error),
+                socket.socket(fileno=os.dup(connection.fileno())) as stream,
+            ):
+                stream.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
 
     def _run(self) -> None:
@@ -74,6 +85,8 @@ class Listener:
             try:
                 self._listen()
             except psycopg.Error as error:
+                if self._stop.is_set():
+                    return
                 log.warning("commits of other servers are not received, reconnecting: %s", error)
                 self._stop.wait(1)
 
@@ -81,12 +94,13 @@ class Listener:
         with contextlib.closing(
             psycopg.connect(self._url, autocommit=True, connect_timeout=5)
         ) as connection:
+            self._connection = connection
             connection.execute(f"LISTEN {CHANNEL}")
             if self._ready.is_set():
                 row = connection.execute("SELECT seq FROM head WHERE id = 1").fetchone()
                 self._tell(row[0] if row else 0, [RESET])
             self._ready.set()
             while not self._stop.is_set():
-                for note in connection.notifies(timeout=0.5):
+                for note in connection.notifies(timeout=5):
                     found = msgspec.json.decode(note.payload)
                     self._tell(found["seq"], found["changes"])
