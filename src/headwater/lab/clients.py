@@ -218,12 +218,17 @@ class PostgresClient(ServiceClient):
 
     def database(self, prefix: str = "db") -> str:
         """The URL of a new, empty database."""
+        name = unique(prefix)
+        self.run(f"create database {name}")
+        return self.url.rsplit("/", 1)[0] + f"/{name}"
+
+    def run(self, *statements: str) -> None:
+        """Run statements, each on its own."""
         import psycopg
 
-        name = unique(prefix)
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"create database {name}")
-        return self.url.rsplit("/", 1)[0] + f"/{name}"
+            for statement in statements:
+                connection.execute(statement.encode())
 
 
 class HiveClient(ServiceClient):
