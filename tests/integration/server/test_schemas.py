@@ -293,6 +293,24 @@ def test_the_reverse_order_gives_the_same(store: Store) -> None:
         other.close()
 
 
+def test_a_claim_between_the_first_and_the_latest_counts() -> None:
+    def defined(second: int, job: str, text: str) -> dict[str, Any]:
+        return static(
+            second,
+            job={"namespace": "jobs", "name": job},
+            inputs=[dataset("t", schema=fields(text))],
+        )
+
+    sent = [
+        beat(2, "stream", 11, inputs=[dataset("t", schema=fields("a int, b int"))]),
+        defined(0, "one", "a int"),
+        defined(1, "two", "a int, b int"),
+    ]
+    told_of = outcome([[e] for e in sent])[1]
+    assert told_of == [("00:00", "a int"), ("00:01", "a int, b int")]
+    assert outcome([sorted(sent, key=lambda e: e["eventTime"])])[1] == told_of
+
+
 TEXTS = ("a int", "a long", "a int, b int", "key int, a int", "c int")
 KINDS = ("START", "RUNNING", "COMPLETE", "FAIL")
 

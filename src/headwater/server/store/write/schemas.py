@@ -350,9 +350,11 @@ class SchemaProjection:
             self.session.rows["facet_change"].append((DATASET, root.id, "schema", time, facet))
             self.session.dirty["dataset"][root.id] = root
             return
-        same = known[0] == facet and time >= state.facets["schema"][1]
-        if same or (time >= known[2] and rank > known[1] and not is_topic(root)):
-            known[2] = max(known[2], time)
+        # Before the latest claim even the same schema may count: a better rank may have corrected the
+        # version that a worse one began, and this claim tells when that one would have changed.
+        same = known[0] == facet
+        if time >= known[2] and (same or (rank > known[1] and not is_topic(root))):
+            known[2] = time
             if same and rank < known[1] != UNDECIDED and time >= (state.ended or 0):
                 known[1] = rank
             self.session.dirty["dataset"][root.id] = root
