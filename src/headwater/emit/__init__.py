@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headwater.emit.destinations import Destination, RefusedError, destinations
-from headwater.emit.outbox import Change, HeldError, Outbox, Pending, Transaction
+from headwater.emit.outbox import Change, Outbox, OutboxInUseError, Pending, Transaction
 from headwater.emit.sender import Sender
 
 __all__ = [
     "Change",
     "Destination",
-    "HeldError",
     "Outbox",
+    "OutboxInUseError",
     "Pending",
     "RefusedError",
     "Sender",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from headwater.emit.transports import Lines, RefusedError, carrier
+from headwater.emit.transports import FileTransport, RefusedError, carrier
 from headwater.errors import UsageError
 from headwater.lineage.naming import redact
 from headwater.lineage.secrets import clean_value
@@ -34,7 +34,7 @@ class Destination:
 
     def flush(self) -> None:
         """Make sure that what was sent is there to stay."""
-        if isinstance(self.send, Lines):
+        if isinstance(self.send, FileTransport):
             self.send.flush()
 
     @property

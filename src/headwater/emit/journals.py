@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
 from headwater.emit.journal import Journal
-from headwater.emit.process_exit import ENDS, Ending
+from headwater.emit.process_exit import PROCESS_EXIT, RunEnd
 from headwater.emit.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def journal(config: Mapping[str, Any] | None = None) -> Journal:
         if found is None or found[0].pid != os.getpid():
             opened = Journal(config)
             if not any(pair[0].pid == os.getpid() for pair in _open.values()):
-                ENDS.watch(_finish)
+                PROCESS_EXIT.watch(_finish)
             found = _open[key] = (opened, _watched(opened))
         return found[0]
 
@@ -53,7 +53,7 @@ def _watched(opened: Journal) -> Watchdog | None:
     return Watchdog(opened)
 
 
-def _finish(_ending: Ending) -> None:
+def _finish(_ending: RunEnd) -> None:
     with _lock:
         pairs = [pair for pair in _open.values() if pair[0].pid == os.getpid()]
         _open.clear()

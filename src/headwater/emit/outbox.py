@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 REFUSED_KEPT = 1_000
 
 
-class HeldError(HeadwaterError):
+class OutboxInUseError(HeadwaterError):
     """Another process writes to this outbox, or has taken it over."""
 
 
@@ -114,7 +114,7 @@ class Outbox:
             return self._writer is not None
 
     def wait_to_lead(self, stop: threading.Event, interval: float = 1.0) -> bool:
-        """Wait until this process is the writer; False when told to stop before."""
+        """Wait until this process is the writer; False when asked to stop before."""
         while not stop.is_set():
             if self.lead():
                 return True
@@ -131,7 +131,7 @@ class Outbox:
         """One step: all of it is on disk at the end, or none of it."""
         with self._writing:
             if self._writer is None:
-                raise HeldError(f"{self.shown}: not the writer")
+                raise OutboxInUseError(f"{self.shown}: not the writer")
             try:
                 with self._writer.atomic():
                     step = Transaction(self._writer, self._destinations)
@@ -160,7 +160,9 @@ class Outbox:
             self._writer.query("SELECT 1")
         except Exception:  # noqa: BLE001
             self._writer = None
-            raise HeldError(f"{self.shown}: the connection that held the lock is lost") from error
+            raise OutboxInUseError(
+                f"{self.shown}: the connection that held the lock is lost"
+            ) from error
 
     def on_event(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever there is something new to send."""

@@ -29,7 +29,7 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 MEMORY_SECONDS = 15.0
 
 
-class Ending(NamedTuple):
+class RunEnd(NamedTuple):
     """What ends a run: the event, a word for why, and for a failure its message and trace."""
 
     type: EventType
@@ -38,19 +38,19 @@ class Ending(NamedTuple):
     stack_trace: str = ""
 
 
-COMPLETE = Ending(EventType.COMPLETE, "finished")
+COMPLETE = RunEnd(EventType.COMPLETE, "finished")
 TRACES: list[Callable[[BaseException], str]] = []
 """What finds a trace inside an exception that Python does not show, such as a JVM's."""
 MESSAGE_FILTERS: list[Callable[[str], str]] = []
 """Filters that remove text from failure messages and traces, beside the masking of credentials."""
 
 
-def of_exception(error: BaseException | None) -> Ending:
+def of_exception(error: BaseException | None) -> RunEnd:
     """What an exception on its way out makes of a run."""
     if error is None:
         return COMPLETE
     if isinstance(error, KeyboardInterrupt):
-        return Ending(EventType.ABORT, "interrupted")
+        return RunEnd(EventType.ABORT, "interrupted")
     if isinstance(error, SystemExit):
         return of_exit(error.code)
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -59,19 +59,19 @@ def of_exception(error: BaseException | None) -> Ending:
     return failed("exception", _first(error), trace)
 
 
-def failed(reason: str, message: str, trace: str) -> Ending:
-    """A failure, with nothing in its texts that is not to be told."""
+def failed(reason: str, message: str, trace: str) -> RunEnd:
+    """A failure, its texts filtered and its credentials masked."""
     for wording in MESSAGE_FILTERS:
         message, trace = wording(message), wording(trace)
-    return Ending(EventType.FAIL, reason, redact(message), redact(trace))
+    return RunEnd(EventType.FAIL, reason, redact(message), redact(trace))
 
 
-def of_exit(code: object) -> Ending:
+def of_exit(code: object) -> RunEnd:
     """What an exit code makes of a run."""
     if code is None or code == 0:
         return COMPLETE
-    said = code if isinstance(code, int) else f"1: {code}"
-    return Ending(EventType.FAIL, "exit code", redact(f"the process ended with exit code {said}"))
+    shown = code if isinstance(code, int) else f"1: {code}"
+    return RunEnd(EventType.FAIL, "exit code", redact(f"the process ended with exit code {shown}"))
 
 
 def _first(error: BaseException) -> str:
@@ -79,23 +79,23 @@ def _first(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-class Ends:
+class ProcessExit:
     """The one observer of this process's end."""
 
     def __init__(self) -> None:
-        self._finishers: list[Callable[[Ending], None]] = []
+        self._finishers: list[Callable[[RunEnd], None]] = []
         self._signal: tuple[int, float] | None = None
         self._exception: BaseException | None = None
         self._code: object = None
         self._installed = False
         self._done = False
 
-    def watch(self, finish: Callable[[Ending], None]) -> None:
+    def watch(self, finish: Callable[[RunEnd], None]) -> None:
         """Call `finish` once when the process ends; the latest is called first."""
         self._install()
         self._finishers.append(finish)
 
-    def forget(self, finish: Callable[[Ending], None]) -> None:
+    def forget(self, finish: Callable[[RunEnd], None]) -> None:
         """Do not call it any more."""
         with contextlib.suppress(ValueError):
             self._finishers.remove(finish)
@@ -120,15 +120,15 @@ class Ends:
         return signal.Signals(number).name
 
     @property
-    def now(self) -> Ending:
-        """How this process would be said to end if it ended now."""
+    def now(self) -> RunEnd:
+        """The end this process would have if it ended now."""
         if self.signalled:
-            return Ending(EventType.ABORT, f"signal {self.signalled}")
+            return RunEnd(EventType.ABORT, f"signal {self.signalled}")
         if self._exception is not None:
             return of_exception(self._exception)
         return of_exit(self._code)
 
-    def of(self, error: BaseException | None) -> Ending:
+    def of(self, error: BaseException | None) -> RunEnd:
         """What an exception makes of the work it ended: one that a signal caused is no failure."""
         return self.now if self.signalled and error is not None else of_exception(error)
 
@@ -139,15 +139,15 @@ class Ends:
         else:
             self._exception = error
 
-    def finish(self, ending: Ending | None = None) -> None:
-        """Tell everyone, once."""
+    def finish(self, ending: RunEnd | None = None) -> None:
+        """Call every finisher, once."""
         if self._done:
             return
         self._done = True
-        said = ending or self.now
+        end = ending or self.now
         for finish in reversed(list(self._finishers)):
             try:
-                finish(said)
+                finish(end)
             except Exception as error:  # noqa: BLE001
                 faults.report("ending open runs", error)
         self._finishers.clear()
@@ -208,4 +208,4 @@ class Ends:
         signal.signal(number, handle)
 
 
-ENDS = Ends()
+PROCESS_EXIT = ProcessExit()

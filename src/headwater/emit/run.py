@@ -5,7 +5,7 @@
         run.outputs("s3://warehouse/orders")
         run.columns("s3://warehouse/orders", {"price": [("s3://raw/orders", "price")]})
 
-START on entry, RUNNING when lineage is told and as heartbeat, COMPLETE at the end, FAIL on an
+START on entry, RUNNING when lineage is added and as heartbeat, COMPLETE at the end, FAIL on an
 exception, ABORT on a signal or when the process is killed.
 """
 
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 import headwater
 from headwater.emit import faults, journals
 from headwater.emit.parent import from_environment
-from headwater.emit.process_exit import ENDS, Ending, of_exception
+from headwater.emit.process_exit import PROCESS_EXIT, RunEnd, of_exception
 from headwater.emit.run_emitter import RunEmitter, heartbeat_seconds, new_run_id
 from headwater.lineage import naming
 from headwater.lineage.model import (
@@ -57,7 +57,7 @@ Source = tuple[DatasetLike, str] | tuple[DatasetLike, str, str]
 
 
 class Run:
-    """Lineage told by hand; use it as a context manager."""
+    """A run whose lineage the program reports itself; use it as a context manager."""
 
     def __init__(self, name: str, namespace: str, beat: float, job_kind: str) -> None:
         outer = _current.get()
@@ -70,7 +70,7 @@ class Run:
         self._life: RunEmitter | None = None
         self._inputs: dict[DatasetName, Dataset] = {}
         self._outputs: dict[DatasetName, Dataset] = {}
-        self._told = threading.Event()
+        self._changed = threading.Event()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._token: contextvars.Token[Run | None] | None = None
@@ -102,7 +102,7 @@ class Run:
         target = self._outputs.get(name, Dataset(*name))
         before = target.columns.fields if target.columns else {}
         self._outputs[name] = replace(target, columns=ColumnLineage({**before, **found}))
-        self._told.set()
+        self._changed.set()
 
     def __enter__(self) -> Run:
         self._token = _current.set(self)
@@ -117,7 +117,7 @@ class Run:
     ) -> None:
         if self._token is not None:
             _current.reset(self._token)
-        self._finish(ENDS.now if ENDS.signalled else of_exception(error))
+        self._finish(PROCESS_EXIT.now if PROCESS_EXIT.signalled else of_exception(error))
 
     @faults.log_and_ignore("beginning a run")
     def _begin(self) -> None:
@@ -130,8 +130,8 @@ class Run:
             disabled_facets=frozenset({"dataSource"}),
         )
         self._life.start()
-        ENDS.alive()
-        ENDS.watch(self._finish)
+        PROCESS_EXIT.alive()
+        PROCESS_EXIT.watch(self._finish)
         self._thread = threading.Thread(target=self._live, daemon=True, name="headwater-run")
         self._thread.start()
 
@@ -146,18 +146,18 @@ class Run:
 
     def _live(self) -> None:
         while not self._over.is_set():
-            # Lineage told in several calls goes out in one event.
-            if self._told.wait(self._beat):
+            # Lineage added by several calls goes out in one event.
+            if self._changed.wait(self._beat):
                 self._over.wait(SETTLE_SECONDS)
-                self._told.clear()
+                self._changed.clear()
             if not self._over.is_set():
                 self._say()
 
     @faults.log_and_ignore("ending a run")
-    def _finish(self, ending: Ending) -> None:
+    def _finish(self, ending: RunEnd) -> None:
         self._over.set()
-        self._told.set()
-        ENDS.forget(self._finish)
+        self._changed.set()
+        PROCESS_EXIT.forget(self._finish)
         if self._life is not None:
             self._know(self._life)
             self._life.end(ending)
@@ -174,7 +174,7 @@ class Run:
             if schema is not None:
                 fields = tuple(Field(column, kind) for column, kind in schema.items())
                 side[name] = replace(known, schema=Schema(fields))
-        self._told.set()
+        self._changed.set()
 
 
 def run(
@@ -184,7 +184,7 @@ def run(
     heartbeat: float | None = None,
     processing: str = "BATCH",
 ) -> Run:
-    """A run of a job by that name, whose lineage the program tells itself.
+    """A run of a job by that name, whose lineage the program reports itself.
 
     `processing` is BATCH, STREAMING or SERVICE. Where events go is openlineage-python's
     configuration; `namespace` is `OPENLINEAGE_NAMESPACE`, else `default`.

@@ -18,7 +18,7 @@ from headwater.lineage.writer import Writer
 
 if TYPE_CHECKING:
     from headwater.emit.journal import Journal
-    from headwater.emit.process_exit import Ending
+    from headwater.emit.process_exit import RunEnd
     from headwater.lineage.model import Job, Run
 
 PRODUCER = f"urn:headwater:emit:{headwater.__version__}"
@@ -98,7 +98,7 @@ class RunEmitter:
                 self._emit(EventType.RUNNING, time.time(), facets or {})
 
     def end(
-        self, ending: Ending, facets: Facets | None = None, moment: float | None = None
+        self, ending: RunEnd, facets: Facets | None = None, moment: float | None = None
     ) -> bool:
         """Emit the terminal event, unless one was emitted before; its time is `moment`, or now."""
         with self._lock:
@@ -108,7 +108,7 @@ class RunEmitter:
             return True
 
     def _emit(
-        self, kind: EventType, moment: float, facets: Facets, ending: Ending | None = None
+        self, kind: EventType, moment: float, facets: Facets, ending: RunEnd | None = None
     ) -> None:
         after = self._emitted.emit(kind, round(moment * MICROS))
         body = self._body(kind, after.at / MICROS, facets, ending)
@@ -122,7 +122,7 @@ class RunEmitter:
         self._emitted = after
 
     def _body(
-        self, kind: EventType, moment: float, facets: Facets, ending: Ending | None
+        self, kind: EventType, moment: float, facets: Facets, ending: RunEnd | None
     ) -> dict[str, Any]:
         failed = ending is not None and ending.type is EventType.FAIL
         return self._writer.run_event(
@@ -136,5 +136,5 @@ class RunEmitter:
         )
 
 
-def _failure(ending: Ending) -> Failure:
+def _failure(ending: RunEnd) -> Failure:
     return Failure(ending.message or ending.reason, ending.stack_trace, "PYTHON")

@@ -100,10 +100,10 @@ def _file(transport: Any) -> Callable[[bytes], None]:
         return _other(transport)
     path = Path(parts.path if parts.scheme == "file" else config.log_file_path)
 
-    return Lines(path)
+    return FileTransport(path)
 
 
-class Lines:
+class FileTransport:
     """Appends events to a file, a line each."""
 
     def __init__(self, path: Path) -> None:

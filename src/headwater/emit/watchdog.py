@@ -39,8 +39,8 @@ class Watchdog:
             env=environment,
             start_new_session=True,
         )
-        told = {"path": str(journal.path), "config": journal.config, "parent": os.getpid()}
-        self._say(json.dumps(told))
+        handover = {"path": str(journal.path), "config": journal.config, "parent": os.getpid()}
+        self._write(json.dumps(handover))
 
     @property
     def pid(self) -> int:
@@ -49,20 +49,20 @@ class Watchdog:
 
     def dismiss(self, empty: bool) -> None:
         """The process ends in order: nothing to do, or only to send what is left."""
-        self._say("done" if empty else "send")
+        self._write("done" if empty else "send")
         if self._child.stdin:
             self._child.stdin.close()
         if empty:
             self._child.wait(5)
 
-    def _say(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write(line.encode() + b"\n")
         self._child.stdin.flush()
 
 
 def watch(pipe: Any, parent: int) -> str:
-    """Wait for the last word of the process: `done`, `send`, or nothing when it was killed."""
+    """Wait for the last line of the process: `done`, `send`, or nothing when it was killed."""
     while True:
         ready, _, _ = select.select([pipe], [], [], LOOK_SECONDS)
         if ready:
@@ -80,13 +80,13 @@ def main() -> None:
     line = pipe.readline()
     if not line:
         return
-    told = json.loads(line)
-    if watch(pipe, told["parent"]) == "done":
+    handover = json.loads(line)
+    if watch(pipe, handover["parent"]) == "done":
         return
     from headwater.emit.journal import settle
 
-    path, deadline = Path(told["path"]), time.monotonic() + TAKE_SECONDS
-    while path.exists() and not settle(path, told["config"], SEND_SECONDS, "killed"):
+    path, deadline = Path(handover["path"]), time.monotonic() + TAKE_SECONDS
+    while path.exists() and not settle(path, handover["config"], SEND_SECONDS, "killed"):
         if time.monotonic() > deadline:
             return
         time.sleep(0.1)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"#(\d+)")
 
 
-class World:
-    """One reading's access to the JVM, and the problems it met."""
+class JvmSession:
+    """The driver's Spark session while one plan is read, and the problems met on the way."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark

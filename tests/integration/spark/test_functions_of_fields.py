@@ -17,7 +17,7 @@ from headwater.spark.plan.plan_lineage import read_batch
 from headwater.spark.remote.client_plan import ClientPlan
 from headwater.spark.remote.explain.layout import UnclearText, parse_tree
 from headwater.spark.remote.explain.query import QueryReader
-from headwater.spark.remote.server import World
+from headwater.spark.remote.server import RemoteSession
 from tests.unit.spark import remote
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def in_text(frame: Any) -> set[str]:
     schema = frame.sparkSession.table("src").schema.jsonValue()["fields"]
     remote.TABLES["lab.shop.src"] = {item["name"]: item["type"] for item in schema}
     try:
-        reader = QueryReader(World(remote.Described()), ClientPlan(), "", {})
+        reader = QueryReader(RemoteSession(remote.Described()), ClientPlan(), "", {})
         query = reader.query(parse_tree(text))
     except UnclearText:
         return set()

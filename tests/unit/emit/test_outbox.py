@@ -16,7 +16,7 @@ import pytest
 
 from headwater.emit import Outbox, Sender, destinations
 from headwater.emit.destinations import Destination, RefusedError
-from headwater.emit.outbox import HeldError
+from headwater.emit.outbox import OutboxInUseError
 from headwater.emit.sender import MOST_REASONS
 from headwater.emit.transports import AnsweredError
 from headwater.errors import HeadwaterError, UsageError
@@ -145,7 +145,7 @@ def test_an_outbox_of_an_earlier_version_keeps_its_destinations(
 def test_one_process_writes_and_another_waits(outbox: Outbox, tmp_path: Path) -> None:
     other = Outbox(str(tmp_path / "state.db"))
     assert not other.lead()
-    with pytest.raises(HeldError), other.transaction():
+    with pytest.raises(OutboxInUseError), other.transaction():
         pass
     other.note("restart", b"orders")
     assert outbox.notes("restart") == [b"orders"]

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from headwater.emit import process_exit
-from headwater.emit.process_exit import Ends, of_exception, of_exit
+from headwater.emit.process_exit import ProcessExit, of_exception, of_exit
 from headwater.lineage.events import EventType
 
 
@@ -44,7 +44,7 @@ def test_traces_of_others_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_everyone_is_told_once_and_the_latest_first() -> None:
     told: list[str] = []
-    watched = Ends()
+    watched = ProcessExit()
     watched._installed = True
     watched.watch(lambda ending: told.append(f"first {ending.type.value}"))
     watched.watch(lambda _: told.append("second"))
@@ -55,7 +55,7 @@ def test_everyone_is_told_once_and_the_latest_first() -> None:
 
 
 def test_new_work_takes_an_exit_back() -> None:
-    watched = Ends()
+    watched = ProcessExit()
     watched.program_ended(SystemExit(2))
     watched.alive()
     assert watched.now.type is EventType.COMPLETE
@@ -67,7 +67,7 @@ def test_in_a_shell_an_exception_ends_one_command_alone(
 ) -> None:
     if shell:
         monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
-    watched = Ends()
+    watched = ProcessExit()
     watched.program_ended(ValueError("of an hour ago"))
     watched.alive()
     assert watched.now.type is said
@@ -86,8 +86,8 @@ PROGRAM = """
 import os, signal, sys
 if {early}:
     signal.signal(signal.SIGTERM, lambda *_: (print("theirs"), sys.exit(0)))
-from headwater.emit.process_exit import ENDS
-ENDS.watch(lambda ending: print(ending.type.value, ending.reason))
+from headwater.emit.process_exit import PROCESS_EXIT
+PROCESS_EXIT.watch(lambda ending: print(ending.type.value, ending.reason))
 {end}
 """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.lineage.model import Dataset
 from headwater.spark.columns.output import Column, columns_of
 from headwater.spark.columns.source import Source
-from headwater.spark.plan.operators import Plans
+from headwater.spark.plan.operators import ColumnReader
 from headwater.spark.plan.tree import build
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def source(name: str = "t", *, topic: bool = False, target: bool = False) -> Sou
 def relation(flat: Flat, **sources: Source) -> Relation:
     """Read a plan; `n5=source()` is what the leaf reads whose first attribute is 5."""
     known = {int(key[1:]): value for key, value in sources.items()}
-    return Plans(known).relation(build(flat))
+    return ColumnReader(known).relation(build(flat))
 
 
 def lineage(found: Relation, *columns: tuple[str, int, Any]) -> ColumnLineage:

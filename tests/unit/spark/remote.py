@@ -8,7 +8,7 @@ from headwater.spark.columns.output import columns_of
 from headwater.spark.remote.client_plan import ClientPlan, quoted
 from headwater.spark.remote.explain.layout import parse_tree
 from headwater.spark.remote.explain.query import QueryReader
-from headwater.spark.remote.server import Server, Table, World
+from headwater.spark.remote.server import RemoteSession, Server, Table
 
 from .plans import facts
 
@@ -58,18 +58,18 @@ class Text:
         python: dict[str, int] | None = None,
         sql: str = "",
     ) -> None:
-        self.world = World(Described())
+        self.session = RemoteSession(Described())
         found = ClientPlan()
         found.texts = dict.fromkeys(quoted(literals))
         found.statements = [sql] if sql else []
         found.functions = {name: {kind} for name, kind in (python or {}).items()}
         text, kept = found.mask_literals("\n".join(lines))
-        self.reader = QueryReader(self.world, found, "", kept)
+        self.reader = QueryReader(self.session, found, "", kept)
         self.query = self.reader.query(parse_tree(text))
 
     @property
     def problems(self) -> list[str]:
-        return list(self.world.problems)
+        return list(self.session.problems)
 
     @property
     def columns(self) -> dict[str, list[str]]:

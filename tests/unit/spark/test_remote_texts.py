@@ -9,7 +9,7 @@ from headwater.spark.remote.client_plan import ClientPlan, is_ambiguous, quoted
 from headwater.spark.remote.explain import types
 from headwater.spark.remote.explain.layout import UnclearText, parse_tree, relation_name
 from headwater.spark.remote.explain.merge import MergeReader
-from headwater.spark.remote.server import World
+from headwater.spark.remote.server import RemoteSession
 
 from .remote import ORDERS, PEOPLE, Described, Text
 
@@ -233,7 +233,7 @@ def test_a_merge_whose_columns_could_be_of_either_side_is_unclear() -> None:
     ],
 )
 def test_statements_that_change_a_table(sql: str, operation: str, parts: str, change: str) -> None:
-    target = statements.changed(World(Described()), sql)
+    target = statements.changed(RemoteSession(Described()), sql)
     assert target is not None
     assert (target.operation, ".".join(target.parts), target.change) == (operation, parts, change)
 
@@ -297,7 +297,9 @@ def test_a_name_that_older_sparks_write_twice_is_one_name() -> None:
     assert not found.problems
     assert found.columns == {"city": ["city IDENTITY"]}
     root = parse_tree(f"AppendData {OLDER}, false\n+- {OLDER}")
-    target, _ = statements.read(World(Described()), root, "insert into lab.shop.orders select 1")
+    target, _ = statements.read(
+        RemoteSession(Described()), root, "insert into lab.shop.orders select 1"
+    )
     assert target.parts == ("lab", "shop", "orders")
 
 

@@ -20,7 +20,7 @@ from headwater.spark.stores.iceberg import FORMAT as ICEBERG
 from headwater.spark.stores.paths import TypedPaths
 
 
-class World:
+class FakeSession:
     """Settings of a session, and the problems that were met."""
 
     def __init__(self, **settings: str) -> None:
@@ -34,8 +34,8 @@ class World:
         self.problems.append(text)
 
 
-def world(**settings: str) -> Any:
-    return World(**settings)
+def session(**settings: str) -> Any:
+    return FakeSession(**settings)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ class Listed(list[str]):
 
 
 def test_a_read_of_many_folders_says_so_instead_of_listing_them() -> None:
-    given = world()
+    given = session()
     folders = [f"file:/lake/{number}" for number in range(101)]
     parts = [f"{folder}/part-00000" for folder in folders]
     index = Index(parts[:100], folders[:100])
@@ -120,7 +120,7 @@ def test_a_read_of_many_folders_says_so_instead_of_listing_them() -> None:
 def test_more_files_are_not_more_datasets() -> None:
     parts = [f"s3a://b/sales/k={number % 9}/part-{number:05}.parquet" for number in range(20_000)]
     index = Index(parts[:5000], [f"s3a://b/sales/k={number}" for number in range(9)])
-    (found,) = files.indexed(world(), index, "parquet", "file relation").datasets
+    (found,) = files.indexed(session(), index, "parquet", "file relation").datasets
     assert found.id == DatasetName("s3://b", "sales")
 
 
@@ -164,7 +164,7 @@ def test_an_iceberg_table_has_its_catalog_name_as_a_symlink(
     settings: dict[str, str], link: tuple[str, str] | None
 ) -> None:
     place = DatasetName("s3://w", "db/t")
-    made = ICEBERG.in_catalog(world(**settings), "c", ["db", "t"], place)
+    made = ICEBERG.in_catalog(session(**settings), "c", ["db", "t"], place)
     assert made is not None
     assert made.id == DatasetName("s3://w", "db/t")
     assert [(one.namespace, one.name) for one in made.symlinks] == ([link] if link else [])
@@ -174,8 +174,8 @@ def test_an_iceberg_table_has_its_catalog_name_as_a_symlink(
 
 def test_a_branch_in_the_name_is_a_version_and_not_a_name() -> None:
     parts = ["db", "t", "branch_trial"]
-    session = world(c_type="rest", c_uri="http://cat")
-    made = ICEBERG.in_catalog(session, "c", parts, DatasetName("s3://w", "t"))
+    given = session(c_type="rest", c_uri="http://cat")
+    made = ICEBERG.in_catalog(given, "c", parts, DatasetName("s3://w", "t"))
     assert made is not None
     assert made.symlinks[0].name == "db.t"
     assert ICEBERG.version(object(), parts, {}) == "trial"
@@ -276,7 +276,7 @@ def test_where_a_table_is_planned_to_lie(
         def name(self) -> str:
             return "ice"
 
-    here = world(**settings, ice_warehouse="s3://warehouse/")
+    here = session(**settings, ice_warehouse="s3://warehouse/")
     assert ICEBERG.planned_location(here, Named(), identifier) == ("s3://warehouse", expected)
 
 

@@ -13,7 +13,7 @@ from headwater.spark.driver.wrapped_methods import SQL_QUERY, without_comments
 from headwater.spark.model import PlanLineage
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import Ending
+    from headwater.emit.process_exit import RunEnd
     from headwater.emit.run_emitter import RunEmitter
     from headwater.lineage.naming import DatasetName
     from headwater.spark.batch.attribution import CallMark
@@ -27,7 +27,7 @@ class EndedExecution(NamedTuple):
 
     number: int
     execution: Any
-    failure: Ending | None
+    failure: RunEnd | None
     began: float
     ended: float
 
@@ -62,7 +62,7 @@ class Action:
         self.number = -1
         """The number of the plan that the lineage was read from."""
         self.statistics = ActionStatistics()
-        self.failure: Ending | None = None
+        self.failure: RunEnd | None = None
         self.life: RunEmitter | None = None
         self.created = time.monotonic()
         self._plan: int | None = None
@@ -128,7 +128,7 @@ class Action:
 
     @property
     def settled(self) -> bool:
-        """Whether its end tells nothing new: a new table gets its location, an altered one its schema."""
+        """Whether its end reports nothing new: a new table gets its location, an altered one its schema."""
         return all(one.placed for one in self.lineage.outputs) and not self.altered
 
     @property

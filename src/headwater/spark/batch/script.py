@@ -10,7 +10,7 @@ from headwater.spark.batch.action import Action
 from headwater.spark.batch.attribution import node_of
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import Ending
+    from headwater.emit.process_exit import RunEnd
     from headwater.spark.batch.action import EndedExecution
     from headwater.spark.driver.classic import ClassicApplication
 
@@ -49,7 +49,7 @@ class Script:
                 self._end_all(int(execution.id()))
                 return
 
-    def end(self, ending: Ending | None) -> None:
+    def end(self, ending: RunEnd | None) -> None:
         """The script is over; with an `ending`, the process ends while it runs."""
         if self._app.bridge.alive:
             self._end_all()

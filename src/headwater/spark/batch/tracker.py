@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headwater.emit import faults
-from headwater.emit.process_exit import COMPLETE, ENDS, failed
+from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT, failed
 from headwater.lineage.events import EventType
 from headwater.spark import job_names
 from headwater.spark.batch.action import Action, EndedExecution
@@ -30,7 +30,7 @@ from headwater.spark.driver.wrapped_methods import Entry
 from headwater.spark.plan import refused
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import Ending
+    from headwater.emit.process_exit import RunEnd
     from headwater.spark.driver.classic import ClassicApplication
     from headwater.spark.streaming.queries import ClassicQuery
 
@@ -128,7 +128,7 @@ class ActionTracker:
 
     def _drain(self, action: Action) -> None:
         if action.raised is not None:
-            action.failure = ENDS.of(action.raised)
+            action.failure = PROCESS_EXIT.of(action.raised)
         self._app.bridge.drain(DRAIN_SECONDS)
         # The callbacks that the drain has brought are in the queue before this.
         self._app.worker.post(self.finish, action)
@@ -214,7 +214,7 @@ class ActionTracker:
             queries = [query for query in queries if query.reads_batch(execution)]
         return queries[0] if len(queries) == 1 else None
 
-    def finish(self, action: Action, ending: Ending | None = None) -> None:
+    def finish(self, action: Action, ending: RunEnd | None = None) -> None:
         """Emit how the action ended, if it was one."""
         if action not in self._attribution.open:
             return
@@ -239,7 +239,7 @@ class ActionTracker:
         self._app.queries.altered(action.altered)
         action.owner = action.raised = None
 
-    def end_all(self, ending: Ending) -> None:
+    def end_all(self, ending: RunEnd) -> None:
         """The process ends with these under way."""
         self._end_unattributed(at_once=True)
         for action in self.open:
@@ -327,7 +327,7 @@ class ActionTracker:
             self._attribution.open.append(action)
             self.finish(action)
 
-    def _jvm_failure(self, error: Any) -> Ending:
+    def _jvm_failure(self, error: Any) -> RunEnd:
         trace = self._app.bridge.trace(error)
         return failed("exception", trace.partition("\n")[0], trace)
 

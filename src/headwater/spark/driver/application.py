@@ -20,7 +20,7 @@ from headwater.spark.streaming.flow import FlowSamples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from headwater.emit.process_exit import Ending
+    from headwater.emit.process_exit import RunEnd
     from headwater.spark.driver.config import Settings
     from headwater.spark.streaming.runs import QueryRun
 
@@ -31,7 +31,7 @@ POLL_SECONDS = 1.0
 class OpenActions(Protocol):
     """The actions of an application that have not ended."""
 
-    def end_all(self, ending: Ending) -> None:
+    def end_all(self, ending: RunEnd) -> None:
         """Emit how all that are open end."""
 
 
@@ -42,7 +42,7 @@ class OpenQueries(Protocol):
     def open(self) -> Iterable[QueryRun]:
         """The queries that run."""
 
-    def end_all(self, ending: Ending) -> None:
+    def end_all(self, ending: RunEnd) -> None:
         """Emit how all that are open end."""
 
 
@@ -62,7 +62,7 @@ class Application:
         self.worker = Worker("headwater-spark")
         self.flow = FlowSamples(self.journal)
         self._over = False
-        self._closing: tuple[float, Ending] | None = None
+        self._closing: tuple[float, RunEnd] | None = None
         self._ended = threading.Event()
         self._run = reporting.run(settings, conf, version)
         ref = RunRef(settings.namespace, job_names.plain(settings), new_run_id())
@@ -102,19 +102,19 @@ class Application:
         if not self._suppressed and time.time() - self.life.emitted_at >= age:
             self.life.running()
 
-    def end_children(self, ending: Ending) -> None:
+    def end_children(self, ending: RunEnd) -> None:
         """End everything but the application itself, which may still fail after this."""
         self.worker.post(self.actions.end_all, ending)
         self.worker.post(self.queries.end_all, ending)
         self.worker.wait(GRACE_SECONDS)
         self._closing = (time.monotonic(), ending)
 
-    def ending(self, given: Ending) -> Ending:
+    def ending(self, given: RunEnd) -> RunEnd:
         """How it ends: a program that ends well ends as its session was stopped."""
         closed = self._closing is not None and given.type is EventType.COMPLETE
         return self._closing[1] if closed and self._closing else given
 
-    def end_now(self, ending: Ending) -> None:
+    def end_now(self, ending: RunEnd) -> None:
         """End everything; the first ending stands. On the worker's thread."""
         if self._over:
             return

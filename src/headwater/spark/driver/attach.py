@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.emit import faults, journals, process_exit
-from headwater.emit.process_exit import COMPLETE, ENDS
+from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT
 from headwater.spark.driver import config
 from headwater.spark.driver.bridge import trace_of
 from headwater.spark.driver.classic import ClassicApplication
@@ -56,7 +56,7 @@ def _attach_classic(spark: Any, namespace: str | None, app_name: str | None) -> 
     current = _Attached.classic
     if current is not None and (current.over or current.bridge.context is not spark.sparkContext):
         current.close(COMPLETE)
-        ENDS.forget(current.finish)
+        PROCESS_EXIT.forget(current.finish)
         current = None
     if current is None:
         conf = dict(spark.sparkContext.getConf().getAll())
@@ -66,7 +66,7 @@ def _attach_classic(spark: Any, namespace: str | None, app_name: str | None) -> 
         current = _Attached.classic = ClassicApplication(spark, settings)
         process_exit.TRACES[:] = [trace_of]
         process_exit.MESSAGE_FILTERS[:] = [without_plan]
-        ENDS.watch(current.finish)
+        PROCESS_EXIT.watch(current.finish)
     if _Attached.wrapped is None:
         _Attached.wrapped = WrappedMethods(_around)
     current.listen(spark)
@@ -79,12 +79,12 @@ def _attach_connect(spark: Any, namespace: str | None, app_name: str | None) -> 
     if current is not None and current.spark is spark and not current.over:
         return
     if current is not None:
-        ENDS.forget(current.finish)
+        PROCESS_EXIT.forget(current.finish)
         current.close(COMPLETE)
     current = _Attached.connect = attached(spark, namespace, app_name)
     if current is not None:
         process_exit.MESSAGE_FILTERS[:] = [without_plan]
-        ENDS.watch(current.finish)
+        PROCESS_EXIT.watch(current.finish)
 
 
 def detach(spark: Any) -> None:
@@ -100,7 +100,7 @@ def detach(spark: Any) -> None:
             if _Attached.wrapped is not None:
                 _Attached.wrapped.restore()
                 _Attached.wrapped = None
-        ENDS.forget(current.finish)
+        PROCESS_EXIT.forget(current.finish)
         faults.log_and_ignore("detaching from Spark")(current.close)(COMPLETE)
 
 

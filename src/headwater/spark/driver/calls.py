@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.emit.process_exit import ENDS, of_exception
+from headwater.emit.process_exit import PROCESS_EXIT, of_exception
 from headwater.spark.batch.action import Action
 from headwater.spark.driver.wrapped_methods import DEPTH
 
@@ -38,7 +38,7 @@ class EntryPointCalls:
             made = call()
             faults.log_and_ignore("listening to a new session")(self._app.listen)(made)
             return made
-        ENDS.alive()
+        PROCESS_EXIT.alive()
         action = Action(entry, time.time(), owner)
         action.micro_batch = DEPTH.micro_batch
         if not self._app.actions.call_started(action):
@@ -52,7 +52,7 @@ class EntryPointCalls:
         return result
 
     def _around_start(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
-        ENDS.alive()
+        PROCESS_EXIT.alive()
         start = Action(entry, time.time(), owner)
         self._app.actions.query_starting(start)
         try:
@@ -86,5 +86,5 @@ class EntryPointCalls:
     @faults.log_and_ignore("ending open runs before Spark stops")
     def _before_close(self) -> None:
         error = sys.exc_info()[1]
-        ending = ENDS.now if ENDS.signalled else of_exception(error)
+        ending = PROCESS_EXIT.now if PROCESS_EXIT.signalled else of_exception(error)
         self._app.settle(ending)

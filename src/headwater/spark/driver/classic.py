@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit.process_exit import COMPLETE, ENDS, Ending
+from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT, RunEnd
 from headwater.lineage.events import EventType
 from headwater.spark.batch.tracker import ActionTracker
 from headwater.spark.driver.application import GRACE_SECONDS, POLL_SECONDS, Application
@@ -68,21 +68,21 @@ class ClassicApplication(Application):
                 list(self._registrations.values())[-MAX_SESSIONS].release()
             self.worker.post(self._add_running_queries, java)
 
-    def finish(self, ending: Ending) -> None:
+    def finish(self, ending: RunEnd) -> None:
         """End everything; called once, as the process ends."""
         if self._over:
             return
         self.worker.post(self._finish, ending, time.time())
         self._ended.wait(EXIT_SECONDS + GRACE_SECONDS)
 
-    def close(self, ending: Ending) -> None:
+    def close(self, ending: RunEnd) -> None:
         """Unregister the listeners and end everything: detached, or replaced by another."""
         for registration in self._registrations.values():
             registration.close()
         self.finish(ending)
         self.worker.stop()
 
-    def settle(self, ending: Ending) -> None:
+    def settle(self, ending: RunEnd) -> None:
         """End everything but the application itself: Spark is about to stop."""
         self.bridge.drain(EXIT_SECONDS)
         self.worker.wait(EXIT_SECONDS)
@@ -101,14 +101,14 @@ class ClassicApplication(Application):
         emitted = emitted and self.actions.unattributed.wait(left())
         return drained and emitted and self.journal.flush(left())
 
-    def _finish(self, given: Ending, began: float) -> None:
+    def _finish(self, given: RunEnd, began: float) -> None:
         if self._over:
             return
         drained = self.bridge.drain(max(0.1, EXIT_SECONDS - (time.time() - began)))
         if not drained and given.type is EventType.FAIL:
             self.bridge.wait_for_exit(POLL_SECONDS)
         ending = self.ending(given)
-        if self._closing is None and self.bridge.lost and not ENDS.signalled:
+        if self._closing is None and self.bridge.lost and not PROCESS_EXIT.signalled:
             ending = jvm_gone(self.bridge, given)
         # The callbacks that the drain has brought are in the queue before this.
         self.worker.post(self.end_now, ending)
@@ -139,14 +139,14 @@ class ClassicApplication(Application):
     def _end_without_jvm(self) -> None:
         # A signal to the whole process group kills the JVM first; our own handler is about to run.
         time.sleep(POLL_SECONDS)
-        if ENDS.signalled or self._over or self.bridge.stopped:
+        if PROCESS_EXIT.signalled or self._over or self.bridge.stopped:
             return
         self.end_now(jvm_gone(self.bridge))
 
 
-def jvm_gone(bridge: JvmBridge, ending: Ending = COMPLETE) -> Ending:
+def jvm_gone(bridge: JvmBridge, ending: RunEnd = COMPLETE) -> RunEnd:
     """The end of everything when the JVM has died under a living driver."""
     if bridge.shutting_down:
-        return Ending(EventType.ABORT, "JVM stopped")
+        return RunEnd(EventType.ABORT, "JVM stopped")
     message = f"the JVM of the driver is gone{bridge.exit_reason}"
-    return Ending(EventType.FAIL, "JVM gone", message, ending.stack_trace)
+    return RunEnd(EventType.FAIL, "JVM gone", message, ending.stack_trace)

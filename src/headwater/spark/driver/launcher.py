@@ -61,7 +61,7 @@ def drop_jar(conf: Any) -> None:
 
 def run(program: str, arguments: list[str]) -> None:
     """Run a program as `python program arguments` would."""
-    from headwater.emit.process_exit import ENDS
+    from headwater.emit.process_exit import PROCESS_EXIT
 
     path = Path(program)
     sys.argv = [program, *arguments]
@@ -72,7 +72,7 @@ def run(program: str, arguments: list[str]) -> None:
     try:
         exec(compile(path.read_bytes(), program, "exec"), main.__dict__)  # noqa: S102
     except BaseException as error:
-        ENDS.program_ended(error)
+        PROCESS_EXIT.program_ended(error)
         raise
 
 

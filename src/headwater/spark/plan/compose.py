@@ -12,11 +12,11 @@ from headwater.spark.columns import output
 from headwater.spark.columns.output import Column
 from headwater.spark.columns.types import schema_of, struct_schema
 from headwater.spark.columns.value import Value
-from headwater.spark.jvm import World, numbers
+from headwater.spark.jvm import JvmSession, numbers
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import row_level
 from headwater.spark.plan.leaves import read_leaves
-from headwater.spark.plan.operators import Known, Plans
+from headwater.spark.plan.operators import ColumnReader, KnownColumn
 from headwater.spark.plan.tree import complete, parse
 from headwater.spark.plan.writes import Write, fields
 from headwater.spark.stores import formats, kafka
@@ -50,8 +50,10 @@ class Query(NamedTuple):
 class Composer:
     """Puts the lineage of one query together within a bound of size and time."""
 
-    def __init__(self, world: World, seconds: float, known: Mapping[int, Known]) -> None:
-        self.world = world
+    def __init__(
+        self, session: JvmSession, seconds: float, known: Mapping[int, KnownColumn]
+    ) -> None:
+        self.session = session
         self.known = known
         self.deadline = time.monotonic() + seconds
         self.max_nodes = MAX_NODES if seconds > 0 else MAX_NODES_WITHOUT_TIME
@@ -72,7 +74,7 @@ class Composer:
             order += [-1 - place for place in range(len(write.added) if order else 0)]
             if write.target is not None and order and order[0] in found:
                 found[order[0]].target = True
-            plans = Plans(found, self.known, self.deadline)
+            plans = ColumnReader(found, self.known, self.deadline)
             relation = None
             if write.row_level == "UPDATE":
                 relation = row_level.updated(plans, tree)
@@ -83,24 +85,24 @@ class Composer:
         except TimeoutError:
             return self._leaves_only(parts, "not read in time")
         for text in plans.problems:
-            self.world.problem(text)
+            self.session.problem(text)
         made = _columns(outputs, order, relation)
         joined = tuple({dataset.id: dataset for dataset in plans.joined}.values())
         sources = [plans.used.get(number, source) for number, source in found.items()]
         return Query(made, order, relation.rows, sources, joined, plans.nodes, known=True)
 
     def _read(self, plan: Any, write: Write) -> tuple[Node, dict[int, Source]]:
-        tree = parse(self.world.json(plan))
+        tree = parse(self.session.json(plan))
         if not write.parts:
-            complete(self.world, plan, tree)
-            found = read_leaves(self.world, plan, self.known, tree)
+            complete(self.session, plan, tree)
+            found = read_leaves(self.session, plan, self.known, tree)
         else:
             # What a command keeps to itself stands below it from here on, as Spark's own would.
             found = {}
             for part in write.parts:
-                below = parse(self.world.json(part))
-                complete(self.world, part, below)
-                found |= read_leaves(self.world, part, self.known, below)
+                below = parse(self.session.json(part))
+                complete(self.session, part, below)
+                found |= read_leaves(self.session, part, self.known, below)
                 tree.children.append(below)
         return tree, found
 
@@ -110,10 +112,10 @@ class Composer:
         return plan.apply(limit) is None
 
     def _leaves_only(self, parts: tuple[Any, ...], why: str) -> Query:
-        self.world.problem(f"the plan is {why}: its columns are not known")
+        self.session.problem(f"the plan is {why}: its columns are not known")
         found: dict[int, Source] = {}
         for part in parts:
-            found |= read_leaves(self.world, part, self.known)
+            found |= read_leaves(self.session, part, self.known)
         return Query([], [], {}, list(found.values()), (), 0, known=False)
 
     def compose(self, query: Query, write: Write) -> PlanLineage:
@@ -128,7 +130,7 @@ class Composer:
             inputs=inputs,
             outputs=outputs,
             operation=write.operation,
-            problems=tuple(self.world.problems),
+            problems=tuple(self.session.problems),
             nodes=query.nodes,
             frontier=_frontier(query, inputs),
         )
@@ -142,7 +144,7 @@ class Composer:
         return tuple(
             msgspec.structs.replace(made, schema=schema, columns=lineage)
             for name in names
-            if (made := kafka.topic(self.world, bootstrap, name, given)) is not None
+            if (made := kafka.topic(self.session, bootstrap, name, given)) is not None
         )
 
     def _routed(self, query: Query) -> list[str]:
@@ -152,7 +154,7 @@ class Composer:
             return [chosen]
         if isinstance(chosen, tuple):
             return list(chosen)
-        self.world.problem("each record names its own topic: the topics are not known")
+        self.session.problem("each record names its own topic: the topics are not known")
         return []
 
 
@@ -235,10 +237,10 @@ def _record_schema(query: Query) -> Schema | None:
     return topic_schema(sides.get("value"), sides.get("key")) if sides else None
 
 
-def _frontier(query: Query, inputs: tuple[Dataset, ...]) -> dict[int, Known]:
+def _frontier(query: Query, inputs: tuple[Dataset, ...]) -> dict[int, KnownColumn]:
     if not query.known or not query.numbers:
         return {}
     return {
-        number: Known(column.value, query.rows, inputs)
+        number: KnownColumn(column.value, query.rows, inputs)
         for number, column in zip(query.numbers, query.columns, strict=True)
     }

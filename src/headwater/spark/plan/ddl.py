@@ -26,7 +26,7 @@ from headwater.spark.stores.catalog import (
 
 if TYPE_CHECKING:
     from headwater.spark.columns.source import Source
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 _V2: dict[str, tuple[str, Change]] = {
     "DropTable": ("drop_table", "DROP"),
@@ -48,25 +48,25 @@ _V1: dict[str, tuple[str, Change]] = {
 }
 
 
-def read_change(world: World, plan: Any, node: str) -> tuple[str, Dataset | None] | None:
+def read_change(session: JvmSession, plan: Any, node: str) -> tuple[str, Dataset | None] | None:
     """The operation and the dataset it changes, or None when the plan is no such command."""
     name = formats.equivalent(node)
     if name in _V2:
         operation, change = _V2[name]
-        return operation, _changed(_v2(world, plan, change), change)
+        return operation, _changed(_v2(session, plan, change), change)
     if name in _V2_ALTER:
-        return "alter_table", _changed(_v2(world, plan, "ALTER"), "ALTER")
+        return "alter_table", _changed(_v2(session, plan, "ALTER"), "ALTER")
     if name == "RenameTable":
-        return "rename_table", _renamed_v2(world, plan)
+        return "rename_table", _renamed_v2(session, plan)
     if name == "AlterTableRenameCommand":
-        return "rename_table", _renamed_v1(world, plan)
+        return "rename_table", _renamed_v1(session, plan)
     if name in ("CreateDataSourceTableCommand", "CreateTableCommand"):
-        return "create_table", _changed(_created(world, plan.table()), "CREATE")
+        return "create_table", _changed(_created(session, plan.table()), "CREATE")
     if name in _V1:
         operation, change = _V1[name]
-        return operation, _changed(_v1(world, plan, change), change)
+        return operation, _changed(_v1(session, plan, change), change)
     if name.startswith("AlterTable") and name.endswith("Command"):
-        return "alter_table", _changed(_v1(world, plan, "ALTER"), "ALTER")
+        return "alter_table", _changed(_v1(session, plan, "ALTER"), "ALTER")
     return None
 
 
@@ -82,20 +82,20 @@ def _changed(given: Dataset | None, change: Change) -> Dataset | None:
     return given and msgspec.structs.replace(given, change=LifecycleChange(change))
 
 
-def _v2(world: World, plan: Any, change: Change) -> Dataset | None:
+def _v2(session: JvmSession, plan: Any, change: Change) -> Dataset | None:
     child = attempt(plan, "child", "table", "name")
     if isinstance(child, str) or child is None:
         return None
     resolved = kind(child)
     if resolved == "ResolvedIdentifier":
         found = identifier_of(child.identifier())
-        made = named(world, child.catalog(), found, gone=change == "DROP")
+        made = named(session, child.catalog(), found, gone=change == "DROP")
         return _with_columns(plan, made and at_location(plan, made))
     if resolved in ("ResolvedTable", "ResolvedPersistentView"):
         table = attempt(child, "table")
         if table is not None:
             source = relations.table(
-                world, table, child.catalog(), identifier_of(child.identifier()), {}
+                session, table, child.catalog(), identifier_of(child.identifier()), {}
             )
             known = source.datasets[0] if source is not None and source.datasets else None
             if known is None or change != "ALTER":
@@ -104,7 +104,7 @@ def _v2(world: World, plan: Any, change: Change) -> Dataset | None:
             return with_schema(known, loaded(child.catalog(), child.identifier()))
     if resolved in ("ResolvedV1TableIdentifier", "ResolvedV1Identifier"):
         return None
-    found_source: list[Source] = list(leaves.read_leaves(world, child).values())
+    found_source: list[Source] = list(leaves.read_leaves(session, child).values())
     datasets = [dataset for source in found_source for dataset in source.datasets]
     return datasets[0] if datasets else None
 
@@ -116,42 +116,42 @@ def _with_columns(plan: Any, made: Dataset | None) -> Dataset | None:
     return msgspec.structs.replace(made, schema=struct_schema(msgspec.json.decode(schema.json())))
 
 
-def _created(world: World, table: Any) -> Dataset | None:
+def _created(session: JvmSession, table: Any) -> Dataset | None:
     identifier = table.identifier()
     database = option(identifier.database()) or "default"
-    made = looked_up(world, database, identifier.table())
-    made = made or catalogs.read_table(world, table, "catalog table")
+    made = looked_up(session, database, identifier.table())
+    made = made or catalogs.read_table(session, table, "catalog table")
     if made is None:
         return None
     schema = struct_schema(msgspec.json.decode(table.schema().json()))
     return msgspec.structs.replace(made, schema=schema)
 
 
-def _v1(world: World, plan: Any, change: Change) -> Dataset | None:
+def _v1(session: JvmSession, plan: Any, change: Change) -> Dataset | None:
     identifier = attempt(plan, "tableName", "table", "tableIdent", "tableIdentifier", "tableId")
     if identifier is None or kind(identifier) != "TableIdentifier":
         return None
     database = option(identifier.database()) or "default"
-    table = None if change == "DROP" else described(world, database, identifier.table())
-    found = None if table is None else catalogs.read_table(world, table, "catalog table")
+    table = None if change == "DROP" else described(session, database, identifier.table())
+    found = None if table is None else catalogs.read_table(session, table, "catalog table")
     if found is not None:
         return with_schema(found, table) if change == "ALTER" else found
-    logical = _logical(world, database, identifier.table())
+    logical = _logical(session, database, identifier.table())
     return Dataset(*logical, type="TABLE") if logical else None
 
 
-def _renamed_v1(world: World, plan: Any) -> Dataset | None:
+def _renamed_v1(session: JvmSession, plan: Any) -> Dataset | None:
     old, new = plan.oldName(), plan.newName()
     database = option(old.database()) or "default"
-    made = looked_up(world, option(new.database()) or database, new.table())
+    made = looked_up(session, option(new.database()) or database, new.table())
     if made is None:
-        logical = _logical(world, option(new.database()) or database, new.table())
+        logical = _logical(session, option(new.database()) or database, new.table())
         made = Dataset(*logical, type="TABLE", placed=False) if logical else None
-    before = _logical(world, database, old.table())
+    before = _logical(session, database, old.table())
     return made and msgspec.structs.replace(made, change=LifecycleChange("RENAME", before))
 
 
-def _renamed_v2(world: World, plan: Any) -> Dataset | None:
+def _renamed_v2(session: JvmSession, plan: Any) -> Dataset | None:
     child = plan.child()
     catalog, old = child.catalog(), identifier_of(child.identifier())
     # The new name may or may not repeat the catalog.
@@ -159,14 +159,14 @@ def _renamed_v2(world: World, plan: Any) -> Dataset | None:
     if len(new) > len(old) and new[0] == catalog.name():
         new = new[1:]
     new = new if len(new) > 1 else [*old[:-1], *new]
-    made = named(world, catalog, new)
+    made = named(session, catalog, new)
     if made is not None and any(one.source == BY_NAME for one in made.evidence):
         # Not renamed yet: it may go on to lie where it does.
         made = msgspec.structs.replace(made, placed=False)
-    before = named(world, catalog, old, gone=True)
+    before = named(session, catalog, old, gone=True)
     previous = DatasetName(*before.id) if before else None
     return made and msgspec.structs.replace(made, change=LifecycleChange("RENAME", previous))
 
 
-def _logical(world: World, database: str, name: str) -> DatasetName | None:
-    return catalogs.logical_name(world, catalogs.metastore(world), database, name)
+def _logical(session: JvmSession, database: str, name: str) -> DatasetName | None:
+    return catalogs.logical_name(session, catalogs.metastore(session), database, name)

@@ -15,7 +15,7 @@ from headwater.spark.stores.catalog import identifier_of
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
     from headwater.spark.plan.tree import Node
 
 MAX_LEAVES = 300
@@ -25,7 +25,7 @@ _EMPTY = ("LocalRelation", "Range", "OneRowRelation", "CTERelationRef", "UnionLo
 
 
 def read_leaves(
-    world: World, plan: Any, known: Container[int] = frozenset(), tree: Node | None = None
+    session: JvmSession, plan: Any, known: Container[int] = frozenset(), tree: Node | None = None
 ) -> dict[int, Source]:
     """What the leaves of a plan and of the queries inside it read, by their first attribute.
 
@@ -34,7 +34,7 @@ def read_leaves(
     """
     found: dict[int, Source] = {}
     shown = _shown(tree) if tree is not None else []
-    for place, leaf in enumerate(_leaves(world, plan, shown)):
+    for place, leaf in enumerate(_leaves(session, plan, shown)):
         if place < len(shown):
             short, number = shown[place]
         else:
@@ -45,9 +45,9 @@ def read_leaves(
         if number < 0 or number in found or (short == "LogicalRDD" and number in known):
             continue
         try:
-            source = _read(world, leaf, short)
+            source = _read(session, leaf, short)
         except Exception as error:  # noqa: BLE001
-            world.problem(f"{short}: could not be read ({type(error).__name__})")
+            session.problem(f"{short}: could not be read ({type(error).__name__})")
             source = None
         found[number] = source or OpaqueSource(())
     return found
@@ -66,7 +66,7 @@ def _shown(tree: Node) -> list[tuple[str, int]]:
     return found
 
 
-def _leaves(world: World, plan: Any, shown: list[tuple[str, int]]) -> Iterable[Any]:
+def _leaves(session: JvmSession, plan: Any, shown: list[tuple[str, int]]) -> Iterable[Any]:
     first = plan.collectLeaves()
     if first.size() != len(shown):
         # The tree is of another plan: its leaves are not these.
@@ -80,7 +80,7 @@ def _leaves(world: World, plan: Any, shown: list[tuple[str, int]]) -> Iterable[A
         for place in range(leaves.size()):
             seen += 1
             if seen > MAX_LEAVES:
-                world.problem(f"only the first {MAX_LEAVES} leaves of the plan were read")
+                session.problem(f"only the first {MAX_LEAVES} leaves of the plan were read")
                 return
             yield leaves.apply(place)
 
@@ -91,60 +91,62 @@ def first_number(leaf: Any) -> int:
     return int(match[1]) if match else -1
 
 
-def _read(world: World, leaf: Any, short: str) -> Source | None:
+def _read(session: JvmSession, leaf: Any, short: str) -> Source | None:
     if short in ("DataSourceV2Relation", "DataSourceV2ScanRelation",
                  "StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"):  # fmt: skip
         inner = attempt(leaf, "relation") if "Scan" in short else leaf
-        return v2(world, inner or leaf)
+        return v2(session, inner or leaf)
     if short == "LogicalRelation":
-        return relations.leaf(world, leaf)
+        return relations.leaf(session, leaf)
     if short == "HiveTableRelation":
-        return Source.of(catalogs.read_table(world, leaf.tableMeta(), "hive table"))
+        return Source.of(catalogs.read_table(session, leaf.tableMeta(), "hive table"))
     if short == "StreamingRelationV2":
-        return _stream(world, leaf)
+        return _stream(session, leaf)
     if short == "StreamingRelation":
-        return _file_stream(world, leaf.dataSource())
+        return _file_stream(session, leaf.dataSource())
     if short in ("LogicalRDD", "ExternalRDD"):
-        return OpaqueSource(datasets_of(world, leaf.rdd()))
-    world.problem(f"{short}: a leaf of the plan whose dataset is not known")
+        return OpaqueSource(datasets_of(session, leaf.rdd()))
+    session.problem(f"{short}: a leaf of the plan whose dataset is not known")
     return None
 
 
-def v2(world: World, leaf: Any) -> Source | None:
+def v2(session: JvmSession, leaf: Any) -> Source | None:
     """The source behind a relation of the second API."""
-    options = world.mapping(leaf.options())
+    options = session.mapping(leaf.options())
     travel = option(attempt(leaf, "timeTravelSpec"))
     if travel is not None:
         options["headwater.time-travel"] = travel.toString()
     catalog = option(leaf.catalog())
-    return relations.table(world, leaf.table(), catalog, identifier_of(leaf.identifier()), options)
+    return relations.table(
+        session, leaf.table(), catalog, identifier_of(leaf.identifier()), options
+    )
 
 
-def _stream(world: World, leaf: Any) -> Source | None:
-    options = world.mapping(leaf.extraOptions())
+def _stream(session: JvmSession, leaf: Any) -> Source | None:
+    options = session.mapping(leaf.extraOptions())
     table = leaf.table()
     if kafka.is_kafka(class_name(table)):
-        return Source(kafka.read(world, options), topic=True)
+        return Source(kafka.read(session, options), topic=True)
     if leaf.sourceName() in relations.QUIET_SOURCES:
         return Source(())
     catalog = option(leaf.catalog())
-    return relations.table(world, table, catalog, identifier_of(leaf.identifier()), options)
+    return relations.table(session, table, catalog, identifier_of(leaf.identifier()), options)
 
 
-def _file_stream(world: World, given: Any) -> Source | None:
+def _file_stream(session: JvmSession, given: Any) -> Source | None:
     held = option(given.catalogTable())
     if held is not None:
-        return Source.of(catalogs.read_table(world, held, "catalog table"))
+        return Source.of(catalogs.read_table(session, held, "catalog table"))
     name = given.className()
-    options = world.mapping(given.options())
+    options = session.mapping(given.options())
     if name in relations.QUIET_SOURCES:
         return Source(())
     if "kafka" in name.lower():
-        return Source(kafka.read(world, options), topic=True)
+        return Source(kafka.read(session, options), topic=True)
     paths = [*(str(path) for path in seq(given.paths()))]
     if path := {key.lower(): value for key, value in options.items()}.get("path"):
         paths.append(path)
     if not paths:
-        world.problem(f"{name}: a streaming source whose dataset is not known")
+        session.problem(f"{name}: a streaming source whose dataset is not known")
         return None
     return Source(files.by_paths(paths, name.rpartition(".")[2].lower(), "file source"))

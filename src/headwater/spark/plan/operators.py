@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from headwater.spark.columns.source import Source
     from headwater.spark.plan.tree import Node
 
-    Rule = Callable[["Plans", Node, list[Relation], Scope | None], Relation]
+    Rule = Callable[["ColumnReader", Node, list[Relation], Scope | None], Relation]
 
 RULES: dict[str, Rule] = {}
 MAX_STEPS = 50
 """How often the step of a recursive query is read: each time, a source moves on by one column."""
 
 
-class Known(NamedTuple):
+class KnownColumn(NamedTuple):
     """A column that was read before: what it is made of, what decides about its rows."""
 
     value: Value
@@ -72,7 +72,7 @@ def _all_rules() -> dict[str, Rule]:
     return found
 
 
-class Plans:
+class ColumnReader:
     """Reads plans; `sources` are what the leaves read, by the number of their first attribute.
 
     `known` are columns that were read before under the same numbers: those of a stream inside
@@ -82,7 +82,7 @@ class Plans:
     def __init__(
         self,
         sources: dict[int, Source],
-        known: Mapping[int, Known] | None = None,
+        known: Mapping[int, KnownColumn] | None = None,
         deadline: float = float("inf"),
     ) -> None:
         self.sources = sources
@@ -231,7 +231,9 @@ def mark_window(node: Node) -> None:
 
 
 @rule("Project", "Aggregate")
-def _project(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _project(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     scope = Scope(child.env, outer)
     listed = "projectList" if node.kind == "Project" else "aggregateExpressions"
@@ -249,7 +251,9 @@ def _project(self: Plans, node: Node, children: list[Relation], outer: Scope | N
 
 
 @rule("Filter")
-def _filter(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _filter(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     condition = node.node("condition")
     if condition is None or _of_window(node, condition):
@@ -267,7 +271,9 @@ def _of_window(node: Node, condition: Node) -> bool:
 
 
 @rule("Join", "AsOfJoin")
-def _join(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _join(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     env, rows = together(children)
     if node.text("joinType") in ("LeftSemi", "LeftAnti"):
         made = Relation(children[0].env, rows)
@@ -282,7 +288,9 @@ def _join(self: Plans, node: Node, children: list[Relation], outer: Scope | None
 
 
 @rule("LateralJoin")
-def _lateral(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _lateral(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (left,) = children
     right = node.node("right")
     plan = right.node("plan") if right is not None else None
@@ -296,7 +304,9 @@ def _lateral(self: Plans, node: Node, children: list[Relation], outer: Scope | N
 
 
 @rule("Window", "WindowInPandas", "ArrowWindowPython")
-def _window(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _window(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     env = dict(child.env)
     for item in node.nodes("windowExpressions") or node.nodes("windowExpression"):
@@ -305,13 +315,17 @@ def _window(self: Plans, node: Node, children: list[Relation], outer: Scope | No
 
 
 @rule("Sort")
-def _sort(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _sort(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     return child.with_rows(SORT, self.values(node.nodes("order"), child.env, outer))
 
 
 @rule("Union")
-def _union(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _union(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     columns = [list(child.env.items()) for child in children]
     _, rows = together(children)
     env = {
@@ -322,26 +336,34 @@ def _union(self: Plans, node: Node, children: list[Relation], outer: Scope | Non
 
 
 @rule("Intersect", "Except")
-def _compared(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _compared(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     env, rows = together(children)
     made = Relation(children[0].env, rows)
     return made.with_rows(FILTER, list(env.values()))
 
 
 @rule("Distinct")
-def _distinct(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _distinct(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     return child.with_rows(GROUP_BY, list(child.env.values()))
 
 
 @rule("Deduplicate", "DeduplicateWithinWatermark")
-def _unique(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _unique(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     return child.with_rows(GROUP_BY, self.values(node.nodes("keys"), child.env, outer))
 
 
 @rule("Generate")
-def _generate(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _generate(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     generator = node.node("generator")
     outputs = node.nodes("generatorOutput")
@@ -355,7 +377,9 @@ def _generate(self: Plans, node: Node, children: list[Relation], outer: Scope | 
 
 
 @rule("Expand")
-def _expand(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _expand(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     outputs = node.nodes("output")
     if not node.get("projections"):
@@ -373,14 +397,18 @@ def _expand(self: Plans, node: Node, children: list[Relation], outer: Scope | No
 
 
 @rule("CTERelationDef")
-def _definition(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _definition(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     self.shared[node.get("id")] = (child, list(child.env))
     return child
 
 
 @rule("CTERelationRef", "UnionLoopRef")
-def _reference(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _reference(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     shared, number = self.shared, node.get("cteId")
     if node.kind == "UnionLoopRef":
         # A loop and the definition around it may have the same number.
@@ -398,7 +426,9 @@ def _reference(self: Plans, node: Node, children: list[Relation], outer: Scope |
 
 
 @rule("WithCTE")
-def _with(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _with(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     return children[-1]
 
 
@@ -406,12 +436,16 @@ def _with(self: Plans, node: Node, children: list[Relation], outer: Scope | None
       "Repartition", "RepartitionByExpression", "RebalancePartitions", "EventTimeWatermark",
       "ResolvedHint", "CollectMetrics", "UpdateEventTimeWatermarkColumn", "ReturnAnswer",
       "SubqueryAliasWithColumns")  # fmt: skip
-def _same(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _same(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     return children[0]
 
 
 @rule("LocalRelation", "Range", "OneRowRelation", "CommandResult", "EmptyRelation")
-def _constant(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _constant(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     return Relation({out.id: Value() for out in node.nodes("output")}, {})
 
 
@@ -419,7 +453,9 @@ def _constant(self: Plans, node: Node, children: list[Relation], outer: Scope | 
       "FlatMapGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow",
       "FlatMapGroupsInPandasWithState", "TransformWithStateInPandas",
       "TransformWithStateInPySpark", "ScriptTransformation")  # fmt: skip
-def _python(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _python(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     """A function over whole rows: every column out may come from every column in."""
     env, rows = together(children)
     bits: Bits = {}
@@ -437,7 +473,9 @@ def _python(self: Plans, node: Node, children: list[Relation], outer: Scope | No
 
 
 @rule("ArrowEvalPython", "BatchEvalPython", "AggregateInPandas")
-def _evaluated(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _evaluated(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     env = dict(child.env)
     functions = self.values(node.nodes("udfs"), child.env, outer)

@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.lineage.naming import redact
 from headwater.spark.error_text import without_plan
-from headwater.spark.jvm import World, attempt, kind, option_text
+from headwater.spark.jvm import JvmSession, attempt, kind, option_text
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import multi_insert, rdds
 from headwater.spark.plan.compose import Composer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headwater.lineage.model import Dataset
-    from headwater.spark.plan.operators import Known
+    from headwater.spark.plan.operators import KnownColumn
 
 __all__ = ["join_batch_to_stream", "read_batch", "read_rdd", "read_statement", "read_streaming"]
 
@@ -35,7 +35,7 @@ SECONDS = 10.0
 _REMEMBERED = 5000
 
 log = logging.getLogger("headwater.spark")
-_memory: WeakKeyDictionary[SparkContext, dict[int, Known]] = WeakKeyDictionary()
+_memory: WeakKeyDictionary[SparkContext, dict[int, KnownColumn]] = WeakKeyDictionary()
 
 
 def read_batch(spark: SparkSession, execution: Any, *, seconds: float = SECONDS) -> PlanLineage:
@@ -45,13 +45,13 @@ def read_batch(spark: SparkSession, execution: Any, *, seconds: float = SECONDS)
 
 def read_statement(spark: SparkSession, sql: str) -> PlanLineage:
     """What a statement that failed before it was analyzed would have written, from its text."""
-    world = World(spark)
-    return _guarded(lambda: read_refused(world, parsed(world, sql)))
+    session = JvmSession(spark)
+    return _guarded(lambda: read_refused(session, parsed(session, sql)))
 
 
 def read_rdd(spark: SparkSession, rdd: Any, path: str, operation: str) -> PlanLineage:
     """The lineage of an RDD of Python's that is written to a path."""
-    return _guarded(lambda: rdds.saved(World(spark), rdd, path, operation))
+    return _guarded(lambda: rdds.saved(JvmSession(spark), rdd, path, operation))
 
 
 def join_batch_to_stream(
@@ -68,25 +68,25 @@ def read_streaming(spark: SparkSession, query: Any, *, seconds: float = SECONDS)
 
 
 def _batch(
-    spark: SparkSession, execution: Any, known: Mapping[int, Known], seconds: float
+    spark: SparkSession, execution: Any, known: Mapping[int, KnownColumn], seconds: float
 ) -> PlanLineage:
-    world = World(spark)
+    session = JvmSession(spark)
     sql = _sql(execution)
     try:
         plan = execution.analyzed()
     except Exception:
-        refused = read_refused(world, execution.logical())
+        refused = read_refused(session, execution.logical())
         if not refused.operation:
             raise
         return msgspec.structs.replace(refused, sql=sql)
     node = kind(plan)
-    if (change := read_change(world, plan, node)) is not None:
+    if (change := read_change(session, plan, node)) is not None:
         operation, dataset = change
         outputs: tuple[Dataset, ...] = (dataset,) if dataset is not None else ()
-        problems = tuple(world.problems)
+        problems = tuple(session.problems)
         return PlanLineage(outputs=outputs, operation=operation, sql=sql, problems=problems)
-    composer = Composer(world, seconds, {**_remembered(spark), **known})
-    writes = read_writes(world, plan, node)
+    composer = Composer(session, seconds, {**_remembered(spark), **known})
+    writes = read_writes(session, plan, node)
     if not writes:
         found = composer.compose(composer.query(plan, Write("")), Write(""))
         _remember(spark, found)
@@ -100,10 +100,10 @@ def _batch(
 
 
 def _streaming(spark: SparkSession, query: Any, seconds: float) -> PlanLineage:
-    world = World(spark)
+    session = JvmSession(spark)
     running = attempt(query, "streamingQuery") or query
-    sink = read_sink(world, running)
-    composer = Composer(world, seconds, {})
+    sink = read_sink(session, running)
+    composer = Composer(session, seconds, {})
     operation = "foreach_batch" if sink.foreach_batch else "write_stream"
     write = Write(operation, outputs=sink.outputs, options=sink.options)
     return composer.compose(composer.query(running.analyzedPlan(), write), write)
@@ -128,7 +128,7 @@ def _sql(execution: Any) -> str:
         return ""
 
 
-def _remembered(spark: SparkSession) -> dict[int, Known]:
+def _remembered(spark: SparkSession) -> dict[int, KnownColumn]:
     return _memory.get(spark.sparkContext, {})
 
 

@@ -11,7 +11,7 @@ from headwater.spark.stores import files, formats, jdbc, kafka
 
 if TYPE_CHECKING:
     from headwater.lineage.model import Dataset
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 MAX_RDDS = 500
 _PARTITIONS = 50
@@ -19,20 +19,20 @@ _FILES = 20
 _FORMATS = {"save_as_text_file": "text", "save_as_sequence_file": "sequence"}
 
 
-def saved(world: World, rdd: Any, path: str, operation: str) -> PlanLineage:
+def saved(session: JvmSession, rdd: Any, path: str, operation: str) -> PlanLineage:
     """The lineage of an RDD of Python's that is written to a path: datasets alone, rows are opaque."""
     # A pipeline of functions in Python has no RDD in the JVM yet, but it knows the one it reads.
     java = getattr(rdd, "_prev_jrdd", None) or rdd._jrdd  # noqa: SLF001
     written = files.one(path, _FORMATS.get(operation, ""), "output path") if path else None
     return PlanLineage(
-        inputs=datasets_of(world, java.rdd()),
+        inputs=datasets_of(session, java.rdd()),
         outputs=(written,) if written is not None else (),
         operation=operation,
-        problems=tuple(world.problems),
+        problems=tuple(session.problems),
     )
 
 
-def datasets_of(world: World, rdd: Any) -> tuple[Dataset, ...]:
+def datasets_of(session: JvmSession, rdd: Any) -> tuple[Dataset, ...]:
     """The datasets at the far end of an RDD's dependencies."""
     found: dict[tuple[str, str], Dataset] = {}
     waiting, seen = [rdd], set[int]()
@@ -43,15 +43,15 @@ def datasets_of(world: World, rdd: Any) -> tuple[Dataset, ...]:
             continue
         seen.add(number)
         try:
-            for dataset in _read(world, one):
+            for dataset in _read(session, one):
                 found.setdefault(dataset.id, dataset)
         except Exception as error:  # noqa: BLE001
-            world.problem(f"an RDD could not be read ({type(error).__name__})")
+            session.problem(f"an RDD could not be read ({type(error).__name__})")
         waiting += [dependency.rdd() for dependency in seq(one.dependencies())]
     return tuple(found.values())
 
 
-def _read(world: World, rdd: Any) -> tuple[Dataset, ...]:
+def _read(session: JvmSession, rdd: Any) -> tuple[Dataset, ...]:
     name = class_name(rdd)
     short = name[name.rfind(".") + 1 :]
     if short == "FileScanRDD":
@@ -62,15 +62,15 @@ def _read(world: World, rdd: Any) -> tuple[Dataset, ...]:
         ]
         return files.by_paths({path.rpartition("/")[0] for path in paths}, "", "file scan")
     if short == "DataSourceRDD":
-        return _partitions(world, hidden(rdd, "inputPartitions"))
+        return _partitions(session, hidden(rdd, "inputPartitions"))
     if short == "JDBCRDD":
-        source = jdbc.read(world, world.mapping(hidden(rdd, "options").parameters()))
+        source = jdbc.read(session, session.mapping(hidden(rdd, "options").parameters()))
         return source.datasets if source is not None else ()
     if short == "KafkaSourceRDD":
-        settings = world.mapping(hidden(rdd, "executorKafkaParams"))
+        settings = session.mapping(hidden(rdd, "executorKafkaParams"))
         topics = {part.topicPartition().topic() for part in seq(hidden(rdd, "offsetRanges"))}
         options = {f"kafka.{key}": value for key, value in settings.items()}
-        return kafka.read(world, {**options, "subscribe": ",".join(sorted(topics))})
+        return kafka.read(session, {**options, "subscribe": ",".join(sorted(topics))})
     if short in ("HadoopRDD", "NewHadoopRDD"):
         settings = rdd.getConf()
         folders = settings.get("mapreduce.input.fileinputformat.inputdir") or ""
@@ -83,12 +83,12 @@ def _path(file: Any) -> str:
     return str(given if isinstance(given, str) else given.toString())
 
 
-def _partitions(world: World, groups: Any) -> tuple[Dataset, ...]:
+def _partitions(session: JvmSession, groups: Any) -> tuple[Dataset, ...]:
     """The table that partitions of a V2 scan belong to; one of them is enough."""
     for group in seq(groups, 1):
         members = seq(group, 1) if "scala" in class_name(group) else [group]
         for part in members:
             table_format = formats.owner(class_name(part))
-            found = table_format.partition(world, part) if table_format is not None else None
+            found = table_format.partition(session, part) if table_format is not None else None
             return (found,) if found is not None else ()
     return ()

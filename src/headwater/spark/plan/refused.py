@@ -17,7 +17,7 @@ from headwater.spark.stores.catalog import SESSION, named
 if TYPE_CHECKING:
     from headwater.lineage.model import Dataset
     from headwater.spark.driver.wrapped_methods import Entry
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 _INSERTS = {
     "LogicalRelation": "insert_into_hadoop_fs_relation_command",
@@ -54,26 +54,26 @@ def as_sql(entry: Entry) -> str:
     return _AS_SQL.get(entry.operation, "").format(entry.target) if entry.target else ""
 
 
-def parsed(world: World, sql: str) -> Any:
+def parsed(session: JvmSession, sql: str) -> Any:
     """The plan of a statement as it is written."""
-    return world.spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
+    return session.spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
 
 
-def read_refused(world: World, plan: Any) -> PlanLineage:
+def read_refused(session: JvmSession, plan: Any) -> PlanLineage:
     """The operation and the output of a parsed plan; nothing when it is no command that is known."""
     node = kind(plan)
     if node == "UnresolvedWith":
-        return read_refused(world, plan.child())
+        return read_refused(session, plan.child())
     if node == "Union":
         children = plan.children()
-        parts = [read_refused(world, children.apply(at)) for at in range(children.size())]
+        parts = [read_refused(session, children.apply(at)) for at in range(children.size())]
         return (
             multi_insert.together(parts) if all(part.operation for part in parts) else PlanLineage()
         )
     operation = _OPERATIONS.get(node) or operation_of(node)
     if not operation and node != "InsertIntoStatement":
         return PlanLineage()
-    dataset, relation = _target(world, plan)
+    dataset, relation = _target(session, plan)
     if node == "InsertIntoStatement":
         operation = _insert(plan, relation)
     return PlanLineage(outputs=(dataset,) if dataset is not None else (), operation=operation)
@@ -85,7 +85,7 @@ def _insert(plan: Any, relation: str) -> str:
     return "overwrite_by_expression" if plan.overwrite() else "append"
 
 
-def _target(world: World, plan: Any) -> tuple[Dataset | None, str]:
+def _target(session: JvmSession, plan: Any) -> tuple[Dataset | None, str]:
     """The target as a dataset, and the class of the relation that reads it."""
     given = attempt(plan, "table", "targetTable", "name", "child")
     while given is not None and kind(given) in _WRAPPERS:
@@ -94,30 +94,30 @@ def _target(world: World, plan: Any) -> tuple[Dataset | None, str]:
     if parts is None:
         return None, ""
     names = str(parts.mkString("\x01")).split("\x01")
-    found = _existing(world, names)
+    found = _existing(session, names)
     if found is not None:
         return found
-    catalog, identifier = _resolved(world, names)
+    catalog, identifier = _resolved(session, names)
     relation = "LogicalRelation" if catalog.name() == SESSION else "DataSourceV2Relation"
-    return named(world, catalog, identifier), relation
+    return named(session, catalog, identifier), relation
 
 
-def _existing(world: World, names: list[str]) -> tuple[Dataset, str] | None:
+def _existing(session: JvmSession, names: list[str]) -> tuple[Dataset, str] | None:
     quoted = ".".join("`" + name.replace("`", "``") + "`" for name in names)
     try:
-        session = world.spark._jsparkSession  # noqa: SLF001
-        plan = session.table(quoted).queryExecution().analyzed()
+        jvm_session = session.spark._jsparkSession  # noqa: SLF001
+        plan = jvm_session.table(quoted).queryExecution().analyzed()
     except Exception:  # noqa: BLE001  (there is no such table)
         return None
     datasets = [
-        one for source in leaves.read_leaves(world, plan).values() for one in source.datasets
+        one for source in leaves.read_leaves(session, plan).values() for one in source.datasets
     ]
     return (datasets[0], kind(plan.collectLeaves().apply(0))) if len(datasets) == 1 else None
 
 
-def _resolved(world: World, names: list[str]) -> tuple[Any, list[str]]:
+def _resolved(session: JvmSession, names: list[str]) -> tuple[Any, list[str]]:
     """The catalog of a name, and what the name is in it."""
-    manager = world.spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
+    manager = session.spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
     if len(names) > 1 and (names[0] == SESSION or manager.isCatalogRegistered(names[0])):
         return manager.catalog(names[0]), names[1:]
     current = [str(part) for part in manager.currentNamespace()] if len(names) == 1 else []

@@ -16,7 +16,7 @@ from headwater.spark.columns.value import (
     indirect,
     merge,
 )
-from headwater.spark.plan.operators import Plans, rule
+from headwater.spark.plan.operators import ColumnReader, rule
 
 if TYPE_CHECKING:
     from headwater.spark.plan.tree import Node
@@ -28,7 +28,9 @@ _ACTIONS = ("matchedActions", "notMatchedActions", "notMatchedBySourceActions")
 
 
 @rule("MergeRows")
-def _rows(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _rows(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (child,) = children
     scope = Scope(child.env, outer)
     outputs = node.nodes("output")
@@ -74,7 +76,9 @@ def under(value: Value, decides: Bits) -> Value:
 
 
 @rule("MergeIntoTable")
-def _into(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _into(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     """A MERGE that Spark leaves to the table's own format: its clauses stand there as written."""
     target, source = children
     env = {**target.env, **source.env}
@@ -101,7 +105,9 @@ def _into(self: Plans, node: Node, children: list[Relation], outer: Scope | None
 
 
 @rule("UpdateTable")
-def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _update(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (target,) = children
     scope = Scope(target.env, outer)
     condition = node.node("condition")
@@ -113,7 +119,9 @@ def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | No
 
 
 @rule("DeleteFromTable")
-def _delete(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _delete(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (target,) = children
     condition = node.node("condition")
     scope = Scope(target.env, outer)
@@ -122,7 +130,7 @@ def _delete(self: Plans, node: Node, children: list[Relation], outer: Scope | No
     return target.with_rows(FILTER, [self.expressions.value(condition, scope)])
 
 
-def updated(self: Plans, node: Node) -> Relation | None:
+def updated(self: ColumnReader, node: Node) -> Relation | None:
     """The rewritten UPDATE of a table that copies on write: `if(where, new, old)` a column."""
     if node.kind != "Project" or not node.children:
         return None

@@ -9,7 +9,7 @@ import msgspec
 from headwater.spark.jvm import seq
 
 if TYPE_CHECKING:
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 Raw = dict[str, Any]
 _MAX_EXPANDS = 20
@@ -93,16 +93,16 @@ def build(flat: list[Raw]) -> Node:
     return waiting[-1]
 
 
-def complete(world: World, plan: Any, tree: Node) -> None:
+def complete(session: JvmSession, plan: Any, tree: Node) -> None:
     """Fill in the lines of every `Expand`, which are lists of lists and so not in the JSON."""
     for node, path in _expands(tree):
         try:
             at = plan
             for place in path:
                 at = at.children().apply(place)
-            node.data["projections"] = [_line(world, line) for line in seq(at.projections())]
+            node.data["projections"] = [_line(session, line) for line in seq(at.projections())]
         except Exception as error:  # noqa: BLE001
-            world.problem(f"Expand: could not be read ({type(error).__name__})")
+            session.problem(f"Expand: could not be read ({type(error).__name__})")
 
 
 def _expands(tree: Node) -> list[tuple[Node, tuple[int, ...]]]:
@@ -116,9 +116,9 @@ def _expands(tree: Node) -> list[tuple[Node, tuple[int, ...]]]:
     return found
 
 
-def _line(world: World, line: Any) -> list[Any]:
+def _line(session: JvmSession, line: Any) -> list[Any]:
     """The expressions of one line in one call, as the children of an array."""
-    array = world.jvm.org.apache.spark.sql.catalyst.expressions.CreateArray(line, True)
+    array = session.jvm.org.apache.spark.sql.catalyst.expressions.CreateArray(line, True)
     flat: list[dict[str, Any]] = msgspec.json.decode(array.toJSON())[1:]
     lines: list[Any] = []
     at = 0

@@ -17,9 +17,9 @@ from headwater.spark.stores.catalog import at_location, identifier_of, named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
-    Reader = Callable[[World, Any], "Write"]
+    Reader = Callable[[JvmSession, Any], "Write"]
 
 
 class Write(NamedTuple):
@@ -62,16 +62,16 @@ def command(*kinds: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def read_writes(world: World, plan: Any, node: str) -> list[Write]:
+def read_writes(session: JvmSession, plan: Any, node: str) -> list[Write]:
     """The command at the top of a plan, each of a multi-insert, or none: a query writes nothing."""
     if node != "Union":
-        found = _read_write(world, plan, node)
+        found = _read_write(session, plan, node)
         return [found] if found is not None else []
     writes: list[Write] = []
     children = plan.children()
     for place in range(min(children.size(), MAX_INSERTS)):
         child = children.apply(place)
-        found = _read_write(world, child, kind(child))
+        found = _read_write(session, child, kind(child))
         if found is None:
             # A union of queries. `FROM t INSERT INTO a … INSERT INTO b …` is one of commands.
             return []
@@ -79,10 +79,10 @@ def read_writes(world: World, plan: Any, node: str) -> list[Write]:
     return writes
 
 
-def _read_write(world: World, plan: Any, node: str) -> Write | None:
+def _read_write(session: JvmSession, plan: Any, node: str) -> Write | None:
     own = next((f.commands[node] for f in formats.table_formats() if node in f.commands), None)
     reader = own or READERS.get(formats.equivalent(node))
-    return reader(world, plan) if reader is not None else None
+    return reader(session, plan) if reader is not None else None
 
 
 def changed(given: tuple[Dataset, ...], change: Change) -> tuple[Dataset, ...]:
@@ -100,16 +100,16 @@ def _datasets(source: Any) -> tuple[Dataset, ...]:
 
 
 @command("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
-def _v2(world: World, plan: Any) -> Write:
+def _v2(session: JvmSession, plan: Any) -> Write:
     operation = {
         "AppendData": "append",
         "OverwriteByExpression": "overwrite_by_expression",
     }.get(kind(plan), "overwrite_partitions_dynamic")
     relation = plan.table()
-    options = world.mapping(plan.writeOptions())
+    options = session.mapping(plan.writeOptions())
     if kafka.is_kafka(class_name(relation.table())):
         return Write(operation, plan.query(), options=options)
-    outputs = _datasets(leaves.v2(world, relation))
+    outputs = _datasets(leaves.v2(session, relation))
     if operation != "append":
         outputs = changed(outputs, "OVERWRITE")
     names = tuple(item["name"] for item in fields(relation))
@@ -122,31 +122,31 @@ def _v2(world: World, plan: Any) -> Write:
 
 
 @command("ReplaceData", "WriteDelta")
-def _row_level(world: World, plan: Any) -> Write:
+def _row_level(session: JvmSession, plan: Any) -> Write:
     relation = plan.originalTable()
     found = attempt(plan.table().table(), "operation")
     statement = str(found.command().toString()) if found is not None else "MERGE"
     operation = OPERATIONS.get(statement, OPERATIONS["MERGE"])
     names = tuple(item["name"] for item in fields(relation))
-    return Write(operation, plan.query(), _datasets(leaves.v2(world, relation)), names, statement)
+    return Write(operation, plan.query(), _datasets(leaves.v2(session, relation)), names, statement)
 
 
 @command("MergeIntoTable", "UpdateTable", "DeleteFromTable")
-def _unrewritten(world: World, plan: Any) -> Write:
+def _unrewritten(session: JvmSession, plan: Any) -> Write:
     if kind(plan) == "MergeIntoTable":
-        return row_level(world, plan, "MERGE", plan.targetTable())
+        return row_level(session, plan, "MERGE", plan.targetTable())
     statement = "UPDATE" if kind(plan) == "UpdateTable" else "DELETE"
-    return row_level(world, plan, statement, plan.table())
+    return row_level(session, plan, statement, plan.table())
 
 
 def row_level(
-    world: World, plan: Any, statement: str, target: Any, parts: tuple[Any, ...] = ()
+    session: JvmSession, plan: Any, statement: str, target: Any, parts: tuple[Any, ...] = ()
 ) -> Write:
     """A MERGE, UPDATE or DELETE that Spark has not rewritten: its clauses stand there as written."""
     relation = target
     while kind(relation) in ("SubqueryAlias", "Project", "Filter"):
         relation = relation.child()
-    sources = leaves.read_leaves(world, relation)
+    sources = leaves.read_leaves(session, relation)
     outputs = tuple(dataset for source in sources.values() for dataset in source.datasets)
     names = tuple(item["name"] for item in fields(relation))
     return Write(
@@ -155,10 +155,10 @@ def row_level(
 
 
 @command("CreateTableAsSelect", "ReplaceTableAsSelect")
-def _as_select(world: World, plan: Any) -> Write:
+def _as_select(session: JvmSession, plan: Any) -> Write:
     replace = kind(plan) == "ReplaceTableAsSelect"
     resolved = plan.name()
-    output = named(world, resolved.catalog(), identifier_of(resolved.identifier()))
+    output = named(session, resolved.catalog(), identifier_of(resolved.identifier()))
     output = output and at_location(plan, output)
     operation = "replace_table_as_select" if replace else "create_table_as_select"
     outputs = changed((output,), "OVERWRITE" if replace else "CREATE") if output else ()
@@ -166,11 +166,11 @@ def _as_select(world: World, plan: Any) -> Write:
 
 
 @command("InsertIntoHadoopFsRelationCommand")
-def _files(world: World, plan: Any) -> Write:
+def _files(session: JvmSession, plan: Any) -> Write:
     table = option(plan.catalogTable())
     overwrite = str(plan.mode().toString()) == "Overwrite"
     if table is not None:
-        found = catalogs.read_table(world, table, "catalog table")
+        found = catalogs.read_table(session, table, "catalog table")
     else:
         file_format = files.format_of(plan.fileFormat())
         found = files.one(plan.outputPath().toString(), file_format, "output path")
@@ -182,8 +182,8 @@ def _files(world: World, plan: Any) -> Write:
 
 
 @command("InsertIntoHiveTable")
-def _hive(world: World, plan: Any) -> Write:
-    found = catalogs.read_table(world, plan.table(), "hive table")
+def _hive(session: JvmSession, plan: Any) -> Write:
+    found = catalogs.read_table(session, plan.table(), "hive table")
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if plan.overwrite():
         outputs = changed(outputs, "OVERWRITE")
@@ -192,9 +192,9 @@ def _hive(world: World, plan: Any) -> Write:
 
 @command("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand",
          "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand")  # fmt: skip
-def _table_as_select(world: World, plan: Any) -> Write:
+def _table_as_select(session: JvmSession, plan: Any) -> Write:
     table = attempt(plan, "table", "tableDesc")
-    found = catalogs.read_table(world, table, "catalog table")
+    found = catalogs.read_table(session, table, "catalog table")
     given = attempt(plan, "mode")
     mode = str(given.toString()) if given is not None else ""
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
@@ -204,20 +204,20 @@ def _table_as_select(world: World, plan: Any) -> Write:
 
 
 @command("SaveIntoDataSourceCommand")
-def _save(world: World, plan: Any) -> Write:
+def _save(session: JvmSession, plan: Any) -> Write:
     operation = "save_into_data_source_command"
     provider = class_name(plan.dataSource())
-    options = world.mapping(plan.options())
+    options = session.mapping(plan.options())
     if kafka.is_kafka(provider):
         return Write(operation, plan.query(), options=options)
     found: Dataset | None = None
     table_format = formats.owner(provider)
     if provider.endswith("JdbcRelationProvider"):
-        found = jdbc.written(world, options)
+        found = jdbc.written(session, options)
     elif (path := options.get("path")) and table_format is not None:
-        found = table_format.at_path(world, path, "output path")
+        found = table_format.at_path(session, path, "output path")
     elif not relations.is_quiet(provider.rpartition(".")[2]):
-        world.problem(f"{provider}: a writer whose dataset is not known")
+        session.problem(f"{provider}: a writer whose dataset is not known")
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     mode = table_format.save_mode(options) if table_format is not None else ""
     if str(plan.mode().toString()) == "Overwrite" or mode == "OVERWRITE":
@@ -227,15 +227,15 @@ def _save(world: World, plan: Any) -> Write:
 
 
 @command("InsertIntoDataSourceCommand")
-def _insert(world: World, plan: Any) -> Write:
+def _insert(session: JvmSession, plan: Any) -> Write:
     relation = plan.logicalRelation()
-    source = relations.relation(world, relation.relation(), option(relation.catalogTable()))
+    source = relations.relation(session, relation.relation(), option(relation.catalogTable()))
     names = tuple(item["name"] for item in fields(relation))
     return Write("insert_into_data_source_command", plan.query(), _datasets(source), names)
 
 
 @command("InsertIntoDataSourceDirCommand", "InsertIntoHiveDirCommand")
-def _folder(world: World, plan: Any) -> Write:
+def _folder(session: JvmSession, plan: Any) -> Write:
     located = option(plan.storage().locationUri())
     provider = attempt(plan, "provider")
     file_format = provider.lower() if isinstance(provider, str) else "hive"
@@ -247,25 +247,27 @@ def _folder(world: World, plan: Any) -> Write:
 
 
 @command("CreateViewCommand")
-def _view(world: World, plan: Any) -> Write:
+def _view(session: JvmSession, plan: Any) -> Write:
     query = plan.plan()
     if not str(plan.viewType().toString()).startswith("PersistedView"):
         return Write("create_temp_view", query)
     identifier = plan.name()
-    database = option(identifier.database()) or str(world.spark.catalog.currentDatabase())
-    logical = catalogs.logical_name(world, catalogs.metastore(world), database, identifier.table())
+    database = option(identifier.database()) or str(session.spark.catalog.currentDatabase())
+    logical = catalogs.logical_name(
+        session, catalogs.metastore(session), database, identifier.table()
+    )
     if logical is None:
         return Write("create_view", query)
-    catalog = catalogs.session_catalog(world, catalogs.metastore(world))
+    catalog = catalogs.session_catalog(session, catalogs.metastore(session))
     output = Dataset(*logical, type="VIEW", catalog=catalog)
     change: Change = "OVERWRITE" if plan.replace() else "CREATE"
     return Write("create_view", query, changed((output,), change))
 
 
 @command("CreateV2View")
-def _named_view(world: World, plan: Any) -> Write:
+def _named_view(session: JvmSession, plan: Any) -> Write:
     resolved = plan.child()
-    output = named(world, resolved.catalog(), identifier_of(resolved.identifier()), kind="VIEW")
+    output = named(session, resolved.catalog(), identifier_of(resolved.identifier()), kind="VIEW")
     outputs = changed((output,), "CREATE") if output else ()
     return Write("create_view", plan.query(), outputs)
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.emit.process_exit import COMPLETE, ENDS
+from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT
 from headwater.lineage.events import EventType
 from headwater.spark import job_names, reporting
 from headwater.spark.driver.wrapped_methods import SQL_COMMAND
@@ -21,7 +21,7 @@ from headwater.spark.remote import command_lineage, statements, targets
 from headwater.spark.remote.messages import statement_of
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import Ending
+    from headwater.emit.process_exit import RunEnd
     from headwater.emit.run_emitter import RunEmitter
     from headwater.spark.remote.application import ConnectApplication
     from headwater.spark.remote.command_lineage import CommandLineage
@@ -47,7 +47,7 @@ class ConnectAction:
         self.created = time.monotonic()
         self.command: CommandLineage | None = None
         self.lineage = PlanLineage()
-        self.ending: Ending | None = None
+        self.ending: RunEnd | None = None
         self.life: RunEmitter | None = None
 
     @property
@@ -88,7 +88,7 @@ class ConnectActions:
 
     def call_returned(self, action: ConnectAction, error: BaseException | None) -> None:
         """The call is over."""
-        action.ending = ENDS.of(error)
+        action.ending = PROCESS_EXIT.of(error)
         # The requests that were made for this call are in the queue before this.
         self._app.ask(self._settle, action)
 
@@ -106,7 +106,7 @@ class ConnectActions:
                 )
         if action.names != self._app.names:
             # A view or a setting may have become another one since the call.
-            command.world.problem(
+            command.session.problem(
                 "names changed while the plan was read: its columns are not known"
             )
             command.query = None
@@ -118,11 +118,11 @@ class ConnectActions:
         server, definitions, message = self._app.server, self._app.definitions, action.message
         if action.kind == "write_operation":
             return command_lineage.of_frame(
-                server, message.input, lambda world: targets.of_v1(world, message), definitions
+                server, message.input, lambda session: targets.of_v1(session, message), definitions
             )
         if action.kind == "write_operation_v2":
             return command_lineage.of_frame(
-                server, message.input, lambda world: targets.of_v2(world, message), definitions
+                server, message.input, lambda session: targets.of_v2(session, message), definitions
             )
         if action.kind == "merge_into_table_command":
             return command_lineage.of_merge(server, message, definitions)
@@ -181,7 +181,7 @@ class ConnectActions:
             return
         action.life.lineage = reporting.lineage(action.lineage, self._app.settings)
 
-    def _finish(self, action: ConnectAction, ending: Ending | None = None) -> None:
+    def _finish(self, action: ConnectAction, ending: RunEnd | None = None) -> None:
         if action not in self._open:
             return
         self._start(action)
@@ -191,7 +191,7 @@ class ConnectActions:
         self._update(action)
         action.life.end(ending or action.ending or COMPLETE)
 
-    def end_all(self, ending: Ending) -> None:
+    def end_all(self, ending: RunEnd) -> None:
         """The process or the session ends with these under way."""
         for action in list(self._open):
             self._finish(action, None if action.ending is not None else ending)

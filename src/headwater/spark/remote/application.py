@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.emit.process_exit import ENDS, Ending, of_exception
+from headwater.emit.process_exit import PROCESS_EXIT, RunEnd, of_exception
 from headwater.spark.driver import config
 from headwater.spark.driver.application import GRACE_SECONDS, Application
 from headwater.spark.driver.worker import Worker
@@ -75,12 +75,12 @@ class ConnectApplication(Application):
         if self._over or self._closing is not None:
             return
         error = sys.exc_info()[1]
-        ending = ENDS.now if ENDS.signalled else of_exception(error)
+        ending = PROCESS_EXIT.now if PROCESS_EXIT.signalled else of_exception(error)
         self._catch_up()
         self.end_children(ending)
         self.queries.unregister()
 
-    def finish(self, ending: Ending) -> None:
+    def finish(self, ending: RunEnd) -> None:
         """End everything; called once, as the process ends."""
         if self._over:
             return
@@ -97,7 +97,7 @@ class ConnectApplication(Application):
         for one in (self._requests, self.worker, self._requests):
             one.wait(max(0.0, deadline - time.monotonic()))
 
-    def close(self, ending: Ending) -> None:
+    def close(self, ending: RunEnd) -> None:
         """Unwrap the client and end everything: detached, or replaced by another application."""
         self._hooks.undo()
         self.finish(ending)

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.emit.process_exit import ENDS
+from headwater.emit.process_exit import PROCESS_EXIT
 from headwater.spark.job_names import of_function, operation
 from headwater.spark.remote import statements
 from headwater.spark.remote.messages import copied, statement_of
@@ -179,7 +179,7 @@ class ClientCalls:
 
     @faults.log_and_ignore("following a command")
     def _write_started(self, kind: str, message: Any) -> Any:
-        ENDS.alive()
+        PROCESS_EXIT.alive()
         if kind == "sql_command":
             sql = statement_of(message)
             rows = statements.bare(sql)[:7].lower().startswith(_ROW_CHANGES)
@@ -217,7 +217,7 @@ class ClientCalls:
 
     @faults.log_and_ignore("following a read")
     def _read_started(self, plan: Any) -> Any:
-        ENDS.alive()
+        PROCESS_EXIT.alive()
         root = plan.root
         kind = root.WhichOneof("rel_type")
         if kind == "catalog":
@@ -233,7 +233,7 @@ class ClientCalls:
         return self._app.actions.call_started("read", copied(root), method)
 
     def _start_query(self, start: Any, call: Callable[[], Any]) -> Any:
-        ENDS.alive()
+        PROCESS_EXIT.alive()
         try:
             result = call()
         except Exception as error:

@@ -24,7 +24,7 @@ from headwater.spark.remote.explain.layout import PlanTextNode, UnclearText, par
 from headwater.spark.remote.explain.merge import MergeReader
 from headwater.spark.remote.explain.query import QueryReader
 from headwater.spark.remote.messages import statement_of
-from headwater.spark.remote.server import World, types_of
+from headwater.spark.remote.server import RemoteSession, types_of
 from headwater.spark.remote.targets import Target
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class CommandLineage:
     """What is known of one command; its target is read again when the command is done."""
 
     def __init__(self, server: Server, sql: str = "") -> None:
-        self.world = World(server)
+        self.session = RemoteSession(server)
         self.sql = sql
         self.target: Target | None = None
         self.query: Query | None = None
@@ -53,19 +53,19 @@ class CommandLineage:
     def lineage(self) -> PlanLineage:
         """The lineage as far as it is known now."""
         target, query = self.target, self.query
-        problems = tuple(self.world.problems)
+        problems = tuple(self.session.problems)
         if target is None:
             return PlanLineage(sql=self.sql, problems=problems, seconds=self.seconds)
-        outputs = target.datasets(self.world)
+        outputs = target.datasets(self.session)
         if query is None:
             found = PlanLineage(outputs=self._described(outputs), operation=target.operation)
-            problems = tuple(self.world.problems)
+            problems = tuple(self.session.problems)
             return msgspec.structs.replace(
                 found, sql=self.sql, problems=problems, seconds=self.seconds
             )
         options = target.options
         write = Write(target.operation, None, outputs, target.names, target.row_level, options)
-        composer = Composer(self.world, 1.0, {})  # type: ignore[arg-type]
+        composer = Composer(self.session, 1.0, {})  # type: ignore[arg-type]
         found = composer.compose(query, write)
         return msgspec.structs.replace(found, sql=self.sql, seconds=self.seconds)
 
@@ -74,7 +74,7 @@ class CommandLineage:
         target = self.target
         if target is None or not target.parts or target.kind != "table":
             return outputs
-        columns = self.world.server.columns(list(target.parts))
+        columns = self.session.server.columns(list(target.parts))
         if not columns:
             return outputs
         schema = schema_of(columns.items())
@@ -88,9 +88,9 @@ def of_frame(
     definitions: Iterable[Any],
     topics: frozenset[str] = frozenset(),
 ) -> CommandLineage:
-    """What a writer of a frame does; `target` finds out where to, given a world."""
+    """What a writer of a frame does; `target` finds out where to, given a session."""
     command = CommandLineage(server)
-    command.world.topics = topics
+    command.session.topics = topics
     return _guarded(command, lambda: _frame(command, relation, target, definitions))
 
 
@@ -104,14 +104,14 @@ def of_statement(server: Server, message: Any, definitions: Iterable[Any]) -> Co
 def of_merge(server: Server, message: Any, definitions: Iterable[Any]) -> CommandLineage:
     """What `mergeInto` does: its clauses are the client's own and shown by no plan."""
 
-    def target(world: World) -> Target:
-        parts = tuple(tables.full(world, message.target_table_name))
+    def target(session: RemoteSession) -> Target:
+        parts = tuple(tables.full(session, message.target_table_name))
         return Target("merge_into_table", parts, row_level="MERGE")
 
     found = of_frame(server, message.source_table_plan, target, definitions)
     if found.query is not None:
         found.query = found.query._replace(known=False)
-    found.world.problem("the clauses of mergeInto are not shown: its columns are not known")
+    found.session.problem("the clauses of mergeInto are not shown: its columns are not known")
     return found
 
 
@@ -125,32 +125,32 @@ def _guarded(command: CommandLineage, read: Any) -> CommandLineage:
     try:
         read()
     except UnclearText as error:
-        command.world.problem(str(error))
+        command.session.problem(str(error))
     except Exception as error:  # noqa: BLE001
         message = redact(str(error).strip()).partition("\n")[0][:200]
-        command.world.problem(f"the plan could not be read: {type(error).__name__}: {message}")
+        command.session.problem(f"the plan could not be read: {type(error).__name__}: {message}")
     command.seconds = time.monotonic() - start
     return command
 
 
 def _frame(command: CommandLineage, relation: Any, target: Any, definitions: Iterable[Any]) -> None:
-    world = command.world
-    command.target = target(world)
+    session = command.session
+    command.target = target(session)
     client_plan = ClientPlan()
     client_plan.add(relation)
     for more in definitions:
         client_plan.add(more)
-    text, literals = client_plan.mask_literals(world.server.explain(relation))
+    text, literals = client_plan.mask_literals(session.server.explain(relation))
     found = sections(text, query=True)
-    columns = list(types_of(world.server.schema(relation)).items())
-    reader = QueryReader(world, client_plan, found.physical, literals)
+    columns = list(types_of(session.server.schema(relation)).items())
+    reader = QueryReader(session, client_plan, found.physical, literals)
     query = reader.query(parse_tree(found.analysed), columns)
-    command.query = _adapted(world, query, command.target)
+    command.query = _adapted(session, query, command.target)
 
 
 def _statement(command: CommandLineage, message: Any, sql: str, definitions: Iterable[Any]) -> None:
-    world = command.world
-    change = statements.changed(world, sql)
+    session = command.session
+    change = statements.changed(session, sql)
     if change is not None:
         command.target = change
         return
@@ -161,17 +161,17 @@ def _statement(command: CommandLineage, message: Any, sql: str, definitions: Ite
     for more in definitions:
         client_plan.add(more)
     text, literals = client_plan.mask_literals(
-        world.server.explain_sql(message, statements.bare(sql))
+        session.server.explain_sql(message, statements.bare(sql))
     )
     found = sections(text, query=False)
     if not found.analysed:
         raise UnclearText("the statement could not be analysed")
     root = parse_tree(found.analysed)
-    target, text_node = statements.read(world, root, sql)
+    target, text_node = statements.read(session, root, sql)
     command.target = target
     if text_node is None:
         return
-    reader = QueryReader(world, client_plan, found.physical, literals)
+    reader = QueryReader(session, client_plan, found.physical, literals)
     command.query = _rows(reader, found.parsed, text_node, target) or reader.query(text_node)
 
 
@@ -190,23 +190,23 @@ def _rows(
                 relation = rules.relation(tree)
             return reader.compose(tree, relation, rules, None)
     except UnclearText as error:
-        reader.world.problem(f"{error}: its columns are not known")
+        reader.session.problem(f"{error}: its columns are not known")
         sources = list(reader.leaves.sources.values())
         return Query([], [], {}, sources, (), 0, known=False)
     return None
 
 
-def _adapted(world: World, query: Query, target: Target | None) -> Query:
+def _adapted(session: RemoteSession, query: Query, target: Target | None) -> Query:
     """A query's columns as the table takes them: by name or by place, cast where types differ."""
     if target is None or not query.known or not target.parts:
         return query
     if target.operation in ("create_table_as_select", "replace_table_as_select"):
         return query
-    known = world.server.columns(list(target.parts))
+    known = session.server.columns(list(target.parts))
     if known is None:
         return query
     if target.position and len(known) != len(query.columns):
-        world.problem("how columns meet those of the table is not clear")
+        session.problem("how columns meet those of the table is not clear")
         return query._replace(known=False)
     wanted = list(known.items())
     by_name = {name.lower(): (name, kind) for name, kind in wanted}
@@ -229,17 +229,17 @@ def _cast(value: Value) -> Value:
     return value
 
 
-def stream_target(world: World, start: Any) -> Target:
+def stream_target(session: RemoteSession, start: Any) -> Target:
     """Where a streaming query writes to."""
     if start.HasField("foreach_batch"):
-        world.problem("foreachBatch runs on the server: what it writes is not known")
+        session.problem("foreachBatch runs on the server: what it writes is not known")
         return Target("foreach_batch", foreach=True)
     if start.HasField("foreach_writer"):
-        world.problem("foreach runs on the server: what it writes is not known")
+        session.problem("foreach runs on the server: what it writes is not known")
         return Target("write_stream")
     if start.table_name:
-        return Target("write_stream", tuple(tables.full(world, start.table_name)))
-    word = (start.format or world.setting("spark.sql.sources.default") or "parquet").lower()
+        return Target("write_stream", tuple(tables.full(session, start.table_name)))
+    word = (start.format or session.setting("spark.sql.sources.default") or "parquet").lower()
     options = dict(start.options)
     path = start.path or {key.lower(): value for key, value in options.items()}.get("path", "")
-    return targets.of_format(world, word, path, options, "APPEND", stream="write_stream")
+    return targets.of_format(session, word, path, options, "APPEND", stream="write_stream")

@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.emit.process_exit import Ending, failed
+from headwater.emit.process_exit import RunEnd, failed
 from headwater.spark.remote.messages import knows
 from headwater.spark.remote.server import own_requests
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Progressed = Callable[[str, str], None]
-    Terminated = Callable[[str, Ending | None], None]
+    Terminated = Callable[[str, RunEnd | None], None]
 
 
 class QueryListener:
@@ -64,7 +64,7 @@ class QueryListener:
             self._registered = None
 
 
-def failure(text: str) -> Ending:
+def failure(text: str) -> RunEnd:
     """The end of a query with an exception."""
     lines = [line for line in text.splitlines() if line.strip()]
     message = lines[0] if lines else "the query failed"

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.emit.process_exit import ENDS, Ending
+from headwater.emit.process_exit import PROCESS_EXIT, RunEnd
 from headwater.lineage.events import EventType
 from headwater.spark.remote import command_lineage
 from headwater.spark.remote.explain.leaves import PATTERN
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 5.0
 MAX_UNANSWERED = 3
 MAX_EARLY = 64
-_SERVER_GONE = Ending(
+_SERVER_GONE = RunEnd(
     EventType.FAIL, "server gone", "the Spark Connect server does not answer any more"
 )
 
@@ -71,7 +71,7 @@ class ConnectQueries(QueryRuns[ConnectQuery]):
     def __init__(self, application: ConnectApplication) -> None:
         super().__init__(application)
         self._app = application
-        self._early: dict[str, Ending | None] = {}
+        self._early: dict[str, RunEnd | None] = {}
         self._listener = QueryListener(
             application.spark,
             lambda *report: application.worker.post(self.progressed, *report),
@@ -94,7 +94,7 @@ class ConnectQueries(QueryRuns[ConnectQuery]):
         return command_lineage.of_frame(
             app.server,
             start.input,
-            lambda world: command_lineage.stream_target(world, start),
+            lambda session: command_lineage.stream_target(session, start),
             app.definitions,
             topics,
         ).lineage()
@@ -159,7 +159,7 @@ class ConnectQueries(QueryRuns[ConnectQuery]):
         lineage = self._lineage(query.start_message, topics)
         self._app.worker.post(query.change, lineage)
 
-    def terminated(self, run: str, ending: Ending | None) -> None:
+    def terminated(self, run: str, ending: RunEnd | None) -> None:
         """A query is over; without an ending it ended without an error."""
         query = self._open.get(run)
         if query is None:
@@ -215,7 +215,7 @@ class ConnectQueries(QueryRuns[ConnectQuery]):
     def poll_all(self) -> None:
         """Ask of each query whether it runs, before its end is concluded from the program's own."""
         running = self.open
-        if running and not ENDS.signalled and self._app.server.answers():
+        if running and not PROCESS_EXIT.signalled and self._app.server.answers():
             for query in running:
                 self._app.ask(self._poll, query)
 

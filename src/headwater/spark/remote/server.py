@@ -199,8 +199,8 @@ class Server:
         return str(table.column(0)[0].as_py())
 
 
-class World:
-    """One reading's access to a server, and the problems it met."""
+class RemoteSession:
+    """A session of Spark Connect while one plan is read, and the problems met on the way."""
 
     jvm = None
 

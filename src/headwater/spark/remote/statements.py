@@ -19,7 +19,7 @@ from headwater.spark.stores import files
 from headwater.spark.stores.catalog import SESSION
 
 if TYPE_CHECKING:
-    from headwater.spark.remote.server import World
+    from headwater.spark.remote.server import RemoteSession
 
 _NAME = r"((?:`[^`]+`|[\w-]+)(?:\.(?:`[^`]+`|[\w-]+))*)"
 _COMMENTS = re.compile(r"^(?:\s+|--[^\n]*\n|/\*.*?\*/)+", re.DOTALL)
@@ -79,14 +79,14 @@ def changes(statement: str) -> bool:
     return any(pattern.match(text.rstrip().rstrip(";")) for pattern, _ in _CHANGES)
 
 
-def changed(world: World, statement: str) -> Target | None:
+def changed(session: RemoteSession, statement: str) -> Target | None:
     """The table that a statement changes as a whole, or None when it does no such thing."""
     text = bare(statement).rstrip().rstrip(";")
     for pattern, operation in _CHANGES:
         match = pattern.match(text)
         if match is None:
             continue
-        parts = tuple(tables.full(world, match[1]))
+        parts = tuple(tables.full(session, match[1]))
         change = _CHANGE[operation]
         if operation == "rename_table":
             return Target(operation, _renamed(parts, match[2]), change=change, previous=parts)
@@ -104,7 +104,9 @@ def _renamed(before: tuple[str, ...], name: str) -> tuple[str, ...]:
     return (*before[: len(before) - len(after)], *after)
 
 
-def read(world: World, root: PlanTextNode, statement: str) -> tuple[Target, PlanTextNode | None]:
+def read(
+    session: RemoteSession, root: PlanTextNode, statement: str
+) -> tuple[Target, PlanTextNode | None]:
     """The target of a command's analysed plan, and the query that it writes."""
     kind, rest = root.kind, root.rest
     verb = bare(statement).split(None, 1)[0].upper()
@@ -112,7 +114,7 @@ def read(world: World, root: PlanTextNode, statement: str) -> tuple[Target, Plan
         replace = kind.startswith("Replace")
         operation = "replace_table_as_select" if replace else "create_table_as_select"
         change = "OVERWRITE" if replace else "CREATE"
-        return Target(operation, _created(world, statement), change=change), root.inside[-1]
+        return Target(operation, _created(session, statement), change=change), root.inside[-1]
     if kind in _V2:
         operation, change = _V2[kind]
         if verb == "MERGE" and operation == "append":
@@ -133,17 +135,17 @@ def read(world: World, root: PlanTextNode, statement: str) -> tuple[Target, Plan
         change = "OVERWRITE" if over else "CREATE"
         return Target("create_table_as_select", _ticked(rest), change=change), _only(root)
     if kind in ("CreateTable", "CreateDataSourceTableCommand", "CreateTableCommand"):
-        return Target("create_table", _created(world, statement), change="CREATE"), None
+        return Target("create_table", _created(session, statement), change="CREATE"), None
     if kind == "ReplaceTable":
-        return Target("replace_table", _created(world, statement), change="OVERWRITE"), None
+        return Target("replace_table", _created(session, statement), change="OVERWRITE"), None
     raise UnclearText(f"{kind}: a command whose table is not known")
 
 
-def _created(world: World, statement: str) -> tuple[str, ...]:
+def _created(session: RemoteSession, statement: str) -> tuple[str, ...]:
     match = _CREATED.match(bare(statement))
     if match is None:
         raise UnclearText("which table is made is not clear")
-    return tuple(tables.full(world, match[1]))
+    return tuple(tables.full(session, match[1]))
 
 
 def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -14,13 +14,13 @@ from headwater.spark.stores.catalog import SESSION
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
-    from headwater.spark.remote.server import World
+    from headwater.spark.remote.server import RemoteSession
 
 
-def full(world: World, name: str) -> list[str]:
+def full(session: RemoteSession, name: str) -> list[str]:
     """The parts of a table's name as a program writes it, with catalog and namespace."""
     parts = _parts(name)
-    server = world.server
+    server = session.server
     current = server.current()
     if len(parts) == 1:
         return [*current, *parts]
@@ -43,12 +43,12 @@ def _parts(name: str) -> list[str]:
     return [*parts, word]
 
 
-def existing(world: World, parts: list[str], asked: str = "") -> Dataset | None:
+def existing(session: RemoteSession, parts: list[str], asked: str = "") -> Dataset | None:
     """The dataset of a table that is there."""
     plain = [
         part for part in parts if not any(f.is_selector(part) for f in formats.table_formats())
     ]
-    found = world.server.table(plain)
+    found = session.server.table(plain)
     if found is None or not found.location:
         return None
     place = name_of(found.location)
@@ -57,37 +57,37 @@ def existing(world: World, parts: list[str], asked: str = "") -> Dataset | None:
     table_format = formats.by_name(found.provider.lower())
     if table_format is not None:
         version = asked or table_format.selected_version(parts[1:])
-        made = table_format.in_catalog(world, parts[0], plain[1:], place, version)
+        made = table_format.in_catalog(session, parts[0], plain[1:], place, version)
         if made is not None:
             return made
     if parts[0] == SESSION:
         identifier = [parts[-2] if len(parts) > 2 else "default", parts[-1]]
         return catalogs.session_table(
-            world, place, identifier, found.provider, found.type, "catalog table"
+            session, place, identifier, found.provider, found.type, "catalog table"
         )
     evidence = observed("table property location", ".".join(parts))
     return Dataset(*place, type="TABLE", evidence=evidence)
 
 
-def gone(world: World, parts: list[str]) -> Dataset | None:
+def gone(session: RemoteSession, parts: list[str]) -> Dataset | None:
     """The dataset of a table that is not there: only its name is left."""
-    return by_name(world, parts, "TABLE")
+    return by_name(session, parts, "TABLE")
 
 
-def by_name(world: World, parts: list[str], kind: str) -> Dataset | None:
+def by_name(session: RemoteSession, parts: list[str], kind: str) -> Dataset | None:
     """A dataset known by catalog and name alone."""
     if parts[0] == SESSION:
-        address = catalogs.metastore(world)
+        address = catalogs.metastore(session)
         database = parts[-2] if len(parts) > 2 else "default"
-        logical = catalogs.logical_name(world, address, database, parts[-1])
+        logical = catalogs.logical_name(session, address, database, parts[-1])
         if logical is None:
             return None
         evidence = observed("catalog name", f"{database}.{parts[-1]}")
-        catalog = catalogs.session_catalog(world, address)
+        catalog = catalogs.session_catalog(session, address)
         return Dataset(*logical, type=kind, catalog=catalog, evidence=evidence)  # type: ignore[arg-type]
-    implementation = world.setting(f"spark.sql.catalog.{parts[0]}")
+    implementation = session.setting(f"spark.sql.catalog.{parts[0]}")
     table_format = formats.of_catalog(implementation)
-    found = table_format and table_format.in_catalog(world, parts[0], parts[1:], None)
+    found = table_format and table_format.in_catalog(session, parts[0], parts[1:], None)
     return msgspec.structs.replace(found, type=kind) if found else None
 
 

@@ -16,7 +16,7 @@ from headwater.spark.stores.relations import QUIET_SOURCES
 if TYPE_CHECKING:
     from typing import Any
 
-    from headwater.spark.remote.server import World
+    from headwater.spark.remote.server import RemoteSession
 
 FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 _FS = "insert_into_hadoop_fs_relation_command"
@@ -50,19 +50,19 @@ class Target(NamedTuple):
     names: tuple[str, ...] = ()
     foreach: bool = False
 
-    def datasets(self, world: World) -> tuple[Dataset, ...]:
+    def datasets(self, session: RemoteSession) -> tuple[Dataset, ...]:
         """The datasets as they are now; none when their location is not known."""
         found = self.fixed
         if self.parts:
             parts = list(self.parts)
             if self.kind == "table":
-                made = tables.existing(world, parts)
+                made = tables.existing(session, parts)
             else:
-                made = tables.by_name(world, parts, "VIEW" if self.kind == "view" else "TABLE")
+                made = tables.by_name(session, parts, "VIEW" if self.kind == "view" else "TABLE")
             found = (made,) if made is not None else ()
         if not self.change:
             return found
-        before = tables.gone(world, list(self.previous)) if self.previous else None
+        before = tables.gone(session, list(self.previous)) if self.previous else None
         previous = DatasetName(*before.id) if before is not None else None
         change = LifecycleChange(self.change, previous)  # type: ignore[arg-type]
         return tuple(msgspec.structs.replace(one, change=change) for one in found)
@@ -73,29 +73,31 @@ class Target(NamedTuple):
         return (tables.planned(list(self.parts)),) if self.parts else ()
 
 
-def of_v2(world: World, write: Any) -> Target:
+def of_v2(session: RemoteSession, write: Any) -> Target:
     """The target of `writeTo(...)`."""
     operation, change = _V2.get(type(write).Mode.Name(write.mode), ("append", ""))
-    return Target(operation, tuple(tables.full(world, write.table_name)), change=change)
+    return Target(operation, tuple(tables.full(session, write.table_name)), change=change)
 
 
-def of_v1(world: World, write: Any) -> Target:
+def of_v1(session: RemoteSession, write: Any) -> Target:
     """The target of `write`: a table, or whatever a format makes of path and options."""
     mode = type(write).SaveMode.Name(write.mode).removeprefix("SAVE_MODE_")
     if write.WhichOneof("save_type") == "table":
         method = type(write.table).TableSaveMethod.Name(write.table.save_method)
-        parts = tuple(tables.full(world, write.table.table_name))
+        parts = tuple(tables.full(session, write.table.table_name))
         if method.endswith("INSERT_INTO"):
-            return _inserted(world, parts, mode)
-        return _saved(world, parts, mode)
-    format_name = (write.source or world.setting("spark.sql.sources.default") or "parquet").lower()
+            return _inserted(session, parts, mode)
+        return _saved(session, parts, mode)
+    format_name = (
+        write.source or session.setting("spark.sql.sources.default") or "parquet"
+    ).lower()
     options = dict(write.options)
     path = write.path or {key.lower(): value for key, value in options.items()}.get("path", "")
-    return of_format(world, format_name, path, options, mode)
+    return of_format(session, format_name, path, options, mode)
 
 
 def of_format(
-    world: World,
+    session: RemoteSession,
     format_name: str,
     path: str,
     options: dict[str, str],
@@ -108,37 +110,37 @@ def of_format(
     if format_name == "kafka":
         return Target(stream or _SAVE, options=options)
     if format_name == "jdbc":
-        made = jdbc.written(world, options)  # type: ignore[arg-type]
+        made = jdbc.written(session, options)  # type: ignore[arg-type]
         return Target(stream or _SAVE, fixed=(made,) if made else (), change=change)
     table_format = formats.by_name(format_name)
     if table_format is not None:
         by_expression = "overwrite_by_expression" if change else "append"
         operation = stream or (by_expression if table_format.saves_by_name else _SAVE)
         if table_format.saves_by_name and "/" not in path:
-            return Target(operation, tuple(tables.full(world, path)), change=change)
-        made = table_format.at_path(world, path, "output path") if path else None
+            return Target(operation, tuple(tables.full(session, path)), change=change)
+        made = table_format.at_path(session, path, "output path") if path else None
         return Target(operation, fixed=(made,) if made else (), change=change)
     if format_name in FILES:
         made = files.one(path, format_name, "output path") if path else None
         return Target(stream or _FS, fixed=(made,) if made else (), change=change)
     if format_name not in QUIET_SOURCES:
-        world.problem(f"{format_name}: a writer whose dataset is not known")
+        session.problem(f"{format_name}: a writer whose dataset is not known")
     return Target(stream or _SAVE)
 
 
-def _inserted(world: World, parts: tuple[str, ...], mode: str) -> Target:
+def _inserted(session: RemoteSession, parts: tuple[str, ...], mode: str) -> Target:
     over = mode == "OVERWRITE"
     change = "OVERWRITE" if over else ""
     if parts[0] == SESSION:
         return Target(_FS, parts, change=change, position=True)
-    dynamic = world.setting("spark.sql.sources.partitionOverwriteMode").lower() == "dynamic"
+    dynamic = session.setting("spark.sql.sources.partitionOverwriteMode").lower() == "dynamic"
     operation = "overwrite_partitions_dynamic" if dynamic else "overwrite_by_expression"
     return Target(operation if over else "append", parts, change=change, position=True)
 
 
-def _saved(world: World, parts: tuple[str, ...], mode: str) -> Target:
+def _saved(session: RemoteSession, parts: tuple[str, ...], mode: str) -> Target:
     if mode == "APPEND":
-        v2 = parts[0] != SESSION and world.server.table(list(parts)) is not None
+        v2 = parts[0] != SESSION and session.server.table(list(parts)) is not None
         return Target("append" if v2 else "create_table_as_select", parts)
     over = mode == "OVERWRITE"
     replaced = over and parts[0] != SESSION

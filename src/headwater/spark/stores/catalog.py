@@ -17,7 +17,7 @@ from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
     from headwater.lineage.model import DatasetType
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
     from headwater.spark.stores.formats import Session
 
 SESSION = "spark_catalog"
@@ -40,7 +40,7 @@ def metastore(session: Session) -> str:
     return session.hadoop_setting("hive.metastore.uris")
 
 
-def read_table(world: World, table: Any, evidence: str) -> Dataset | None:
+def read_table(session: JvmSession, table: Any, evidence: str) -> Dataset | None:
     """The dataset of a `CatalogTable`: where its files lie, and its name as a symlink."""
     # Each call costs the driver a tenth of a millisecond: as texts, options and names take one.
     parts = [part.replace("``", "`") for part in _PARTS.findall(table.identifier().quotedString())]
@@ -49,15 +49,15 @@ def read_table(world: World, table: Any, evidence: str) -> Dataset | None:
     type_name = attempt(table.tableType(), "name") or ""
     located = option_text(table.storage().locationUri())
     if located is None:
-        located = default_location(world, database, name)
-    address = metastore(world)
+        located = default_location(session, database, name)
+    address = metastore(session)
     place = name_of(located)
     if type_name == "VIEW":
-        return _view(world, address, database, name, evidence)
+        return _view(session, address, database, name, evidence)
     if place is None:
-        world.problem(f"{database}.{name}: no location is known of this table")
+        session.problem(f"{database}.{name}: no location is known of this table")
         return None
-    return session_table(world, place, [database, name], provider, type_name, evidence)
+    return session_table(session, place, [database, name], provider, type_name, evidence)
 
 
 def session_table(
@@ -85,14 +85,14 @@ def session_table(
     )
 
 
-def default_location(world: World, database: str, name: str) -> str:
+def default_location(session: JvmSession, database: str, name: str) -> str:
     """Where Spark puts a table that has no location of its own, below its database's location."""
     try:
-        state = world.spark._jsparkSession.sessionState()  # noqa: SLF001
+        state = session.spark._jsparkSession.sessionState()  # noqa: SLF001
         identifier = _identifier(state, database, name)
         return str(state.catalog().defaultTablePath(identifier).toString())
     except Exception:  # noqa: BLE001  (there may be no such database)
-        return _below_warehouse(world, database, name)
+        return _below_warehouse(session, database, name)
 
 
 def _identifier(state: Any, database: str, name: str) -> Any:
@@ -101,8 +101,8 @@ def _identifier(state: Any, database: str, name: str) -> Any:
     return state.sqlParser().parseTableIdentifier(quoted)
 
 
-def _below_warehouse(world: World, database: str, name: str) -> str:
-    return hive_location(world.setting("spark.sql.warehouse.dir"), database, name)
+def _below_warehouse(session: JvmSession, database: str, name: str) -> str:
+    return hive_location(session.setting("spark.sql.warehouse.dir"), database, name)
 
 
 def logical_name(session: Session, address: str, database: str, name: str) -> DatasetName | None:
@@ -128,55 +128,61 @@ def session_catalog(session: Session, address: str) -> Catalog:
     return Catalog(kind if address else "spark", kind, SESSION, address, warehouse, "spark")
 
 
-def _view(world: World, address: str, database: str, name: str, evidence: str) -> Dataset | None:
-    logical = logical_name(world, address, database, name)
+def _view(
+    session: JvmSession, address: str, database: str, name: str, evidence: str
+) -> Dataset | None:
+    logical = logical_name(session, address, database, name)
     if logical is None:
         return None
     return Dataset(
         *logical,
         type="VIEW",
-        catalog=session_catalog(world, address),
+        catalog=session_catalog(session, address),
         evidence=observed(evidence, f"{database}.{name}"),
     )
 
 
 def named(
-    world: World, catalog: Any, identifier: list[str], *, kind: DatasetType = "TABLE",
+    session: JvmSession, catalog: Any, identifier: list[str], *, kind: DatasetType = "TABLE",
     gone: bool = False,
 ) -> Dataset | None:  # fmt: skip
     """The dataset of a table in a catalog: by its location where that is known, else by its name."""
     where = catalog.name()
     table_format = formats.of_catalog(class_name(catalog), session=where == SESSION)
     if where == SESSION and table_format is None:
-        return _session(world, identifier, kind, gone)
+        return _session(session, identifier, kind, gone)
     found: Dataset | None = None
     if table_format is not None:
         if not gone and kind != "VIEW":
-            place = table_format.planned_location(world, catalog, identifier)
+            place = table_format.planned_location(session, catalog, identifier)
             if place is not None:
-                return table_format.in_catalog(world, where, identifier, place)
-        found = table_format.in_catalog(world, where, identifier, None)
+                return table_format.in_catalog(session, where, identifier, place)
+        found = table_format.in_catalog(session, where, identifier, None)
     if found is None:
-        world.problem(f"{where}.{'.'.join(identifier)}: neither its place nor its catalog is known")
+        session.problem(
+            f"{where}.{'.'.join(identifier)}: neither its place nor its catalog is known"
+        )
         return None
     return msgspec.structs.replace(found, type=kind, placed=gone or kind == "VIEW")
 
 
-def _session(world: World, identifier: list[str], kind: DatasetType, gone: bool) -> Dataset | None:
+def _session(
+    session: JvmSession, identifier: list[str], kind: DatasetType, gone: bool
+) -> Dataset | None:
     database = identifier[-2] if len(identifier) > 1 else "default"
     name = identifier[-1]
     if name.startswith("/") or "://" in name:
         # A table by its path: delta.`/lake/orders`.
         return files.one(name, database, "path as a name")
-    if not gone and kind == "TABLE" and (found := looked_up(world, database, name)) is not None:
+    if not gone and kind == "TABLE" and (found := looked_up(session, database, name)) is not None:
         return found
-    address = metastore(world)
-    logical = logical_name(world, address, database, name)
+    address = metastore(session)
+    logical = logical_name(session, address, database, name)
     if logical is None:
         return None
-    place = None if gone or kind == "VIEW" else name_of(default_location(world, database, name))
+    place = None if gone or kind == "VIEW" else name_of(default_location(session, database, name))
     evidence = observed(BY_NAME, f"{database}.{name}")
-    catalog = session_catalog(world, address)
+    catalog = session_catalog(session, address)
     if place is None:
         return Dataset(*logical, type=kind, catalog=catalog, evidence=evidence)
     return Dataset(
@@ -184,16 +190,16 @@ def _session(world: World, identifier: list[str], kind: DatasetType, gone: bool)
     )
 
 
-def looked_up(world: World, database: str, name: str) -> Dataset | None:
+def looked_up(session: JvmSession, database: str, name: str) -> Dataset | None:
     """A table as Spark's own catalog describes it now."""
-    table = described(world, database, name)
-    return None if table is None else read_table(world, table, "catalog table")
+    table = described(session, database, name)
+    return None if table is None else read_table(session, table, "catalog table")
 
 
-def described(world: World, database: str, name: str) -> Any:
+def described(session: JvmSession, database: str, name: str) -> Any:
     """The `CatalogTable` that Spark's own catalog has now under a name, or None."""
     try:
-        state = world.spark._jsparkSession.sessionState()  # noqa: SLF001
+        state = session.spark._jsparkSession.sessionState()  # noqa: SLF001
         return state.catalog().getTableMetadata(_identifier(state, database, name))
     except Exception:  # noqa: BLE001
         return None

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.lineage.model import Dataset
-    from headwater.spark.jvm import World
-    from headwater.spark.plan.operators import Plans
+    from headwater.spark.jvm import JvmSession
+    from headwater.spark.plan.operators import ColumnReader
     from headwater.spark.plan.tree import Node
 
 _CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
@@ -29,12 +29,12 @@ _ROW_LEVEL = {"MergeIntoCommand": "MERGE", "UpdateCommand": "UPDATE", "DeleteCom
 _EVIDENCE = "delta table"
 
 
-def _change_rows(world: World, plan: Any) -> Write:
+def _change_rows(session: JvmSession, plan: Any) -> Write:
     statement = _ROW_LEVEL[kind(plan)]
     target = plan.target()
     if statement != "MERGE":
-        return row_level(world, plan, statement, target, (target,))
-    write = row_level(world, plan, statement, target, (target, plan.source()))
+        return row_level(session, plan, statement, target, (target,))
+    write = row_level(session, plan, statement, target, (target, plan.source()))
     evolved = option(attempt(plan, "migratedSchema"))
     if evolved is None:
         return write
@@ -44,27 +44,29 @@ def _change_rows(world: World, plan: Any) -> Write:
     return write._replace(names=names, added=tuple(sorted(added, key=itemgetter("name"))))
 
 
-def _clone(world: World, plan: Any) -> Write:
+def _clone(session: JvmSession, plan: Any) -> Write:
     """A clone, or what remains of another command that was reported already."""
     query = option(plan.query())
     if query is None or kind(query) != "CloneTableCommand":
         return Write("create_table")
-    output = catalogs.read_table(world, plan.table(), "catalog table")
+    output = catalogs.read_table(session, plan.table(), "catalog table")
     source = hidden(query.sourceTable(), "sourceTable")
     if source is None or not FORMAT.owns(class_name(source)):
         return Write("clone_table", outputs=changed((output,), "CREATE") if output else ())
-    frame = source.toDf(world.spark._jsparkSession)  # noqa: SLF001
+    frame = source.toDf(session.spark._jsparkSession)  # noqa: SLF001
     read = frame.queryExecution().analyzed()
     names = tuple(item["name"] for item in fields(read))
     return Write("clone_table", read, changed((output,), "CREATE") if output else (), names)
 
 
-def _restore(world: World, plan: Any) -> Write:
-    output = FORMAT.dataset(world, plan.sourceTable())
+def _restore(session: JvmSession, plan: Any) -> Write:
+    output = FORMAT.dataset(session, plan.sourceTable())
     return Write("restore_table", outputs=changed((output,), "OVERWRITE") if output else ())
 
 
-def _merge(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _merge(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     target, source = children
     scope = Scope({**target.env, **source.env}, outer)
     rows: Bits = {}
@@ -96,7 +98,9 @@ def _merge(self: Plans, node: Node, children: list[Relation], outer: Scope | Non
     return Relation(env, rows)
 
 
-def _update(self: Plans, node: Node, children: list[Relation], outer: Scope | None) -> Relation:
+def _update(
+    self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
+) -> Relation:
     (target,) = children
     scope = Scope(target.env, outer)
     made = Relation(dict(target.env), target.rows)
@@ -140,43 +144,43 @@ class Delta(TableFormat):
 
     def table(
         self,
-        world: World,
+        session: JvmSession,
         table: Any,
         catalog: str,
         identifier: list[str],
         options: Mapping[str, str],
     ) -> Source | None:
         """The source behind a `DeltaTableV2`."""
-        return Source.of(self.dataset(world, table))
+        return Source.of(self.dataset(session, table))
 
-    def dataset(self, world: World, table: Any) -> Dataset | None:
+    def dataset(self, session: JvmSession, table: Any) -> Dataset | None:
         """The dataset of a `DeltaTableV2`."""
         held = option(attempt(table, "catalogTable"))
         if held is not None:
-            return catalogs.read_table(world, held, _EVIDENCE)
+            return catalogs.read_table(session, held, _EVIDENCE)
         path = attempt(table, "path")
-        return self.at_path(world, path.toString(), _EVIDENCE) if path is not None else None
+        return self.at_path(session, path.toString(), _EVIDENCE) if path is not None else None
 
-    def relation(self, world: World, relation: Any, catalog_table: Any) -> Source | None:
+    def relation(self, session: JvmSession, relation: Any, catalog_table: Any) -> Source | None:
         """The source behind a relation of Delta's; a read of its own log has no dataset."""
         location = attempt(relation, "location")
         if location is not None and kind(location) == "DeltaLogFileIndex":
             return Source(())
         found: Dataset | None = None
         if catalog_table is not None:
-            found = catalogs.read_table(world, catalog_table, "catalog table")
+            found = catalogs.read_table(session, catalog_table, "catalog table")
         if found is None:
             index = location if location is not None else relation.deltaLog()
             path = attempt(index, "path", "dataPath")
-            found = self.at_path(world, path.toString(), _EVIDENCE) if path is not None else None
+            found = self.at_path(session, path.toString(), _EVIDENCE) if path is not None else None
         if found is None:
             return None
         return Source((msgspec.structs.replace(found, version=_version(location)),))
 
-    def sink(self, world: World, sink: Any, options: Mapping[str, str]) -> Dataset | None:
+    def sink(self, session: JvmSession, sink: Any, options: Mapping[str, str]) -> Dataset | None:
         """The table that a `DeltaSink` writes to."""
         path = attempt(sink, "path")
-        return self.at_path(world, str(path), "streaming sink") if path else None
+        return self.at_path(session, str(path), "streaming sink") if path else None
 
     def generated_columns(
         self, table: Any, names: tuple[str, ...], written: list[dict[str, Any]]

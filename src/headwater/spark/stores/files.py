@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.lineage.naming import DatasetName
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
     from headwater.spark.stores.paths import TypedPaths
 
 MAX_PATHS = 200
@@ -52,7 +52,7 @@ def roots(paths: Iterable[str]) -> list[DatasetName]:
     return list(found)
 
 
-def indexed(world: World, index: Any, file_format: str, evidence: str) -> Source:
+def indexed(session: JvmSession, index: Any, file_format: str, evidence: str) -> Source:
     """What a `FileIndex` reads: folders, since a glob over files is the folder they lie in."""
     listed = index.rootPaths()
     count = listed.size()
@@ -64,7 +64,7 @@ def indexed(world: World, index: Any, file_format: str, evidence: str) -> Source
     names = roots(paths)
     if len(names) > MAX_FOLDERS or count > MAX_ROOTS:
         many = f"{len(names)} folders" if count <= MAX_ROOTS else f"{count} paths"
-        world.problem(f"{many} are read at once: more than {MAX_FOLDERS} are not listed")
+        session.problem(f"{many} are read at once: more than {MAX_FOLDERS} are not listed")
         return OpaqueSource(())
     return Source(by_paths(paths, file_format, evidence))
 
@@ -91,9 +91,9 @@ def without_files(paths: list[str], folders: list[str], typed: TypedPaths) -> li
     return [shown(path) for path in paths]
 
 
-def relation(world: World, given: Any) -> Source:
+def relation(session: JvmSession, given: Any) -> Source:
     """The files of a `HadoopFsRelation`."""
-    return indexed(world, given.location(), format_of(given.fileFormat()), "file relation")
+    return indexed(session, given.location(), format_of(given.fileFormat()), "file relation")
 
 
 def format_of(given: Any) -> str:

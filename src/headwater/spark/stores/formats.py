@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.lineage.naming import DatasetName
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
     from headwater.spark.plan.operators import Rule
     from headwater.spark.plan.writes import Write
 
@@ -94,7 +94,7 @@ class TableFormat:
     equivalents: ClassVar[Mapping[str, str]] = {}
     """Its plan nodes that hold the same as one of Spark's, by their class without the package."""
 
-    commands: ClassVar[Mapping[str, Callable[[World, Any], Write]]] = {}
+    commands: ClassVar[Mapping[str, Callable[[JvmSession, Any], Write]]] = {}
     """How to read its own commands that write, by their class without the package."""
 
     operators: ClassVar[Mapping[str, Rule]] = {}
@@ -128,27 +128,27 @@ class TableFormat:
 
     def table(
         self,
-        world: World,
+        session: JvmSession,
         table: Any,
         catalog: str,
         identifier: list[str],
         options: Mapping[str, str],
     ) -> Source | None:
         """The source behind a table of the data source V2 API; None when it cannot be named."""
-        return Source.of(self.at_path(world, options.get("path", ""), f"{self.name} table"))
+        return Source.of(self.at_path(session, options.get("path", ""), f"{self.name} table"))
 
-    def relation(self, world: World, relation: Any, catalog_table: Any) -> Source | None:
+    def relation(self, session: JvmSession, relation: Any, catalog_table: Any) -> Source | None:
         """The source behind a relation of the V1 API; `catalog_table` is None for a path."""
-        path = world.mapping(attempt(relation, "options", "parameters")).get("path", "")
-        return Source.of(self.at_path(world, path, f"{self.name} table"))
+        path = session.mapping(attempt(relation, "options", "parameters")).get("path", "")
+        return Source.of(self.at_path(session, path, f"{self.name} table"))
 
-    def partition(self, world: World, partition: Any) -> Dataset | None:
+    def partition(self, session: JvmSession, partition: Any) -> Dataset | None:
         """The table that an input partition of an RDD belongs to, where the partition says so."""
         return None
 
     # Writing
 
-    def sink(self, world: World, sink: Any, options: Mapping[str, str]) -> Dataset | None:
+    def sink(self, session: JvmSession, sink: Any, options: Mapping[str, str]) -> Dataset | None:
         """The table behind a streaming sink of the V1 API; None for a V2 sink, which is a table."""
         return None
 
@@ -176,7 +176,7 @@ class TableFormat:
         return None
 
     def planned_location(
-        self, world: World, catalog: Any, identifier: list[str]
+        self, session: JvmSession, catalog: Any, identifier: list[str]
     ) -> DatasetName | None:
         """Where a table that does not exist yet will lie."""
         return None

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.lineage.model import Dataset
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 _INSTANT = "as.of.instant"
 
 
-def _insert(world: World, plan: Any) -> Write:
+def _insert(session: JvmSession, plan: Any) -> Write:
     relation = plan.logicalRelation()
-    source = relations.relation(world, relation.relation(), option(relation.catalogTable()))
+    source = relations.relation(session, relation.relation(), option(relation.catalogTable()))
     outputs = source.datasets if source is not None else ()
     if plan.overwrite():
         outputs = changed(outputs, "OVERWRITE")
@@ -33,22 +33,22 @@ def _insert(world: World, plan: Any) -> Write:
     return Write("insert_into_hudi_table", plan.query(), outputs, names)
 
 
-def _merge(world: World, plan: Any) -> Write:
+def _merge(session: JvmSession, plan: Any) -> Write:
     inner = plan.mergeInto()
-    return row_level(world, inner, "MERGE", inner.targetTable())
+    return row_level(session, inner, "MERGE", inner.targetTable())
 
 
-def _update(world: World, plan: Any) -> Write:
+def _update(session: JvmSession, plan: Any) -> Write:
     inner = plan.ut()
-    return row_level(world, inner, "UPDATE", inner.table())
+    return row_level(session, inner, "UPDATE", inner.table())
 
 
-def _delete(world: World, plan: Any) -> Write:
+def _delete(session: JvmSession, plan: Any) -> Write:
     inner = attempt(plan, "dft")
     if inner is not None:
-        return row_level(world, inner, "DELETE", inner.table())
+        return row_level(session, inner, "DELETE", inner.table())
     query = plan.query()
-    return row_level(world, query, "DELETE", query)
+    return row_level(session, query, "DELETE", query)
 
 
 class Hudi(TableFormat):
@@ -91,7 +91,7 @@ class Hudi(TableFormat):
 
     def table(
         self,
-        world: World,
+        session: JvmSession,
         table: Any,
         catalog: str,
         identifier: list[str],
@@ -99,19 +99,19 @@ class Hudi(TableFormat):
     ) -> Source | None:
         """The source behind a `HoodieInternalV2Table`."""
         held = attempt(table, "v1Table", "catalogTable")
-        return Source.of(catalogs.read_table(world, held, "catalog table"))
+        return Source.of(catalogs.read_table(session, held, "catalog table"))
 
-    def relation(self, world: World, relation: Any, catalog_table: Any) -> Source | None:
+    def relation(self, session: JvmSession, relation: Any, catalog_table: Any) -> Source | None:
         """The source behind a relation of Hudi's: a table, at an instant, or its changes."""
         found: Dataset | None = None
         if catalog_table is not None:
-            found = catalogs.read_table(world, catalog_table, "catalog table")
+            found = catalogs.read_table(session, catalog_table, "catalog table")
         if found is None:
             path = _path(relation)
-            found = self.at_path(world, path, "hudi table") if path else None
+            found = self.at_path(session, path, "hudi table") if path else None
         if found is None:
             return None
-        options = world.mapping(attempt(relation, "options", "optParams"))
+        options = session.mapping(attempt(relation, "options", "optParams"))
         found = msgspec.structs.replace(found, version=options.get(_INSTANT, ""))
         location = attempt(relation, "location")
         if "CDC" in kind(relation if location is None else location):
@@ -119,10 +119,10 @@ class Hudi(TableFormat):
             return MappedSource((found,), {"op": Value(), "ts_ms": Value()})
         return Source((found,))
 
-    def sink(self, world: World, sink: Any, options: Mapping[str, str]) -> Dataset | None:
+    def sink(self, session: JvmSession, sink: Any, options: Mapping[str, str]) -> Dataset | None:
         """The table that a `HoodieStreamingSink` writes to."""
         path = options.get("path", "")
-        return self.at_path(world, path, "streaming sink") if path else None
+        return self.at_path(session, path, "streaming sink") if path else None
 
     def save_mode(self, options: Mapping[str, str]) -> str:
         """By the option for the write operation: an overwrite, or rows that only name those to delete."""

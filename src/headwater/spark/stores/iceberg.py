@@ -26,7 +26,7 @@ from headwater.spark.stores.paths import name_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
     from headwater.spark.stores.formats import Session
 
     Setting = Callable[[str], str]
@@ -77,7 +77,7 @@ class Iceberg(TableFormat):
 
     def table(
         self,
-        world: World,
+        session: JvmSession,
         table: Any,
         catalog: str,
         identifier: list[str],
@@ -88,19 +88,21 @@ class Iceberg(TableFormat):
         if place is None:
             return None
         version = self.version(table, identifier, options)
-        return Source.of(self._dataset(world, place, catalog, identifier, version))
+        return Source.of(self._dataset(session, place, catalog, identifier, version))
 
     def at_path(self, session: Session, path: str, evidence: str) -> Dataset | None:
         """The table at exactly this path."""
         place = name_of(path)
         return self._dataset(session, place, "", []) if place is not None else None
 
-    def partition(self, world: World, partition: Any) -> Dataset | None:
+    def partition(self, session: JvmSession, partition: Any) -> Dataset | None:
         """The table of an input partition, which carries it to the executors."""
         table = hidden(partition, "tableBroadcast").value()
         place = name_of(table.location())
         catalog, _, rest = table.name().partition(".")
-        return self._dataset(world, place, catalog, rest.split(".")) if place is not None else None
+        return (
+            self._dataset(session, place, catalog, rest.split(".")) if place is not None else None
+        )
 
     def in_catalog(
         self,
@@ -119,11 +121,11 @@ class Iceberg(TableFormat):
         return self._dataset(session, logical, catalog, identifier, version, linked=False)
 
     def planned_location(
-        self, world: World, catalog: Any, identifier: list[str]
+        self, session: JvmSession, catalog: Any, identifier: list[str]
     ) -> DatasetName | None:
         """Where a table that does not exist yet will lie, as far as its catalog can say."""
-        kind, setting = _settings(world, catalog.name())
-        loaded = _loaded(world, catalog, identifier)
+        kind, setting = _settings(session, catalog.name())
+        loaded = _loaded(session, catalog, identifier)
         if loaded is not None:
             return name_of(loaded)
         if warehouse := setting("warehouse"):
@@ -197,14 +199,14 @@ class Iceberg(TableFormat):
 FORMAT = Iceberg()
 
 
-def _loaded(world: World, catalog: Any, identifier: list[str]) -> str | None:
+def _loaded(session: JvmSession, catalog: Any, identifier: list[str]) -> str | None:
     try:
-        namespace = world.spark.sparkContext._gateway.new_array(  # type: ignore[union-attr]  # noqa: SLF001
-            world.jvm.java.lang.String, len(identifier) - 1
+        namespace = session.spark.sparkContext._gateway.new_array(  # type: ignore[union-attr]  # noqa: SLF001
+            session.jvm.java.lang.String, len(identifier) - 1
         )
         for place, part in enumerate(identifier[:-1]):
             namespace[place] = part
-        known = world.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(
+        known = session.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(
             namespace, identifier[-1]
         )
         located: str = catalog.loadTable(known).table().location()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.spark.columns.value import Bits
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 _HOW = {
     sql.IDENTITY: IDENTITY,
@@ -24,25 +24,25 @@ _HOW = {
 }
 
 
-def read(world: World, options: Mapping[str, str]) -> Source | None:
+def read(session: JvmSession, options: Mapping[str, str]) -> Source | None:
     """What a reader's options name: a table, or the tables behind a query."""
     given = {key.lower(): value for key, value in options.items()}
-    target = _target(world, given)
+    target = _target(session, given)
     if target is None:
         return None
     query = given.get("query") or _wrapped(given.get("dbtable", ""))
     user = given.get("user")
     if not query:
-        made = table(world, target, given.get("dbtable", ""), user)
+        made = table(session, target, given.get("dbtable", ""), user)
         return Source((made,)) if made is not None else None
     found = sql.parse(query, target.store)
     if found is None:
-        world.problem("a JDBC query was not taken apart: its tables are not known")
+        session.problem("a JDBC query was not taken apart: its tables are not known")
         return MappedSource((), None)
     datasets = {
         name: made
         for name in found.tables
-        if (made := table(world, target, name, user, "jdbc query")) is not None
+        if (made := table(session, target, name, user, "jdbc query")) is not None
     }
     sources = {name: Source((made,)) for name, made in datasets.items()}
     return MappedSource(tuple(datasets.values()), result_columns(found, sources))
@@ -79,13 +79,17 @@ def result_columns(query: sql.Query, sources: Mapping[str, Source]) -> dict[str,
 
 
 def table(
-    world: World, target: JdbcTarget, name: str, user: str | None, evidence: str = "jdbc options"
+    session: JvmSession,
+    target: JdbcTarget,
+    name: str,
+    user: str | None,
+    evidence: str = "jdbc options",
 ) -> Dataset | None:
     """One table behind a URL."""
     try:
         place = target.dataset(name, user=user)
     except NamingError as error:
-        world.problem(str(error))
+        session.problem(str(error))
         return None
     return Dataset(
         *place,
@@ -96,20 +100,20 @@ def table(
     )
 
 
-def written(world: World, options: Mapping[str, str]) -> Dataset | None:
+def written(session: JvmSession, options: Mapping[str, str]) -> Dataset | None:
     """The table that a writer's options name."""
     given = {key.lower(): value for key, value in options.items()}
-    target = _target(world, given)
+    target = _target(session, given)
     if target is None:
         return None
-    return table(world, target, given.get("dbtable", ""), given.get("user"))
+    return table(session, target, given.get("dbtable", ""), given.get("user"))
 
 
-def _target(world: World, given: Mapping[str, str]) -> JdbcTarget | None:
+def _target(session: JvmSession, given: Mapping[str, str]) -> JdbcTarget | None:
     try:
         return parse_jdbc(given.get("url", ""))
     except NamingError as error:
-        world.problem(str(error))
+        session.problem(str(error))
         return None
 
 

@@ -15,7 +15,7 @@ from headwater.spark.model import observed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 _SECONDS = 5
 _KEPT_SECONDS = 60.0
@@ -27,7 +27,7 @@ def is_kafka(name: str) -> bool:
     return "kafka010.Kafka" in name
 
 
-def read(world: World, options: Mapping[str, str]) -> tuple[Dataset, ...]:
+def read(session: JvmSession, options: Mapping[str, str]) -> tuple[Dataset, ...]:
     """The topics that a reader's options name."""
     given = {key.lower(): value for key, value in options.items()}
     bootstrap = given.get("kafka.bootstrap.servers", "")
@@ -36,22 +36,24 @@ def read(world: World, options: Mapping[str, str]) -> tuple[Dataset, ...]:
     elif assigned := given.get("assign"):
         names = assigned_topics(assigned)
     elif pattern := given.get("subscribepattern"):
-        names = matching(world, given, pattern)
+        names = matching(session, given, pattern)
     else:
         return ()
     return tuple(
-        made for name in names if (made := topic(world, bootstrap, name, given)) is not None
+        made for name in names if (made := topic(session, bootstrap, name, given)) is not None
     )
 
 
-def topic(world: World, bootstrap: str, name: str, options: Mapping[str, str]) -> Dataset | None:
+def topic(
+    session: JvmSession, bootstrap: str, name: str, options: Mapping[str, str]
+) -> Dataset | None:
     """One topic; all addresses of its cluster are kept, since the first names it."""
     try:
         place = kafka(bootstrap, name)
     except NamingError as error:
-        world.problem(f"topic {name}: {error}")
+        session.problem(f"topic {name}: {error}")
         return None
-    cluster, _ = describe(world, options, topics=False)
+    cluster, _ = describe(session, options, topics=False)
     servers = tuple(part.strip() for part in bootstrap.split(",") if part.strip())
     return Dataset(
         *place,
@@ -72,25 +74,25 @@ def assigned_topics(text: str) -> list[str]:
     return list(found) if isinstance(found, dict) else []
 
 
-def matching(world: World, options: Mapping[str, str], pattern: str) -> list[str]:
+def matching(session: JvmSession, options: Mapping[str, str], pattern: str) -> list[str]:
     """The topics that a pattern stands for now, as the broker knows them."""
-    _, names = describe(world, options, topics=True)
+    _, names = describe(session, options, topics=True)
     try:
         wanted = re.compile(pattern)
     except re.error:
-        world.problem(f"subscribePattern {pattern}: not a pattern that Python can read")
+        session.problem(f"subscribePattern {pattern}: not a pattern that Python can read")
         return []
     found = [name for name in names if wanted.fullmatch(name)]
     if not found:
-        world.problem(f"subscribePattern {pattern}: no topic matches it, or no broker answered")
+        session.problem(f"subscribePattern {pattern}: no topic matches it, or no broker answered")
     return sorted(found)
 
 
 def describe(
-    world: World, options: Mapping[str, str], *, topics: bool
+    session: JvmSession, options: Mapping[str, str], *, topics: bool
 ) -> tuple[str, tuple[str, ...]]:
     """The id of the cluster and the names of its topics, as the broker answers within a time limit."""
-    if world.jvm is None:  # a client of Spark Connect cannot reach the broker through the JVM
+    if session.jvm is None:  # a client of Spark Connect cannot reach the broker through the JVM
         return "", ()
     settings = {key[6:]: value for key, value in options.items() if key.startswith("kafka.")}
     bootstrap = settings.get("bootstrap.servers", "")
@@ -98,21 +100,21 @@ def describe(
     now = time.monotonic()
     if known is not None and now - known[0] < _KEPT_SECONDS and not topics:
         return known[1], known[2]
-    cluster, names = _ask(world, settings)
+    cluster, names = _ask(session, settings)
     _clusters[bootstrap] = (now, cluster, names)
     return cluster, names
 
 
-def _ask(world: World, settings: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    given: Any = world.jvm.java.util.HashMap()
+def _ask(session: JvmSession, settings: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    given: Any = session.jvm.java.util.HashMap()
     limit = str(_SECONDS * 1000)
     bounds = {"request.timeout.ms": limit, "default.api.timeout.ms": limit}
     for key, value in {**settings, **bounds}.items():
         given.put(key, value)
     client: Any = None
     try:
-        client = world.jvm.org.apache.kafka.clients.admin.AdminClient.create(given)
-        unit = world.jvm.java.util.concurrent.TimeUnit.SECONDS
+        client = session.jvm.org.apache.kafka.clients.admin.AdminClient.create(given)
+        unit = session.jvm.java.util.concurrent.TimeUnit.SECONDS
         cluster = client.describeCluster().clusterId().get(_SECONDS, unit) or ""
         names = client.listTopics().names().get(_SECONDS, unit)
         return str(cluster), tuple(str(name) for name in names)
@@ -120,4 +122,4 @@ def _ask(world: World, settings: Mapping[str, str]) -> tuple[str, tuple[str, ...
         return "", ()
     finally:
         if client is not None:
-            client.close(world.jvm.java.time.Duration.ofSeconds(1))
+            client.close(session.jvm.java.time.Duration.ofSeconds(1))

@@ -15,7 +15,7 @@ from headwater.spark.stores.paths import name_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.spark.jvm import World
+    from headwater.spark.jvm import JvmSession
 
 QUIET = (
     "RateStreamTable", "RatePerMicroBatchTable", "TextSocketTable", "MemoryStreamTable", "NoopTable",
@@ -35,13 +35,13 @@ def is_quiet(name: str) -> bool:
 
 
 def table(
-    world: World, given: Any, catalog: Any, identifier: list[str], options: Mapping[str, str]
+    session: JvmSession, given: Any, catalog: Any, identifier: list[str], options: Mapping[str, str]
 ) -> Source | None:
     """What a table of the second data source API reads or writes."""
     name = class_name(given)
     short = name[name.rfind(".") + 1 :]
     if short == "RowLevelOperationTable":
-        inner = table(world, given.table(), catalog, identifier, options)
+        inner = table(session, given.table(), catalog, identifier, options)
         if inner is not None:
             inner.target = True
         return inner
@@ -51,57 +51,59 @@ def table(
         table_format = formats.by_name(str(attempt(given, "name") or "").lower())
     if table_format is not None:
         where = catalog.name() if catalog is not None else ""
-        return table_format.table(world, given, where, identifier, options)
+        return table_format.table(session, given, where, identifier, options)
     if kafka.is_kafka(name):
-        return Source(kafka.read(world, options), topic=True)
+        return Source(kafka.read(session, options), topic=True)
     if short == "JDBCTable":
-        return jdbc.read(world, world.mapping(given.jdbcOptions().parameters()))
+        return jdbc.read(session, session.mapping(given.jdbcOptions().parameters()))
     if short == "V1Table":
         held = attempt(given, "v1Table", "catalogTable")
-        return Source.of(catalogs.read_table(world, held, "catalog table"))
+        return Source.of(catalogs.read_table(session, held, "catalog table"))
     if (paths := _paths(given)) is not None:
         file_format = str(attempt(given, "formatName") or "").lower()
         index = attempt(given, "fileIndex")
         if index is not None:
-            return files.indexed(world, index, file_format, "file table")
+            return files.indexed(session, index, file_format, "file table")
         return Source(files.by_paths(paths, file_format, "file table"))
     if is_quiet(short):
         return Source(())
-    return _other(world, given, catalog, identifier)
+    return _other(session, given, catalog, identifier)
 
 
-def leaf(world: World, given: Any) -> Source | None:
+def leaf(session: JvmSession, given: Any) -> Source | None:
     """What a leaf of the first data source API reads."""
     table = option(given.catalogTable())
     if table is not None:
-        found = catalogs.read_table(world, table, "catalog table")
-        # The catalog has said it all, unless a table format keeps the table.
+        found = catalogs.read_table(session, table, "catalog table")
+        # The catalog has reported it all, unless a table format keeps the table.
         if found is not None and formats.by_name(found.storage_layer) is None:
             return Source((found,))
-    return relation(world, given.relation(), table)
+    return relation(session, given.relation(), table)
 
 
-def relation(world: World, given: Any, catalog_table: Any) -> Source | None:
+def relation(session: JvmSession, given: Any, catalog_table: Any) -> Source | None:
     """What a relation of the first data source API reads."""
     name = class_name(given)
     # Formats build their relations from Spark's classes; the file index inside is their own.
     inner = class_name(given.location()) if name.endswith("FsRelation") else name
     table_format = formats.owner(name, inner)
     if table_format is not None:
-        return table_format.relation(world, given, catalog_table)
+        return table_format.relation(session, given, catalog_table)
     if catalog_table is not None:
-        found = catalogs.read_table(world, catalog_table, "catalog table")
+        found = catalogs.read_table(session, catalog_table, "catalog table")
         if found is not None:
             return Source((found,))
     if name.endswith("FsRelation"):
-        return files.relation(world, given)
+        return files.relation(session, given)
     if name.endswith(".JDBCRelation"):
-        return jdbc.read(world, world.mapping(given.jdbcOptions().parameters()))
+        return jdbc.read(session, session.mapping(given.jdbcOptions().parameters()))
     if kafka.is_kafka(name):
-        return Source(kafka.read(world, world.mapping(hidden(given, "sourceOptions"))), topic=True)
+        return Source(
+            kafka.read(session, session.mapping(hidden(given, "sourceOptions"))), topic=True
+        )
     if is_quiet(kind(given)):
         return Source(())
-    world.problem(f"{kind(given)}: a relation whose dataset is not known")
+    session.problem(f"{kind(given)}: a relation whose dataset is not known")
     return None
 
 
@@ -112,12 +114,12 @@ def _paths(given: Any) -> list[str] | None:
         return None
 
 
-def _other(world: World, given: Any, catalog: Any, identifier: list[str]) -> Source | None:
+def _other(session: JvmSession, given: Any, catalog: Any, identifier: list[str]) -> Source | None:
     """A table of a kind that is not known: its location, if its properties have one."""
-    located = world.mapping(attempt(given, "properties")).get("location", "")
+    located = session.mapping(attempt(given, "properties")).get("location", "")
     place = name_of(located) if located else None
     if place is None:
-        world.problem(f"{kind(given)}: a table whose dataset is not known")
+        session.problem(f"{kind(given)}: a table whose dataset is not known")
         return None
     name = ".".join([catalog.name() if catalog is not None else "", *identifier]).strip(".")
     evidence = observed("table property location", name)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headwater.emit import faults
-from headwater.emit.process_exit import Ending, failed
+from headwater.emit.process_exit import RunEnd, failed
 from headwater.lineage.events import EventType
 from headwater.spark import job_names
 from headwater.spark.batch.statistics import ActionStatistics
-from headwater.spark.jvm import World, class_name, hidden, kind, seq
+from headwater.spark.jvm import JvmSession, class_name, hidden, kind, seq
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan.leaves import MAX_LEAVES, first_number
 from headwater.spark.streaming import progress
@@ -234,8 +234,8 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
 
     @faults.log_and_ignore("reading the options of a query that could not start")
     def _options(self, writer: Any) -> dict[str, str]:
-        world = World(self._app.bridge.spark)
-        return world.mapping(hidden(writer._jwrite, "extraOptions"))  # noqa: SLF001
+        session = JvmSession(self._app.bridge.spark)
+        return session.mapping(hidden(writer._jwrite, "extraOptions"))  # noqa: SLF001
 
     def terminated(self, found: Any) -> None:
         """Spark reports that a query is over."""
@@ -287,9 +287,9 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
     def _poll(self, query: ClassicQuery) -> None:
         query.poll()
 
-    def _failure(self, query: ClassicQuery, found: Any) -> Ending | None:
+    def _failure(self, query: ClassicQuery, found: Any) -> RunEnd | None:
         if self._app.bridge.shutting_down:
-            return Ending(EventType.ABORT, "JVM stopped")
+            return RunEnd(EventType.ABORT, "JVM stopped")
         error = found.exception()
         if not error.isDefined():
             return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from headwater.emit.process_exit import COMPLETE, ENDS, Ending, of_exception
+from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT, RunEnd, of_exception
 from headwater.lineage.events import EventType
 from headwater.spark import job_names, reporting
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Taken = Callable[[str], bool]
 
-STOPPED = Ending(EventType.ABORT, "stopped")
+STOPPED = RunEnd(EventType.ABORT, "stopped")
 
 
 class QueryRun:
@@ -82,7 +82,7 @@ class QueryRun:
             self._update()
             self.life.running(self._facets())
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: RunEnd) -> None:
         """Emit how the query ended."""
         if self.life is not None:
             self._update()
@@ -134,7 +134,7 @@ class QueryRuns(Generic[Q]):
         for query in self.open:
             query.heartbeat(age)
 
-    def end_all(self, ending: Ending) -> None:
+    def end_all(self, ending: RunEnd) -> None:
         """The process, the session or the JVM ends with these running."""
         end = STOPPED if ending.type is EventType.COMPLETE else ending
         for run, query in list(self._open.items()):
@@ -145,11 +145,11 @@ class QueryRuns(Generic[Q]):
     def before_end(self, query: Q) -> None:
         """Take in the last progress of a query, where it can still be had."""
 
-    def end_one(self, query: Q, failure: Ending | None) -> None:
+    def end_one(self, query: Q, failure: RunEnd | None) -> None:
         """End one query: by a signal, by its failure, by itself, or because it was stopped."""
         run = query.spark_run
-        if ENDS.signalled:
-            ending = Ending(EventType.ABORT, f"signal {ENDS.signalled}")
+        if PROCESS_EXIT.signalled:
+            ending = RunEnd(EventType.ABORT, f"signal {PROCESS_EXIT.signalled}")
         elif failure is not None:
             ending = failure
         else:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.spark.remote.client_plan import Read
-    from headwater.spark.remote.server import World
+    from headwater.spark.remote.server import RemoteSession
 
 RECORD = {
     "key": "binary", "value": "binary", "topic": "string", "partition": "integer",
@@ -50,9 +50,9 @@ class LeafReader:
     """Finds the source of each leaf; `reads` are what the client named, `physical` how it runs."""
 
     def __init__(
-        self, world: World, reads: list[Read], physical: str, statements: list[str]
+        self, session: RemoteSession, reads: list[Read], physical: str, statements: list[str]
     ) -> None:
-        self.world = world
+        self.session = session
         self.reads = reads
         self.statements = statements
         self.sources: dict[int, Source] = {}
@@ -77,9 +77,9 @@ class LeafReader:
         if kind == "StreamingRelation":
             return self._file_stream(text_node)
         if kind in ("LogicalRDD", "ExternalRDD", "ExistingRDD"):
-            self.world.problem(f"{kind}: rows that were kept: where they came from is not known")
+            self.session.problem(f"{kind}: rows that were kept: where they came from is not known")
         else:
-            self.world.problem(f"{kind}: a leaf of the plan whose dataset is not known")
+            self.session.problem(f"{kind}: a leaf of the plan whose dataset is not known")
         return OpaqueSource(()), {}
 
     def _table(self, text_node: PlanTextNode) -> tuple[Source, dict[str, Any]]:
@@ -89,7 +89,7 @@ class LeafReader:
         shown = relation_name(name)
         twice, name = shown != name, shown
         if moment or by_time(name, self.reads):
-            self.world.problem(f"{name}: which snapshot was read at that time is not known")
+            self.session.problem(f"{name}: which snapshot was read at that time is not known")
         if "/" in name:
             return self._by_path(name)
         parts = name.split(".")
@@ -100,11 +100,11 @@ class LeafReader:
                 asked = by_statements(name, self.statements)
         except UnclearText as error:
             # The columns are the same, whichever it is.
-            self.world.problem(str(error))
-        found = tables.existing(self.world, parts, asked)
-        types = self.world.server.columns(parts) or {}
+            self.session.problem(str(error))
+        found = tables.existing(self.session, parts, asked)
+        types = self.session.server.columns(parts) or {}
         if found is None:
-            self.world.problem(f"{name}: a table whose place is not known")
+            self.session.problem(f"{name}: a table whose place is not known")
             return OpaqueSource(()), types
         return UntypedSource((found,)), types
 
@@ -113,9 +113,9 @@ class LeafReader:
         table_format = formats.by_name(read.format) if read is not None else None
         found = None
         if table_format is not None:
-            found = table_format.at_path(self.world, path, "table at a path")
+            found = table_format.at_path(self.session, path, "table at a path")
         if found is None:
-            self.world.problem("a table by its path whose kind is not known")
+            self.session.problem("a table by its path whose kind is not known")
             return OpaqueSource(()), {}
         return UntypedSource((found,)), self._types(read)
 
@@ -124,10 +124,10 @@ class LeafReader:
         at = rest.index("[")
         name, tail = rest[:at].strip(), rest[close(rest, at) + 1 :].strip()
         if name:
-            found = tables.existing(self.world, name.split("."))
-            types = self.world.server.columns(name.split(".")) or {}
+            found = tables.existing(self.session, name.split("."))
+            types = self.session.server.columns(name.split(".")) or {}
             if found is None:
-                self.world.problem(f"{name}: a table whose place is not known")
+                self.session.problem(f"{name}: a table whose place is not known")
                 return OpaqueSource(()), types
             return UntypedSource((found,)), types
         if match := _STRATEGY.match(tail):
@@ -143,18 +143,18 @@ class LeafReader:
         fitting = [r for r in self.reads if r.format == "kafka" and _named(r.options) == wanted]
         brokers = {read.options.get("kafka.bootstrap.servers") for read in fitting}
         if len(brokers) != 1:
-            self.world.problem("topics are read of a broker that is not known")
+            self.session.problem("topics are read of a broker that is not known")
             return OpaqueSource(()), dict(RECORD)
         return self._kafka(fitting[0].options), dict(RECORD)
 
     def _kafka(self, options: dict[str, str]) -> Source:
         if pattern := options.get("subscribepattern"):
-            seen = sorted(topic for topic in self.world.topics if _matches(pattern, topic))
+            seen = sorted(topic for topic in self.session.topics if _matches(pattern, topic))
             if not seen:
-                self.world.problem(f"{PATTERN}: which topics it stands for is not known")
+                self.session.problem(f"{PATTERN}: which topics it stands for is not known")
                 return OpaqueSource(())
             options = {**options, "subscribe": ",".join(seen)}
-        return Source(kafka.read(self.world, options), topic=True)  # type: ignore[arg-type]
+        return Source(kafka.read(self.session, options), topic=True)  # type: ignore[arg-type]
 
     def _jdbc(self, shown: str) -> tuple[Source, dict[str, Any]]:
         fitting = [
@@ -164,9 +164,9 @@ class LeafReader:
             and (read.options.get("dbtable") == shown or _inner(shown) == read.options.get("query"))
         ]
         if len({read.options.get("url") for read in fitting}) != 1:
-            self.world.problem("a table is read of a database that is not known")
+            self.session.problem("a table is read of a database that is not known")
             return OpaqueSource(()), {}
-        source = jdbc.read(self.world, fitting[0].options)  # type: ignore[arg-type]
+        source = jdbc.read(self.session, fitting[0].options)  # type: ignore[arg-type]
         return source or OpaqueSource(()), self._types(fitting[0])
 
     def _files(self, text_node: PlanTextNode, format_name: str) -> tuple[Source, dict[str, Any]]:
@@ -190,7 +190,7 @@ class LeafReader:
         elif fitting is not None:
             paths = list(fitting.paths)
         else:
-            self.world.problem(f"{format_name}: files whose place is not known")
+            self.session.problem(f"{format_name}: files whose place is not known")
             return OpaqueSource(()), {}
         datasets = files.by_paths(paths, format_name, "file relation")
         return UntypedSource(datasets), self._types(self._same(named, paths))
@@ -222,18 +222,18 @@ class LeafReader:
         if len(parts) > 1 and parts[1] in QUIET_SOURCES:
             return Source(()), {}
         name = parts[0].split(".")
-        found = tables.existing(self.world, name)
+        found = tables.existing(self.session, name)
         if found is None:
-            self.world.problem(f"{parts[0][:80]}: a stream whose dataset is not known")
+            self.session.problem(f"{parts[0][:80]}: a stream whose dataset is not known")
             return OpaqueSource(()), {}
-        return UntypedSource((found,)), self.world.server.columns(name) or {}
+        return UntypedSource((found,)), self.session.server.columns(name) or {}
 
     def _file_stream(self, text_node: PlanTextNode) -> tuple[Source, dict[str, Any]]:
         parts = split(text_node.rest)
         match = re.match(r"^FileSource\[(.*)\]$", parts[1]) if len(parts) > 1 else None
         word = re.match(r"^DataSource\([^,]*,(\w+),", parts[0])
         if match is None or word is None:
-            self.world.problem("a streaming source whose dataset is not known")
+            self.session.problem("a streaming source whose dataset is not known")
             return OpaqueSource(()), {}
         datasets = files.by_paths([match[1]], word[1].lower(), "file stream")
         read = self._one([r for r in self.reads if r.paths == (match[1],)])
@@ -244,7 +244,7 @@ class LeafReader:
         return found[0] if len(found) == 1 else None
 
     def _types(self, read: Read | None) -> dict[str, Any]:
-        return self.world.server.relation_columns(read.relation) if read is not None else {}
+        return self.session.server.relation_columns(read.relation) if read is not None else {}
 
 
 def _matches(pattern: str, topic: str) -> bool:

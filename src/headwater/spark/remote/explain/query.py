@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.spark.columns.output import Column
 from headwater.spark.columns.value import Value
 from headwater.spark.plan.compose import Query
-from headwater.spark.plan.operators import Plans as Rules
+from headwater.spark.plan.operators import ColumnReader as Rules
 from headwater.spark.remote.explain.layout import PlanTextNode, UnclearText, all_nodes
 from headwater.spark.remote.explain.leaves import LeafReader
 from headwater.spark.remote.explain.plan import PlanParser, output_columns
@@ -16,7 +16,7 @@ from headwater.spark.remote.explain.plan import PlanParser, output_columns
 if TYPE_CHECKING:
     from headwater.spark.plan.tree import Node
     from headwater.spark.remote.client_plan import ClientPlan
-    from headwater.spark.remote.server import World
+    from headwater.spark.remote.server import RemoteSession
 
 MAX_NODES = 2000
 SECONDS = 10.0
@@ -27,10 +27,14 @@ class QueryReader:
     """Reads the plans of one command."""
 
     def __init__(
-        self, world: World, client_plan: ClientPlan, physical: str, literals: dict[str, str]
+        self,
+        session: RemoteSession,
+        client_plan: ClientPlan,
+        physical: str,
+        literals: dict[str, str],
     ) -> None:
-        self.world = world
-        self.leaves = LeafReader(world, client_plan.reads, physical, client_plan.statements)
+        self.session = session
+        self.leaves = LeafReader(session, client_plan.reads, physical, client_plan.statements)
         self.parser = PlanParser(self.leaves.types, literals, client_plan.functions)
         self._until = time.monotonic() + SECONDS
 
@@ -77,7 +81,7 @@ class QueryReader:
         if len(named) != len(given):
             raise UnclearText("the query's columns are not clear")
         for text in (*rules.problems, *self.parser.expressions.problems):
-            self.world.problem(text)
+            self.session.problem(text)
         made = [
             Column(name, kind, relation.env.get(one.id) or Value.unknown())
             for (name, kind), one in zip(named, given, strict=True)
@@ -87,7 +91,7 @@ class QueryReader:
         return Query(made, numbers, relation.rows, sources, (), rules.nodes, known=True)
 
     def _unclear(self, text_node: PlanTextNode, why: str) -> Query:
-        self.world.problem(f"{why}: its columns are not known")
+        self.session.problem(f"{why}: its columns are not known")
         for node in all_nodes(text_node):
             if not node.below and not node.inside and id(node) not in self.leaves.sources:
                 self._leaf(node)
@@ -100,4 +104,4 @@ class QueryReader:
         try:
             self.leaves.types(node, [])
         except Exception as error:  # noqa: BLE001
-            self.world.problem(f"{node.kind}: could not be read ({type(error).__name__})")
+            self.session.problem(f"{node.kind}: could not be read ({type(error).__name__})")
