@@ -95,14 +95,14 @@ class Bench:
         self.connect, self.registry, self.lineage = Hostile(), Hostile(), Hostile()
         endpoint = Endpoint((self.connect.url,), timeout=patience)
         self.client = Connect(endpoint)
-        self.world = LiveMetadata(
+        self.metadata = LiveMetadata(
             registry=Registry(Endpoint((self.registry.url,), timeout=patience)), bootstrap="k:9092"
         )
         self.outbox = Outbox(str(folder / "state.db"))
         assert self.outbox.lead()
         self.outbox.register({"all": "all"})
         config = ClusterConfig(name="shop", endpoint=endpoint)
-        lineage = ClusterLineage(config, self.world)
+        lineage = ClusterLineage(config, self.metadata)
         self.agent = ClusterAgent("shop", self.client, self.outbox, lineage)
         fake = FakeConnect()
         fake.put("good")
@@ -144,7 +144,7 @@ class Bench:
         for service in (self.connect, self.registry, self.lineage):
             service.close()
         self.client.close()
-        self.world.close()
+        self.metadata.close()
         self.outbox.close()
         self.outbox.forget_connection()
 

@@ -195,7 +195,7 @@ def test_what_may_be_read_is_answered(limited: tuple[Client, str]) -> None:
 
 def test_the_live_stream_is_limited_too(limited: tuple[Client, str]) -> None:
     client, token = limited
-    limit = client.app.gate.limit(f"Bearer {token}".encode())
+    limit = client.app.auth.limit(f"Bearer {token}".encode())
 
     async def read() -> str:
         found, stream = b"", client.app.live.listen(0, limit)

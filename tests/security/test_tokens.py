@@ -33,7 +33,7 @@ PATHS = (
 def look_again(*clients: Client) -> None:
     """Have the servers read the tokens anew with the next request."""
     for client in clients:
-        client.app.gate._read_at = float("-inf")
+        client.app.auth._read_at = float("-inf")
 
 
 def codes(client: Client, token: str | None = None) -> set[int]:
@@ -131,7 +131,7 @@ def test_tokens_that_cannot_be_read_let_nobody_in(
     def broken() -> Any:
         raise StoreError("permission denied for table token")
 
-    monkeypatch.setattr(client.app.gate, "_load", broken)
+    monkeypatch.setattr(client.app.auth, "_load", broken)
     for _ in range(3):
         assert codes(client) == {503}
         assert client.call("GET", "/api/v2/health").json()["may"] == []

@@ -13,7 +13,7 @@ from headwater.lineage.lifecycle import State
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["Cause", "Freshness", "JobGraph", "JobStatus", "Trouble", "freshness", "trouble_of"]
+__all__ = ["Cause", "Freshness", "JobGraph", "JobProblem", "JobStatus", "freshness", "trouble_of"]
 
 Verdict = Literal["live", "fresh", "stale", "unknown"]
 MINUTE = 60_000_000
@@ -31,7 +31,7 @@ class JobStatus(NamedTuple):
     streaming: bool = False
 
 
-class Trouble(str, Enum):
+class JobProblem(str, Enum):
     """Why a job delivers nothing."""
 
     FAILED = "failed"
@@ -45,7 +45,7 @@ class Cause(Generic[N]):
     """A job upstream that delivers nothing; `root` if nothing further up explains it."""
 
     job: N
-    trouble: Trouble
+    trouble: JobProblem
     since: int
     distance: int
     root: bool
@@ -77,19 +77,19 @@ class JobGraph(Graph[N], Protocol[N]):
         ...
 
 
-def trouble_of(status: JobStatus, now: int) -> tuple[Trouble, int] | None:
+def trouble_of(status: JobStatus, now: int) -> tuple[JobProblem, int] | None:
     """What is wrong with a job and since when, if anything is."""
     since = status.since if status.since is not None else status.last
     if status.state is State.FAILED:
-        return Trouble.FAILED, since or 0
+        return JobProblem.FAILED, since or 0
     if status.state is State.ABORTED:
-        return Trouble.ABORTED, since or 0
+        return JobProblem.ABORTED, since or 0
     if status.state is State.COMPLETED:
         if status.streaming:
-            return Trouble.ENDED, since or 0
+            return JobProblem.ENDED, since or 0
         due = _due(status)
         if due is not None and now > due:
-            return Trouble.LATE, due
+            return JobProblem.LATE, due
     return None
 
 

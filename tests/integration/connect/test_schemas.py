@@ -90,13 +90,13 @@ def test_key_and_value_by_every_strategy(registry: RegistryClient, asked: Regist
     put(registry, f"{topic}-value", {**CUSTOMER, "fields": CUSTOMER["fields"][:1]})
     put(registry, f"{topic}-key", '"string"')
     put(registry, f"{topic}-shop.Address", ADDRESS)
-    world = LiveMetadata(registry=asked)
+    metadata = LiveMetadata(registry=asked)
     strategy = "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy"
     for config, value, key in (
         ({}, ["id"], "string"),
         ({"value.converter.value.subject.name.strategy": strategy}, ["city"], "string"),
     ):
-        found = world.topic_schema(topic, Connector("c", "sink", config))
+        found = metadata.topic_schema(topic, Connector("c", "sink", config))
         assert found is not None
         assert found.value is not None
         assert found.key is not None

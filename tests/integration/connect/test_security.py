@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.connect.services.endpoint import ConnectError, Endpoint, Trouble
+from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
 from headwater.connect.services.kafka import MSK_REGION, Kafka
 from headwater.connect.services.registry import Registry, RegistryError
 from headwater.connect.services.rest import Connect
@@ -186,15 +186,15 @@ def test_a_token_from_a_callback_opens_kafka(
     ("wrong", "trouble"),
     [
         ({}, None),
-        ({"password": WRONG}, Trouble.AUTH),
-        ({"username": ""}, Trouble.AUTH),
-        ({"ca": "theirs"}, Trouble.TLS),
-        ({"cert": "stranger", "key": "stranger"}, Trouble.TLS),
-        ({"cert": "", "key": ""}, Trouble.TLS),
+        ({"password": WRONG}, ProblemKind.AUTH),
+        ({"username": ""}, ProblemKind.AUTH),
+        ({"ca": "theirs"}, ProblemKind.TLS),
+        ({"cert": "stranger", "key": "stranger"}, ProblemKind.TLS),
+        ({"cert": "", "key": ""}, ProblemKind.TLS),
     ],
 )
 def test_connect_behind_https(
-    estate: Estate, wrong: dict[str, str], trouble: Trouble | None
+    estate: Estate, wrong: dict[str, str], trouble: ProblemKind | None
 ) -> None:
     files = {
         "ca": estate.theirs.pem, "cert": estate.stranger.cert, "key": estate.stranger.key,
@@ -226,10 +226,10 @@ def test_a_registry_behind_a_gate(estate: Estate) -> None:
         assert found is not None
         assert found.schema is not None
     for wrong, trouble in (
-        ({"password": WRONG}, Trouble.AUTH),
-        ({"username": "", "token": WRONG}, Trouble.AUTH),
-        ({"ca": str(estate.theirs.pem)}, Trouble.TLS),
-        ({"cert": str(estate.stranger.cert), "key": str(estate.stranger.key)}, Trouble.TLS),
+        ({"password": WRONG}, ProblemKind.AUTH),
+        ({"username": "", "token": WRONG}, ProblemKind.AUTH),
+        ({"ca": str(estate.theirs.pem)}, ProblemKind.TLS),
+        ({"cert": str(estate.stranger.cert), "key": str(estate.stranger.key)}, ProblemKind.TLS),
     ):
         registry = Registry(estate.endpoint(url, **wrong))
         with pytest.raises(RegistryError) as caught:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from headwater.emit import HeldError, Outbox, Sender, destinations
+from headwater.emit import Outbox, OutboxInUseError, Sender, destinations
 
 if TYPE_CHECKING:
     from headwater.lab.clients import KafkaClient, PostgresClient
@@ -37,7 +37,7 @@ def test_who_loses_the_lock_writes_no_more(postgres: PostgresClient) -> None:
         with first.transaction() as step:
             step.put("a", b"2")
 
-    with pytest.raises(HeldError):
+    with pytest.raises(OutboxInUseError):
         write()
     assert not first.leads
     assert second.lead()

@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "connect"
 BOOTSTRAP = "k1:9092"
 
 
-class CaseWorld(NoMetadata):
+class CaseMetadata(NoMetadata):
     """The world of one case: what its file says, and nothing else."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:

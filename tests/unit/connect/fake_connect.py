@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.services.endpoint import ConnectError, Trouble
+from headwater.connect.services.endpoint import ConnectError, ProblemKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ class FakeConnect:
             "info": {"name": name, "config": {**config, "name": name}, "tasks": [], "type": "sink"},
         }
 
-    def fail(self, trouble: Trouble) -> None:
+    def fail(self, trouble: ProblemKind) -> None:
         self.broken = ConnectError(trouble, f"fake: {trouble.value}")
 
     def unhealthy(self) -> str | None:

@@ -16,7 +16,7 @@ from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.model import Connector, Derived, job_of
-from headwater.connect.services.endpoint import Trouble
+from headwater.connect.services.endpoint import ProblemKind
 from headwater.connect.services.registry import RegistryError
 from headwater.emit import Outbox
 from headwater.lineage.model import Dataset, Lineage
@@ -42,7 +42,7 @@ class Clock:
         return self.now
 
 
-class World(NoMetadata):
+class FakeMetadata(NoMetadata):
     """Knows the version of one schema, unless its registry is down."""
 
     def __init__(self) -> None:
@@ -54,13 +54,13 @@ class World(NoMetadata):
     def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
         self.asked += 1
         if self.down:
-            raise RegistryError(Trouble.UNREACHABLE, "registry down")
+            raise RegistryError(ProblemKind.UNREACHABLE, "registry down")
         if topic in self.missing:
             return None
         return TopicSchema(value=Schema(tuple(Field(name, "string") for name in self.fields)))
 
 
-def derive(connector: Connector, world: Any, settings: Settings) -> Derived:
+def derive(connector: Connector, metadata: Any, settings: Settings) -> Derived:
     if connector.config.get("break"):
         raise ValueError("cannot read password=hunter2")
     topics = connector.active_topics or tuple(connector.config["topics"].split(","))
@@ -72,7 +72,9 @@ def derive(connector: Connector, world: Any, settings: Settings) -> Derived:
                 Dataset(
                     "kafka://k:9092",
                     topic,
-                    schema=found.value if (found := world.topic_schema(topic, connector)) else None,
+                    schema=found.value
+                    if (found := metadata.topic_schema(topic, connector))
+                    else None,
                 )
                 for topic in topics
             ),
@@ -89,7 +91,7 @@ class Bench:
 
     def __init__(self, path: Path) -> None:
         self.connect = FakeConnect()
-        self.world = World()
+        self.metadata = FakeMetadata()
         self.clock = Clock()
         self.outbox = Outbox(str(path / "state.db"))
         assert self.outbox.lead()
@@ -116,7 +118,7 @@ class Bench:
         pass
 
     def derive(self, connector: Connector) -> Derivation:
-        return derivation(connector, self.world, Settings("ns"), derive)
+        return derivation(connector, self.metadata, Settings("ns"), derive)
 
     def unknown(self, name: str) -> Derived:
         return Derived(job_of("ns", name))
@@ -214,7 +216,7 @@ def test_a_new_schema_version_is_told_within_the_rotation(bench: Bench) -> None:
     bench.connect.put("sink")
     assert bench.tick()[0]["columns"] == ["id"]
     assert bench.types(120) == []
-    bench.world.fields = ("id", "price")
+    bench.metadata.fields = ("id", "price")
     found = bench.tick(60)
     assert [(e["type"], e["columns"]) for e in found] == [("RUNNING", ["id", "price"])]
 
@@ -226,11 +228,11 @@ def test_columns_are_reported_by_the_poll_that_finds_them(bench: Bench) -> None:
         bench.connect.active[f"c{number}"] = ("orders",)
     bench.connect.put("late", config={**SINK, "topics": "bids"})
     bench.connect.active["late"] = ("bids",)
-    bench.world.missing.add("bids")
+    bench.metadata.missing.add("bids")
     assert [e["columns"] for e in bench.tick() if e["job"] == "late"] == [[]]
     for _ in range(30):
         assert bench.tick() == []
-    bench.world.missing.clear()
+    bench.metadata.missing.clear()
     found = bench.tick()
     assert [(e["type"], e["job"], e["columns"]) for e in found] == [("RUNNING", "late", ["id"])]
 
@@ -258,14 +260,14 @@ def test_the_log_has_the_reason_of_every_event(
         caplog.clear()
         return found
 
-    bench.world.missing.add("orders")
+    bench.metadata.missing.add("orders")
     bench.connect.put("sink")
     bench.tick()
     assert reasons() == ["it runs"]
-    bench.world.missing.clear()
+    bench.metadata.missing.clear()
     bench.tick()
     assert reasons() == ["columns of orders are known now"]
-    bench.world.fields = ("id", "price")
+    bench.metadata.fields = ("id", "price")
     bench.tick()
     assert reasons() == ["columns of orders changed"]
     bench.connect.active["sink"] = ("orders", "returns")
@@ -409,9 +411,9 @@ def test_a_rebalance_is_nothing_unless_it_lasts(
     assert start["run"] != run
 
 
-@pytest.mark.parametrize("trouble", [Trouble.UNREACHABLE, Trouble.TIMEOUT])
+@pytest.mark.parametrize("trouble", [ProblemKind.UNREACHABLE, ProblemKind.TIMEOUT])
 def test_a_cluster_gone_past_the_grace_time_is_an_inferred_abort(
-    bench: Bench, trouble: Trouble
+    bench: Bench, trouble: ProblemKind
 ) -> None:
     bench.connect.put("sink")
     bench.connect.put("failed", tasks=("FAILED",))
@@ -459,16 +461,16 @@ def test_a_broker_that_is_down_shows_in_health_alone(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "trouble",
     [
-        Trouble.AUTH,
-        Trouble.TLS,
-        Trouble.GARBAGE,
-        Trouble.REBALANCE,
-        Trouble.SERVER,
-        Trouble.STARTING,
+        ProblemKind.AUTH,
+        ProblemKind.TLS,
+        ProblemKind.GARBAGE,
+        ProblemKind.REBALANCE,
+        ProblemKind.SERVER,
+        ProblemKind.STARTING,
     ],
 )
 def test_a_cluster_that_answers_oddly_is_never_taken_for_gone(
-    bench: Bench, trouble: Trouble, caplog: pytest.LogCaptureFixture
+    bench: Bench, trouble: ProblemKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.connect.put("sink")
     run = bench.tick()[0]["run"]
@@ -542,7 +544,7 @@ def test_another_process_goes_on_with_the_same_runs(bench: Bench) -> None:
 def test_what_the_registry_said_holds_while_it_is_down(bench: Bench) -> None:
     bench.connect.put("sink")
     bench.tick()
-    bench.world.down = True
+    bench.metadata.down = True
     assert bench.types(61) == []
     bench.agent = bench.make()
     assert bench.types() == []
@@ -551,7 +553,7 @@ def test_what_the_registry_said_holds_while_it_is_down(bench: Bench) -> None:
     assert (told["inputs"], told["columns"]) == (["orders", "returns"], ["id"])
     bench.connect.put("young")
     assert [e["columns"] for e in bench.tick()] == [[]]
-    bench.world.down = False
+    bench.metadata.down = False
     found = {e["job"]: e["columns"] for e in [*bench.tick(), *bench.tick(61)]}
     assert found == {"young": ["id"], "sink": ["id", "id"]}
 

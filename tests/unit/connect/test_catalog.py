@@ -42,7 +42,7 @@ def columns(*names: str) -> Schema:
     return Schema(tuple(Field(name, "string") for name in names))
 
 
-class World(NoMetadata):
+class FakeMetadata(NoMetadata):
     """A topic of three columns, and a table of two in a catalog that may be away."""
 
     bootstrap = "k:9092"
@@ -62,8 +62,8 @@ class World(NoMetadata):
         return self.found
 
 
-def landed(world: World) -> tuple[list[str], list[str]]:
-    lineage = derivation(SINK, world, Settings(), derive)
+def landed(metadata: FakeMetadata) -> tuple[list[str], list[str]]:
+    lineage = derivation(SINK, metadata, Settings(), derive)
     (edge,), (table,) = lineage.derived.edges, lineage.derived.lineage.outputs
     assert table.schema
     return [output for _, output in lineage.derived.columns_of(edge) or ()], [
@@ -72,35 +72,35 @@ def landed(world: World) -> tuple[list[str], list[str]]:
 
 
 def test_only_columns_that_the_table_has_are_claimed() -> None:
-    world = World()
-    assert landed(world) == (["id", "price"], ["id", "price"])
-    world.found = None
-    assert landed(world) == (["id", "price", "note"], ["id", "price", "note"])
+    metadata = FakeMetadata()
+    assert landed(metadata) == (["id", "price"], ["id", "price"])
+    metadata.found = None
+    assert landed(metadata) == (["id", "price", "note"], ["id", "price", "note"])
 
 
 def test_evidence_says_whether_columns_were_seen() -> None:
-    world = World()
-    for found, said in ((world.found, ("catalog", True)), (None, ("rule", False))):
-        world.found = found
-        derived = derivation(SINK, world, Settings(), derive).derived
+    metadata = FakeMetadata()
+    for found, said in ((metadata.found, ("catalog", True)), (None, ("rule", False))):
+        metadata.found = found
+        derived = derivation(SINK, metadata, Settings(), derive).derived
         for evidence in (derived.edges[0].evidence, derived.lineage.outputs[0].evidence):
             about = [(e.source, e.observed) for e in evidence if "columns" in e.detail]
             assert about == [said]
 
 
 def test_a_column_added_to_the_table_is_a_change() -> None:
-    world = World()
-    lineage = derivation(SINK, world, Settings(), derive)
+    metadata = FakeMetadata()
+    lineage = derivation(SINK, metadata, Settings(), derive)
     assert not lineage.outdated()
-    world.found = CatalogTable("s3://lake/shop/orders", columns("id", "price", "note"))
+    metadata.found = CatalogTable("s3://lake/shop/orders", columns("id", "price", "note"))
     assert lineage.outdated()
 
 
 def test_a_catalog_that_is_away_takes_nothing_back() -> None:
-    world = World()
-    known = derivation(SINK, world, Settings(), derive).derived
-    world.away = True
-    lineage = derivation(SINK, world, Settings(), derive)
+    metadata = FakeMetadata()
+    known = derivation(SINK, metadata, Settings(), derive).derived
+    metadata.away = True
+    lineage = derivation(SINK, metadata, Settings(), derive)
     assert lineage.incomplete
     assert not lineage.outdated()
     assert lineage.derived.edges != known.edges

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from headwater.connect.life.state import Condition, condition
-from headwater.connect.services.endpoint import ConnectError, Endpoint, Trouble
+from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
 from headwater.connect.services.rest import Connect, read_entry
 
 if TYPE_CHECKING:
@@ -113,17 +113,17 @@ def test_connect_before_2_3_is_asked_one_by_one() -> None:
         (
             409,
             {"error_code": 409, "message": "Cannot complete request momentarily"},
-            Trouble.REBALANCE,
+            ProblemKind.REBALANCE,
         ),
-        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}, Trouble.STARTING),
-        (500, {"error_code": 500, "message": "Request timed out"}, Trouble.SERVER),
-        (503, {"error_code": 503, "message": "Worker is starting up"}, Trouble.STARTING),
-        (401, None, Trouble.AUTH),
-        (403, None, Trouble.AUTH),
-        (400, {"message": "no"}, Trouble.REFUSED),
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}, ProblemKind.STARTING),
+        (500, {"error_code": 500, "message": "Request timed out"}, ProblemKind.SERVER),
+        (503, {"error_code": 503, "message": "Worker is starting up"}, ProblemKind.STARTING),
+        (401, None, ProblemKind.AUTH),
+        (403, None, ProblemKind.AUTH),
+        (400, {"message": "no"}, ProblemKind.REFUSED),
     ],
 )
-def test_refusals_are_told_apart(code: int, body: Any, trouble: Trouble) -> None:
+def test_refusals_are_told_apart(code: int, body: Any, trouble: ProblemKind) -> None:
     with pytest.raises(ConnectError) as caught:
         answers(code, body).poll()
     assert caught.value.trouble is trouble
@@ -134,7 +134,7 @@ def test_refusals_are_told_apart(code: int, body: Any, trouble: Trouble) -> None
 def test_garbage_is_garbage(text: str) -> None:
     with pytest.raises(ConnectError) as caught:
         answers(200, text=text).poll()
-    assert caught.value.trouble is Trouble.GARBAGE
+    assert caught.value.trouble is ProblemKind.GARBAGE
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_another_worker_is_asked_when_one_is_away() -> None:
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        (httpx.ConnectError("refused"), Trouble.UNREACHABLE),
-        (httpx.ReadTimeout("slow"), Trouble.TIMEOUT),
-        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]"), Trouble.TLS),
-        (httpx.RemoteProtocolError("hung up"), Trouble.UNREACHABLE),
+        (httpx.ConnectError("refused"), ProblemKind.UNREACHABLE),
+        (httpx.ReadTimeout("slow"), ProblemKind.TIMEOUT),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]"), ProblemKind.TLS),
+        (httpx.RemoteProtocolError("hung up"), ProblemKind.UNREACHABLE),
     ],
 )
-def test_faults_of_the_wire_are_told_apart(error: Exception, trouble: Trouble) -> None:
+def test_faults_of_the_wire_are_told_apart(error: Exception, trouble: ProblemKind) -> None:
     def handler(_: httpx.Request) -> httpx.Response:
         raise error
 

@@ -33,12 +33,12 @@ KAFKA = "openlineage.integration.dataset.kafka.bootstrap.servers"
 HISTORY = "schema.history.internal.kafka.bootstrap.servers"
 
 
-class World(NoMetadata):
+class FakeMetadata(NoMetadata):
     bootstrap = "k1:9092"
 
 
 def derived(config: dict[str, str]) -> Derived:
-    return derive(Connector("c", None, config), World(), Settings("ns"))
+    return derive(Connector("c", None, config), FakeMetadata(), Settings("ns"))
 
 
 def links(config: dict[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect.life.intervals import SECOND
-from headwater.connect.services.endpoint import Trouble
+from headwater.connect.services.endpoint import ProblemKind
 
 from .backend import Backend
 from .fake_connect import SINK
@@ -232,7 +232,7 @@ def test_a_task_that_began_anew_has_a_new_run(bench: Joined) -> None:
     bench.clock.now += 1
     bench.theirs("START", "theirs-3")  # the worker was killed
     assert bench.say(300) == [("ABORT", "theirs-2"), ("RUNNING", "theirs-3")]
-    bench.connect.fail(Trouble.UNREACHABLE)
+    bench.connect.fail(ProblemKind.UNREACHABLE)
     assert bench.say() == []
     assert bench.say(700) == [("ABORT", "theirs-3")]
     assert bench.states() == ["ABORTED", "ABORTED", "COMPLETED"]
@@ -242,7 +242,7 @@ def test_what_a_killed_worker_left_is_over_soon_after_it_is_back(bench: Joined) 
     bench.begin()
     for _ in range(20):  # long enough that it is looked at with its heartbeats only
         bench.say(60)
-    bench.connect.fail(Trouble.UNREACHABLE)
+    bench.connect.fail(ProblemKind.UNREACHABLE)
     assert bench.say() == []
     bench.connect.broken = None
     assert bench.say() in ([], [("RUNNING", "theirs-1")])

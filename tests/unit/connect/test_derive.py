@@ -21,7 +21,7 @@ from headwater.lineage.model import Evidence, Owner
 from headwater.lineage.schema import Field, Schema
 from tests.properties import examples
 
-from .cases import CaseWorld, cases, connector, settings, summary
+from .cases import CaseMetadata, cases, connector, settings, summary
 
 CASES = cases()
 
@@ -32,7 +32,7 @@ def label(case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_golden(case: dict[str, Any]) -> None:
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     assert summary(derived) == case["expected"]
     assert msgspec.json.decode(msgspec.json.encode(derived), type=Derived) == derived
 
@@ -62,7 +62,7 @@ def test_every_key_that_is_read_is_published() -> None:
         plugin = families.choose(item.connector_class, item.config)
         if plugin is None or case.get("mappings") or plugin.role != item.type:
             continue
-        context = Context(item, CaseWorld(case), settings(case))
+        context = Context(item, CaseMetadata(case), settings(case))
         context.assumed_role = plugin.role
         if plugin.source:
             reading = plugin.source(context)
@@ -79,7 +79,7 @@ def test_every_key_that_is_read_is_published() -> None:
 
 def test_edges_name_only_datasets_that_are_there() -> None:
     for case in CASES:
-        derived = derive(connector(case), CaseWorld(case), settings(case))
+        derived = derive(connector(case), CaseMetadata(case), settings(case))
         inputs, outputs = (
             {d.id for d in derived.lineage.inputs},
             {d.id for d in derived.lineage.outputs},
@@ -148,7 +148,7 @@ def test_no_mixture_of_values_raises_or_names_what_nobody_can_know(
         key.replace("*", "a"): value for key, value in zip(plugin.keys, values, strict=False)
     }
     config |= {"transforms": "t", "transforms.t.type": router, "transforms.t.regex": values[-1]}
-    derived = derive(Connector("c", plugin.role, config, seen), CaseWorld({}), Settings())
+    derived = derive(Connector("c", plugin.role, config, seen), CaseMetadata({}), Settings())
     assert not [p for p in derived.lineage.problems if "could not be read:" in p]
     names = [part for d in (*derived.lineage.inputs, *derived.lineage.outputs) for part in d.id]
     assert all(name and PLACEHOLDER not in name and "${env:" not in name for name in names)
@@ -163,19 +163,19 @@ def test_an_empty_configuration_is_said_to_be_unknown() -> None:
 def test_the_job_is_named_by_whom_the_user_says() -> None:
     by_name = {label(case): case for case in CASES}
     case = by_name["generic: names of one's own"]
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     assert (derived.job.namespace, derived.job.name) == ("prod", "a-and-b")
     assert derived.job.documentation == "copies a and b"
     assert derived.job.owners == (Owner("team:data", "OWNER"),)
     assert [(tag.key, tag.value) for tag in derived.job.tags] == [("pii", "true"), ("tier", "1")]
 
     case = by_name["debezium: its own lineage is on"]
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     assert (derived.job.namespace, derived.job.name, derived.joined) == ("cdc", "srv.0", "debezium")
     assert [(tag.key, tag.value) for tag in derived.job.tags] == [("env", "prod"), ("pii", "true")]
 
     case = by_name["lab: orders-s3-sink"]
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     assert (derived.job.namespace, derived.job.name) == ("default", "orders-s3-sink")
 
 
@@ -194,9 +194,9 @@ def test_a_topic_says_which_subject_its_columns_come_from() -> None:
 
 def test_a_new_schema_version_is_a_new_version() -> None:
     case = next(c for c in CASES if label(c) == "jdbc: a table for each topic")
-    first = derive(connector(case), CaseWorld(case), settings(case))
+    first = derive(connector(case), CaseMetadata(case), settings(case))
     more = {**case, "schemas": {"orders": ["id:long", "name", "price:double", "note"]}}
-    second = derive(connector(case), CaseWorld(more), settings(case))
+    second = derive(connector(case), CaseMetadata(more), settings(case))
     assert first.version != second.version
     table = next(d for d in second.lineage.outputs if d.name == "shop.public.orders")
     assert table.schema is not None
@@ -205,7 +205,7 @@ def test_a_new_schema_version_is_a_new_version() -> None:
 
 def test_each_output_gets_its_own_topics_schema() -> None:
     case = next(c for c in CASES if label(c) == "jdbc: a table for each topic")
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     fields = {
         d.name: [f.name for f in d.schema.fields] for d in derived.lineage.outputs if d.schema
     }
@@ -217,7 +217,7 @@ def test_each_output_gets_its_own_topics_schema() -> None:
 
 def test_the_tables_columns_are_seen_through_the_topic() -> None:
     case = next(c for c in CASES if label(c) == "debezium: PostgreSQL as the lab runs it")
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     (table,) = derived.lineage.inputs
     assert table.schema is not None
     assert [(f.name, f.type) for f in table.schema.fields] == [

@@ -20,7 +20,7 @@ from headwater.lineage import events
 from headwater.lineage.model import Failure
 from headwater.lineage.writer import encode
 
-from .cases import CaseWorld, cases, connector, settings
+from .cases import CaseMetadata, cases, connector, settings
 
 ROOT = Path(__file__).parents[3]
 VALIDATOR = ROOT.parent / "shared" / "tools" / "validate_events.py"
@@ -33,7 +33,7 @@ STATUS = Status(
 
 
 def made(case: dict[str, Any], **more: Any) -> dict[str, Any]:
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     given: dict[str, Any] = {
         "run_id": RUN,
         "state": events.EventType.RUNNING,
@@ -150,7 +150,7 @@ def test_an_error_is_scrubbed_again_in_the_event() -> None:
 
 def test_the_same_arguments_give_the_same_bytes() -> None:
     case = named("jdbc", "a table for each topic")
-    derived = derive(connector(case), CaseWorld(case), settings(case))
+    derived = derive(connector(case), CaseMetadata(case), settings(case))
     args: dict[str, Any] = {"run_id": RUN, "state": events.EventType.COMPLETE, "time": NOW}
     first = encode(run_event(derived, connector(case), **args))
     assert first == encode(run_event(derived, connector(case), **args))

@@ -10,13 +10,13 @@ from headwater.connect import families
 from headwater.connect.derive.context import Settings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.mapping import read_rules
-from headwater.connect.families import Place, Plugin, docs
+from headwater.connect.families import ExternalDataset, Plugin, docs
 from headwater.connect.families.kcql import Statement, parse
 from headwater.connect.model import Connector
 from headwater.errors import UsageError
 from headwater.lineage.naming import DatasetName
 
-from .cases import CaseWorld
+from .cases import CaseMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def _sink(context: Context, topic: str) -> list[Place]:
-    return [Place.of(DatasetName("acme://h", f"{context.get('acme.space')}/{topic}"))]
+def _sink(context: Context, topic: str) -> list[ExternalDataset]:
+    return [ExternalDataset.of(DatasetName("acme://h", f"{context.get('acme.space')}/{topic}"))]
 
 
 PLUGINS = (Plugin("acme", ("com.acme.*SinkConnector",), "sink", ("acme.space",), sink=_sink),)
@@ -60,7 +60,7 @@ def _forget() -> None:
 @pytest.mark.usefixtures("announced")
 def test_another_package_adds_a_family() -> None:
     config = {"connector.class": "com.acme.FastSinkConnector", "topics": "a", "acme.space": "s"}
-    derived = derive(Connector("c", "sink", config), CaseWorld({}), Settings())
+    derived = derive(Connector("c", "sink", config), CaseMetadata({}), Settings())
     assert derived.family == "acme"
     assert [d.id for d in derived.lineage.outputs] == [("acme://h", "s/a")]
 
@@ -71,12 +71,12 @@ def test_a_broken_package_costs_nothing_else() -> None:
 
 
 def test_a_family_that_raises_is_a_problem_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(context: Context, topic: str) -> list[Place]:
+    def broken(context: Context, topic: str) -> list[ExternalDataset]:
         raise KeyError("hunter22")
 
     plugin = Plugin("bad", ("x.Bad",), "sink", (), sink=broken)
     monkeypatch.setattr(families, "find", lambda name: plugin)
-    derived = derive(Connector("c", "sink", {"topics": "a"}), CaseWorld({}), Settings())
+    derived = derive(Connector("c", "sink", {"topics": "a"}), CaseMetadata({}), Settings())
     assert derived.lineage.problems == ("the configuration could not be read: KeyError",)
     assert [d.name for d in derived.lineage.inputs] == ["a"]
 
@@ -93,7 +93,7 @@ def test_a_mapping_file() -> None:
         """
     )
     config = {"connector.class": "com.acme.X", "acme.topic": "a,b", "acme.host": "u:pw@h"}
-    derived = derive(Connector("c", "source", config), CaseWorld({}), Settings(rules=rules))
+    derived = derive(Connector("c", "source", config), CaseMetadata({}), Settings(rules=rules))
     assert [(e.input, e.output.name) for e in derived.edges] == [
         (("acme://h", "a"), "a"),
         (("acme://h", "b"), "b"),

@@ -10,7 +10,7 @@ import pytest
 from headwater.connect.agent.flow import FlowMeter, FlowReporter
 from headwater.connect.life.state import TrackedConnector
 from headwater.connect.model import Connector, Derived, job_of
-from headwater.connect.services.kafka import Cluster, Ends, Kafka, KafkaError, client_config
+from headwater.connect.services.kafka import Cluster, EndOffsets, Kafka, KafkaError, client_config
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.errors import UsageError
 from headwater.lineage.events import EventType
@@ -42,11 +42,11 @@ class FakeKafka:
         self.records: dict[str, tuple[bytes | None, bytes | None]] = {}
         self.down = False
 
-    def ends(self, topics: Iterable[str], *, newest: bool = False) -> dict[str, Ends]:
+    def ends(self, topics: Iterable[str], *, newest: bool = False) -> dict[str, EndOffsets]:
         if self.down:
             raise KafkaError("Kafka k1:9092 does not tell topics")
         wanted = set(topics) & self.topics.keys()
-        return {t: Ends(dict(self.topics[t]), self.last if newest else None) for t in wanted}
+        return {t: EndOffsets(dict(self.topics[t]), self.last if newest else None) for t in wanted}
 
     def committed(self, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
         return {group: self.groups[group] for group in groups if group in self.groups}
@@ -160,8 +160,8 @@ def test_columns_out_of_a_record_when_that_was_allowed(
     connector = Connector("c", "sink", {})
     closed = LiveMetadata(kafka=kafka)  # type: ignore[arg-type]
     assert closed.topic_schema("orders", connector) is None
-    world = LiveMetadata(kafka=kafka, sample=True)  # type: ignore[arg-type]
-    found = world.topic_schema("orders", connector)
+    metadata = LiveMetadata(kafka=kafka, sample=True)  # type: ignore[arg-type]
+    found = metadata.topic_schema("orders", connector)
     if fields is None:
         assert found is None
     else:

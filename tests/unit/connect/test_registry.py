@@ -251,8 +251,8 @@ def test_a_connectors_own_registry(settings: dict[str, str], url: str | None, us
 def test_the_world_joins_key_and_value_and_a_recorder_sees_changes(store: Store) -> None:
     store.add("orders-value", ORDER)
     store.add("orders-key", '"string"')
-    world = RecordedMetadata(LiveMetadata(registry=store.registry()))
-    found = world.topic_schema("orders", Connector("c", "sink", {}))
+    metadata = RecordedMetadata(LiveMetadata(registry=store.registry()))
+    found = metadata.topic_schema("orders", Connector("c", "sink", {}))
     assert found is not None
     assert found.key is not None
     assert (found.value_subject, found.value_version, found.key.type) == (
@@ -265,12 +265,12 @@ def test_the_world_joins_key_and_value_and_a_recorder_sees_changes(store: Store)
         ("registry", "orders-value", "1", "value"),
         ("registry", "orders-key", "1", "key"),
     ]
-    assert not world.changed()
+    assert not metadata.changed()
     store.add("orders-value", {**ORDER, "fields": []})
     store.now += 60
-    assert world.changed()
+    assert metadata.changed()
     store.down, store.now = 500, store.now + 60
-    assert world.changed()
+    assert metadata.changed()
     incomplete = RecordedMetadata(LiveMetadata(registry=store.registry()))
     assert incomplete.topic_schema("orders", Connector("c", "sink", {})) is None
     assert incomplete.incomplete
@@ -323,15 +323,15 @@ def test_the_login_of_a_connector_is_used_at_the_registry_that_it_is_for(
     gate: str, address: str, settings: dict[str, str], let_in: bool
 ) -> None:
     config = {f"{PREFIX}schema.registry.url": address.format(gate=gate), **settings}
-    world = LiveMetadata(registry=Registry(Endpoint((f"http://{gate}",))))
-    recorded = RecordedMetadata(world)
+    metadata = LiveMetadata(registry=Registry(Endpoint((f"http://{gate}",))))
+    recorded = RecordedMetadata(metadata)
     try:
         found = recorded.topic_schema("orders", Connector("c", "sink", config))
         assert (found is not None) == let_in
         assert recorded.incomplete != let_in
-        assert "hunter2" not in str(world.problems)
+        assert "hunter2" not in str(metadata.problems)
     finally:
-        world.close()
+        metadata.close()
 
 
 def test_a_login_given_for_the_registry_wins_over_the_connectors(gate: str) -> None:
@@ -341,8 +341,8 @@ def test_a_login_given_for_the_registry_wins_over_the_connectors(gate: str) -> N
         f"{PREFIX}basic.auth.user.info": "somebody:else",
     }
     given = Endpoint((f"http://{gate}",), username="reader", password="hunter2")
-    world = LiveMetadata(registry=Registry(given))
+    metadata = LiveMetadata(registry=Registry(given))
     try:
-        assert world.topic_schema("orders", Connector("c", "sink", config)) is not None
+        assert metadata.topic_schema("orders", Connector("c", "sink", config)) is not None
     finally:
-        world.close()
+        metadata.close()

@@ -94,14 +94,14 @@ def watcher(
         transport=httpx.MockTransport(registry_answers),
         clock=clock,
     )
-    world = LiveMetadata(registry=registry, bootstrap="k:9092")
+    metadata = LiveMetadata(registry=registry, bootstrap="k:9092")
     outbox = Outbox(str(folder / "state.db"))
     assert outbox.lead()
     outbox.register({"all": "all"})
     agent = ClusterAgent(
-        "shop", connect, outbox, ClusterLineage(config, world), clock=clock, lookup=runs
+        "shop", connect, outbox, ClusterLineage(config, metadata), clock=clock, lookup=runs
     )
-    return agent, asked, connect, world
+    return agent, asked, connect, metadata
 
 
 @pytest.mark.full
@@ -111,7 +111,7 @@ def test_a_thousand_connectors_cost_little_when_nothing_changes(tmp_path: Path) 
         name = f"sink-{number:04}"
         fake.put(name, tasks=("RUNNING",) * 3, config={**CONFIG, "topics": f"orders-{name}"})
     fake.render()
-    agent, asked, connect, world = watcher(tmp_path, fake, clock)
+    agent, asked, connect, metadata = watcher(tmp_path, fake, clock)
     try:
         assert agent.poll() == COUNT
         for _ in range(40):  # past the first minute, in which young runs are looked at more often
@@ -130,7 +130,7 @@ def test_a_thousand_connectors_cost_little_when_nothing_changes(tmp_path: Path) 
         assert spent < 0.3
     finally:
         connect.close()
-        world.close()
+        metadata.close()
         agent.outbox.close()
         agent.outbox.forget_connection()
 
@@ -159,7 +159,7 @@ def test_a_thousand_connectors_that_report_themselves_cost_little_too(tmp_path: 
         return httpx.Response(200, json={"runs": [run]})
 
     runs = ServerRuns([("http://server", {})], httpx.MockTransport(answer))
-    agent, _, connect, world = watcher(tmp_path, fake, clock, runs)
+    agent, _, connect, metadata = watcher(tmp_path, fake, clock, runs)
     most, total = debezium_runs.LOOKUPS_PER_POLL + task_jobs.LOOKUPS_PER_POLL, 0.0
     try:
         for poll in range(120):  # ten minutes: all are taken up, and each has beaten twice
@@ -176,7 +176,7 @@ def test_a_thousand_connectors_that_report_themselves_cost_little_too(tmp_path: 
     finally:
         runs.close()
         connect.close()
-        world.close()
+        metadata.close()
         agent.outbox.close()
         agent.outbox.forget_connection()
 
@@ -201,7 +201,7 @@ def test_an_hour_without_a_server_is_told_in_order_afterwards(tmp_path: Path) ->
     server = ThreadingHTTPServer(("127.0.0.1", 0), Takes, bind_and_activate=False)
     server.server_bind()  # bound and deaf: a server that is down
     url = f"http://127.0.0.1:{server.server_port}"
-    agent, _, connect, world = watcher(tmp_path, fake, clock)
+    agent, _, connect, metadata = watcher(tmp_path, fake, clock)
     outbox = agent.outbox
     targets = destinations({"type": "http", "url": url})
     outbox.register({target.name: target.shown for target in targets})
@@ -224,7 +224,7 @@ def test_an_hour_without_a_server_is_told_in_order_afterwards(tmp_path: Path) ->
     finally:
         sender.stop()
         connect.close()
-        world.close()
+        metadata.close()
         outbox.close()
         outbox.forget_connection()
         server.shutdown()

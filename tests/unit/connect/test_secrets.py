@@ -30,9 +30,9 @@ PLANTED = re.compile(
 )
 
 
-def everything(connector: Connector, world: Any, given: Settings) -> str:
+def everything(connector: Connector, metadata: Any, given: Settings) -> str:
     """All that leaves: the event of a failure, the state (which holds all that is explained), the shown config."""
-    derived = derive(connector, world, given)
+    derived = derive(connector, metadata, given)
     config = connector.config
     trace = "java.lang.X: " + "; ".join(f"{k}={v}" for k, v in config.items() if is_secret(k))
     failure = failure_of(Status("FAILED", tasks=(Task(0, "FAILED", trace=trace),)), connector)
@@ -46,7 +46,7 @@ def everything(connector: Connector, world: Any, given: Settings) -> str:
 def test_nothing_planted_survives(case: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     connector = golden.connector(case)
-    text = everything(connector, golden.CaseWorld(case), golden.settings(case)) + caplog.text
+    text = everything(connector, golden.CaseMetadata(case), golden.settings(case)) + caplog.text
     planted = {m for value in connector.config.values() for m in PLANTED.findall(value)}
     planted |= set(secret_values(connector.config))
     assert [value for value in planted if value in text] == []
@@ -99,7 +99,7 @@ def test_made_up_configurations(
         if keys:
             config[keys[number % len(keys)]] = url.format(secret)
     connector = Connector("c", plugin.role, config, ("orders",))
-    assert secret not in everything(connector, golden.CaseWorld({}), Settings())
+    assert secret not in everything(connector, golden.CaseMetadata({}), Settings())
 
 
 WEBHOOKS = (
@@ -125,7 +125,7 @@ WEBHOOKS = (
 def test_the_path_of_a_webhook_is_a_secret(plugin: str, key: str, url: str) -> None:
     config = {"connector.class": plugin, key: url.format("xQ7vT2mK9wLp4"), "topics": "orders"}
     connector = Connector("c", "sink", config, ("orders",))
-    assert "xQ7vT2mK9wLp4" not in everything(connector, golden.CaseWorld({}), Settings())
+    assert "xQ7vT2mK9wLp4" not in everything(connector, golden.CaseMetadata({}), Settings())
 
 
 def test_what_counts_as_a_secret() -> None:
@@ -175,8 +175,8 @@ def test_a_topic_that_is_seen_is_named_whatever_the_password() -> None:
         "connection.url": "jdbc:mysql://db/shop", "connection.password": "orders",
         "topics.regex": "ord.*",
     }  # fmt: skip
-    for world, seen in ((golden.CaseWorld({"broker": ["orders"]}), ()),
-                        (golden.CaseWorld({}), ("orders",))):  # fmt: skip
-        derived = derive(Connector("c", "sink", config, seen), world, Settings())
+    for metadata, seen in ((golden.CaseMetadata({"broker": ["orders"]}), ()),
+                        (golden.CaseMetadata({}), ("orders",))):  # fmt: skip
+        derived = derive(Connector("c", "sink", config, seen), metadata, Settings())
         assert [d.name for d in derived.lineage.inputs] == ["orders"]
         assert [d.name for d in derived.lineage.outputs] == ["shop.orders"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect.debezium.task_jobs import LOOKUPS_PER_POLL
-from headwater.connect.services.endpoint import Trouble
+from headwater.connect.services.endpoint import ProblemKind
 
 from .test_debezium_runs import CONFIG, JOB, NAME, SOON, Joined
 
@@ -162,7 +162,7 @@ def test_what_a_killed_worker_left_is_over(bench: Tasks) -> None:
     assert bench.say(300) == [("ABORT", "theirs-0a"), ("RUNNING", "theirs-0b")]
     assert bench.settle() == [("ABORT", "theirs-1a"), ("ABORT", "theirs-2a")]
     assert [bench.states(), *bench.of_parts()] == [["RUNNING", "ABORTED"]] * 3
-    bench.connect.fail(Trouble.UNREACHABLE)
+    bench.connect.fail(ProblemKind.UNREACHABLE)
     bench.say()
     assert bench.say(700) == [("ABORT", "theirs-0b")]
     assert bench.settle() == [("ABORT", "theirs-1b"), ("ABORT", "theirs-2b")]

@@ -13,7 +13,7 @@ from headwater.connect.agent.clusters_file import AgentConfig
 from headwater.connect.agent.process import AgentProcess
 from headwater.connect.commands.inspect import agent_problems
 from headwater.connect.config import ClusterConfig
-from headwater.connect.services.endpoint import ConnectError, Endpoint, Trouble
+from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
 from headwater.connect.services.registry import Registry, RegistryError
 from headwater.connect.services.rest import Connect
 
@@ -88,10 +88,10 @@ def test_a_certificate_that_is_not_believed_is_never_silence(door: Door, wrong: 
     for ask in (connect.unhealthy, connect.poll):
         with pytest.raises(ConnectError) as caught:
             ask()
-        assert caught.value.trouble is Trouble.TLS, caught.value.message
+        assert caught.value.trouble is ProblemKind.TLS, caught.value.message
     with pytest.raises(RegistryError) as refused:
         registry.latest("orders-value")
-    assert refused.value.trouble is Trouble.TLS
+    assert refused.value.trouble is ProblemKind.TLS
     connect.close()
     registry.close()
 

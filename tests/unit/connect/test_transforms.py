@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.connect.derive.metadata import TopicSchema
-from headwater.connect.transforms import Chain, Name, UnknownColumnsError
+from headwater.connect.transforms import Chain, TopicName, UnknownColumnsError
 from headwater.connect.transforms.record import Column, Record, from_schema
 from headwater.lineage.schema import read_avro
 
@@ -174,7 +174,7 @@ def test_a_predicate_on_the_name(negate: str, topic: str, name: str) -> None:
         predicates__p__type=f"{KAFKA}predicates.TopicNameMatches",
         predicates__p__pattern="a",
     )
-    assert steps.names(topic) == [Name(name)]
+    assert steps.names(topic) == [TopicName(name)]
 
 
 def test_predicates_on_records_leave_both_names() -> None:
@@ -183,7 +183,7 @@ def test_predicates_on_records_leave_both_names() -> None:
         predicates="p",
         predicates__p__type=f"{KAFKA}predicates.HasHeaderKey",
     )
-    assert steps.names("a") == [Name("A"), Name("a")]
+    assert steps.names("a") == [TopicName("A"), TopicName("a")]
 
 
 def test_the_chain_is_followed_in_order() -> None:
@@ -192,7 +192,7 @@ def test_the_chain_is_followed_in_order() -> None:
         (f"{KAFKA}RegexRouter", {"regex": "b", "replacement": "c"}),
         (f"{KAFKA}RegexRouter", {"regex": "a", "replacement": "never"}),
     )
-    assert steps.names("a") == [Name("c")]
+    assert steps.names("a") == [TopicName("c")]
 
 
 def test_times_in_names() -> None:
@@ -209,7 +209,7 @@ def test_a_router_by_rows_fits_what_its_pattern_says() -> None:
     assert name.fits("outbox.event.order")
     assert not name.fits("srv.public.outbox")
     options = {"route.topic.replacement": "events"}
-    assert chain((f"{DEBEZIUM}outbox.EventRouter", options)).names("x") == [Name("events")]
+    assert chain((f"{DEBEZIUM}outbox.EventRouter", options)).names("x") == [TopicName("events")]
 
 
 def test_dropped_topics_have_no_name() -> None:
@@ -218,7 +218,7 @@ def test_dropped_topics_have_no_name() -> None:
 
 def test_a_bad_expression_is_said_and_changes_nothing() -> None:
     steps = chain((f"{KAFKA}RegexRouter", {"regex": "((", "replacement": "x"}))
-    assert steps.names("a") == [Name("a")]
+    assert steps.names("a") == [TopicName("a")]
     assert steps.problems
 
 
@@ -241,21 +241,21 @@ AIVEN = "io.aiven.kafka.connect.transforms."
     [
         ("io.debezium.connector.jdbc.transforms.CollectionNameTransformation",
          {"collection.naming.prefix": "p_", "collection.naming.style": "UPPER_CASE"},
-         "srv.orders", [Name("p_SRV.ORDERS")]),
+         "srv.orders", [TopicName("p_SRV.ORDERS")]),
         (f"{COMMON}ChangeTopicCase",
-         {"from": "LOWER_HYPHEN", "to": "UPPER_CAMEL"}, "web-site-clicks", [Name("WebSiteClicks")]),
+         {"from": "LOWER_HYPHEN", "to": "UPPER_CAMEL"}, "web-site-clicks", [TopicName("WebSiteClicks")]),
         (f"{COMMON}ChangeTopicCase",
-         {"from": "UPPER_CAMEL", "to": "LOWER_UNDERSCORE"}, "WebClicks", [Name("web_clicks")]),
-        (f"{AIVEN}ExtractTopic$Value", {"field.name": "t"}, "orders", [Name("", ".+", open=True)]),
-        (f"{AIVEN}TombstoneHandler", {"behavior": "drop_silent"}, "orders", [Name("orders")]),
-        (f"{COMMON}LowerCaseTopic", {}, "Orders", [Name("orders")]),
-        (f"{COMMON}SchemaNameToTopic$Value", {}, "orders", [Name("", ".+", open=True)]),
+         {"from": "UPPER_CAMEL", "to": "LOWER_UNDERSCORE"}, "WebClicks", [TopicName("web_clicks")]),
+        (f"{AIVEN}ExtractTopic$Value", {"field.name": "t"}, "orders", [TopicName("", ".+", open=True)]),
+        (f"{AIVEN}TombstoneHandler", {"behavior": "drop_silent"}, "orders", [TopicName("orders")]),
+        (f"{COMMON}LowerCaseTopic", {}, "Orders", [TopicName("orders")]),
+        (f"{COMMON}SchemaNameToTopic$Value", {}, "orders", [TopicName("", ".+", open=True)]),
         ("io.lenses.connect.smt.header.InsertWallclock", {"header.name": "t"}, "orders",
-         [Name("orders")]),
+         [TopicName("orders")]),
     ],
 )  # fmt: skip
 def test_names_by_other_vendors(
-    kind: str, options: dict[str, str], topic: str, becomes: list[Name]
+    kind: str, options: dict[str, str], topic: str, becomes: list[TopicName]
 ) -> None:
     found = chain((kind, options))
     assert found.names(topic) == becomes

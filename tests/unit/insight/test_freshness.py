@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.insight import Freshness, JobStatus, Trouble, freshness
+from headwater.insight import Freshness, JobProblem, JobStatus, freshness
 from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.lifecycle import State
 
@@ -67,7 +67,7 @@ def test_a_failed_job_far_up_is_the_cause() -> None:
     assert (found.verdict, found.since) == ("stale", NOW - 30 * MINUTE)
     (cause,) = found.causes
     assert (cause.job, cause.trouble, cause.distance, cause.root) == (
-        job("ingest"), Trouble.FAILED, 3, True,
+        job("ingest"), JobProblem.FAILED, 3, True,
     )  # fmt: skip
 
 
@@ -91,12 +91,12 @@ def test_a_batch_is_late_by_its_own_habit(silent: int, verdict: str) -> None:
     assert found.due == last + 21 * MINUTE
     if verdict == "stale":
         assert found.since == found.due
-        assert found.causes[0].trouble is Trouble.LATE
+        assert found.causes[0].trouble is JobProblem.LATE
 
 
 def test_a_stream_that_ended_is_a_cause_and_a_batch_without_a_habit_is_not() -> None:
     ended = JobStatus(State.COMPLETED, NOW - 5 * MINUTE, NOW - 5 * MINUTE, streaming=True)
-    assert judged(clean=ended).causes[0].trouble is Trouble.ENDED
+    assert judged(clean=ended).causes[0].trouble is JobProblem.ENDED
     once = ended._replace(streaming=False)
     assert judged(clean=once).verdict == "unknown"
 

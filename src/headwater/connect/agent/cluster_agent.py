@@ -18,7 +18,7 @@ from headwater.connect.life.intervals import Intervals, micros
 from headwater.connect.life.state import Condition, TrackedConnector, condition
 from headwater.connect.life.steps import next_step
 from headwater.connect.life.watched import WatchedConnector
-from headwater.connect.services.endpoint import ConnectError, Trouble
+from headwater.connect.services.endpoint import ConnectError, ProblemKind
 from headwater.connect.services.rest import read_entry
 from headwater.lineage.events import EventType
 
@@ -40,7 +40,7 @@ RESTART_SETTLES = 2.0
 BATCH = 100
 # Only silence counts as being gone: a cluster that refuses us, or answers what we do not
 # understand, may be as healthy as ever.
-UNANSWERED = (Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.UNHEALTHY)
+UNANSWERED = (ProblemKind.UNREACHABLE, ProblemKind.TIMEOUT, ProblemKind.UNHEALTHY)
 
 
 def restart_topic(url: str) -> str:
@@ -141,17 +141,17 @@ class ClusterAgent:
     def _poll_connect(self) -> dict[str, msgspec.Raw]:
         unhealthy = self.connect.unhealthy()
         if unhealthy:
-            raise ConnectError(Trouble.UNHEALTHY, f"not healthy: {unhealthy}")
+            raise ConnectError(ProblemKind.UNHEALTHY, f"not healthy: {unhealthy}")
         if not self._root_is_read:
             try:
                 self._lineage.read_root(self.connect.root())
             except ConnectError as error:
-                if error.trouble is not Trouble.MISSING:
+                if error.trouble is not ProblemKind.MISSING:
                     raise
             self._root_is_read = True
         return self.connect.poll()
 
-    def _unanswered(self, trouble: Trouble, now: float) -> int:
+    def _unanswered(self, trouble: ProblemKind, now: float) -> int:
         """A cluster that cannot be polled: nothing is emitted until the grace time has passed."""
         if trouble not in UNANSWERED:
             self._unanswered_since = None

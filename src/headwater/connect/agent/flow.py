@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.connect.life.state import TrackedConnector
-    from headwater.connect.services.kafka import Ends, Kafka
+    from headwater.connect.services.kafka import EndOffsets, Kafka
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class FlowMeter:
         namespace: str,
         topic: str,
         direction: Direction,
-        ends: Ends,
+        ends: EndOffsets,
         done: Mapping[tuple[str, int], int] | None,
         now: float,
     ) -> Sample:

@@ -72,12 +72,12 @@ class ClusterLineage:
     def __init__(
         self,
         config: ClusterConfig,
-        world: LiveMetadata,
+        metadata: LiveMetadata,
         flow: FlowMeter | None = None,
         names: JobNames | None = None,
     ) -> None:
         self.version = ""
-        self._world = world
+        self._metadata = metadata
         self._flow = flow
         self._names = names or JobNames()
         self._settings = settings_of(config)
@@ -87,7 +87,7 @@ class ClusterLineage:
     def read_root(self, root: Mapping[str, str]) -> None:
         """Take in Connect's answer about itself: version and Kafka cluster id."""
         self.version = root.get("version", "")
-        self._world.connect_cluster_id = root.get("kafka_cluster_id") or None
+        self._metadata.connect_cluster_id = root.get("kafka_cluster_id") or None
 
     def claim_name(self, tracked: TrackedConnector) -> str | None:
         """Take the job's name for this cluster; the conflict, if another cluster has it."""
@@ -95,11 +95,11 @@ class ClusterLineage:
 
     def problems(self) -> Mapping[str, str]:
         """What cannot be asked beside Connect itself now, by kind."""
-        return self._world.problems
+        return self._metadata.problems
 
     def derive(self, connector: Connector) -> Derivation:
         """The lineage of a connector, with the answers it was derived from."""
-        return derivation(connector, self._world, self._settings, derive)
+        return derivation(connector, self._metadata, self._settings, derive)
 
     def unknown(self, name: str) -> Derived:
         """The lineage of a connector of which only the name is known."""

@@ -22,7 +22,7 @@ from headwater.connect.services.kafka import Kafka
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.connect.services.registry import Registry
 from headwater.connect.services.rest import Connect
-from headwater.emit import HeldError, Outbox, Sender, destinations
+from headwater.emit import Outbox, OutboxInUseError, Sender, destinations
 from headwater.errors import UsageError
 from headwater.lineage.naming import redact
 
@@ -51,14 +51,14 @@ class ClusterThread:
         lookup: ServerRuns,
     ) -> None:
         self.config = config
-        self.world = world_of(config)
+        self.metadata = live_metadata_of(config)
         self.connect = Connect(config.endpoint)
-        self.flow = FlowMeter(self.world.kafka) if self.world.kafka else None
+        self.flow = FlowMeter(self.metadata.kafka) if self.metadata.kafka else None
         self.agent = ClusterAgent(
             config.name,
             self.connect,
             outbox,
-            ClusterLineage(config, self.world, self.flow, names),
+            ClusterLineage(config, self.metadata, self.flow, names),
             intervals=config.times,
             lookup=lookup,
         )
@@ -84,7 +84,7 @@ class ClusterThread:
             if thread.is_alive():
                 thread.join(timeout=15)
         self.connect.close()
-        self.world.close()
+        self.metadata.close()
 
     def _poll(self) -> None:
         log.info("polling cluster %s at %s", self.config.name, self.connect.shown)
@@ -94,7 +94,7 @@ class ClusterThread:
             try:
                 self.agent.poll()
                 failed = False
-            except HeldError as error:
+            except OutboxInUseError as error:
                 log.warning("%s", error.message)
                 self.lost = True
                 return
@@ -118,7 +118,7 @@ class ClusterThread:
                 log.debug("cluster %s: flow not measured", self.config.name, exc_info=True)
 
 
-def world_of(config: ClusterConfig) -> LiveMetadata:
+def live_metadata_of(config: ClusterConfig) -> LiveMetadata:
     """The services that know a cluster's topics, schemas and tables."""
     return LiveMetadata(
         kafka=Kafka(config.kafka) if config.kafka else None,
@@ -201,7 +201,7 @@ class AgentProcess:
                 try:
                     with self.outbox.transaction():
                         pass
-                except HeldError as error:
+                except OutboxInUseError as error:
                     log.warning("%s", error.message)
                     return
             changed = self._reload()
@@ -232,7 +232,7 @@ class AgentProcess:
         except (ConnectError, UsageError) as error:
             if name not in self._rejected:
                 problems.add("", error.message)
-                with suppress(HeldError), self.outbox.transaction() as step:
+                with suppress(OutboxInUseError), self.outbox.transaction() as step:
                     step.put(f"{STATUS}{name}", msgspec.json.encode(problems.all()))
             self._rejected[name] = error
             return

@@ -34,7 +34,7 @@ NEW_RUN = 60 * SECOND
 
 
 class SnapshotReader:
-    """Reads what Connect and the services beside it tell about a connector."""
+    """Reads a connector's state from Connect and the services beside it."""
 
     def __init__(
         self,

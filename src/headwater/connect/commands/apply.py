@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 
-class Fitted(NamedTuple):
+class FittedConfig(NamedTuple):
     """A configuration fitted to a worker, the transforms left out, and the keys that replace theirs."""
 
     config: dict[str, str]
@@ -28,7 +28,7 @@ class Change(NamedTuple):
     after: str | None
 
 
-def fit(config: Mapping[str, str], available: Collection[str]) -> Fitted:
+def fit(config: Mapping[str, str], available: Collection[str]) -> FittedConfig:
     """The configuration without lineage transforms that the worker lacks.
 
     What they declare is kept in keys of ours, which Connect and its plug-ins ignore.
@@ -41,7 +41,7 @@ def fit(config: Mapping[str, str], available: Collection[str]) -> Fitted:
         and not _has(kind, available)
     ]
     if not gone:
-        return Fitted(dict(config), [], [])
+        return FittedConfig(dict(config), [], [])
     fitted = {
         key: value
         for key, value in config.items()
@@ -59,7 +59,7 @@ def fit(config: Mapping[str, str], available: Collection[str]) -> Fitted:
         if (value := config.get(f"transforms.{name}.{key}", "").strip())
     }
     kept = {key: value for key, value in declared.items() if not fitted.get(key, "").strip()}
-    return Fitted({**fitted, **kept}, gone, sorted(kept))
+    return FittedConfig({**fitted, **kept}, gone, sorted(kept))
 
 
 def _has(kind: str, available: Collection[str]) -> bool:

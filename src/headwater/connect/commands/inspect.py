@@ -9,11 +9,11 @@ import msgspec
 
 from headwater.connect.agent.cluster_agent import restart_topic
 from headwater.connect.agent.lineage import ClusterLineage
-from headwater.connect.agent.process import world_of
+from headwater.connect.agent.process import live_metadata_of
 from headwater.connect.agent.store import STATUS
 from headwater.connect.config import default_state
 from headwater.connect.model import Connector
-from headwater.connect.services.endpoint import ConnectError, Trouble
+from headwater.connect.services.endpoint import ConnectError, ProblemKind
 from headwater.connect.services.rest import Connect, read_entry
 from headwater.emit import Outbox
 from headwater.errors import HeadwaterError, UsageError
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 def connector_rows(config: ClusterConfig) -> list[dict[str, Any]]:
     """Every connector of a cluster, one row each: state, tasks, lineage, lag."""
-    connect, world = Connect(config.endpoint), world_of(config)
+    connect, metadata = Connect(config.endpoint), live_metadata_of(config)
     try:
-        lineage = _lineage(config, connect, world)
+        lineage = _lineage(config, connect, metadata)
         found = sorted(connect.poll().items())
-        rows = [_row(name, raw, connect, lineage, world) for name, raw in found]
-        lags = _lags(world, {row["name"]: row.pop("group") for row in rows})
+        rows = [_row(name, raw, connect, lineage, metadata) for name, raw in found]
+        lags = _lags(metadata, {row["name"]: row.pop("group") for row in rows})
         for row in rows:
             row["lag"] = lags.get(row["name"])
         return rows
     finally:
-        world.close()
+        metadata.close()
         connect.close()
 
 
-def _lineage(config: ClusterConfig, connect: Connect, world: LiveMetadata) -> ClusterLineage:
-    lineage = ClusterLineage(config, world)
+def _lineage(config: ClusterConfig, connect: Connect, metadata: LiveMetadata) -> ClusterLineage:
+    lineage = ClusterLineage(config, metadata)
     try:
         lineage.read_root(connect.root())
     except ConnectError as error:
-        if error.trouble is not Trouble.MISSING:
+        if error.trouble is not ProblemKind.MISSING:
             raise
     return lineage
 
 
 def _row(
-    name: str, raw: msgspec.Raw, connect: Connect, lineage: ClusterLineage, world: LiveMetadata
+    name: str, raw: msgspec.Raw, connect: Connect, lineage: ClusterLineage, metadata: LiveMetadata
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": name, "type": "", "state": "UNKNOWN", "class": "", "tasks": [], "group": "",
@@ -83,7 +83,7 @@ def _row(
     except Exception as error:  # noqa: BLE001
         return {**row, "problem": f"{type(error).__name__}: {error}"}
     derived = derivation.derived
-    row["problem"] = "; ".join(world.problems.values()) if derivation.incomplete else ""
+    row["problem"] = "; ".join(metadata.problems.values()) if derivation.incomplete else ""
     row["inputs"] = [f"{d.namespace}/{d.name}" for d in derived.lineage.inputs]
     row["outputs"] = [f"{d.namespace}/{d.name}" for d in derived.lineage.outputs]
     row["lineage"] = f"{_short(derived.lineage.inputs)} → {_short(derived.lineage.outputs)}"
@@ -101,13 +101,13 @@ def _connector(entry: Entry, connect: Connect) -> Connector:
     return Connector(entry.info.name, kind, entry.info.config, topics)
 
 
-def _lags(world: LiveMetadata, groups: Mapping[str, str]) -> dict[str, int]:
+def _lags(metadata: LiveMetadata, groups: Mapping[str, str]) -> dict[str, int]:
     """How many records each sink has still to read."""
-    if world.kafka is None:
+    if metadata.kafka is None:
         return {}
     try:
-        committed = world.kafka.committed(group for group in groups.values() if group)
-        ends = world.kafka.ends({topic for done in committed.values() for topic, _ in done})
+        committed = metadata.kafka.committed(group for group in groups.values() if group)
+        ends = metadata.kafka.ends({topic for done in committed.values() for topic, _ in done})
     except HeadwaterError:
         return {}
     return {
@@ -123,20 +123,20 @@ def _lags(world: LiveMetadata, groups: Mapping[str, str]) -> dict[str, int]:
 
 def derive_connector(config: ClusterConfig, name: str) -> tuple[Derived, list[str]]:
     """A connector's lineage with its evidence, and what could not be asked on the way."""
-    connect, world = Connect(config.endpoint), world_of(config)
+    connect, metadata = Connect(config.endpoint), live_metadata_of(config)
     try:
-        lineage = _lineage(config, connect, world)
+        lineage = _lineage(config, connect, metadata)
         try:
             entry = connect.entry(name)
         except ConnectError as error:
-            if error.trouble is Trouble.MISSING:
+            if error.trouble is ProblemKind.MISSING:
                 raise UsageError(
                     f"{connect.shown} has no connector {name}", hint="headwater connect list"
                 ) from None
             raise
-        return lineage.derive(_connector(entry, connect)).derived, list(world.problems.values())
+        return lineage.derive(_connector(entry, connect)).derived, list(metadata.problems.values())
     finally:
-        world.close()
+        metadata.close()
         connect.close()
 
 

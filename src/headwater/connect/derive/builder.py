@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from headwater.connect.derive.columns import Columns
     from headwater.connect.derive.context import Context
-    from headwater.connect.derive.family import Place
+    from headwater.connect.derive.family import ExternalDataset
     from headwater.connect.derive.overrides import Overrides
     from headwater.connect.model import Role
     from headwater.lineage.naming import DatasetName
@@ -90,7 +90,11 @@ class Builder:
         return _merge_into(self._outputs, dataset)
 
     def add_place(
-        self, place: Place, role: Role, schema: Schema | None, evidence: tuple[Evidence, ...]
+        self,
+        place: ExternalDataset,
+        role: Role,
+        schema: Schema | None,
+        evidence: tuple[Evidence, ...],
     ) -> Dataset:
         """The dataset outside Kafka: what a source reads, or a sink writes."""
         found = place.dataset

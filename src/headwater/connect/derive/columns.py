@@ -21,7 +21,7 @@ from headwater.lineage.schema import Schema, topic_schema
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
-    from headwater.connect.derive.family import Origin, Place, Projection
+    from headwater.connect.derive.family import ExternalDataset, Projection, SourceTopic
     from headwater.connect.derive.metadata import TopicSchema
     from headwater.connect.transforms.record import Half
     from headwater.lineage.model import Transformation
@@ -41,7 +41,7 @@ _HALVES: tuple[Half, ...] = ("value", "key")
 
 
 def into_sink(
-    context: Context, topic: str, schema: TopicSchema | None, place: Place
+    context: Context, topic: str, schema: TopicSchema | None, place: ExternalDataset
 ) -> tuple[Columns, Schema | None]:
     """The column edges from a topic into a sink's dataset, and the columns it gets.
 
@@ -56,7 +56,7 @@ def into_sink(
     return tuple(kept), place.dataset.schema
 
 
-def _folded(name: str, place: Place) -> str:
+def _folded(name: str, place: ExternalDataset) -> str:
     return name.lower() if place.any_case else name
 
 
@@ -84,7 +84,7 @@ def _projected(
 
 
 def into_topic(
-    context: Context, origin: Origin, schema: TopicSchema | None
+    context: Context, origin: SourceTopic, schema: TopicSchema | None
 ) -> tuple[Columns, Schema | None]:
     """The column edges from a store into a source's topic, and the store's columns so far seen."""
     if schema is None or (schema.value is None and schema.key is None):
@@ -118,7 +118,7 @@ def known_schema(schema: TopicSchema | None) -> Schema | None:
     return topic_schema(schema.value, schema.key)
 
 
-def _origins(context: Context, origin: Origin, column: Column) -> list[ColumnPair]:
+def _origins(context: Context, origin: SourceTopic, column: Column) -> list[ColumnPair]:
     found = context.chain.back(origin.topic, column)
     if found is None:
         return []
@@ -141,7 +141,7 @@ def _origins(context: Context, origin: Origin, column: Column) -> list[ColumnPai
     raise UnknownColumnsError(origin.topic)
 
 
-def _row_schema(context: Context, origin: Origin, rows: dict[str, Field]) -> Schema | None:
+def _row_schema(context: Context, origin: SourceTopic, rows: dict[str, Field]) -> Schema | None:
     if origin.shape not in ("row", "change") or not rows or context.chain.loses(origin.topic):
         return None
     return Schema(tuple(msgspec.structs.replace(f, name=name) for name, f in rows.items()))

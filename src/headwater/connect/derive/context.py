@@ -14,7 +14,7 @@ from headwater.connect.derive.config_values import (
     split_patterns,
     unresolved_keys,
 )
-from headwater.connect.derive.family import Place
+from headwater.connect.derive.family import ExternalDataset
 from headwater.connect.derive.java_regex import PatternError, pattern
 from headwater.connect.derive.mapping import Rule
 from headwater.connect.transforms import Chain
@@ -133,19 +133,19 @@ class Context:
 
     def place(
         self, store: str, kind: DatasetType = "TABLE", /, **parts: str | int | None
-    ) -> Place | None:
+    ) -> ExternalDataset | None:
         """A dataset of a store from its parts, as `naming.build` takes them."""
         port = str(parts.get("port") or "")
         if port and not port.isdigit():
             self.problem(self._unresolved() or "a port is not a number, so no dataset is named")
             return None
         found = self.name(lambda: naming.build(store, **parts))
-        return Place.of(found, kind) if found else None
+        return ExternalDataset.of(found, kind) if found else None
 
-    def uri(self, text: str, kind: DatasetType = "FILE") -> Place | None:
+    def uri(self, text: str, kind: DatasetType = "FILE") -> ExternalDataset | None:
         """A dataset by its address."""
         found = self.name(lambda: naming.from_uri(text))
-        return Place.of(found, kind) if found else None
+        return ExternalDataset.of(found, kind) if found else None
 
     def _unresolved(self) -> str:
         held = [key for key in unresolved_keys(self.connector.config) if key in self.read]

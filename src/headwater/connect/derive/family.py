@@ -43,7 +43,7 @@ UNKNOWN = Projection(known=False)
 
 
 @dataclass(frozen=True)
-class Place:
+class ExternalDataset:
     """A dataset outside Kafka, as a family names it."""
 
     dataset: Dataset
@@ -54,8 +54,8 @@ class Place:
     paired: bool = True
 
     @classmethod
-    def of(cls, name: DatasetName, kind: DatasetType = "TABLE", **fields: Any) -> Place:
-        """The place of a dataset by its name; `fields` are more of the dataset's."""
+    def of(cls, name: DatasetName, kind: DatasetType = "TABLE", **fields: Any) -> ExternalDataset:
+        """A dataset by its name; `fields` are further fields of it."""
         return cls(Dataset(*name, type=kind, **fields))
 
     @property
@@ -63,33 +63,33 @@ class Place:
         """Namespace and name of the dataset."""
         return self.dataset.id
 
-    def updated(self, **fields: Any) -> Place:
-        """The same place, some fields of its dataset replaced."""
+    def updated(self, **fields: Any) -> ExternalDataset:
+        """The same with some fields of its dataset replaced."""
         return replace(self, dataset=msgspec.structs.replace(self.dataset, **fields))
 
-    def linked(self, *links: Symlink) -> Place:
-        """The same place, its dataset with more names, none of them its own."""
+    def linked(self, *links: Symlink) -> ExternalDataset:
+        """The same with more names of its dataset, none of them its own."""
         extra = [link for link in links if (link.namespace, link.name) != self.id]
         return self.updated(symlinks=(*self.dataset.symlinks, *extra))
 
-    def with_columns(self, columns: Projection) -> Place:
+    def with_columns(self, columns: Projection) -> ExternalDataset:
         """The same dataset, its columns read in another way."""
         return replace(self, columns=columns)
 
 
 @dataclass(frozen=True)
-class Origin:
+class SourceTopic:
     """One dataset that a source reads, and the topic it writes it to before any transform."""
 
     topic: str
-    place: Place | None = None
+    place: ExternalDataset | None = None
     shape: Shape | None = None
     columns: dict[str, tuple[tuple[str, ...], bool]] | None = None
     observed: str = ""
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceLineage:
     """What a source reads and writes by its configuration.
 
     `reverse` names the dataset behind a topic that was seen, where the configuration holds
@@ -98,12 +98,12 @@ class Reading:
     known here may name more topics.
     """
 
-    origins: tuple[Origin, ...] = ()
-    reverse: Callable[[str], Place | None] | None = None
+    origins: tuple[SourceTopic, ...] = ()
+    reverse: Callable[[str], ExternalDataset | None] | None = None
     candidates: Callable[[str], list[str]] | None = None
     shape: Shape | None = None
     hidden: Callable[[str], bool] = lambda topic: False  # noqa: ARG005
-    place: Place | None = None
+    place: ExternalDataset | None = None
     sql: str = ""
     closed: bool = False
     partial: bool = False
@@ -117,7 +117,7 @@ class Plugin:
     classes: tuple[str, ...]
     role: Role
     keys: tuple[str, ...]
-    sink: Callable[[Context, str], list[Place]] | None = None
-    source: Callable[[Context], Reading] | None = None
+    sink: Callable[[Context, str], list[ExternalDataset]] | None = None
+    source: Callable[[Context], SourceLineage] | None = None
     stores: str = ""
     internal: bool = False

@@ -31,7 +31,7 @@ class PatternError(ValueError):
     """An expression that Java would refuse, or that cannot be followed in bounded time."""
 
 
-class Found(NamedTuple):
+class RegexMatch(NamedTuple):
     """Where an expression matched, with its groups."""
 
     text: str
@@ -70,7 +70,7 @@ class Pattern:
         """Whether the whole text matches, as `Matcher.matches()` has it."""
         return self._run(text, whole=True) is not None
 
-    def find(self, text: str) -> Found | None:
+    def find(self, text: str) -> RegexMatch | None:
         """The first place where the expression matches."""
         return self._run(text, whole=False)
 
@@ -81,7 +81,7 @@ class Pattern:
             return text
         return text[: found.start] + self.expand(found, replacement) + text[found.end :]
 
-    def expand(self, found: Found, replacement: str) -> str:
+    def expand(self, found: RegexMatch, replacement: str) -> str:
         """A replacement with its groups filled in."""
 
         def fill(match: re.Match[str]) -> str:
@@ -107,7 +107,7 @@ class Pattern:
 
         return _GROUP.sub(fill, replacement)
 
-    def _run(self, text: str, *, whole: bool) -> Found | None:
+    def _run(self, text: str, *, whole: bool) -> RegexMatch | None:
         if len(text) > LONGEST:
             return None
         if self._machine is not None:
@@ -115,9 +115,9 @@ class Pattern:
             if spans is None:
                 return None
             groups = tuple(None if a < 0 else text[a:b] for a, b in spans[1:])
-            return Found(text, *spans[0], groups)
+            return RegexMatch(text, *spans[0], groups)
         match = self._re.fullmatch(text) if whole else self._re.search(text)
-        return Found(text, match.start(), match.end(), match.groups()) if match else None
+        return RegexMatch(text, match.start(), match.end(), match.groups()) if match else None
 
 
 @lru_cache(maxsize=2_048)

@@ -13,7 +13,7 @@ from headwater.connect.derive import mapping
 from headwater.connect.derive.builder import Builder
 from headwater.connect.derive.columns import into_sink, into_topic, known_schema
 from headwater.connect.derive.context import Context
-from headwater.connect.derive.family import Origin, Place, Plugin
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceTopic
 from headwater.connect.derive.overrides import Overrides
 from headwater.connect.derive.topics import sink_topics, source_topics
 from headwater.connect.model import DEBEZIUM, UNKNOWN_FAMILY, Derived, job_of
@@ -56,7 +56,7 @@ def _lineage(context: Context, plugin: Plugin | None, builder: Builder) -> None:
         context.problem(f"Connect calls it a {role}, the family {plugin.family} a {plugin.role}")
     if plugin and fits and not (plugin.sink or plugin.source):
         context.problem(
-            f"the keys of {plugin.family} do not tell its datasets outside Kafka for sure"
+            f"the keys of {plugin.family} do not determine its datasets outside Kafka for sure"
         )
     if role == "sink":
         _sink(context, plugin if fits else None, builder)
@@ -79,10 +79,10 @@ def _sink(context: Context, plugin: Plugin | None, builder: Builder) -> None:
                 builder.add_edge(source, output, columns, evidence)
 
 
-def _targets(context: Context, plugin: Plugin | None, topic: str) -> list[Place]:
+def _targets(context: Context, plugin: Plugin | None, topic: str) -> list[ExternalDataset]:
     if plugin is None or plugin.sink is None:
         return []
-    found: dict[object, Place] = {}
+    found: dict[object, ExternalDataset] = {}
     context.raw = topic
     for name in context.chain.names(topic):
         if name.open or not name.text:
@@ -96,7 +96,7 @@ def _targets(context: Context, plugin: Plugin | None, topic: str) -> list[Place]
 
 
 def _source(context: Context, plugin: Plugin | None, builder: Builder) -> None:
-    from headwater.connect.derive.family import Reading
+    from headwater.connect.derive.family import SourceLineage
 
     reading = plugin.source(context) if plugin and plugin.source else generic(context)
     builder.sql = reading.sql
@@ -112,21 +112,23 @@ def _source(context: Context, plugin: Plugin | None, builder: Builder) -> None:
         evidence = (how, *why, *_renamed(context, origin.topic))
         source = builder.add_place(origin.place, "source", fields, evidence[1:])
         builder.add_edge(source, output, columns, evidence)
-    if not written and isinstance(reading, Reading):
+    if not written and isinstance(reading, SourceLineage):
         for place in _inputs(reading.origins, reading.place):
             builder.add_place(place, "source", None, _why(context, plugin, place))
 
 
-def _inputs(origins: tuple[Origin, ...], place: Place | None) -> list[Place]:
+def _inputs(
+    origins: tuple[SourceTopic, ...], place: ExternalDataset | None
+) -> list[ExternalDataset]:
     found = {origin.place.id: origin.place for origin in origins if origin.place}
     return list(found.values()) or ([place] if place else [])
 
 
-def generic(context: Context) -> families.Reading:
+def generic(context: Context) -> families.SourceLineage:
     """The rule for any source: the topic that `topic` or `kafka.topic` names, and those reported."""
     named = context.names("topic", "kafka.topic")
-    return families.Reading(
-        tuple(Origin(topic) for topic in named if "${" not in topic), partial=True
+    return families.SourceLineage(
+        tuple(SourceTopic(topic) for topic in named if "${" not in topic), partial=True
     )
 
 
@@ -155,7 +157,7 @@ def _topic(
 
 
 def _why(
-    context: Context, plugin: Plugin | None, place: Place, fields: Schema | None = None
+    context: Context, plugin: Plugin | None, place: ExternalDataset, fields: Schema | None = None
 ) -> tuple[Evidence, ...]:
     """What named a dataset outside Kafka, and what named its columns."""
     if plugin and plugin.family.startswith(mapping.FAMILY):

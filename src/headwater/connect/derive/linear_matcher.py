@@ -32,7 +32,7 @@ class UnfollowableError(ValueError):
     """An expression that cannot be followed in bounded time."""
 
 
-def build(text: str, flags: int) -> Machine | None:
+def build(text: str, flags: int) -> MatcherProgram | None:
     """A machine for an expression that could run away; None when Python's engine will do."""
     tree = sre_parse.parse(text, flags)
     count, nested, special = _survey(tree, False)
@@ -42,7 +42,7 @@ def build(text: str, flags: int) -> Machine | None:
         raise UnfollowableError(
             "has too many repeats beside looks around or references to be followed"
         )
-    machine = Machine(flags, tree.state.groups)
+    machine = MatcherProgram(flags, tree.state.groups)
     machine.compile(tree)
     machine.emit("match")
     return machine
@@ -83,7 +83,7 @@ def _parts(op: Any, value: Any) -> list[Any]:
     return []
 
 
-class Machine:
+class MatcherProgram:
     """The expression as a small program, run over the text in lock step."""
 
     def __init__(self, flags: int, groups: int) -> None:

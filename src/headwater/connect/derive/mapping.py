@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 from headwater.errors import UsageError
 from headwater.lineage import naming
 
@@ -97,32 +97,34 @@ def _templates(glob: str, value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _sink(rule: Rule) -> Any:
-    def sink(context: Context, topic: str) -> list[Place]:
+    def sink(context: Context, topic: str) -> list[ExternalDataset]:
         return _places(context, rule.outputs, topic)
 
     return sink
 
 
 def _source(rule: Rule) -> Any:
-    def source(context: Context) -> Reading:
+    def source(context: Context) -> SourceLineage:
         topics = (_fill(context, rule.topics, "") or "").split(",") if rule.topics else []
         topics = topics or context.names("topic", "kafka.topic")
-        origins: list[Origin] = []
+        origins: list[SourceTopic] = []
         for topic in filter(None, map(str.strip, topics)):
             places = _places(context, rule.inputs, topic)
-            origins += [Origin(topic, place) for place in places] or [Origin(topic)]
+            origins += [SourceTopic(topic, place) for place in places] or [SourceTopic(topic)]
         alone = _places(context, rule.inputs, "") if not origins else []
-        return Reading(tuple(origins), place=alone[0] if len(alone) == 1 else None)
+        return SourceLineage(tuple(origins), place=alone[0] if len(alone) == 1 else None)
 
     return source
 
 
-def _places(context: Context, templates: tuple[tuple[str, str], ...], topic: str) -> list[Place]:
+def _places(
+    context: Context, templates: tuple[tuple[str, str], ...], topic: str
+) -> list[ExternalDataset]:
     out = []
     for namespace, name in templates:
         space, rest = _fill(context, namespace, topic), _fill(context, name, topic)
         if space and rest and (found := context.name(lambda s=space, r=rest: _named(s, r))):  # type: ignore[misc]
-            out.append(Place.of(found, ""))
+            out.append(ExternalDataset.of(found, ""))
     return out
 
 

@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import split
-from headwater.connect.derive.family import Origin
+from headwater.connect.derive.family import SourceTopic
 from headwater.lineage.model import Evidence
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
-    from headwater.connect.derive.family import Reading
-    from headwater.connect.transforms import Name
+    from headwater.connect.derive.family import SourceLineage
+    from headwater.connect.transforms import TopicName
 
 SEEN = Evidence("runtime topics", "/connectors/{name}/topics", observed=True)
 _BOOKKEEPING = ("__consumer_offsets", "__transaction_state", "__debezium-heartbeat.")
@@ -47,14 +47,16 @@ def sink_topics(context: Context) -> list[tuple[str, Evidence]]:
     return [(topic, SEEN if topic in seen else how) for topic in dict.fromkeys(listed)]
 
 
-def source_topics(context: Context, reading: Reading) -> list[tuple[str, Origin | None, Evidence]]:
+def source_topics(
+    context: Context, reading: SourceLineage
+) -> list[tuple[str, SourceTopic | None, Evidence]]:
     """The topics a source writes, each with what it reads for it, as far as that is known.
 
     What is configured stays, observed or not; of the names that transforms may give the topic of
     one table, those that Connect reports.
     """
     seen = [t for t in _active(context) if not reading.hidden(t)]
-    found: list[tuple[str, Origin | None, Evidence]] = []
+    found: list[tuple[str, SourceTopic | None, Evidence]] = []
     for origin in reading.origins:
         named = [
             one for name in context.chain.names(origin.topic) for one in _named(context, name, seen)
@@ -87,7 +89,7 @@ def _active(context: Context) -> list[str]:
     return [topic for topic in topics if not topic.startswith(_BOOKKEEPING) and legal(topic)]
 
 
-def _named(context: Context, name: Name, seen: list[str]) -> list[tuple[str, Evidence]]:
+def _named(context: Context, name: TopicName, seen: list[str]) -> list[tuple[str, Evidence]]:
     if name.exact:
         if not legal(name.text):
             return []
@@ -106,14 +108,14 @@ def _named(context: Context, name: Name, seen: list[str]) -> list[tuple[str, Evi
 
 
 def _reversed(
-    context: Context, reading: Reading, topic: str
-) -> list[tuple[str, Origin | None, Evidence]]:
+    context: Context, reading: SourceLineage, topic: str
+) -> list[tuple[str, SourceTopic | None, Evidence]]:
     if reading.reverse is None:
         unexplained = reading.partial or (context.chain.routes and not reading.origins)
         return [(topic, None, SEEN)] if unexplained else []
     guesses = [topic, *(reading.candidates(topic) if reading.candidates else ())]
     hits = [
-        Origin(raw, place, reading.shape)
+        SourceTopic(raw, place, reading.shape)
         for raw in dict.fromkeys(guesses)
         if any(name.fits(topic) for name in context.chain.names(raw))
         and (place := reading.reverse(raw))
@@ -126,11 +128,11 @@ def _reversed(
     return []
 
 
-def _single(reading: Reading) -> Origin | None:
+def _single(reading: SourceLineage) -> SourceTopic | None:
     places = {origin.place.id: origin for origin in reading.origins if origin.place}
     if len(places) == 1:
         return next(iter(places.values()))
-    return Origin("", reading.place) if reading.place else None
+    return SourceTopic("", reading.place) if reading.place else None
 
 
 def _declared(context: Context) -> list[tuple[str, Evidence]]:

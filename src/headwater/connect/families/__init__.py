@@ -9,7 +9,14 @@ from importlib.metadata import entry_points
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    ExternalDataset,
+    Plugin,
+    Projection,
+    SourceLineage,
+    SourceTopic,
+)
 
 from . import (
     analytics,
@@ -44,8 +51,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 __all__ = [
-    "GROUP", "UNKNOWN", "Origin", "Place", "Plugin", "Projection", "Reading", "choose",
-    "find", "plugins",
+    "GROUP",
+    "UNKNOWN",
+    "ExternalDataset",
+    "Plugin",
+    "Projection",
+    "SourceLineage",
+    "SourceTopic",
+    "choose",
+    "find",
+    "plugins",
 ]  # fmt: skip
 
 GROUP = "headwater.connect.families"

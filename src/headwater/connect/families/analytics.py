@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import Place, Plugin
+from headwater.connect.derive.family import ExternalDataset, Plugin
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CONF = re.compile(r"(?:^|::|;)\s*addr=([^;]+)")
 
 
-def mapped_sink(context: Context, topic: str, store: str) -> list[Place]:
+def mapped_sink(context: Context, topic: str, store: str) -> list[ExternalDataset]:
     """Doris and StarRocks: one database, tables mapped from topics or named like them."""
     if context.get("record.tablename.field"):
         context.problem("record.tablename.field: the rows name the tables they go to")
@@ -32,7 +32,7 @@ def mapped_sink(context: Context, topic: str, store: str) -> list[Place]:
     return [place] if place else []
 
 
-def questdb_sink(context: Context, topic: str) -> list[Place]:
+def questdb_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """One database a server."""
     host = context.get("host")
     if not host and (found := _CONF.search(context.get("client.conf.string"))):

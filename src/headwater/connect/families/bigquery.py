@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
 from headwater.connect.derive.context import sanitised
-from headwater.connect.derive.family import Place, Plugin, Projection
+from headwater.connect.derive.family import ExternalDataset, Plugin, Projection
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MANAGED = ("BigQuerySink", "BigQueryStorageSink")
 
 
-def bigquery_sink(context: Context, topic: str) -> list[Place]:
+def bigquery_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The mapped table, a `dataset:table` topic, or the topic in the default dataset."""
     mapped = pairs(context.get("topic2TableMap", "topic2table.map"), ":=")
     table = mapped.get(topic) or _choice(context, "topicsToTables", topic)

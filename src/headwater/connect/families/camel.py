@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 
 from .camel_stores import PATHS, SCHEMES, STORES, Options
 
@@ -30,7 +30,7 @@ def kamelet(context: Context) -> tuple[str, Options]:
     return "", Options(context, {})
 
 
-def outside(context: Context, role: str) -> Place | None:
+def outside(context: Context, role: str) -> ExternalDataset | None:
     """The dataset at the other end of the connector."""
     name, get = kamelet(context)
     store = STORES.get(re.sub(rf"-{role}$", "", name))
@@ -58,7 +58,7 @@ def outside(context: Context, role: str) -> Place | None:
     return store(context, get)
 
 
-def _component(context: Context, role: str) -> Place | None:
+def _component(context: Context, role: str) -> ExternalDataset | None:
     """A component of the time before kamelets, with its options in keys of their own."""
     package = context.connector.connector_class.removeprefix(_BASE).partition(".")[0]
     store = next((v for k, v in SCHEMES.items() if k.replace("-", "") == package), None)
@@ -76,16 +76,18 @@ def _component(context: Context, role: str) -> Place | None:
     return place
 
 
-def sink(context: Context, _topic: str) -> list[Place]:
+def sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Every topic to the one endpoint."""
     place = outside(context, "sink")
     return [place] if place else []
 
 
-def source(context: Context) -> Reading:
+def source(context: Context) -> SourceLineage:
     """The endpoint to the topics named."""
     place = outside(context, "source")
-    return Reading(tuple(Origin(topic, place) for topic in context.names("topics")), place=place)
+    return SourceLineage(
+        tuple(SourceTopic(topic, place) for topic in context.names("topics")), place=place
+    )
 
 
 PLUGINS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import UNKNOWN, Place
+from headwater.connect.derive.family import UNKNOWN, ExternalDataset
 from headwater.lineage import naming, sql
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def _fixed(text: str) -> str:
     return (head.rpartition("/")[0] if cut else head).strip("/") or "/"
 
 
-def _bucket(store: str) -> Callable[[Context, Options], Place | None]:
-    def place(context: Context, get: Options) -> Place | None:
+def _bucket(store: str) -> Callable[[Context, Options], ExternalDataset | None]:
+    def place(context: Context, get: Options) -> ExternalDataset | None:
         name = get("bucketNameOrArn", "bucketName", "bucket")
         key = _fixed(get("keyName", "objectName", "prefix"))
         if name.startswith("arn:"):
@@ -50,18 +50,18 @@ def _bucket(store: str) -> Callable[[Context, Options], Place | None]:
     return place
 
 
-def _blob(context: Context, get: Options) -> Place | None:
+def _blob(context: Context, get: Options) -> ExternalDataset | None:
     return context.place("wasbs", "FILE", account=get("accountName"),
                       container=get("containerName"), path="/")  # fmt: skip
 
 
-def _mongodb(context: Context, get: Options) -> Place | None:
+def _mongodb(context: Context, get: Options) -> ExternalDataset | None:
     return context.place("mongodb", host=get("hosts"), database=get("database"),
                       collection=get("collection"))  # fmt: skip
 
 
-def _sql(store: str) -> Callable[[Context, Options], Place | None]:
-    def place(context: Context, get: Options) -> Place | None:
+def _sql(store: str) -> Callable[[Context, Options], ExternalDataset | None]:
+    def place(context: Context, get: Options) -> ExternalDataset | None:
         query = get("query", "consumeQuery")
         parsed = sql.parse(query, store)
         into = _INTO.search(query)
@@ -81,7 +81,7 @@ def _sql(store: str) -> Callable[[Context, Options], Place | None]:
     return place
 
 
-def _cassandra(context: Context, get: Options) -> Place | None:
+def _cassandra(context: Context, get: Options) -> ExternalDataset | None:
     found = re.search(r"(?:INTO|UPDATE|FROM)\s+([\w.\"]+)", get("query"), re.IGNORECASE)
     if not found:
         context.problem("query: no table can be read from it")
@@ -91,25 +91,27 @@ def _cassandra(context: Context, get: Options) -> Place | None:
                       keyspace=keyspace or get("keyspace"), table=table)  # fmt: skip
 
 
-def _index(store: str) -> Callable[[Context, Options], Place | None]:
+def _index(store: str) -> Callable[[Context, Options], ExternalDataset | None]:
     return lambda context, get: context.place(
         store, host=get("hostAddresses"), index=get("indexName")
     )
 
 
-def _bigquery(context: Context, get: Options) -> Place | None:
+def _bigquery(context: Context, get: Options) -> ExternalDataset | None:
     return context.place("bigquery", project=get("projectId"), dataset=get("dataset"),
                       table=get("table"))  # fmt: skip
 
 
-def _dynamodb(context: Context, get: Options) -> Place | None:
+def _dynamodb(context: Context, get: Options) -> ExternalDataset | None:
     return context.place("dynamodb", region=get("region"), table=get("table", "tableName"))
 
 
-def _named(store: str, part: str, *names: str) -> Callable[[Context, Options], Place | None]:
+def _named(
+    store: str, part: str, *names: str
+) -> Callable[[Context, Options], ExternalDataset | None]:
     """What AWS names by a region and a name, or by an ARN."""
 
-    def place(context: Context, get: Options) -> Place | None:
+    def place(context: Context, get: Options) -> ExternalDataset | None:
         name = get(*names)
         if name.startswith("arn:"):
             found = context.uri(name, "STREAM")
@@ -120,37 +122,39 @@ def _named(store: str, part: str, *names: str) -> Callable[[Context, Options], P
     return place
 
 
-def _datalake(context: Context, get: Options) -> Place | None:
+def _datalake(context: Context, get: Options) -> ExternalDataset | None:
     return context.place("abfss", "FILE", account=get("accountName"),
                       container=get("fileSystemName"), path="/")  # fmt: skip
 
 
-def _folder(store: str) -> Callable[[Context, Options], Place | None]:
+def _folder(store: str) -> Callable[[Context, Options], ExternalDataset | None]:
     return lambda context, get: context.place(
         store, "FILE", host=get("connectionHost"), port=get("connectionPort"),
         path=f"/{get('directoryName').strip('/')}",
     )  # fmt: skip
 
 
-def _cosmos(context: Context, get: Options) -> Place | None:
+def _cosmos(context: Context, get: Options) -> ExternalDataset | None:
     return context.place("cosmos", host=get("databaseEndpoint"), database=get("databaseName"),
                       table=get("containerName"))  # fmt: skip
 
 
-def _subject(store: str, host: str, part: str) -> Callable[[Context, Options], Place | None]:
-    def place(context: Context, get: Options) -> Place | None:
+def _subject(
+    store: str, host: str, part: str
+) -> Callable[[Context, Options], ExternalDataset | None]:
+    def place(context: Context, get: Options) -> ExternalDataset | None:
         found = context.place(store, "STREAM", **{"host": get(host), part: get("topic")})
         return found.with_columns(UNKNOWN) if found else None
 
     return place
 
 
-def _web(context: Context, get: Options) -> Place | None:
+def _web(context: Context, get: Options) -> ExternalDataset | None:
     found = context.uri(get("url"), "") if "://" in get("url") else None
     return found.with_columns(UNKNOWN) if found else None
 
 
-def _pubsub(context: Context, get: Options) -> Place | None:
+def _pubsub(context: Context, get: Options) -> ExternalDataset | None:
     if subscription := get("subscriptionName"):
         place = context.place("pubsub_subscription", "STREAM", project=get("projectId"),
                            subscription=subscription)  # fmt: skip
@@ -160,7 +164,7 @@ def _pubsub(context: Context, get: Options) -> Place | None:
     return place.with_columns(UNKNOWN) if place else None
 
 
-STORES: dict[str, Callable[[Context, Options], Place | None]] = {
+STORES: dict[str, Callable[[Context, Options], ExternalDataset | None]] = {
     "aws-s3": _bucket("s3"),
     "aws-s3-streaming-upload": _bucket("s3"),
     "google-storage": _bucket("gcs"),
@@ -195,7 +199,7 @@ STORES: dict[str, Callable[[Context, Options], Place | None]] = {
         "kafka", "TOPIC", host=get("bootstrapServers"), topic=get("topic")
     ),
 }
-SCHEMES: dict[str, Callable[[Context, Options], Place | None]] = {
+SCHEMES: dict[str, Callable[[Context, Options], ExternalDataset | None]] = {
     "aws2-s3": _bucket("s3"),
     "aws-s3": _bucket("s3"),
     "google-storage": _bucket("gcs"),

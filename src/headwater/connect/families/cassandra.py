@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import split
-from headwater.connect.derive.family import Path, Place, Plugin, Projection
+from headwater.connect.derive.family import ExternalDataset, Path, Plugin, Projection
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MAPPED = re.compile(r'^("?)(.+?)\1\s*=\s*(key|value|header)((?:\.|\b).*)?$')
 
 
-def cassandra_sink(context: Context, topic: str) -> list[Place]:
+def cassandra_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """DataStax's sink: a mapping for each topic, keyspace and table, column by column."""
     host, port = context.get("contactPoints"), context.get("port", default="9042")
     prefix = f"topic.{topic}."
@@ -46,7 +46,7 @@ def mapping(text: str) -> tuple[tuple[str, Path], ...]:
     return tuple(found)
 
 
-def keyspace_sink(context: Context, topic: str, prefix: str) -> list[Place]:
+def keyspace_sink(context: Context, topic: str, prefix: str) -> list[ExternalDataset]:
     """Confluent's and Scylla's sinks: a table named like the topic in one keyspace."""
     host, port = (
         context.get(f"{prefix}.contact.points"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
-from headwater.connect.derive.family import Place, Plugin
+from headwater.connect.derive.family import ExternalDataset, Plugin
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def clickhouse_sink(context: Context, topic: str) -> list[Place]:
+def clickhouse_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The mapped table, or the topic itself, which may name its database first."""
     database = context.get("database", "clickhouse.server.database", default="default")
     mark = context.get("dbTopicSplitChar")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import split
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -28,7 +28,7 @@ def _containers(context: Context) -> dict[str, str]:
     }
 
 
-def cosmos_place(context: Context, container: str) -> Place | None:
+def cosmos_place(context: Context, container: str) -> ExternalDataset | None:
     """A container of a database."""
     host = context.get("connect.cosmos.connection.endpoint", "azure.cosmos.account.endpoint")
     database = context.get("connect.cosmos.databasename", "azure.cosmos.sink.database.name",
@@ -36,7 +36,7 @@ def cosmos_place(context: Context, container: str) -> Place | None:
     return context.place("cosmos", host=host, database=database, table=container)
 
 
-def cosmos_sink(context: Context, topic: str) -> list[Place]:
+def cosmos_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The container that the map gives the topic."""
     container = _containers(context).get(topic)
     if not container:
@@ -46,7 +46,7 @@ def cosmos_sink(context: Context, topic: str) -> list[Place]:
     return [place] if place else []
 
 
-def cosmos_source(context: Context) -> Reading:
+def cosmos_source(context: Context) -> SourceLineage:
     """Containers to the topics that the map gives them; with the newer keys, else to their own."""
     mapped = {name: topic for topic, name in _containers(context).items()}
     every = context.flag("azure.cosmos.source.containers.includeAll")
@@ -55,11 +55,11 @@ def cosmos_source(context: Context) -> Reading:
     if every and not context.connector.active_topics:
         context.problem("azure.cosmos.source.containers.includeAll: no topic was seen yet")
 
-    def reverse(topic: str) -> Place | None:
+    def reverse(topic: str) -> ExternalDataset | None:
         return cosmos_place(context, topic) if every and topic not in mapped.values() else None
 
-    origins = (Origin(mapped.get(name, name), cosmos_place(context, name)) for name in names)
-    return Reading(tuple(origins), reverse if every else None)
+    origins = (SourceTopic(mapped.get(name, name), cosmos_place(context, name)) for name in names)
+    return SourceLineage(tuple(origins), reverse if every else None)
 
 
 PLUGINS = (

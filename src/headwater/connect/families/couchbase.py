@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 from headwater.lineage import naming
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _COUCHBASE = ("couchbase.seed.nodes", "couchbase.bucket", "couchbase.scope")
 
 
-def couchbase_place(context: Context, name: str) -> Place | None:
+def couchbase_place(context: Context, name: str) -> ExternalDataset | None:
     """A collection, written `scope.collection` or `bucket.scope.collection`."""
     *bucket, scope, last = naming.split_identifier(name) if name else ("_default", "_default")
     host = context.get("couchbase.seed.nodes")
@@ -25,7 +25,7 @@ def couchbase_place(context: Context, name: str) -> Place | None:
     )  # fmt: skip
 
 
-def couchbase_sink(context: Context, topic: str) -> list[Place]:
+def couchbase_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The mapped collection, or the default one."""
     mapped = pairs(context.get("couchbase.topic.to.collection"), "=")
     own = f"couchbase.default.collection[{topic}]"
@@ -37,21 +37,21 @@ def couchbase_sink(context: Context, topic: str) -> list[Place]:
     return [place] if place else []
 
 
-def couchbase_source(context: Context) -> Reading:
+def couchbase_source(context: Context) -> SourceLineage:
     """The collections listed, each to a topic that may be named after it; else those seen."""
     shape = context.get("couchbase.topic", default="${bucket}.${scope}.${collection}")
     bucket, only = context.get("couchbase.bucket"), context.get("couchbase.scope")
     shape = shape.replace("${bucket}", bucket)
     listed = [n for n in context.names("couchbase.collections") if re.fullmatch(r"[^.]+\.[^.]+", n)]
     if listed:
-        return Reading(tuple(
-            Origin(shape.replace("${scope}", scope).replace("${collection}", last),
+        return SourceLineage(tuple(
+            SourceTopic(shape.replace("${scope}", scope).replace("${collection}", last),
                    couchbase_place(context, f"`{scope}`.`{last}`"))
             for scope, last in (name.split(".") for name in listed)
         ))  # fmt: skip
     context.problem("couchbase.collections: every collection is read, and none is named")
     if "${" not in shape:
-        return Reading((Origin(shape),))
+        return SourceLineage((SourceTopic(shape),))
     parts = re.split(r"(\$\{scope\}|\$\{collection\})", shape)
     expression = ""
     for part in parts:
@@ -60,7 +60,7 @@ def couchbase_source(context: Context) -> Reading:
         group = f"(?P={name})" if again else f"(?P<{name}>[A-Za-z0-9_%-]+)"
         expression += group if name else re.escape(part)
 
-    def reverse(topic: str) -> Place | None:
+    def reverse(topic: str) -> ExternalDataset | None:
         found = re.fullmatch(expression, topic)
         scope = (found.groupdict().get("scope") or only) if found else ""
         last = found.groupdict().get("collection") if found else ""
@@ -68,7 +68,7 @@ def couchbase_source(context: Context) -> Reading:
             return None
         return couchbase_place(context, f"`{scope}`.`{last}`")
 
-    return Reading(reverse=reverse)
+    return SourceLineage(reverse=reverse)
 
 
 PLUGINS = (

@@ -7,7 +7,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading, Shape
+from headwater.connect.derive.family import (
+    ExternalDataset,
+    Plugin,
+    Shape,
+    SourceLineage,
+    SourceTopic,
+)
 from headwater.connect.derive.java_regex import literal, literals
 from headwater.lineage import naming
 
@@ -28,7 +34,7 @@ _HEAD = re.compile(r"^\^?\(?((?:[\w$#\-]|\\[_\-$])+)(?:\\?\.|\[\.\])")
 _STRATEGIES = ("", "SchemaTopicNamingStrategy", "DefaultTopicNamingStrategy")
 
 
-def source(context: Context, key: str) -> Reading:
+def source(context: Context, key: str) -> SourceLineage:
     """Tables to topics: the prefix and the table's id, as the default strategies name them."""
     kind = KINDS[key]
     prefix = context.get("topic.prefix", "database.server.name", "mongodb.name", "scylla.name")
@@ -42,12 +48,12 @@ def source(context: Context, key: str) -> Reading:
             if prefix
             else "topic.prefix is needed to name the topics"
         )
-        return Reading(hidden=hidden)
+        return SourceLineage(hidden=hidden)
     # Before it could follow many databases, the connector left theirs out of the topic.
     short = kind.parts == 3 and "database.names" not in context.config
     shape: Shape | None = "change" if kind.rows else None
 
-    def place(database: str, ident: str) -> Place | None:
+    def place(database: str, ident: str) -> ExternalDataset | None:
         return _place(context, kind, database, ident)
 
     def topic(database: str, ident: str) -> str:
@@ -57,7 +63,7 @@ def source(context: Context, key: str) -> Reading:
     listed = context.patterns(*kind.listed)
     choices = [literals(item) for item in listed]
     origins = [
-        Origin(topic(database, bare), place(database, bare), shape)
+        SourceTopic(topic(database, bare), place(database, bare), shape)
         for idents in choices
         for ident in map(kind.folded, idents or ())
         for database in databases
@@ -66,7 +72,7 @@ def source(context: Context, key: str) -> Reading:
     open_ended = not listed or None in choices
     allowed = cache(lambda: _filter(context, kind))
 
-    def reverse(name: str) -> Place | None:
+    def reverse(name: str) -> ExternalDataset | None:
         start = f"{prefix}{delimiter}"
         if not name.startswith(start):
             return None
@@ -94,10 +100,10 @@ def source(context: Context, key: str) -> Reading:
         ]
 
     if not open_ended:
-        return Reading(tuple(origins), reverse, None, shape, hidden, closed=True)
+        return SourceLineage(tuple(origins), reverse, None, shape, hidden, closed=True)
     if not context.connector.active_topics:
         context.problem("the configuration names no tables one by one, and no topic was seen yet")
-    return Reading(tuple(origins), reverse, candidates, shape, hidden)
+    return SourceLineage(tuple(origins), reverse, candidates, shape, hidden)
 
 
 def _in_database(context: Context, kind: Kind, key: str, database: str, ident: str) -> str:
@@ -112,7 +118,7 @@ def _in_database(context: Context, kind: Kind, key: str, database: str, ident: s
     return ".".join(given[-2:])
 
 
-def _place(context: Context, kind: Kind, database: str, ident: str) -> Place | None:
+def _place(context: Context, kind: Kind, database: str, ident: str) -> ExternalDataset | None:
     if kind.store == "spanner":
         parts = {"project": context.get("gcp.spanner.project.id"),
                  "instance": context.get("gcp.spanner.instance.id")}  # fmt: skip
@@ -125,11 +131,11 @@ def _place(context: Context, kind: Kind, database: str, ident: str) -> Place | N
         # The URL may name the database that holds the pluggable one.
         name = f'"{database}".{ident}' if context.get("database.pdb.name") else ident
         found = context.name(lambda: naming.from_jdbc(url, name, database=database or None))
-        return Place.of(found) if found else None
+        return ExternalDataset.of(found) if found else None
     if kind.store == "mssql" and (instance := context.get("database.instance")) and not port:
         url = f"jdbc:sqlserver://{host}\\{instance};databaseName={database}"
         found = context.name(lambda: naming.from_jdbc(url, ident))
-        return Place.of(found) if found else None
+        return ExternalDataset.of(found) if found else None
     host = re.sub(r"^[^/,]+/(?=[^/])", "", host) if kind.store == "mongodb" else host
     names = naming.STORES[kind.store].name_fields
     values = (outer, table) if len(names) == 2 else (database, outer, table)
@@ -204,7 +210,7 @@ def _bookkeeping(context: Context, prefix: str, delimiter: str) -> Callable[[str
     return lambda topic: topic in own
 
 
-def mongodb_sink(context: Context, topic: str) -> list[Place]:
+def mongodb_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """Topics to collections of one database."""
     name = context.get("collection.name.format", default="${topic}")
     if "${source." in name:

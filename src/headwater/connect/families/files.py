@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 from headwater.lineage.secrets import scrub
 
 if TYPE_CHECKING:
@@ -14,29 +14,33 @@ if TYPE_CHECKING:
 _FILESYSTEMS = {"AmazonS3": "s3", "Gcs": "gs", "GCS": "gs", "AzureBlob": "wasbs", "Sftp": "sftp"}
 
 
-def stream_source(context: Context) -> Reading:
+def stream_source(context: Context) -> SourceLineage:
     """Lines of one file; without a file it is the worker's standard input."""
     place = context.uri(context.get("file")) if context.get("file") else None
-    return Reading(tuple(Origin(topic, place) for topic in context.names("topic")), place=place)
+    return SourceLineage(
+        tuple(SourceTopic(topic, place) for topic in context.names("topic")), place=place
+    )
 
 
-def stream_sink(context: Context, _topic: str) -> list[Place]:
+def stream_sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Lines of one file; without a file it is the worker's standard output."""
     place = context.uri(context.get("file")) if context.get("file") else None
     return [place] if place else []
 
 
-def spooldir_source(context: Context) -> Reading:
+def spooldir_source(context: Context) -> SourceLineage:
     """Every file of a folder."""
     place = context.uri(context.get("input.path")) if context.get("input.path") else None
-    return Reading(tuple(Origin(topic, place) for topic in context.names("topic")), place=place)
+    return SourceLineage(
+        tuple(SourceTopic(topic, place) for topic in context.names("topic")), place=place
+    )
 
 
-def filepulse_source(context: Context) -> Reading:
+def filepulse_source(context: Context) -> SourceLineage:
     """Files of a folder or bucket, by the class that lists them."""
     kind = context.get("fs.listing.class").rpartition(".")[2]
     scheme = next((v for k, v in _FILESYSTEMS.items() if kind.startswith(k)), "file")
-    place: Place | None = None
+    place: ExternalDataset | None = None
     if scheme == "s3" and (bucket := context.get("aws.s3.bucket.name")):
         key = context.get("aws.s3.bucket.prefix", default="/")
         place = context.place("s3", "FILE", bucket=bucket, key=key.strip("/") or "/")
@@ -47,24 +51,26 @@ def filepulse_source(context: Context) -> Reading:
         place = context.uri(folder)
     else:
         context.problem(f"fs.listing.class: {scrub(kind)} does not say where the files are")
-    return Reading(tuple(Origin(topic, place) for topic in context.names("topic")), place=place)
+    return SourceLineage(
+        tuple(SourceTopic(topic, place) for topic in context.names("topic")), place=place
+    )
 
 
-def sftp_place(context: Context, folder: str) -> Place | None:
+def sftp_place(context: Context, folder: str) -> ExternalDataset | None:
     """A folder behind an SFTP server."""
     host, port = context.get("sftp.host"), context.get("sftp.port", default="22")
     path = re.sub(r"/{2,}", "/", f"/{folder}").rstrip("/") or "/"
     return context.place("sftp", "FILE", host=host, port=port, path=path)
 
 
-def sftp_source(context: Context) -> Reading:
+def sftp_source(context: Context) -> SourceLineage:
     """Files of a folder on a server."""
     place = sftp_place(context, context.get("input.path"))
     topics = context.names("kafka.topic", "topic")
-    return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
+    return SourceLineage(tuple(SourceTopic(topic, place) for topic in topics), place=place)
 
 
-def sftp_sink(context: Context, topic: str) -> list[Place]:
+def sftp_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """A folder for each topic."""
     place = sftp_place(context, f"{context.get('topics.dir', default='topics')}/{topic}")
     return [place] if place else []

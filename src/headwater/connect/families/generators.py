@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import Origin, Plugin, Reading
+from headwater.connect.derive.family import Plugin, SourceLineage, SourceTopic
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 _GENERATORS = ("genk", "genkp", "genv", "genvp")
 
 
-def datagen_source(context: Context) -> Reading:
+def datagen_source(context: Context) -> SourceLineage:
     """One topic; nothing is read."""
-    return Reading(tuple(Origin(topic) for topic in context.names("kafka.topic")))
+    return SourceLineage(tuple(SourceTopic(topic) for topic in context.names("kafka.topic")))
 
 
-def msk_source(context: Context) -> Reading:
+def msk_source(context: Context) -> SourceLineage:
     """The topics that stand in the names of the generators."""
     topics: dict[str, None] = {}
     for key in context.config:
@@ -26,7 +26,7 @@ def msk_source(context: Context) -> Reading:
             continue
         context.used(key)
         topics[_topic(context, parts)] = None
-    return Reading(tuple(Origin(topic) for topic in topics))
+    return SourceLineage(tuple(SourceTopic(topic) for topic in topics))
 
 
 def _topic(context: Context, parts: list[str]) -> str:

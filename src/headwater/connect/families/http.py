@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    ExternalDataset,
+    Plugin,
+    SourceLineage,
+    SourceTopic,
+)
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def endpoint(context: Context, url: str) -> Place | None:
+def endpoint(context: Context, url: str) -> ExternalDataset | None:
     """The address without user, query and fragment."""
     if not url:
         context.problem("no key names the endpoint")
@@ -21,14 +27,14 @@ def endpoint(context: Context, url: str) -> Place | None:
     return place.with_columns(UNKNOWN) if place else None
 
 
-def sink(context: Context, topic: str) -> list[Place]:
+def sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The endpoint, which may hold the topic's name."""
     url = context.get("http.api.url", "http.url", "connect.http.endpoint")
     place = endpoint(context, templated(url, topic))
     return [place] if place else []
 
 
-def generic_sink(context: Context, topic: str) -> list[Place]:
+def generic_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """Several endpoints below one base, each for its own topics."""
     base = context.get("http.api.base.url").rstrip("/")
     found = []
@@ -42,30 +48,30 @@ def generic_sink(context: Context, topic: str) -> list[Place]:
     return found
 
 
-def source(context: Context) -> Reading:
+def source(context: Context) -> SourceLineage:
     """One endpoint to the topics named."""
     url = context.get("url", "http.request.url", "http.api.url")
     topics = context.names("kafka.topic", "topic", "topic.name.pattern")
     mark = "${entityName}"
     if any(mark in topic for topic in topics) and (entities := context.names("entity.names")):
-        return Reading(tuple(
-            Origin(topic.replace(mark, entity), endpoint(context, url.replace(mark, entity)))
+        return SourceLineage(tuple(
+            SourceTopic(topic.replace(mark, entity), endpoint(context, url.replace(mark, entity)))
             for topic in topics for entity in entities
         ))  # fmt: skip
     place = endpoint(context, url)
     named = [topic for topic in topics if "${" not in topic]
-    return Reading(tuple(Origin(topic, place) for topic in named), place=place)
+    return SourceLineage(tuple(SourceTopic(topic, place) for topic in named), place=place)
 
 
-def generic_source(context: Context) -> Reading:
+def generic_source(context: Context) -> SourceLineage:
     """Several endpoints below one base, each to its own topic."""
     base = context.get("http.api.base.url").rstrip("/")
     origins = []
     for number in _numbers(context):
         path = context.get(f"api{number}.http.api.path")
         place = endpoint(context, f"{base}/{path.lstrip('/')}") if base else None
-        origins += [Origin(topic, place) for topic in context.names(f"api{number}.topics")]
-    return Reading(tuple(origins))
+        origins += [SourceTopic(topic, place) for topic in context.names(f"api{number}.topics")]
+    return SourceLineage(tuple(origins))
 
 
 def _numbers(context: Context) -> range:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import Place, Plugin
+from headwater.connect.derive.family import ExternalDataset, Plugin
 from headwater.lineage import naming
 from headwater.lineage.model import Catalog, Symlink
 from headwater.lineage.schema import SchemaOrigin
@@ -25,7 +25,7 @@ _IMPLEMENTATIONS = {
 }  # fmt: skip
 
 
-def sink(context: Context, topic: str) -> list[Place]:
+def sink(context: Context, topic: str) -> list[ExternalDataset]:
     """Each topic feeds every table, unless a field of the rows routes them."""
     tables = [item.strip() for item in _COMMA.split(context.get("iceberg.tables")) if item.strip()]
     field = context.get("iceberg.tables.route-field", "iceberg.tables.route.field")
@@ -72,7 +72,7 @@ def _routed(context: Context, table: str, topic: str) -> bool:
     return expression is not None and expression.matches(topic)
 
 
-def _table(context: Context, table: str) -> Place | None:
+def _table(context: Context, table: str) -> ExternalDataset | None:
     properties = {
         key.removeprefix(_PREFIX): value
         for key, value in context.connector.config.items()
@@ -104,7 +104,7 @@ def _table(context: Context, table: str) -> Place | None:
     if not links:
         context.problem(f"neither a warehouse nor the catalog says where {table} is kept")
         return None
-    return Place.of(links[0], catalog=catalog)
+    return ExternalDataset.of(links[0], catalog=catalog)
 
 
 def _kind(context: Context) -> str:
@@ -138,7 +138,7 @@ def _logical(
     return None
 
 
-def hudi_sink(context: Context, _topic: str) -> list[Place]:
+def hudi_sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Hudi: the table's base path."""
     base = context.get("hoodie.base.path")
     place = context.uri(base, "TABLE") if base else None

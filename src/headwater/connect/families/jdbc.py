@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
 from headwater.connect.derive.context import sanitised, templated
-from headwater.connect.derive.family import Origin, Place, Plugin, Projection, Reading
+from headwater.connect.derive.family import (
+    ExternalDataset,
+    Plugin,
+    Projection,
+    SourceLineage,
+    SourceTopic,
+)
 from headwater.connect.derive.java_regex import literals
 from headwater.lineage import naming, sql
 
@@ -28,12 +34,12 @@ _USER = ("connection.user", "connection.username")
 _HEAD = re.compile(r"(?:[\w$#]+(?:\\\.|\[\.\]|\.(?![*+?{])))+")
 
 
-def table(context: Context, url: str, name: str, schema: str = "") -> Place | None:
+def table(context: Context, url: str, name: str, schema: str = "") -> ExternalDataset | None:
     """A table behind a JDBC URL."""
     found = context.name(
         lambda: naming.from_jdbc(url, name, schema=schema or None, user=context.get(*_USER) or None)
     )
-    return Place.of(found) if found else None
+    return ExternalDataset.of(found) if found else None
 
 
 def address(context: Context, kind: str = "") -> str:
@@ -49,7 +55,7 @@ def address(context: Context, kind: str = "") -> str:
     )
 
 
-def source(context: Context, kind: str = "") -> Reading:
+def source(context: Context, kind: str = "") -> SourceLineage:
     """Tables to topics: the prefix and the table's own name; one topic for a query."""
     url = address(context, kind)
     prefix = context.get("topic.prefix")
@@ -59,7 +65,7 @@ def source(context: Context, kind: str = "") -> Reading:
         place = table(
             context, url, context.get("table.name"), context.get("db.schema", "schema.name")
         )
-        return Reading((Origin(topic, place, "row"),))
+        return SourceLineage((SourceTopic(topic, place, "row"),))
     schema = context.get("schema.pattern", "db.schema", "schema.name")
     schema = "" if "%" in schema else schema
     listed = context.names("table.whitelist")
@@ -71,9 +77,9 @@ def source(context: Context, kind: str = "") -> Reading:
         parts = naming.split_identifier(name)
         topic, whole = prefix + (parts[-1] if parts else ""), prefix + ".".join(parts)
         topic = whole if whole in context.connector.active_topics else topic
-        origins.append(Origin(topic, table(context, url, name, schema), "row"))
+        origins.append(SourceTopic(topic, table(context, url, name, schema), "row"))
     if exact and None not in plain:
-        return Reading(tuple(origins), shape="row")
+        return SourceLineage(tuple(origins), shape="row")
     barred = set(context.names("table.blacklist"))
     wanted = [e for item in patterns if (e := context.expression("table.include.list", item))]
     unwanted = [
@@ -82,7 +88,7 @@ def source(context: Context, kind: str = "") -> Reading:
         if (e := context.expression("table.exclude.list", item))
     ]
 
-    def reverse(topic: str) -> Place | None:
+    def reverse(topic: str) -> ExternalDataset | None:
         name = topic.removeprefix(prefix)
         if not topic.startswith(prefix) or not name or name in barred:
             return None
@@ -98,7 +104,7 @@ def source(context: Context, kind: str = "") -> Reading:
         }
         return next(iter(places.values())) if len(places) == 1 else None
 
-    def fits(place: Place) -> bool:
+    def fits(place: ExternalDataset) -> bool:
         spellings = [".".join(place.id.name.split(".")[start:]) for start in range(3)]
         if any(e.matches(text) for e in unwanted for text in spellings):
             return False
@@ -106,10 +112,10 @@ def source(context: Context, kind: str = "") -> Reading:
 
     if not context.connector.active_topics and not origins:
         context.problem("the configuration names no tables one by one, and no topic was seen yet")
-    return Reading(tuple(origins), reverse, shape="row")
+    return SourceLineage(tuple(origins), reverse, shape="row")
 
 
-def _query(context: Context, url: str, query: str, topic: str) -> Reading:
+def _query(context: Context, url: str, query: str, topic: str) -> SourceLineage:
     place = table(context, url, "-")
     store = ""
     if place:
@@ -118,7 +124,7 @@ def _query(context: Context, url: str, query: str, topic: str) -> Reading:
     shown = query if "query" in context.read else ""
     if parsed is None:
         context.problem("query: its SQL could not be read, so the tables it reads are unknown")
-        return Reading((Origin(topic),), sql=shown)
+        return SourceLineage((SourceTopic(topic),), sql=shown)
     origins = []
     for name in parsed.tables:
         found = table(context, url, name)
@@ -130,11 +136,11 @@ def _query(context: Context, url: str, query: str, topic: str) -> Reading:
                 output: (tuple(c for owner, c, _ in made.sources if owner == name), made.as_it_is)
                 for output, made in parsed.columns.items()
             }
-        origins.append(Origin(topic, found, "row" if parsed.whole else None, columns))
-    return Reading(tuple(origins) or (Origin(topic),), sql=shown)
+        origins.append(SourceTopic(topic, found, "row" if parsed.whole else None, columns))
+    return SourceLineage(tuple(origins) or (SourceTopic(topic),), sql=shown)
 
 
-def sink(context: Context, topic: str, kind: str = "") -> list[Place]:
+def sink(context: Context, topic: str, kind: str = "") -> list[ExternalDataset]:
     """A topic to the table its format names."""
     mapped = pairs(context.get("topics.to.tables.mapping"), ":")
     shape = context.get("table.name.format", default="${topic}")
@@ -155,7 +161,7 @@ def sink(context: Context, topic: str, kind: str = "") -> list[Place]:
     return [place.with_columns(Projection(only=only or None, keys=keys))]
 
 
-def debezium_sink(context: Context, topic: str) -> list[Place]:
+def debezium_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """Debezium's sink: dots of the topic become underscores, fields of the row may decide."""
     shape = context.get("collection.name.format", "table.name.format", default="${topic}")
     if "${source." in shape:

@@ -6,7 +6,14 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Projection, Reading
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    ExternalDataset,
+    Plugin,
+    Projection,
+    SourceLineage,
+    SourceTopic,
+)
 from headwater.connect.families import kcql
 
 if TYPE_CHECKING:
@@ -19,8 +26,8 @@ FAMILY = "lenses"
 
 
 def sink(
-    context: Context, topic: str, key: str, place: Callable[[Context, str], Place | None]
-) -> list[Place]:
+    context: Context, topic: str, key: str, place: Callable[[Context, str], ExternalDataset | None]
+) -> list[ExternalDataset]:
     """The targets of the statements that select from the topic."""
     found = []
     chosen = [s for s in kcql.parse(context.get(key)) if s.source in (topic, "*")]
@@ -35,13 +42,15 @@ def sink(
     return found
 
 
-def source(context: Context, key: str, place: Callable[[Context, str], Place | None]) -> Reading:
+def source(
+    context: Context, key: str, place: Callable[[Context, str], ExternalDataset | None]
+) -> SourceLineage:
     """Each statement's dataset to its topic."""
     origins = [
-        Origin(statement.target, place(context, statement.source))
+        SourceTopic(statement.target, place(context, statement.source))
         for statement in kcql.parse(context.get(key))
     ]
-    return Reading(tuple(origins))
+    return SourceLineage(tuple(origins))
 
 
 def _columns(statement: kcql.Statement, default: Projection) -> Projection:
@@ -61,17 +70,17 @@ def _columns(statement: kcql.Statement, default: Projection) -> Projection:
     return Projection(explicit=tuple(fields))
 
 
-def _s3(context: Context, name: str) -> Place | None:
+def _s3(context: Context, name: str) -> ExternalDataset | None:
     bucket, _, prefix = name.partition(":")
     return context.place("s3", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
 
 
-def _gcs(context: Context, name: str) -> Place | None:
+def _gcs(context: Context, name: str) -> ExternalDataset | None:
     bucket, _, prefix = name.partition(":")
     return context.place("gcs", "FILE", bucket=bucket, key=prefix.strip("/") or "/")
 
 
-def _datalake(context: Context, name: str) -> Place | None:
+def _datalake(context: Context, name: str) -> ExternalDataset | None:
     container, _, prefix = name.partition(":")
     account = context.get("connect.datalake.azure.account.name", "connect.datalake.account.name")
     key = "connect.datalake.azure.connection.string"
@@ -81,12 +90,12 @@ def _datalake(context: Context, name: str) -> Place | None:
                       path=prefix.strip("/") or "/")  # fmt: skip
 
 
-def _elastic(context: Context, name: str) -> Place | None:
+def _elastic(context: Context, name: str) -> ExternalDataset | None:
     return context.place("elasticsearch", host=context.get("connect.elastic.hosts"),
                       port=context.get("connect.elastic.port"), index=name)  # fmt: skip
 
 
-def _cassandra(context: Context, name: str) -> Place | None:
+def _cassandra(context: Context, name: str) -> ExternalDataset | None:
     keyspace, _, table = name.rpartition(".")
     prefix = "connect.cassandra"
     return context.place("cassandra", host=context.get(f"{prefix}.contact.points"),
@@ -94,34 +103,34 @@ def _cassandra(context: Context, name: str) -> Place | None:
                       keyspace=keyspace or context.get(f"{prefix}.key.space"), table=table)  # fmt: skip
 
 
-def _mongodb(context: Context, name: str) -> Place | None:
+def _mongodb(context: Context, name: str) -> ExternalDataset | None:
     return context.place("mongodb", host=context.get("connect.mongo.connection"),
                       database=context.get("connect.mongo.db"), collection=name)  # fmt: skip
 
 
-def _cosmos(context: Context, name: str) -> Place | None:
+def _cosmos(context: Context, name: str) -> ExternalDataset | None:
     endpoint = context.get("connect.cosmosdb.endpoint", "connect.documentdb.endpoint")
     database = context.get("connect.cosmosdb.db", "connect.documentdb.db")
     return context.place("cosmos", host=endpoint, database=database, table=name)
 
 
-def _redis(context: Context, name: str) -> Place | None:
+def _redis(context: Context, name: str) -> ExternalDataset | None:
     return context.place("redis", "", host=context.get("connect.redis.host"),
                       port=context.get("connect.redis.port"), key=name)  # fmt: skip
 
 
-def _mqtt(context: Context, name: str) -> Place | None:
+def _mqtt(context: Context, name: str) -> ExternalDataset | None:
     place = context.place("mqtt", "STREAM", host=context.get("connect.mqtt.hosts"), topic=name)
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _pubsub(context: Context, name: str) -> Place | None:
+def _pubsub(context: Context, name: str) -> ExternalDataset | None:
     project = context.get("connect.pubsub.gcp.project.id", "connect.pubsub.project.id")
     place = context.place("pubsub_subscription", "STREAM", project=project, subscription=name)
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _jms(context: Context, name: str) -> Place | None:
+def _jms(context: Context, name: str) -> ExternalDataset | None:
     kind = _kind(context, "connect.jms.kcql", name)
     if not kind:
         context.problem("connect.jms.kcql: WITHTYPE does not say whether it is a queue or a topic")
@@ -131,12 +140,12 @@ def _jms(context: Context, name: str) -> Place | None:
     return place.with_columns(UNKNOWN) if place else None
 
 
-def _eventhubs(context: Context, name: str) -> Place | None:
+def _eventhubs(context: Context, name: str) -> ExternalDataset | None:
     servers = context.get("connect.eventhubs.connection.settings.bootstrap.servers")
     return context.place("eventhubs", "TOPIC", host=servers, hub=name)
 
 
-def _servicebus(context: Context, name: str) -> Place | None:
+def _servicebus(context: Context, name: str) -> ExternalDataset | None:
     found = re.search(
         r"Endpoint=(?:sb://)?([^/;]+)", context.get("connect.servicebus.connection.string")
     )
@@ -156,19 +165,20 @@ def _kind(context: Context, key: str, name: str) -> str:
     return next((s.kind for s in statements if name in (s.source, s.target) and s.kind), "")
 
 
-def ftp_source(context: Context) -> Reading:
+def ftp_source(context: Context) -> SourceLineage:
     """Files of a server: `path:topic` pairs, tailed or read again when they change."""
     store = "sftp" if context.get("connect.ftp.protocol").lower() == "sftp" else "ftp"
     pairs = context.names("connect.ftp.monitor.tail") + context.names("connect.ftp.monitor.update")
-    return Reading(tuple(
-        Origin(topic, context.place(store, "FILE", host=context.get("connect.ftp.address"), path=path.rstrip("/") or "/"))
+    return SourceLineage(tuple(
+        SourceTopic(topic, context.place(store, "FILE", host=context.get("connect.ftp.address"), path=path.rstrip("/") or "/"))
         for path, mark, topic in (item.partition(":") for item in pairs) if mark and path and topic
     ))  # fmt: skip
 
 
 _BASE = ("io.lenses.streamreactor.connect.", "com.datamountaineer.streamreactor.connect.")
 _TABLE: tuple[
-    tuple[str, str, str, str, tuple[str, ...], Callable[[Context, str], Place | None]], ...
+    tuple[str, str, str, str, tuple[str, ...], Callable[[Context, str], ExternalDataset | None]],
+    ...,
 ]
 _TABLE = (
     ("s3", "aws.s3.sink.S3SinkConnector aws.s3.sink.S3ConsumerGroupsSinkConnector",

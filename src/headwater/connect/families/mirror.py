@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import PLACEHOLDER
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 from headwater.connect.derive.java_regex import literals
 from headwater.lineage import naming
 
@@ -18,7 +18,7 @@ _INTERNAL = re.compile(r"^mm2-|\.internal$|^heartbeats$|\.heartbeats$|^__|[-.]re
 _EXCLUDED = r"mm2.*\.internal,.*\.internal,.*-internal,.*\.replica,__.*"
 
 
-def mirror_source(context: Context) -> Reading:
+def mirror_source(context: Context) -> SourceLineage:
     """Topics of the source cluster under the name that the replication policy gives them."""
     context.target = _target(context, "target.cluster.bootstrap.servers")
     alias = context.get("source.cluster.alias", default="source")
@@ -27,7 +27,7 @@ def mirror_source(context: Context) -> Reading:
     prefix = "" if policy == "IdentityReplicationPolicy" else f"{alias}{mark}"
     if policy not in ("", "DefaultReplicationPolicy", "IdentityReplicationPolicy"):
         context.problem("replication.policy.class: a class of the worker names the topics")
-        return Reading(hidden=_hidden)
+        return SourceLineage(hidden=_hidden)
     listed = context.names("topics")
     wanted = [e for item in listed or [".*"] if (e := context.expression("topics", item))]
     barred = [
@@ -38,13 +38,15 @@ def mirror_source(context: Context) -> Reading:
         if (e := context.expression("topics.exclude", item.strip()))
     ]
     origins = [
-        Origin(f"{prefix}{name}", _topic(context, "source.cluster.bootstrap.servers", name), "same")
+        SourceTopic(
+            f"{prefix}{name}", _topic(context, "source.cluster.bootstrap.servers", name), "same"
+        )
         for item in listed
         for name in literals(item) or ()
         if not any(e.matches(name) for e in barred)
     ]
 
-    def reverse(topic: str) -> Place | None:
+    def reverse(topic: str) -> ExternalDataset | None:
         name = topic.removeprefix(prefix)
         if not topic.startswith(prefix) or any(e.matches(name) for e in barred):
             return None
@@ -54,23 +56,25 @@ def mirror_source(context: Context) -> Reading:
 
     if not origins and not context.connector.active_topics:
         context.problem("topics: only expressions are given, and no topic was seen yet")
-    return Reading(tuple(origins), reverse, shape="same", hidden=_hidden)
+    return SourceLineage(tuple(origins), reverse, shape="same", hidden=_hidden)
 
 
-def replicator_source(context: Context) -> Reading:
+def replicator_source(context: Context) -> SourceLineage:
     """Topics renamed by a format."""
     context.target = _target(context, "dest.kafka.bootstrap.servers")
     shape = context.get("topic.rename.format", default="${topic}")
     barred = context.names("topic.blacklist")
     origins = [
-        Origin(templated(shape, name), _topic(context, "src.kafka.bootstrap.servers", name), "same")
+        SourceTopic(
+            templated(shape, name), _topic(context, "src.kafka.bootstrap.servers", name), "same"
+        )
         for name in context.names("topic.whitelist")
         if name not in barred
     ]
     wanted = context.expression("topic.regex")
     head, _, tail = shape.partition("${topic}")
 
-    def reverse(topic: str) -> Place | None:
+    def reverse(topic: str) -> ExternalDataset | None:
         if not (topic.startswith(head) and topic.endswith(tail)) or wanted is None:
             return None
         name = topic[len(head) : len(topic) - len(tail)]
@@ -78,13 +82,13 @@ def replicator_source(context: Context) -> Reading:
             return None
         return _topic(context, "src.kafka.bootstrap.servers", name)
 
-    return Reading(tuple(origins), reverse, shape="same")
+    return SourceLineage(tuple(origins), reverse, shape="same")
 
 
-def _topic(context: Context, key: str, name: str) -> Place | None:
+def _topic(context: Context, key: str, name: str) -> ExternalDataset | None:
     servers = context.get(key)
     found = context.name(lambda: naming.kafka(servers, name))
-    return Place.of(found, "TOPIC") if found else None
+    return ExternalDataset.of(found, "TOPIC") if found else None
 
 
 def _target(context: Context, key: str) -> str:

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.family import (
     UNKNOWN,
-    Origin,
-    Place,
+    ExternalDataset,
     Plugin,
     Projection,
-    Reading,
     Shape,
+    SourceLineage,
+    SourceTopic,
 )
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def collection(context: Context, database: str, name: str) -> Place | None:
+def collection(context: Context, database: str, name: str) -> ExternalDataset | None:
     """A collection of MongoDB."""
     uri = context.get("connection.uri", "connection.host")
     return context.place("mongodb", host=uri, database=database, collection=name)
 
 
-def mongodb_source(context: Context) -> Reading:
+def mongodb_source(context: Context) -> SourceLineage:
     """Collections to topics: the prefix, then the map or database and collection, the suffix."""
     mark = context.get("topic.separator", default=".")
     prefix, suffix = context.get("topic.prefix"), context.get("topic.suffix")
@@ -37,7 +37,9 @@ def mongodb_source(context: Context) -> Reading:
     mapper = context.get("topic.mapper").rpartition(".")[2]
     if mapper not in ("", "DefaultTopicMapper"):
         context.problem("topic.mapper: a class of the worker names the topics")
-        return Reading(place=collection(context, database, name) if database and name else None)
+        return SourceLineage(
+            place=collection(context, database, name) if database and name else None
+        )
 
     def topic(db: str, coll: str) -> str:
         middle = mapped.get(f"{db}.{coll}")
@@ -47,9 +49,11 @@ def mongodb_source(context: Context) -> Reading:
         return mark.join(part for part in (prefix, middle or f"{db}{mark}{coll}", suffix) if part)
 
     if database and name:
-        return Reading((Origin(topic(database, name), collection(context, database, name), shape),))
+        return SourceLineage(
+            (SourceTopic(topic(database, name), collection(context, database, name), shape),)
+        )
 
-    def reverse(seen: str) -> Place | None:
+    def reverse(seen: str) -> ExternalDataset | None:
         head, tail = (f"{prefix}{mark}" if prefix else ""), (f"{mark}{suffix}" if suffix else "")
         if not (seen.startswith(head) and seen.endswith(tail)):
             return None
@@ -62,7 +66,7 @@ def mongodb_source(context: Context) -> Reading:
             return None
         return collection(context, db, coll)
 
-    return Reading(reverse=reverse, shape=shape)
+    return SourceLineage(reverse=reverse, shape=shape)
 
 
 def _namespaces(context: Context) -> dict[str, str]:
@@ -88,7 +92,7 @@ def _by_expression(context: Context, mapped: dict[str, str], db: str, coll: str,
     return ""
 
 
-def mongodb_sink(context: Context, topic: str) -> list[Place]:
+def mongodb_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The collection configured for the topic or for all; else one named like the topic."""
     own = f"topic.override.{topic}."
     mapper = context.get(f"{own}namespace.mapper", "namespace.mapper").rpartition(".")[2]

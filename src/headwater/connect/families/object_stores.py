@@ -7,7 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    ExternalDataset,
+    Plugin,
+    SourceLineage,
+    SourceTopic,
+)
 from headwater.lineage import naming
 from headwater.lineage.model import Symlink
 
@@ -19,7 +25,7 @@ _VARIABLE = re.compile(r"\{\{\s*(\w+)[^{}]*\}\}")
 _ACCOUNT = re.compile(r"AccountName=([^;]+)", re.IGNORECASE)
 
 
-def located(context: Context, store: str, path: str) -> Place | None:
+def located(context: Context, store: str, path: str) -> ExternalDataset | None:
     """A folder of a bucket or container."""
     path = re.sub(r"/{2,}", "/", path).strip("/") or "/"
     if store == "s3":
@@ -41,7 +47,7 @@ def located(context: Context, store: str, path: str) -> Place | None:
     return context.place("wasbs", "FILE", account=account, container=container, path=path)
 
 
-def sink(context: Context, topic: str, store: str) -> list[Place]:
+def sink(context: Context, topic: str, store: str) -> list[ExternalDataset]:
     """Confluent's sinks: one folder a topic below `topics.dir`, partitions below that."""
     place = located(context, store, _below(context, topic))
     return [place] if place else []
@@ -56,7 +62,7 @@ def _below(context: Context, topic: str) -> str:
     return f"{folder}{mark}{topic}" if folder else topic
 
 
-def hdfs_sink(context: Context, topic: str) -> list[Place]:
+def hdfs_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """HDFS: the folder, and the Hive table that the connector keeps over it."""
     folder = templated(context.get("topics.dir", default="topics"), topic)
     place = context.uri(f"{context.get('hdfs.url', 'store.url').rstrip('/')}/{folder}/{topic}")
@@ -74,20 +80,20 @@ def hdfs_sink(context: Context, topic: str) -> list[Place]:
     return [place]
 
 
-def source(context: Context, store: str) -> Reading:
+def source(context: Context, store: str) -> SourceLineage:
     """Confluent's sources: a backup gives each topic its own folder, else expressions choose."""
     folder = context.get("topics.dir", default="topics")
     if context.get("mode").upper() == "GENERIC":
         topics = [item.partition(":")[0] for item in context.names("topic.regex.list")]
         place = located(context, store, context.get("topics.dir", default="/"))
-        return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
-    return Reading(
+        return SourceLineage(tuple(SourceTopic(topic, place) for topic in topics), place=place)
+    return SourceLineage(
         reverse=lambda topic: located(context, store, f"{folder}/{topic}"),
         place=located(context, store, folder),
     )
 
 
-def aiven_sink(context: Context, topic: str, store: str) -> list[Place]:
+def aiven_sink(context: Context, topic: str, store: str) -> list[ExternalDataset]:
     """Aiven's sinks: the prefix and the fixed part of the file name's template."""
     prefix = context.get("aws.s3.prefix", "aws_s3_prefix", "file.name.prefix", "azure.blob.prefix")
     shape = context.get("file.name.template", default="{{topic}}-{{partition}}-{{start_offset}}")
@@ -100,12 +106,12 @@ def aiven_sink(context: Context, topic: str, store: str) -> list[Place]:
     return [place if plain and bare else place.with_columns(UNKNOWN)]
 
 
-def aiven_source(context: Context, store: str) -> Reading:
+def aiven_source(context: Context, store: str) -> SourceLineage:
     """Aiven's sources: everything below a prefix, into the topics named."""
     prefix = context.get("aws.s3.prefix", "azure.blob.prefix", "file.name.prefix", default="/")
     place = located(context, store, prefix)
     topics = [t for t in context.names("topic", "topics", "distribution.topic") if "{{" not in t]
-    return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
+    return SourceLineage(tuple(SourceTopic(topic, place) for topic in topics), place=place)
 
 
 def _fixed(shape: str, topic: str) -> str:

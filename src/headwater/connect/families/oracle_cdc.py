@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import ExternalDataset, Plugin, SourceLineage, SourceTopic
 from headwater.connect.derive.java_regex import literals
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ _FULL = "fullyQualifiedTableName"
 _PARTS = ("databaseName", "schemaName", "tableName")
 
 
-def source(context: Context) -> Reading:
+def source(context: Context) -> SourceLineage:
     """Confluent's own Oracle connector: topics named after the table, tables by an expression."""
     template = context.get("table.topic.name.template", default=f"${{{_FULL}}}")
     inclusion = context.get("table.inclusion.regex")
     wanted = context.expression("table.inclusion.regex", inclusion)
 
-    def place(parts: list[str]) -> Place | None:
+    def place(parts: list[str]) -> ExternalDataset | None:
         service = context.get("oracle.pdb.name", "oracle.service.name", "oracle.sid")
         return context.place(
             "oracle", host=context.get("oracle.server"), port=context.get("oracle.port"),
@@ -32,7 +32,7 @@ def source(context: Context) -> Reading:
         values = dict(zip(_PARTS, parts, strict=True)) | {_FULL: ".".join(parts)}
         return re.sub(r"\$\{(\w+)\}", lambda m: values.get(m[1], m[0]), template)
 
-    def reverse(seen: str) -> Place | None:
+    def reverse(seen: str) -> ExternalDataset | None:
         parts = seen.split(".")
         if len(parts) != 3 or topic(parts) != seen or (wanted and not wanted.matches(seen)):
             return None
@@ -45,8 +45,8 @@ def source(context: Context) -> Reading:
         context.problem(
             "table.inclusion.regex names no tables one by one, and no topic was seen yet"
         )
-    return Reading(
-        tuple(Origin(topic(parts), place(parts)) for parts in listed),
+    return SourceLineage(
+        tuple(SourceTopic(topic(parts), place(parts)) for parts in listed),
         reverse,
         hidden=lambda name: name == redo,
         closed=bool(listed),

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    ExternalDataset,
+    Plugin,
+    SourceLineage,
+    SourceTopic,
+)
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def pubsub(context: Context, prefix: str, kind: str) -> Place | None:
+def pubsub(context: Context, prefix: str, kind: str) -> ExternalDataset | None:
     """A topic or a subscription of Pub/Sub."""
     name = context.get(f"{prefix}.{kind}", f"gcp.pubsub.{kind}.id")
     project = context.get(f"{prefix}.project", "gcp.pubsub.project.id")
@@ -19,29 +25,29 @@ def pubsub(context: Context, prefix: str, kind: str) -> Place | None:
     return place.with_columns(UNKNOWN) if place else None
 
 
-def pubsub_sink(context: Context, _topic: str) -> list[Place]:
+def pubsub_sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Every topic to one of Pub/Sub."""
     place = pubsub(context, "cps", "topic")
     return [place] if place else []
 
 
-def lite_sink(context: Context, _topic: str) -> list[Place]:
+def lite_sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Every topic to one of Pub/Sub Lite."""
     place = pubsub(context, "pubsublite", "topic")
     return [place] if place else []
 
 
-def pubsub_source(context: Context) -> Reading:
+def pubsub_source(context: Context) -> SourceLineage:
     """A subscription to a topic."""
     return _reading(context, pubsub(context, "cps", "subscription"))
 
 
-def lite_source(context: Context) -> Reading:
+def lite_source(context: Context) -> SourceLineage:
     """A subscription of Pub/Sub Lite to a topic."""
     return _reading(context, pubsub(context, "pubsublite", "subscription"))
 
 
-def mq_place(context: Context) -> Place | None:
+def mq_place(context: Context) -> ExternalDataset | None:
     """A queue of a queue manager."""
     queue = context.get("mq.queue", "jms.destination.name")
     place = context.place(
@@ -51,20 +57,20 @@ def mq_place(context: Context) -> Place | None:
     return place.with_columns(UNKNOWN) if place else None
 
 
-def mq_source(context: Context) -> Reading:
+def mq_source(context: Context) -> SourceLineage:
     """A queue to a topic."""
     return _reading(context, mq_place(context))
 
 
-def mq_sink(context: Context, _topic: str) -> list[Place]:
+def mq_sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Every topic to one queue."""
     place = mq_place(context)
     return [place] if place else []
 
 
-def _reading(context: Context, place: Place | None) -> Reading:
+def _reading(context: Context, place: ExternalDataset | None) -> SourceLineage:
     topics = context.names("kafka.topic", "topic")
-    return Reading(tuple(Origin(topic, place) for topic in topics), place=place)
+    return SourceLineage(tuple(SourceTopic(topic, place) for topic in topics), place=place)
 
 
 _CPS = ("cps.project", "cps.topic", "cps.subscription", "kafka.topic")

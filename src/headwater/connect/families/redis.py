@@ -6,7 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import UNKNOWN, Origin, Place, Plugin, Reading
+from headwater.connect.derive.family import (
+    UNKNOWN,
+    ExternalDataset,
+    Plugin,
+    SourceLineage,
+    SourceTopic,
+)
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -14,7 +20,7 @@ if TYPE_CHECKING:
 _REDIS = ("redis.uri", "redis.host", "redis.port", "redis.hosts", "redis.database")
 
 
-def redis_place(context: Context, key: str) -> Place | None:
+def redis_place(context: Context, key: str) -> ExternalDataset | None:
     """A keyspace, stream or pattern; a database other than 0 is part of the namespace."""
     uri = context.get("redis.uri", "redis.hosts", "redis.host")
     number = context.get("redis.database")
@@ -26,7 +32,7 @@ def redis_place(context: Context, key: str) -> Place | None:
     return place
 
 
-def redis_sink(context: Context, topic: str) -> list[Place]:
+def redis_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """Redis' own sink: a keyspace for each topic."""
     place = redis_place(
         context, templated(context.get("redis.keyspace", default="${topic}"), topic)
@@ -34,24 +40,24 @@ def redis_sink(context: Context, topic: str) -> list[Place]:
     return [place] if place else []
 
 
-def redis_database_sink(context: Context, _topic: str) -> list[Place]:
+def redis_database_sink(context: Context, _topic: str) -> list[ExternalDataset]:
     """Keys are the records' own: the database is all that can be named."""
     place = redis_place(context, "*")
     return [place.with_columns(UNKNOWN)] if place else []
 
 
-def redis_streams(context: Context) -> Reading:
+def redis_streams(context: Context) -> SourceLineage:
     """A stream to a topic."""
     stream = context.get("redis.stream.name")
     topic = context.get("topic", default="${stream}").replace("${stream}", stream)
-    return Reading((Origin(topic, redis_place(context, stream) if stream else None),))
+    return SourceLineage((SourceTopic(topic, redis_place(context, stream) if stream else None),))
 
 
-def redis_keys(context: Context) -> Reading:
+def redis_keys(context: Context) -> SourceLineage:
     """Keys that fit a pattern to a topic."""
     topic = context.get("topic", default="rediskeys")
-    return Reading(
-        (Origin(topic, redis_place(context, context.get("redis.keys.pattern", default="*"))),)
+    return SourceLineage(
+        (SourceTopic(topic, redis_place(context, context.get("redis.keys.pattern", default="*"))),)
     )
 
 

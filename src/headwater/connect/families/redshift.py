@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import Place, Plugin, Projection
+from headwater.connect.derive.family import ExternalDataset, Plugin, Projection
 from headwater.lineage import naming
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def redshift_sink(context: Context, topic: str) -> list[Place]:
+def redshift_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """A table in a cluster named by its domain."""
     domain = context.get("aws.redshift.domain")
     table = templated(context.get("table.name.format", default="${topic}"), topic)
@@ -23,7 +23,7 @@ def redshift_sink(context: Context, topic: str) -> list[Place]:
     url = f"jdbc:redshift://{domain}:{port}/{database}"
     found = context.name(lambda: naming.from_jdbc(url, table)) if domain else None
     only = frozenset(context.names("fields.whitelist"))
-    return [Place.of(found).with_columns(Projection(only=only or None))] if found else []
+    return [ExternalDataset.of(found).with_columns(Projection(only=only or None))] if found else []
 
 
 PLUGINS = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import Place, Plugin
+from headwater.connect.derive.family import ExternalDataset, Plugin
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -19,7 +19,7 @@ def index_name(topic: str) -> str:
     return name.replace(".", "dot") if name in (".", "..") else name
 
 
-def elasticsearch_sink(context: Context, topic: str) -> list[Place]:
+def elasticsearch_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The mapped resource, a data stream, or an index named like the topic."""
     kind = context.get("data.stream.type").lower()
     dataset = context.get("data.stream.dataset")
@@ -37,7 +37,7 @@ def elasticsearch_sink(context: Context, topic: str) -> list[Place]:
     return [place] if place else []
 
 
-def opensearch_sink(context: Context, topic: str) -> list[Place]:
+def opensearch_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The mapped resource, a data stream with its prefix, or an index named like the topic."""
     mapped = pairs(context.get("topic.to.existing.resource.mapping"), ":")
     index = mapped.get(topic) or index_name(topic).replace(":", "_")
@@ -48,7 +48,7 @@ def opensearch_sink(context: Context, topic: str) -> list[Place]:
     return [place] if place else []
 
 
-def splunk_sink(context: Context, topic: str) -> list[Place]:
+def splunk_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """Indexes stand in the order of the topics; one alone is for all."""
     indexes, topics = context.names("splunk.indexes"), context.names("topics")
     if not indexes:

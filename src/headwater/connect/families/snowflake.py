@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
-from headwater.connect.derive.family import Place, Plugin, Projection
+from headwater.connect.derive.family import ExternalDataset, Plugin, Projection
 from headwater.lineage import naming
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _IDENTIFIER = re.compile(r"^[_a-zA-Z][_$a-zA-Z0-9]+$")
 
 
-def snowflake_sink(context: Context, topic: str) -> list[Place]:
+def snowflake_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """The mapped table, or the topic made an identifier as the connector does it."""
     mapped = pairs(context.get("snowflake.topic2table.map"), ":")
     table = mapped.get(topic, "") or _by_expression(context, mapped, topic)
@@ -35,7 +35,7 @@ def snowflake_sink(context: Context, topic: str) -> list[Place]:
     found = context.name(lambda: naming.from_jdbc(jdbc, name, schema=inner, database=outer))
     flat = context.flag("snowflake.enable.schematization")
     columns = Projection(rename=str.upper) if flat else Projection(known=False)
-    return [Place.of(found).with_columns(columns)] if found else []
+    return [ExternalDataset.of(found).with_columns(columns)] if found else []
 
 
 def snowflake_table(topic: str) -> str:

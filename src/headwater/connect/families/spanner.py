@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import Place, Plugin
+from headwater.connect.derive.family import ExternalDataset, Plugin
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
 
 
-def spanner_sink(context: Context, topic: str) -> list[Place]:
+def spanner_sink(context: Context, topic: str) -> list[ExternalDataset]:
     """A table of a Spanner database, where the project is named too."""
     project = context.get("gcp.spanner.project.id", "gcp.spanner.project")
     table = templated(context.get("table.name.format", default="${topic}"), topic)

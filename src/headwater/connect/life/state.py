@@ -121,7 +121,7 @@ class TrackedConnector(
 
     @property
     def started(self) -> int:
-        """When the run began, by its id; 0 where the id, of Debezium's making, does not tell."""
+        """When the run began, by its id; 0 where Debezium made the id, which holds no time."""
         try:
             return int(self.run.replace("-", "")[:12], 16) * 1000
         except ValueError:

@@ -15,8 +15,8 @@ PORTS = {"http": 80, "https": 443}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class Trouble(str, Enum):
-    """What kind of thing went wrong with a request."""
+class ProblemKind(str, Enum):
+    """The kind of problem with a request."""
 
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
@@ -35,7 +35,7 @@ class ConnectError(HeadwaterError):
     """A request failed; `answer` is the server's own message, if it sent one."""
 
     def __init__(
-        self, trouble: Trouble, message: str, *, hint: str | None = None, answer: str = ""
+        self, trouble: ProblemKind, message: str, *, hint: str | None = None, answer: str = ""
     ) -> None:
         super().__init__(redact(message), hint=hint)
         self.trouble = trouble
@@ -77,10 +77,10 @@ def _spelled(url: str) -> tuple[str, str | None, int | None, str]:
     return parts.scheme, parts.hostname, port or PORTS.get(parts.scheme), parts.path.rstrip("/")
 
 
-def kind_of(error: Exception) -> Trouble:
+def kind_of(error: Exception) -> ProblemKind:
     """Whether a request failed because of a certificate, or because the server was not reached."""
     text = str(error).upper()
-    return Trouble.TLS if "SSL" in text or "CERTIFICATE" in text else Trouble.UNREACHABLE
+    return ProblemKind.TLS if "SSL" in text or "CERTIFICATE" in text else ProblemKind.UNREACHABLE
 
 
 def tls_context(endpoint: Endpoint) -> ssl.SSLContext | bool:
@@ -93,7 +93,7 @@ def tls_context(endpoint: Endpoint) -> ssl.SSLContext | bool:
             context.load_cert_chain(endpoint.cert, endpoint.key or None)
     except (OSError, ssl.SSLError) as error:
         raise ConnectError(
-            Trouble.TLS, f"certificates: {error}", hint="check ca, cert and key"
+            ProblemKind.TLS, f"certificates: {error}", hint="check ca, cert and key"
         ) from None
     if not endpoint.verify:
         context.check_hostname = False

@@ -43,8 +43,8 @@ class Cluster(msgspec.Struct, frozen=True):
     topics: frozenset[str]
 
 
-class Ends(msgspec.Struct, frozen=True):
-    """How far a topic goes, and when its newest record was made (microseconds)."""
+class EndOffsets(msgspec.Struct, frozen=True):
+    """The end offset of each partition of a topic, and the time of its newest record (microseconds)."""
 
     offsets: dict[int, int]
     last: int | None = None
@@ -91,7 +91,7 @@ class Kafka:
         brokers = sorted(f"{b.host}:{b.port}" for b in found.brokers.values())
         return Cluster(found.cluster_id or "", tuple(brokers), frozenset(found.topics))
 
-    def ends(self, topics: Iterable[str], *, newest: bool = False) -> dict[str, Ends]:
+    def ends(self, topics: Iterable[str], *, newest: bool = False) -> dict[str, EndOffsets]:
         """The end offsets of topics and, if asked, the time of each one's newest record."""
         from confluent_kafka import TopicPartition, admin
 
@@ -116,7 +116,7 @@ class Kafka:
             for (topic, _), result in self._offsets(busy, spec.max_timestamp()).items():
                 if result.timestamp > 0:
                     last[topic] = max(last.get(topic, 0), result.timestamp * 1000)
-        return {topic: Ends(found, last.get(topic)) for topic, found in offsets.items()}
+        return {topic: EndOffsets(found, last.get(topic)) for topic, found in offsets.items()}
 
     def _offsets(self, parts: Sequence[Any], spec: Any) -> dict[tuple[str, int], Any]:
         if not parts:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from headwater.connect.derive.metadata import TopicSchema
 from headwater.connect.model import Connector
 from headwater.connect.services.kafka import KafkaError
-from headwater.connect.services.registry import Registered, Registry
+from headwater.connect.services.registry import RegisteredSchema, Registry
 from headwater.connect.services.subjects import candidates, registry_of
 from headwater.lineage.schema import (
     Field,
@@ -164,7 +164,7 @@ class LiveMetadata:
                 return replace(given, username=own.username, password=own.password, token=own.token)
         return None
 
-    def _registered(self, topic: str, connector: Connector, side: str) -> list[Registered]:
+    def _registered(self, topic: str, connector: Connector, side: str) -> list[RegisteredSchema]:
         registry = self._registry_for(connector, side)
         if registry is None:
             return []
@@ -186,7 +186,7 @@ class LiveMetadata:
         return TopicSchema(value=value_schema, key=key_schema, sampled=True)
 
 
-def _union(found: list[Registered]) -> Schema | None:
+def _union(found: list[RegisteredSchema]) -> Schema | None:
     schemas = [one.schema for one in found if one.schema is not None]
     if len(schemas) <= 1:
         return schemas[0] if schemas else None
@@ -197,7 +197,7 @@ def _union(found: list[Registered]) -> Schema | None:
     return Schema(tuple(fields.values()))
 
 
-def _origins(found: list[Registered], part: str) -> list[SchemaOrigin]:
+def _origins(found: list[RegisteredSchema], part: str) -> list[SchemaOrigin]:
     """The subjects of a topic's key or value; of several, the fields that each of them has."""
     known = [(one, one.schema) for one in found if one.schema is not None]
     origins = [SchemaOrigin("registry", one.subject, str(one.version), part) for one, _ in known]
@@ -207,7 +207,7 @@ def _origins(found: list[Registered], part: str) -> list[SchemaOrigin]:
     return [replace(one, fields=has) for one, has in zip(origins, names, strict=True)]
 
 
-def _versions(found: list[Registered]) -> str:
+def _versions(found: list[RegisteredSchema]) -> str:
     return ",".join(str(one.version) for one in found)
 
 

@@ -15,7 +15,7 @@ from headwater.connect.services.endpoint import (
     LOOPBACK,
     ConnectError,
     Endpoint,
-    Trouble,
+    ProblemKind,
     kind_of,
     tls_context,
 )
@@ -48,7 +48,7 @@ class RegistryError(ConnectError):
     """The registry does not answer now; its last answers still hold."""
 
 
-class Registered(msgspec.Struct, frozen=True):
+class RegisteredSchema(msgspec.Struct, frozen=True):
     """The newest version of a subject; a schema that cannot be read is None."""
 
     subject: str
@@ -76,7 +76,7 @@ class _Answer(msgspec.Struct, rename="camel"):
 class _Known:
     __slots__ = ("at", "found")
 
-    def __init__(self, found: Registered | None, at: float) -> None:
+    def __init__(self, found: RegisteredSchema | None, at: float) -> None:
         self.found = found
         self.at = at
 
@@ -131,7 +131,7 @@ class Registry:
                 self._list_at = ended + max(LISTED, LISTING_SHARE * (ended - began))
             return self._subjects
 
-    def latest(self, subject: str) -> Registered | None:
+    def latest(self, subject: str) -> RegisteredSchema | None:
         """The newest version of a subject, at most some seconds old; None when there is none.
 
         A subject that is not there is looked for in each poll.
@@ -151,7 +151,7 @@ class Registry:
             self._known[subject] = _Known(found, self._clock())
             return found
 
-    def _look(self, subject: str, before: Registered | None) -> Registered | None:
+    def _look(self, subject: str, before: RegisteredSchema | None) -> RegisteredSchema | None:
         if subject not in self.subjects():
             return None
         answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
@@ -162,7 +162,7 @@ class Registry:
             return before
         return self._read(subject, found)
 
-    def _read(self, subject: str, answer: _Answer) -> Registered:
+    def _read(self, subject: str, answer: _Answer) -> RegisteredSchema:
         schema, problem = None, ""
         try:
             references = self._references(answer)
@@ -174,7 +174,7 @@ class Registry:
                 schema = read_avro(answer.schema, references)
         except SchemaError as error:
             problem = str(error)
-        return Registered(subject, answer.version, answer.id, schema, problem)
+        return RegisteredSchema(subject, answer.version, answer.id, schema, problem)
 
     def _references(self, answer: _Answer) -> dict[str, str]:
         """The schemas it builds on, each after those that it builds on itself."""
@@ -205,20 +205,20 @@ class Registry:
 
     def _get(self, path: str) -> bytes | None:
         if self._clock() < self._until:
-            raise RegistryError(Trouble.UNREACHABLE, self.problem)
+            raise RegistryError(ProblemKind.UNREACHABLE, self.problem)
         try:
             answer = ask(self._http, "GET", self.url + path, max_bytes=MAX_BYTES)
         except AnswerTooLargeError as error:
-            raise self._failed(Trouble.GARBAGE, f"gave {error}") from None
+            raise self._failed(ProblemKind.GARBAGE, f"gave {error}") from None
         except httpx.HTTPError as error:
             raise self._failed(kind_of(error), f"cannot be reached: {error}") from None
         if answer.status_code == 404:
             self._fine()
             return None
         if answer.status_code in (401, 403):
-            raise self._failed(Trouble.AUTH, f"answered {answer.status_code}")
+            raise self._failed(ProblemKind.AUTH, f"answered {answer.status_code}")
         if not answer.is_success:
-            raise self._failed(Trouble.SERVER, f"answered {answer.status_code}")
+            raise self._failed(ProblemKind.SERVER, f"answered {answer.status_code}")
         self._fine()
         return answer.content
 
@@ -226,9 +226,9 @@ class Registry:
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise self._failed(Trouble.GARBAGE, "answered something unexpected") from None
+            raise self._failed(ProblemKind.GARBAGE, "answered something unexpected") from None
 
-    def _failed(self, trouble: Trouble, text: str) -> RegistryError:
+    def _failed(self, trouble: ProblemKind, text: str) -> RegistryError:
         self._until = self._clock() + self._wait
         self._wait = min(self._wait * 2, LONGEST_WAIT)
         error = RegistryError(trouble, f"schema registry {self.shown} {text}")

@@ -20,7 +20,7 @@ from headwater.connect.services.endpoint import (
     LOOPBACK,
     ConnectError,
     Endpoint,
-    Trouble,
+    ProblemKind,
     kind_of,
     tls_context,
 )
@@ -92,7 +92,7 @@ def read_entry(name: str, raw: bytes | msgspec.Raw) -> Entry:
     try:
         found = _entry.decode(raw)
     except _UNREADABLE as error:
-        raise ConnectError(Trouble.GARBAGE, f"{one_line(name)}: {error}") from None
+        raise ConnectError(ProblemKind.GARBAGE, f"{one_line(name)}: {error}") from None
     settings = found.info.config
     if isinstance(settings, list):
         config = {item.config: item.value or "" for item in settings}
@@ -159,7 +159,7 @@ class Connect:
             return {}
         found = self._json("GET", "/")
         if not isinstance(found, dict) or "version" not in found:
-            raise ConnectError(Trouble.GARBAGE, f"{self.shown}: this is not Kafka Connect")
+            raise ConnectError(ProblemKind.GARBAGE, f"{self.shown}: this is not Kafka Connect")
         return {str(key): one_line(str(value)) for key, value in found.items()}
 
     def unhealthy(self) -> str | None:
@@ -169,9 +169,9 @@ class Connect:
         try:
             self._send("GET", "/health")
         except ConnectError as error:
-            if error.trouble is Trouble.MISSING:
+            if error.trouble is ProblemKind.MISSING:
                 return None
-            if error.trouble in (Trouble.SERVER, Trouble.TIMEOUT, Trouble.STARTING):
+            if error.trouble in (ProblemKind.SERVER, ProblemKind.TIMEOUT, ProblemKind.STARTING):
                 return error.message
             raise
         return None
@@ -194,7 +194,7 @@ class Connect:
         except _UNREADABLE:
             start = redact(body[:80].decode(errors="replace"))
             raise ConnectError(
-                Trouble.GARBAGE, f"{self.shown}: not a list of connectors: {start!r}"
+                ProblemKind.GARBAGE, f"{self.shown}: not a list of connectors: {start!r}"
             ) from None
         found = {}
         for name in names:
@@ -202,7 +202,7 @@ class Connect:
             try:
                 both = {"info": self._json("GET", at), "status": self._json("GET", f"{at}/status")}
             except ConnectError as error:
-                if error.trouble is Trouble.MISSING:
+                if error.trouble is ProblemKind.MISSING:
                     continue
                 raise
             found[name] = msgspec.Raw(msgspec.json.encode(both))
@@ -219,7 +219,7 @@ class Connect:
         try:
             self._send("GET", f"/connectors/{quote(name, safe='')}")
         except ConnectError as error:
-            if error.trouble is Trouble.MISSING and name in error.answer:
+            if error.trouble is ProblemKind.MISSING and name in error.answer:
                 return False
             raise
         return True
@@ -231,17 +231,17 @@ class Connect:
         try:
             found = self._json("GET", f"/connectors/{quote(name, safe='')}/topics")
         except ConnectError as error:
-            if error.trouble in (Trouble.MISSING, Trouble.REFUSED):
-                self._no_topics = error.trouble is Trouble.MISSING and name not in error.answer
+            if error.trouble in (ProblemKind.MISSING, ProblemKind.REFUSED):
+                self._no_topics = error.trouble is ProblemKind.MISSING and name not in error.answer
                 return None
             raise
         try:
             topics = msgspec.convert(found, dict[str, dict[str, list[str]]])
         except msgspec.ValidationError:
-            raise ConnectError(Trouble.GARBAGE, f"{name}: topics not understood") from None
+            raise ConnectError(ProblemKind.GARBAGE, f"{name}: topics not understood") from None
         listed = topics.get(name, {}).get("topics", ())
         if len(listed) > MAX_TOPICS:
-            raise ConnectError(Trouble.GARBAGE, f"{name}: {len(listed)} topics are too many")
+            raise ConnectError(ProblemKind.GARBAGE, f"{name}: {len(listed)} topics are too many")
         return tuple(sorted(topic for topic in listed if not has_control(topic)))
 
     def plugins(self, *, connectors_only: bool = True) -> list[dict[str, str]]:
@@ -273,7 +273,7 @@ class Connect:
         at = f"/connector-plugins/{kind}/config/validate"
         found = self._json("PUT", at, dict(config))
         if not isinstance(found, dict):
-            raise ConnectError(Trouble.GARBAGE, f"{self.shown}: a validation not understood")
+            raise ConnectError(ProblemKind.GARBAGE, f"{self.shown}: a validation not understood")
         return found
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
@@ -298,7 +298,7 @@ class Connect:
             return msgspec.json.decode(answer.content)
         except _UNREADABLE:
             raise ConnectError(
-                Trouble.GARBAGE, f"{self.shown}: {path} answered something that is not JSON"
+                ProblemKind.GARBAGE, f"{self.shown}: {path} answered something that is not JSON"
             ) from None
 
     def _send(
@@ -309,7 +309,11 @@ class Connect:
             try:
                 return self._once(method, path, body, listing)
             except ConnectError as error:
-                if error.trouble not in (Trouble.UNREACHABLE, Trouble.TIMEOUT, Trouble.TLS):
+                if error.trouble not in (
+                    ProblemKind.UNREACHABLE,
+                    ProblemKind.TIMEOUT,
+                    ProblemKind.TLS,
+                ):
                     raise
                 first = first or error
                 self._at = (self._at + 1) % len(self.urls)
@@ -320,17 +324,19 @@ class Connect:
         try:
             answer = ask(self._http, method, self.urls[self._at] + path, json=body)
         except AnswerTooLargeError as error:
-            raise ConnectError(Trouble.GARBAGE, f"{self.shown}: {error}") from None
+            raise ConnectError(ProblemKind.GARBAGE, f"{self.shown}: {error}") from None
         except httpx.TimeoutException:
-            raise ConnectError(Trouble.TIMEOUT, f"{self.shown} does not answer in time") from None
+            raise ConnectError(
+                ProblemKind.TIMEOUT, f"{self.shown} does not answer in time"
+            ) from None
         except httpx.TransportError as error:
             text = str(error)
-            if kind_of(error) is Trouble.TLS:
+            if kind_of(error) is ProblemKind.TLS:
                 raise ConnectError(
-                    Trouble.TLS, f"{self.shown}: {text}", hint="check ca, cert and key"
+                    ProblemKind.TLS, f"{self.shown}: {text}", hint="check ca, cert and key"
                 ) from None
             raise ConnectError(
-                Trouble.UNREACHABLE, f"{self.shown} cannot be reached: {text}"
+                ProblemKind.UNREACHABLE, f"{self.shown} cannot be reached: {text}"
             ) from None
         if answer.is_success:
             return answer
@@ -345,11 +351,13 @@ def _refusal(shown: str, path: str, answer: Answer, listing: bool) -> ConnectErr
         message = answer.reason_phrase
     text = f"{shown}: {path.partition('?')[0]} answered {code}: {one_line(message, 400)}"
     if code in (401, 403, 407):
-        return ConnectError(Trouble.AUTH, text, hint="check the user, password or token")
+        return ConnectError(ProblemKind.AUTH, text, hint="check the user, password or token")
     if code == 409:
-        return ConnectError(Trouble.REBALANCE, text, hint="a rebalance passes: try again")
+        return ConnectError(ProblemKind.REBALANCE, text, hint="a rebalance passes: try again")
     if code in (404, 405, 501):
-        return ConnectError(Trouble.STARTING if listing else Trouble.MISSING, text, answer=message)
+        return ConnectError(
+            ProblemKind.STARTING if listing else ProblemKind.MISSING, text, answer=message
+        )
     if code == 503 and "start" in message.lower():
-        return ConnectError(Trouble.STARTING, text)
-    return ConnectError(Trouble.SERVER if code >= 500 else Trouble.REFUSED, text)
+        return ConnectError(ProblemKind.STARTING, text)
+    return ConnectError(ProblemKind.SERVER if code >= 500 else ProblemKind.REFUSED, text)

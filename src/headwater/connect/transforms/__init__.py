@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Name, Step, UnknownColumnsError
+from .base import Step, TopicName, UnknownColumnsError
 from .chain import STEPS, Chain, lineage_options
 
-__all__ = ["STEPS", "Chain", "Name", "Step", "UnknownColumnsError", "lineage_options"]
+__all__ = ["STEPS", "Chain", "Step", "TopicName", "UnknownColumnsError", "lineage_options"]

@@ -19,7 +19,7 @@ class UnknownColumnsError(Exception):
     """It is not known which column of the store a topic's column came from."""
 
 
-class Name(NamedTuple):
+class TopicName(NamedTuple):
     """A topic's name on its way: one name, or many that fit an expression.
 
     With `pattern`, `text` is what all of them share; with `open` the records decide, so that
@@ -67,7 +67,7 @@ class Step:
         """An option that is a list."""
         return [item.strip() for item in self.get(*keys).split(",") if item.strip()]
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """The topic's name after this transform; None when nothing comes through."""
         return name
 

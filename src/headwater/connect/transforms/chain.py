@@ -10,7 +10,7 @@ from headwater.connect.transforms.record import IDENTITY, Column, Half, Record
 from headwater.lineage.columns import combine
 
 from . import common, contents, debezium, fields, iceberg, others, routers
-from .base import Back, Name, Step, UnknownStep
+from .base import Back, Step, TopicName, UnknownStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Link(NamedTuple):
     pattern: str = ""
     negate: bool = False
 
-    def applies(self, name: Name) -> bool | None:
+    def applies(self, name: TopicName) -> bool | None:
         """Whether it applies to the records of a topic; None when single records decide."""
         if not self.predicate:
             return True
@@ -86,11 +86,11 @@ class Chain:
         """Whether some transform may change a topic's name."""
         return any(link.step.routes for link in self.links)
 
-    def names(self, topic: str, before: int | None = None) -> list[Name]:
+    def names(self, topic: str, before: int | None = None) -> list[TopicName]:
         """What a topic may be called at the end, or before one link; nothing when it is dropped."""
-        branches = [Name(topic)]
+        branches = [TopicName(topic)]
         for link in self.links[:before]:
-            following: list[Name] = []
+            following: list[TopicName] = []
             for name in branches:
                 applies = link.applies(name)
                 routed = link.step.route(name)
@@ -129,7 +129,7 @@ class Chain:
 
     def _walk(self, topic: str) -> list[tuple[Link, bool | None]]:
         out: list[tuple[Link, bool | None]] = []
-        name: Name | None = Name(topic)
+        name: TopicName | None = TopicName(topic)
         for link in self.links:
             applies = link.applies(name) if name else None
             out.append((link, applies))

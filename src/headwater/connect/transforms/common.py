@@ -7,7 +7,7 @@ import re
 from headwater.connect.derive.java_regex import PatternError, pattern
 from headwater.connect.transforms.record import IDENTITY, Column, Node, changed
 
-from .base import Back, FieldStep, Name, Step, UnknownColumnsError
+from .base import Back, FieldStep, Step, TopicName, UnknownColumnsError
 from .contents import MaskField
 from .fields import Drop, InsertField
 from .routers import ANY, Router, RowRouter
@@ -29,19 +29,19 @@ def spell(text: str, old: str, new: str) -> str:
 class ChangeTopicCase(Router):
     """Spells the words of a topic's name in another way."""
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """Cut at the marks or capitals of the one spelling, join by the other."""
         if not name.exact:
-            return Name("", ANY, open=True)
-        return Name(spell(name.text, self.get("from").upper(), self.get("to").upper()))
+            return TopicName("", ANY, open=True)
+        return TopicName(spell(name.text, self.get("from").upper(), self.get("to").upper()))
 
 
 class LowerCaseTopic(Router):
     """Writes a topic's name in lower case."""
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """The same letters, small."""
-        return Name(name.text.lower()) if name.exact else Name("", ANY, open=True)
+        return TopicName(name.text.lower()) if name.exact else TopicName("", ANY, open=True)
 
 
 class ChangeCase(FieldStep):

@@ -6,7 +6,7 @@ import re
 
 from headwater.connect.transforms.record import IDENTITY, Column, Node, Record, changed
 
-from .base import Back, FieldStep, Name, Step, UnknownColumnsError
+from .base import Back, FieldStep, Step, TopicName, UnknownColumnsError
 from .fields import generated
 from .routers import LogicalRouter, Router
 
@@ -37,9 +37,9 @@ class ExtractNewRecordState(Step):
         self.loses = False
         self.routes = bool(self.get("route.by.field"))
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """The row may name its topic."""
-        return Name("", ".+", open=True) if self.routes else name
+        return TopicName("", ".+", open=True) if self.routes else name
 
     def forward(self, record: Record) -> Record:
         """The row with the kept fields; a value that is no change event passes."""
@@ -154,13 +154,13 @@ class EventRouter(Router):
             if where.strip() == "envelope":
                 self.envelope[alias.strip() or field.strip()] = field.strip()
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """The replacement's fixed part, open where records fill it; one name where they do not."""
         shape = self.options.get("route.topic.replacement", "outbox.event.${routedByValue}")
         parts = re.split(r"\$\{\w+\}|\$\d+", shape)
         if len(parts) == 1:
-            return Name(shape)
-        return Name(parts[0], ".+".join(map(re.escape, parts)), open=True)
+            return TopicName(shape)
+        return TopicName(parts[0], ".+".join(map(re.escape, parts)), open=True)
 
     def forward(self, record: Record) -> Record:
         """The payload is text to us."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from headwater.connect.derive.config_values import pairs
-from headwater.connect.transforms.record import ELEMENT, IDENTITY, Column, Node, Origin, Record
+from headwater.connect.transforms.record import (
+    ELEMENT,
+    IDENTITY,
+    Column,
+    ColumnOrigin,
+    Node,
+    Record,
+)
 
 from .base import Back, FieldStep, Step, UnknownColumnsError
 
@@ -193,7 +200,7 @@ def _joined(one: Node, other: Node) -> Node:
     return replace(one, origins=tuple(dict.fromkeys((*one.origins, *other.origins))))
 
 
-def generated(name: str, kind: str = "string", *origins: Origin) -> Node:
+def generated(name: str, kind: str = "string", *origins: ColumnOrigin) -> Node:
     """A field that a transform adds."""
     return Node(name, kind, origins=origins)
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from headwater.connect.transforms.record import IDENTITY, Column, Node, Origin, Record, changed
+from headwater.connect.transforms.record import (
+    IDENTITY,
+    Column,
+    ColumnOrigin,
+    Node,
+    Record,
+    changed,
+)
 from headwater.lineage.columns import combine
 
-from .base import Back, FieldStep, Name, Step
+from .base import Back, FieldStep, Step, TopicName
 from .contents import MaskField
 from .fields import Drop
 from .routers import ANY, Router, RowRouter
@@ -42,7 +49,7 @@ class ConcatFields(FieldStep):
         how = changed("ConcatFields")
         parts = (field for field in node.fields if field.name in self.parts)
         origins = (origin for field in parts for origin in field.all_origins())
-        made = tuple(Origin(column, combine(was, how)) for column, was in origins)
+        made = tuple(ColumnOrigin(column, combine(was, how)) for column, was in origins)
         return node.having(*node.fields, Node(self.target, "string", origins=made))
 
     def undo(self, column: Column) -> Back:
@@ -53,7 +60,7 @@ class ConcatFields(FieldStep):
 class CollectionName(Router):
     """Puts a prefix and a suffix around a name, and perhaps changes its case."""
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """The name, where the style does not split it into words."""
         style = self.get("collection.naming.style", default="default").lower()
         text = {
@@ -62,9 +69,9 @@ class CollectionName(Router):
             "lower_case": name.text.lower(),
         }.get(style)
         if text is None or not name.exact:
-            return Name("", ANY, open=True)
+            return TopicName("", ANY, open=True)
         prefix, suffix = (self.options.get(f"collection.naming.{key}", "") for key in _ENDS)
-        return Name(f"{prefix}{text}{suffix}")
+        return TopicName(f"{prefix}{text}{suffix}")
 
 
 class KeyToValue(Step):

@@ -46,7 +46,7 @@ class Column(NamedTuple):
         return ".".join(("value", *self.path) if self.path[0] == "key" else self.path)
 
 
-class Origin(NamedTuple):
+class ColumnOrigin(NamedTuple):
     """A column that a field came from, and what happened to it on the way."""
 
     column: str
@@ -59,7 +59,7 @@ class Node(msgspec.Struct, frozen=True):
     name: str
     type: str = ""
     fields: tuple[Node, ...] = ()
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[ColumnOrigin, ...] = ()
     description: str = ""
 
     @property
@@ -85,12 +85,12 @@ class Node(msgspec.Struct, frozen=True):
             self,
             type=type_ or self.type,
             fields=() if type_ else tuple(field.touched(how) for field in self.fields),
-            origins=tuple(Origin(c, combine(h, how)) for c, h in self.all_origins())
+            origins=tuple(ColumnOrigin(c, combine(h, how)) for c, h in self.all_origins())
             if type_ or not self.fields
             else (),
         )
 
-    def all_origins(self) -> tuple[Origin, ...]:
+    def all_origins(self) -> tuple[ColumnOrigin, ...]:
         """The origins of the field and of everything in it."""
         inner = (origin for field in self.fields for origin in field.all_origins())
         return tuple(dict.fromkeys((*self.origins, *inner)))
@@ -138,14 +138,14 @@ def _half(schema: Schema | None, half: Half) -> Node | None:
     if schema is None:
         return None
     if not schema.is_record and not schema.fields:
-        return Node("", schema.type, origins=(Origin(half),))
+        return Node("", schema.type, origins=(ColumnOrigin(half),))
     return Node("", schema.type, tuple(_node(field, half, ()) for field in schema.fields))
 
 
 def _node(field: Field, half: Half, prefix: tuple[str, ...]) -> Node:
     path = prefix if field.name == ELEMENT else (*prefix, field.name)
     inner = tuple(_node(child, half, path) for child in field.fields)
-    origins = () if inner else (Origin(Column(half, path).name),)
+    origins = () if inner else (ColumnOrigin(Column(half, path).name),)
     return Node(field.name, field.type, inner, origins, field.description)
 
 

@@ -6,7 +6,7 @@ import re
 
 from headwater.connect.derive.java_regex import PatternError, pattern
 
-from .base import Name, Step
+from .base import Step, TopicName
 
 ANY = ".+"
 
@@ -27,14 +27,14 @@ class RegexRouter(Router):
         self.expression = pattern(self.options.get(self.keys[0], ""))
         self.replacement = self.options.get(self.keys[1], "")
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """Rename one name; of a pattern only that it was routed is known."""
         if not name.exact:
-            return Name("", ANY, open=True)
+            return TopicName("", ANY, open=True)
         if not self.expression.matches(name.text):
             return name
         try:
-            return Name(self.expression.replace_first(name.text, self.replacement))
+            return TopicName(self.expression.replace_first(name.text, self.replacement))
         except PatternError:  # Connect would fail here too: nothing is renamed
             return name
 
@@ -48,25 +48,25 @@ class LogicalRouter(RegexRouter):
 class TimestampRouter(Router):
     """Adds the record's time to the name: a new topic every so often."""
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """All the names to come, under the part of them that stays."""
         shape = self.get("topic.format", default="${topic}-${timestamp}")
         clock = _clock(self.get("timestamp.format", default="yyyyMMdd"))
         if not name.exact:
-            return Name("", ANY, open=True)
+            return TopicName("", ANY, open=True)
         if "${timestamp}" not in shape:
-            return Name(shape.replace("${topic}", name.text))
+            return TopicName(shape.replace("${topic}", name.text))
         rest = shape.replace("${topic}", name.text)
         parts = [re.escape(part) for part in rest.split("${timestamp}")]
-        return Name(rest.replace("${timestamp}", "").strip("-_./: "), clock.join(parts))
+        return TopicName(rest.replace("${timestamp}", "").strip("-_./: "), clock.join(parts))
 
 
 class RowRouter(Router):
     """A router that takes the topic from each record: a field, a header or a script."""
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """Any name at all."""
-        return Name("", ANY, open=True)
+        return TopicName("", ANY, open=True)
 
 
 class Filter(Step):
@@ -74,7 +74,7 @@ class Filter(Step):
 
     routes = True
 
-    def route(self, name: Name) -> Name | None:
+    def route(self, name: TopicName) -> TopicName | None:
         """Nothing comes through."""
         return None
 
