@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from headwater.lab.demo.row_counts import Gauge
+    from headwater.lab.demo.row_counts import RowCounter
     from headwater.lab.demo.run import Demo
     from headwater.lab.demo.verdict import Item, Verdict
 
@@ -83,13 +83,13 @@ def demo(
         try:
             with FetchBar() as progress:
                 shown.start(progress)
-            view.follow(shown.gauge)
+            view.follow(shown.counter)
             shown.flow()
             for work in (_order, _summarise):
                 threading.Thread(target=work, args=(shown, view, rate, over), daemon=True).start()
             verdict = _verify(shown, view)
             with view.held():
-                _tell(verdict, shown, as_json)
+                _print_result(verdict, shown, as_json)
             if not verdict.ok:
                 raise HeadwaterError(
                     f"not seen within {VERIFY_SECONDS:.0f} s: {', '.join(verdict.missing)}",
@@ -124,16 +124,16 @@ def _order(shown: Demo, _view: View, rate: float, over: threading.Event) -> None
     """Customers; while the database is away they come back later."""
     import psycopg
 
-    from headwater.lab.demo.traffic import Pace
+    from headwater.lab.demo.traffic import OrderRate
 
-    pace = Pace(rate)
+    pace = OrderRate(rate)
     while not over.wait(pace.interval):
         try:
             if due := pace.due():
                 shown.traffic.send(due)
         except psycopg.Error:
             over.wait(1)
-            pace = Pace(rate)
+            pace = OrderRate(rate)
 
 
 def _summarise(shown: Demo, view: View, _rate: float, over: threading.Event) -> None:
@@ -154,7 +154,7 @@ def _summarise(shown: Demo, view: View, _rate: float, over: threading.Event) -> 
 
 def _ingested(shown: Demo) -> bool:
     try:
-        return shown.gauge.rows("default.orders") > 0
+        return shown.counter.rows("default.orders") > 0
     except Exception:  # noqa: BLE001  (a catalog that is away now may be back in a moment)
         return False
 
@@ -175,7 +175,7 @@ def _verify(shown: Demo, view: View) -> Verdict:
         time.sleep(1)
 
 
-def _tell(verdict: Verdict, shown: Demo, as_json: bool) -> None:
+def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
     try:
         VERDICT.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)) + b"\n")
     except OSError as error:
@@ -216,9 +216,9 @@ class View:
         """Something starts, or is ready."""
         self._print(f"{time.monotonic() - self.began:6.1f} s  {what:<20} {state(to)}")
 
-    def follow(self, gauge: Gauge) -> None:
+    def follow(self, counter: RowCounter) -> None:
         """Count what each stage holds from now on."""
-        self._thread = threading.Thread(target=self._count, args=(gauge,), daemon=True)
+        self._thread = threading.Thread(target=self._count, args=(counter,), daemon=True)
         self._thread.start()
         self._show()
 
@@ -228,7 +228,7 @@ class View:
         new = [item for item in items if item.seen and item.what not in self._seen]
         self._seen.update(item.what for item in new)
         past = time.monotonic() - self.began
-        if new:  # in one go: each time something is said, the counts below are drawn anew
+        if new:  # in one go: each time something is printed, the counts below are drawn anew
             lines = (
                 f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}".rstrip() for item in new
             )
@@ -257,9 +257,9 @@ class View:
         """The newest count of each stage that answered."""
         return {stage: samples[-1][1] for stage, samples in self._counts.items() if samples}
 
-    def _count(self, gauge: Gauge) -> None:
-        said = time.monotonic()
-        stages = gauge.stages()
+    def _count(self, counter: RowCounter) -> None:
+        printed_at = time.monotonic()
+        stages = counter.stages()
         self._counts = {stage: [] for stage in stages}
         while not self._over.is_set():
             for stage, count in stages.items():
@@ -269,10 +269,10 @@ class View:
                     continue
                 recent = [s for s in self._counts[stage] if now[0] - s[0] < RATE_SECONDS]
                 self._counts[stage] = [*recent, now]
-            if not is_interactive() and time.monotonic() - said > LINE_SECONDS:
-                said = time.monotonic()
+            if not is_interactive() and time.monotonic() - printed_at > LINE_SECONDS:
+                printed_at = time.monotonic()
                 rows = " · ".join(f"{' '.join(k.split())} {v:,}" for k, v in self.totals().items())
-                self._print(f"{said - self.began:6.1f} s  {rows}")
+                self._print(f"{printed_at - self.began:6.1f} s  {rows}")
             self._over.wait(LOOK_SECONDS)
 
     def _show(self) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Console(Console):
-    """A console whose reader may leave, as `head` does: the program's end is told in one place."""
+    """A console whose reader may leave, as `head` does: the program's end is handled in one place."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

@@ -49,7 +49,7 @@ def run(
     if not Path(program).is_file():
         raise UsageError(f"{program}: no such program", hint="give the path of a .py file")
     if at:
-        # The last one of an option counts, and what is said here stands above the environment.
+        # The last one of an option counts, and what is given here goes before the environment.
         *given, shell = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS") or SHELL)
         os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*given, *words[:at], shell])
     argv = [sys.executable, str(launcher_path()), program, *words[at + 1 :]]

@@ -29,8 +29,8 @@ LOCK_SECONDS = 240.0
 
 def default_home() -> Path:
     """`HEADWATER_LAB_HOME`, else a folder in the user's data directory."""
-    if told := os.environ.get("HEADWATER_LAB_HOME"):
-        return Path(told).expanduser().absolute()
+    if configured := os.environ.get("HEADWATER_LAB_HOME"):
+        return Path(configured).expanduser().absolute()
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser().absolute() / "headwater" / "lab"
 

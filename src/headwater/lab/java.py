@@ -50,15 +50,15 @@ def find_java() -> Java:
         source = str(executable)
     major = _major(executable)
     if major not in SUPPORTED:
-        said = f"is Java {major}" if major else "does not say its version"
-        raise EnvironmentProblem(f"{source} {said}; the lab runs on Java 17 or 21", hint=_hint())
+        text = f"is Java {major}" if major else "does not say its version"
+        raise EnvironmentProblem(f"{source} {text}; the lab runs on Java 17 or 21", hint=_hint())
     return Java(executable, major)
 
 
 def _major(executable: Path) -> int:
-    """The major version, 0 when it cannot be told."""
+    """The major version, 0 when it is not known."""
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [executable, "-version"],
             capture_output=True,
             encoding="utf-8",
@@ -68,7 +68,7 @@ def _major(executable: Path) -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', printed.stderr + printed.stdout)
     if not match:
         return 0
     return int(match[2]) if match[1] == "1" and match[2] else int(match[1])

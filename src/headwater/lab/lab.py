@@ -79,7 +79,7 @@ class Lab:
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
             self._fix_ports(fixed or {}, wanted)
-            _ = self.context.java  # a wrong Java is said before hundreds of megabytes come down
+            _ = self.context.java  # a wrong Java is reported before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
             process.end(self._remains(process.orphans))
             self.home.settings.wanted = in_order({*self.home.settings.wanted, *wanted})

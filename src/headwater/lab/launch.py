@@ -65,7 +65,7 @@ class Launch:
             self._start(service)
             self.changed(name, "running")
         except Exception as error:  # noqa: BLE001
-            self.failures[name] = _told(name, error, self.lab.home.root)
+            self.failures[name] = _start_error(name, error, self.lab.home.root)
             self.changed(name, "failed")
         finally:
             self.done[name].set()
@@ -141,7 +141,7 @@ def is_ready(service: Service, lab: Context) -> bool:
         return False
 
 
-def _told(name: str, error: Exception, home: Path) -> HeadwaterError:
+def _start_error(name: str, error: Exception, home: Path) -> HeadwaterError:
     """Wrap any start failure in an error that names the service."""
     if isinstance(error, HeadwaterError):
         return error

@@ -28,7 +28,7 @@ def is_free(port: int) -> bool:
 
 
 def refusal(port: int) -> str | None:
-    """Why a server could not bind to the port now, naming the one that holds it if that is told."""
+    """Why a server could not bind to the port now, naming the one that holds it if that is known."""
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

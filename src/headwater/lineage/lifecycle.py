@@ -72,7 +72,7 @@ class RunHistory(msgspec.Struct, array_like=True):
         self.declared = promise if self.declared is None else max(self.declared, promise)
 
     def infer_end(self, time: int, after: int) -> None:
-        """Record that nothing was heard after `after`, so the run is taken to have ended at `time`.
+        """Record that no event came after `after`, so the run is taken to have ended at `time`.
 
         The record holds only as long as no event of the producer is later than `after`.
         """

@@ -24,7 +24,7 @@ from headwater.server.http import (
     read_body,
     respond,
 )
-from headwater.server.http.auth import Gate
+from headwater.server.http.auth import Authenticator
 from headwater.server.http.csrf import refuse_foreign
 from headwater.server.http.hosts import Hosts
 from headwater.server.http.inflate import inflate
@@ -75,7 +75,7 @@ RECHECK = 1.0
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """What a server is told at start."""
+    """What a server is configured with at start."""
 
     tokens: list[str] = []
     insecure: bool = False
@@ -109,7 +109,9 @@ class App:
         self.bodies = Bodies(store.packer)
         self.live = Live()
         self.flow = Flow()
-        self.gate = Gate(store.database, self.settings.tokens, insecure=self.settings.insecure)
+        self.auth = Authenticator(
+            store.database, self.settings.tokens, insecure=self.settings.insecure
+        )
         self.hosts = Hosts()
         self.traffic = Traffic(
             self.settings.connections, self.settings.client_connections, self.settings.bodies_limit
@@ -143,11 +145,11 @@ class App:
     def _watch(self, ingest: Ingest, loop: asyncio.AbstractEventLoop) -> None:
         """Let the changes of every writer reach the live stream."""
 
-        def tell(seq: int, changes: list[dict[str, Any]]) -> None:
+        def publish(seq: int, changes: list[dict[str, Any]]) -> None:
             if changes and not loop.is_closed():
                 loop.call_soon_threadsafe(self.live.publish, seq, changes)
 
-        if not self.store.database.watch(tell):
+        if not self.store.database.watch(publish):
             ingest.publish = self.live.publish
         with self.store.database.reading() as connection:
             ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
@@ -165,7 +167,7 @@ class App:
         stuck = self._ingest is not None and self._ingest.stalled is not None
         self._readers.shutdown(wait=not stuck)
         self._prober.shutdown(wait=not stuck)
-        self.gate.close()
+        self.auth.close()
         self.store.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,7 +225,7 @@ class App:
             elif name == b"host":
                 self.hosts.check(value)
         self._refuse_foreign(Request(scope))
-        self.gate.check(authorization, "write")
+        self.auth.check(authorization, "write")
         with self.traffic.body() as held:
             body = await self._body(scope, receive, encoding, self.settings.body_limit, held)
             (receipt,) = await self.ingest.submit((body,))
@@ -241,7 +243,7 @@ class App:
         route = self.router.find(request)
         _check_address(request)
         if route.role != "none":
-            self.gate.check(request.header(b"authorization"), route.role)
+            self.auth.check(request.header(b"authorization"), route.role)
         if request.method not in ("POST", "PUT", "DELETE"):
             return await self._handled(route, request, receive, send)
         self._refuse_foreign(request)
@@ -293,7 +295,7 @@ class App:
     def _limit(self, route: Route, request: Request) -> Limit | None:
         if route.role == "none":
             return None
-        return self.gate.limit(request.header(b"authorization"))
+        return self.auth.limit(request.header(b"authorization"))
 
     async def _stream(
         self, answer: Stream, request: Request, route: Route, receive: Receive, send: Send
@@ -305,7 +307,7 @@ class App:
             while not revoked.is_set():
                 await asyncio.sleep(RECHECK)
                 try:
-                    self.gate.check(request.header(b"authorization"), route.role)
+                    self.auth.check(request.header(b"authorization"), route.role)
                 except HttpError:
                     revoked.set()
                 except StoreUnavailableError:

@@ -1,4 +1,4 @@
-"""The live stream: what changed, told to everyone who listens, in the order of the log."""
+"""The live stream: every change, sent to every listener in the order of the log."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Live:
         self._since = seq
 
     def publish(self, seq: int, changes: list[dict[str, Any]]) -> None:
-        """Tell the listeners what one commit changed."""
+        """Send the listeners what one commit changed."""
         for change in changes:
             message = Message(seq, change["change"], change)
             if self._listeners:
@@ -90,8 +90,8 @@ class Live:
             self._kept.append(message)
             self._send(message)
 
-    def tell(self, kind: str, data: Any) -> None:
-        """Tell the listeners something that is not in the log and need not be resumed."""
+    def broadcast(self, kind: str, data: Any) -> None:
+        """Send the listeners something that is not in the log and need not be resumed."""
         if self._listeners:
             self._send(Message(0, kind, msgspec.json.encode(data)))
 

@@ -3,7 +3,7 @@
     api = Routes()
 
     @api.get("/api/v2/datasets/{namespace}/{dataset}/freshness", answer=Freshness)
-    def freshness(view: View, namespace: str, dataset: str, depth: int = whole(20, 1, 50)) -> …:
+    def freshness(view: View, namespace: str, dataset: str, depth: int = integer(20, 1, 50)) -> …:
         '''Is it up to date, and if not, why?'''
 
 A handler names what it needs: `view` (one moment of the store), `app`, `request`, the parts of its

@@ -172,7 +172,7 @@ def test_roles(store_url: str) -> None:
         tokens = list_tokens(store.connection)
         assert [t.role for t in tokens] == ["write", "read"]
         revoke_token(store, tokens[1].id)
-        client.app.gate._read_at = 0
+        client.app.auth._read_at = 0
         assert status("GET", "/api/v1/jobs", reader) == 401
         with pytest.raises(UsageError):
             revoke_token(store, "nope")

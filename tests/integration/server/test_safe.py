@@ -92,19 +92,19 @@ def test_a_store_that_is_away_lets_nobody_in_and_keeps_those_who_are(
     guarded: tuple[Client, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, tokens = guarded
-    gate = client.app.gate
-    gate.check(b"Bearer " + tokens["read"].encode(), "read")
+    auth = client.app.auth
+    auth.check(b"Bearer " + tokens["read"].encode(), "read")
 
     def away() -> Any:
         raise StoreUnavailableError("away")
 
-    monkeypatch.setattr(gate, "_load", away)
-    gate._read_at = float("-inf")
-    gate.check(b"Bearer " + tokens["read"].encode(), "read")
-    gate._tokens, gate._read_at = None, float("-inf")
+    monkeypatch.setattr(auth, "_load", away)
+    auth._read_at = float("-inf")
+    auth.check(b"Bearer " + tokens["read"].encode(), "read")
+    auth._tokens, auth._read_at = None, float("-inf")
     for _ in range(2):
         with pytest.raises(StoreUnavailableError):
-            gate.check(None, "read")
+            auth.check(None, "read")
 
 
 def test_pages_of_other_sites_get_nothing(client: Client) -> None:

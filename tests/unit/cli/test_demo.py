@@ -18,13 +18,13 @@ from headwater.cli import demo
 from headwater.cli.output import out
 demo.LOOK_SECONDS = 0.05
 demo.LINE_SECONDS = 0.1
-class Gauge:
+class RowCounter:
     def stages(self):
         numbers = itertools.count(1000)
         return {"Kafka       orders": lambda: next(numbers), "S3          raw": lambda: 1 / 0}
 view = demo.View()
 view.changed("kafka", "starting")
-view.follow(Gauge())
+view.follow(RowCounter())
 while not view.totals().get("Kafka       orders", 0) > 1002:
     time.sleep(0.01)
 view.changed("orders-iceberg-sink", "running")

@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from headwater.cli.connect.options import Login
+from headwater.cli.connect.options import LoginOptions
 from headwater.cli.main import app as headwater
 from headwater.cli.options import spread
 
@@ -133,12 +133,12 @@ def test_what_prints_a_result_prints_it_as_json_too() -> None:
 def test_secrets_stay_where_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECT_TOKEN", "hunter2")
     monkeypatch.setenv("CONNECT_PASSWORD", "hunter3")
-    login = Login(user="ann", ca=Path("ca.pem"))
+    login = LoginOptions(user="ann", ca=Path("ca.pem"))
     assert login.auth() == {
         "username": "ann",
         "password": {"env": "CONNECT_PASSWORD"},
         "token": {"env": "CONNECT_TOKEN"},
     }
     assert login.tls() == {"ca": "ca.pem", "cert": "", "key": ""}
-    given = Login(user="ann", password_file=Path("p"), token_file=Path("t")).auth()
+    given = LoginOptions(user="ann", password_file=Path("p"), token_file=Path("t")).auth()
     assert (given["password"], given["token"]) == ({"file": "p"}, {"file": "t"})

@@ -13,7 +13,7 @@ import pytest
 
 from headwater.errors import HeadwaterError
 from headwater.lab.demo import connectors
-from headwater.lab.demo.traffic import Pace
+from headwater.lab.demo.traffic import OrderRate
 from headwater.lab.lab import Lab
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_customers_come_at_the_rate_that_was_asked_for(
 ) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    pace, counts = Pace(rate), []
+    pace, counts = OrderRate(rate), []
     while now < 110.0:
         counts.append(pace.due())
         now += pace.interval

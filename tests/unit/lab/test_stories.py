@@ -12,9 +12,9 @@ import pytest
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
 from headwater.lab.lab import Lab
-from headwater.lab.stories.base import Check, Look, Seen, Story, StoryResult
+from headwater.lab.stories.base import Check, CheckOutcome, PageLink, Story, StoryResult
 from headwater.lab.stories.misaligned import _side_by_side, _way_up
-from headwater.lab.stories.stage import Stage, running_homes
+from headwater.lab.stories.story_run import StoryRun, running_homes
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class Listener:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def tell(self, text: str) -> None:
+    def describe(self, text: str) -> None:
         self.told.append(text)
 
-    def show(self, look: Look) -> None:
+    def show(self, look: PageLink) -> None:
         self.told.append(look.url)
 
     def wait(self, what: str, past: float, most: float) -> None:
@@ -52,20 +52,22 @@ class Rain(Story):
         self.dries = dries
         self.undone = 0
 
-    def play(self, stage: Stage) -> None:
-        stage.look("the street", "http://127.0.0.1:1/street")
-        stage.check("the street is wet", lambda: Seen(self.wet.pop(0), "the street"), seconds=0.6)
-        stage.show("drip")
+    def play(self, story_run: StoryRun) -> None:
+        story_run.look("the street", "http://127.0.0.1:1/street")
+        story_run.check(
+            "the street is wet", lambda: CheckOutcome(self.wet.pop(0), "the street"), seconds=0.6
+        )
+        story_run.show("drip")
 
-    def undo(self, stage: Stage) -> None:
+    def undo(self, story_run: StoryRun) -> None:
         self.undone += 1
-        stage.check("the street is dry", lambda: self.dries, seconds=0)
+        story_run.check("the street is dry", lambda: self.dries, seconds=0)
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def story_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage that needs no pipeline."""
-    monkeypatch.setattr(Stage, "require", lambda _stage: None)
+    monkeypatch.setattr(StoryRun, "require", lambda _story_run: None)
 
 
 def _play(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoryResult:
@@ -73,7 +75,7 @@ def _play(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stor
     return stories.play("rain", Lab(tmp_path / "lab"), Listener())
 
 
-@pytest.mark.usefixtures("stage")
+@pytest.mark.usefixtures("story_run")
 def test_what_comes_true_later_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +87,7 @@ def test_what_comes_true_later_is_waited_for(
     assert told.look[0].url == "http://127.0.0.1:1/street"
 
 
-@pytest.mark.usefixtures("stage")
+@pytest.mark.usefixtures("story_run")
 def test_what_never_comes_true_ends_it_with_a_reason_and_is_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +100,7 @@ def test_what_never_comes_true_ends_it_with_a_reason_and_is_undone(
     assert story.undone == 1
 
 
-@pytest.mark.usefixtures("stage")
+@pytest.mark.usefixtures("story_run")
 def test_what_cannot_be_undone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = _play(Rain(True, dries=False), tmp_path, monkeypatch)
     assert not told.ok
@@ -106,13 +108,13 @@ def test_what_cannot_be_undone_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     assert "not undone: " in (told.reason or "")
 
 
-@pytest.mark.usefixtures("stage")
+@pytest.mark.usefixtures("story_run")
 def test_a_service_that_is_away_is_a_reason_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Rain()
 
-    def refused(_stage: Stage) -> None:
+    def refused(_story_run: StoryRun) -> None:
         httpx.get("http://127.0.0.1:9/connectors", trust_env=False)
 
     monkeypatch.setattr(story, "play", refused)
@@ -122,11 +124,11 @@ def test_a_service_that_is_away_is_a_reason_too(
     assert story.undone == 1
 
 
-@pytest.mark.usefixtures("stage")
+@pytest.mark.usefixtures("story_run")
 def test_an_interrupt_undoes_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Rain()
 
-    def interrupted(_stage: Stage) -> None:
+    def interrupted(_story_run: StoryRun) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(story, "play", interrupted)

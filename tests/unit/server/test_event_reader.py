@@ -12,7 +12,7 @@ from headwater.lineage.events import EventError, Limits, identity
 from headwater.server.store.write.event_reader import EventReader
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import Prepared
+    from headwater.server.store.write.prepared import PreparedEvent
 
 RUN = "0190f2a4-7c1e-7000-8000-00000000000a"
 FACET = {"_producer": "https://example.com/p", "_schemaURL": "https://example.com/s#/$defs/F"}
@@ -50,11 +50,11 @@ def changed(**members: Any) -> dict[str, Any]:
     return made
 
 
-def read(text: str) -> Prepared:
+def read(text: str) -> PreparedEvent:
     return EventReader(Limits()).prepare(text.encode())
 
 
-def shape(item: Prepared) -> Any:
+def shape(item: PreparedEvent) -> Any:
     others = [(None, part) for part in (item.run, item.job) if part is not None]
     return [
         (side, p.key, {n: f.hash for n, f in p.facets}, {n: f.hash for n, f in p.io})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from headwater.server.api.parameters import flag, moment, text, whole
+from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.http import HttpError, Request
 from headwater.server.routing import Router, Routes
 
@@ -21,7 +21,7 @@ api = Routes()
 async def thing(
     namespace: str,
     name: str,
-    limit: int = whole(10, 1, 50),
+    limit: int = integer(10, 1, 50),
     kind: str = text("table", options=("table", "topic")),
     since: int | None = moment(),
     deep: bool = flag(name="withDepth"),

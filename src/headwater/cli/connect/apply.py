@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from headwater.cli.connect.options import Login, Urls, cluster_config, connect_to
+from headwater.cli.connect.options import LoginOptions, Urls, cluster_config, connect_to
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, out, print_json
 from headwater.errors import HeadwaterError
@@ -20,7 +20,7 @@ def apply(
     *,
     url: Urls = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-    login: Login,
+    login: LoginOptions,
     as_json: AsJson = False,
 ) -> None:
     """Make or change connectors: each is validated first, and what changes is shown."""
@@ -72,8 +72,8 @@ def apply(
         return
     for name, _, new, found, _ in plans:
         word = ("new" if new else "changed") if found else "as it was"
-        said = f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}"
-        out.print(said, soft_wrap=True)
+        text = f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}"
+        out.print(text, soft_wrap=True)
         for setting, old, now in found:
             if old is not None:
                 out.print(f"  [red]- {escape(setting)} = {escape(old)}[/]", soft_wrap=True)

@@ -8,7 +8,14 @@ import typer
 from rich.markup import escape
 
 from headwater.cli.connect import tables
-from headwater.cli.connect.options import Login, Place, State, Urls, cluster_config, connect_to
+from headwater.cli.connect.options import (
+    ClusterOptions,
+    LoginOptions,
+    State,
+    Urls,
+    cluster_config,
+    connect_to,
+)
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
 
@@ -19,8 +26,8 @@ if TYPE_CHECKING:
 @spread
 def list_connectors(
     *,
-    place: Place,
-    login: Login,
+    place: ClusterOptions,
+    login: LoginOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show every connector: state, tasks, lag, and what it reads and writes."""
@@ -57,7 +64,7 @@ def status(
     *,
     url: Urls = None,
     state: State = None,
-    login: Login,
+    login: LoginOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show states, tasks and traces, and what troubles the agent. Exit code 1 when one failed."""
@@ -65,17 +72,17 @@ def status(
 
     connect = connect_to(cluster_config(url, login))
     entries = [connect.entry(name)] if name else _entries(connect)
-    said = agent_problems(state)
+    problems = agent_problems(state)
     if as_json:
         print_json(
             {
                 "connectors": [{"name": e.info.name, **_plain(e, connect)} for e in entries],
-                "troubles": said,
+                "troubles": problems,
             }
         )
     else:
         tables.print_status([(e.info.name, _plain(e, connect)) for e in entries])
-        for one in said:
+        for one in problems:
             where = f"{one['cluster']} {one['connector']}".strip()
             err.print(f"[yellow]{escape(where)}:[/] {escape(str(one['problem']))}", soft_wrap=True)
     if any("FAILED" in _states(entry) for entry in entries):
@@ -100,7 +107,7 @@ def action(word: str) -> Any:
         *,
         url: Urls = None,
         state: State = None,
-        login: Login,
+        login: LoginOptions,
         as_json: AsJson = False,
     ) -> None:
         config = cluster_config(url, login)

@@ -12,8 +12,8 @@ from rich.markup import escape
 from headwater.cli.connect import tables
 from headwater.cli.connect.options import (  # noqa: TC001  (typer reads the annotations)
     Bootstrap,
-    Login,
-    Place,
+    ClusterOptions,
+    LoginOptions,
 )
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, print_json
@@ -26,8 +26,8 @@ Name = Annotated[str, typer.Argument(help="The connector.")]
 def explain(
     name: Name,
     *,
-    place: Place,
-    login: Login,
+    place: ClusterOptions,
+    login: LoginOptions,
     as_json: AsJson = False,
 ) -> None:
     """Say where each dataset and edge of a connector comes from: which key, rule or API."""

@@ -50,7 +50,7 @@ State = Annotated[
 
 
 @dataclass(frozen=True)
-class Login:
+class LoginOptions:
     """How to be let in: options of every command that talks to Connect."""
 
     user: Annotated[str | None, typer.Option("--user", help="For basic auth.")] = None
@@ -99,14 +99,14 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a cluster answers, and what tells more of it."""
+class ClusterOptions:
+    """The addresses of a Connect cluster and of the Kafka and registry beside it."""
 
     url: Urls = None
     kafka_bootstrap: Bootstrap = None
     registry_url: RegistryUrl = None
 
-    def config(self, login: Login) -> ClusterConfig:
+    def config(self, login: LoginOptions) -> ClusterConfig:
         """The cluster that is there."""
         return cluster_config(
             self.url,
@@ -118,7 +118,7 @@ class Place:
 
 def cluster_config(
     urls: list[str] | None,
-    login: Login,
+    login: LoginOptions,
     *,
     kafka_bootstrap: str | None = None,
     registry_url: str | None = None,

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli.connect.options import Bootstrap, Login, RegistryUrl, State, Urls, cluster_config
+from headwater.cli.connect.options import (
+    Bootstrap,
+    LoginOptions,
+    RegistryUrl,
+    State,
+    Urls,
+    cluster_config,
+)
 from headwater.cli.options import spread
 from headwater.cli.output import err
 from headwater.errors import UsageError
@@ -77,7 +84,7 @@ def watch(
     sample: Annotated[
         bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
     ] = False,
-    login: Login,
+    login: LoginOptions,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Report every connector's life and lineage, from outside, until interrupted.

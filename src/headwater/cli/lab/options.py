@@ -36,7 +36,7 @@ Services = Annotated[
 def open_lab(home: Path | None) -> Lab:
     """The lab in a folder."""
     # Loading psutil and friends here keeps `headwater --help` and the other rooms quick, and lets
-    # a missing extra be told in one line.
+    # a missing extra be reported in one line.
     try:
         from headwater.lab.lab import Lab
     except ModuleNotFoundError as error:
@@ -46,8 +46,8 @@ def open_lab(home: Path | None) -> Lab:
 
 def missing(error: ModuleNotFoundError) -> UsageError:
     """What to say when the lab's extra is not installed."""
-    said = f"the lab needs {error.name}, which is not installed"
-    return UsageError(said, hint="pip install 'headwater[lab]'")
+    text = f"the lab needs {error.name}, which is not installed"
+    return UsageError(text, hint="pip install 'headwater[lab]'")
 
 
 def say(text: str) -> None:

@@ -86,8 +86,8 @@ def down(services: Services = None, home: Home = None, as_json: AsJson = False) 
     if as_json:
         print_json({"stopped": stopped})
     else:
-        said = f"stopped {', '.join(stopped)}" if stopped else "nothing was running"
-        out.print(said, soft_wrap=True)
+        text = f"stopped {', '.join(stopped)}" if stopped else "nothing was running"
+        out.print(text, soft_wrap=True)
 
 
 def reset(
@@ -104,8 +104,8 @@ def reset(
     if as_json:
         print_json({"stopped": stopped, "wiped": str(lab.home.root) if there else None})
     else:
-        said = "wiped" if there else "there is no lab in"
-        out.print(f"{said} {escape(str(lab.home.root))}", soft_wrap=True)
+        text = "wiped" if there else "there is no lab in"
+        out.print(f"{text} {escape(str(lab.home.root))}", soft_wrap=True)
 
 
 def logs(
@@ -245,8 +245,8 @@ def _explain(row: Status) -> None:
     """Say why a service is not up: the end of its log, and what to do."""
     from headwater.lab.logs import tail
 
-    said = "has died" if row.state == "died" else "is running but does not respond"
-    err.print(f"\n[bold red]{row.service} {said}[/]; the end of its log:")
+    text = "has died" if row.state == "died" else "is running but does not respond"
+    err.print(f"\n[bold red]{row.service} {text}[/]; the end of its log:")
     for line in tail(Path(row.log)):
         err.out(f"  {line}")
     action = (

@@ -26,7 +26,7 @@ from headwater.errors import HeadwaterError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.stories.base import Check, Look, StoryResult
+    from headwater.lab.stories.base import Check, PageLink, StoryResult
 
 QUIET_SECONDS = 10.0
 
@@ -60,19 +60,19 @@ def story(
     if name not in STORIES:
         raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
     lab = open_lab(home or _running())
-    with Teller(quiet=as_json) as teller:
-        told = play(name, lab, teller, seconds=seconds)
+    with StoryPrinter(quiet=as_json) as printer:
+        result = play(name, lab, printer, seconds=seconds)
     if as_json:
-        print_json(told)
+        print_json(result)
     else:
-        _show(told)
-    if not told.ok:
-        raise HeadwaterError(f"{name}: {told.reason}", hint=f"logs of the lab: {lab.home.logs}")
+        _show(result)
+    if not result.ok:
+        raise HeadwaterError(f"{name}: {result.reason}", hint=f"logs of the lab: {lab.home.logs}")
 
 
 def _running() -> Path | None:
     """The one lab whose streams run, unless the environment names a lab."""
-    from headwater.lab.stories.stage import running_homes
+    from headwater.lab.stories.story_run import running_homes
 
     if os.environ.get("HEADWATER_LAB_HOME"):
         return None
@@ -100,36 +100,36 @@ def _list(as_json: bool) -> None:
     )
 
 
-class Teller:
-    """Tells a story on standard error while it is played: a spinner for people, lines for logs."""
+class StoryPrinter:
+    """Prints a story's progress on standard error: a spinner for people, lines for logs."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
-        self._began = self._said = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self._status = Status("", console=err)
 
-    def __enter__(self) -> Teller:
+    def __enter__(self) -> StoryPrinter:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._status.stop()
 
-    def tell(self, text: str) -> None:
+    def describe(self, text: str) -> None:
         """What happens now."""
         self._line(f"[bold]{escape(text)}[/]")
 
-    def show(self, look: Look) -> None:
+    def show(self, look: PageLink) -> None:
         """Where to look."""
         self._line(f"  look at {escape(look.what)}: [cyan]{escape(look.url)}[/]")
 
     def wait(self, what: str, past: float, most: float) -> None:
         """What is waited for."""
-        said = f"{what} … {past:.0f} s of at most {most:.0f} s"
+        text = f"{what} … {past:.0f} s of at most {most:.0f} s"
         if is_interactive() and not self.quiet:
-            self._status.update(escape(said))
+            self._status.update(escape(text))
             self._status.start()
-        elif time.monotonic() - self._said > QUIET_SECONDS:
-            self._line(f"  [dim]{escape(said)}[/]")
+        elif time.monotonic() - self._printed_at > QUIET_SECONDS:
+            self._line(f"  [dim]{escape(text)}[/]")
 
     def checked(self, check: Check) -> None:
         """What was found."""
@@ -137,10 +137,10 @@ class Teller:
         self._line(f"  {_mark(check)} {escape(check.what)}{found}")
 
     def _line(self, text: str) -> None:
-        self._said = time.monotonic()
+        self._printed_at = time.monotonic()
         self._status.stop()
         if not self.quiet:
-            past = self._said - self._began
+            past = self._printed_at - self._began
             err.print(f"[dim]{past:5.1f} s[/]  {text}", soft_wrap=True)
 
 
@@ -148,17 +148,17 @@ def _mark(check: Check) -> str:
     return "[green]✓[/]" if check.ok else "[red]✗[/]"
 
 
-def _show(told: StoryResult) -> None:
-    for text in told.text:
+def _show(result: StoryResult) -> None:
+    for text in result.text:
         out.print()
         out.print(escape(text), soft_wrap=True)
-    table = table_of("", told.story, "found")
-    for check in told.checks:
+    table = table_of("", result.story, "found")
+    for check in result.checks:
         table.add_row(_mark(check), escape(check.what), f"[dim]{escape(check.found)}[/]")
     out.print()
     print_wide(table)
-    for look in told.look:
+    for look in result.look:
         out.print(f"{escape(look.what)}: [cyan]{escape(look.url)}[/]", soft_wrap=True)
-    word = "[green]as it should be[/]" if told.ok else "[red]not as it should be[/]"
-    all_back = "everything" if told.undone else "[red]not everything[/]"
-    out.print(f"\n{word}, in {duration(told.seconds)}; {all_back} is as it was before")
+    word = "[green]as it should be[/]" if result.ok else "[red]not as it should be[/]"
+    all_back = "everything" if result.undone else "[red]not everything[/]"
+    out.print(f"\n{word}, in {duration(result.seconds)}; {all_back} is as it was before")

@@ -29,16 +29,16 @@ def traffic(
     """Write lifelike orders and bids into PostgreSQL until Ctrl-C."""
     import psycopg
 
-    from headwater.lab.demo.traffic import Mix, Pace, Traffic
+    from headwater.lab.demo.traffic import OrderMix, OrderRate, Traffic
 
     found = open_lab(home).env()
     if "POSTGRES_URL" not in found:
         raise UsageError("PostgreSQL was not started", hint="headwater lab up postgres")
-    shop = Traffic(found["POSTGRES_URL"], Mix(_share(late), _share(bad)))
+    shop = Traffic(found["POSTGRES_URL"], OrderMix(_share(late), _share(bad)))
     sent, began = 0, time.monotonic()
     try:
         shop.prepare()
-        pace = Pace(rate)
+        pace = OrderRate(rate)
         while count is None or sent < count:
             due = pace.due()
             due = min(due, count - sent) if count is not None else due
@@ -49,9 +49,9 @@ def traffic(
     except KeyboardInterrupt:
         pass
     except psycopg.Error as error:
-        said = str(error).strip().partition("\n")[0]
+        text = str(error).strip().partition("\n")[0]
         raise HeadwaterError(
-            f"PostgreSQL failed after {sent:,} orders: {said}", hint="headwater lab status"
+            f"PostgreSQL failed after {sent:,} orders: {text}", hint="headwater lab status"
         ) from error
     if as_json:
         print_json({"orders": sent})

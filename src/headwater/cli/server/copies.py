@@ -38,7 +38,7 @@ def backup(file: File, store: StoreUrl = None, as_json: AsJson = False) -> None:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
     finally:
         _remove(part)
-    _tell(f"{file} holds", copied, as_json=as_json)
+    _print_result(f"{file} holds", copied, as_json=as_json)
 
 
 @app.command()
@@ -49,7 +49,7 @@ def restore(file: File, store: StoreUrl = None, as_json: AsJson = False) -> None
     if not file.is_file():
         raise UsageError(f"there is no file {file}", hint="give a file of `headwater store backup`")
     copied = _copy(_url(file), store or default_store(), "restoring")
-    _tell("the store holds", copied, as_json=as_json)
+    _print_result("the store holds", copied, as_json=as_json)
 
 
 @app.command()
@@ -68,7 +68,7 @@ def move(
     Stop the server of the old store first.
     """
     copied = _copy(store, to, "moving", still=True)
-    _tell("the new store holds", copied, as_json=as_json)
+    _print_result("the new store holds", copied, as_json=as_json)
 
 
 def _url(file: Path) -> str:
@@ -112,7 +112,7 @@ def _remove(part: Path) -> None:
         part.with_name(part.name + end).unlink(missing_ok=True)
 
 
-def _tell(what: str, copied: Copied, *, as_json: bool) -> None:
+def _print_result(what: str, copied: Copied, *, as_json: bool) -> None:
     if as_json:
         print_json(copied._asdict())
         return

@@ -79,7 +79,7 @@ def import_events(
     if (file is None) == (marquez is None):
         raise UsageError("say either FILE or --marquez URL", hint="headwater events import --help")
     with opened(store) as target, counting_bar() as bar:
-        taker = _Taker(target)
+        taker = _EventImporter(target)
         if marquez is not None:
             counts = _take_over(taker, marquez, bar)
         else:
@@ -93,7 +93,7 @@ def import_events(
         raise typer.Exit(1)
 
 
-class _Taker:
+class _EventImporter:
     """Takes events into a store and counts what became of them."""
 
     def __init__(self, store: Store) -> None:
@@ -115,7 +115,7 @@ class _Taker:
                 self.counts["duplicates" if receipt.duplicate else "accepted"] += 1
 
 
-def _read_file(taker: _Taker, file: str, bar: Progress) -> dict[str, int]:
+def _read_file(taker: _EventImporter, file: str, bar: Progress) -> dict[str, int]:
     batch: list[tuple[str, bytes]] = []
     source = sys.stdin.buffer if file == "-" else _readable(file)
     size = None if file == "-" else Path(file).stat().st_size
@@ -132,7 +132,7 @@ def _read_file(taker: _Taker, file: str, bar: Progress) -> dict[str, int]:
     return taker.counts
 
 
-def _take_over(taker: _Taker, url: str, bar: Progress) -> dict[str, int]:
+def _take_over(taker: _EventImporter, url: str, bar: Progress) -> dict[str, int]:
     from headwater.server.ingest.marquez import Marquez, missing
 
     source = Marquez(url, os.environ.get("MARQUEZ_TOKEN"))
@@ -141,7 +141,7 @@ def _take_over(taker: _Taker, url: str, bar: Progress) -> dict[str, int]:
     for page in source.events():
         taker.take([(f"event {count + i}", event) for i, event in enumerate(page.events, 1)])
         count += len(page.events)
-        # What is left is told by each page anew; what came before it was counted here.
+        # Each page reports anew what is left; what came before it was counted here.
         bar.update(task, completed=count, total=max(count, page.total))
     settings = bar.add_task("settings", total=None)
     taken = 0

@@ -25,8 +25,8 @@ COUNTS = ("jobs", "datasets", "records")
 
 
 @dataclass(frozen=True)
-class How:
-    """Where it is deleted, and what is said about it."""
+class PurgeOptions:
+    """Which server deletes it, and how the result is printed."""
 
     url: Annotated[
         str,
@@ -41,14 +41,14 @@ class How:
 
 @app.command("job")
 @spread
-def purge_job(namespace: Namespace, name: Name, how: How) -> None:
+def purge_job(namespace: Namespace, name: Name, how: PurgeOptions) -> None:
     """Delete a job, its runs, and every event that names it."""
     _purge("job", namespace, name, how)
 
 
 @app.command("dataset")
 @spread
-def purge_dataset(namespace: Namespace, name: Name, how: How) -> None:
+def purge_dataset(namespace: Namespace, name: Name, how: PurgeOptions) -> None:
     """Delete a dataset, and every event that names it."""
     _purge("dataset", namespace, name, how)
 
@@ -56,13 +56,14 @@ def purge_dataset(namespace: Namespace, name: Name, how: How) -> None:
 @app.command("namespace")
 @spread
 def purge_namespace(
-    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Its name.")], how: How
+    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Its name.")],
+    how: PurgeOptions,
 ) -> None:
     """Delete a namespace, all jobs and datasets in it, and every event that names one."""
     _purge("namespace", namespace, "", how)
 
 
-def _purge(kind: str, namespace: str, name: str, how: How) -> None:
+def _purge(kind: str, namespace: str, name: str, how: PurgeOptions) -> None:
     what = f"{kind} {name} of {namespace}" if name else f"{kind} {namespace}"
     if not how.yes:
         if not sys.stdin.isatty():

@@ -28,8 +28,8 @@ def abort(
 ) -> None:
     """Close a run that will not end by itself. A token is read from HEADWATER_TOKEN."""
     path = f"/api/v2/runs/{quote(run, safe='')}/abort"
-    said = post(url, path, "state", hint="say where it is: --url")["state"]
+    state = post(url, path, "state", hint="say where it is: --url")["state"]
     if as_json:
-        print_json({"run": run, "state": said})
+        print_json({"run": run, "state": state})
     else:
-        out.print(f"run {run} is {said}", markup=False)
+        out.print(f"run {run} is {state}", markup=False)

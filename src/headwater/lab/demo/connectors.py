@@ -142,8 +142,8 @@ class Shop:
         parts = self.states(name)
         for part in parts:
             if part.get("state") == "FAILED":
-                said = (part.get("trace") or "no trace").splitlines()[0]
-                raise HeadwaterError(f"{name} failed: {said}", hint="headwater lab logs connect")
+                output = (part.get("trace") or "no trace").splitlines()[0]
+                raise HeadwaterError(f"{name} failed: {output}", hint="headwater lab logs connect")
         return len(parts) > 1 and all(part.get("state") == "RUNNING" for part in parts)
 
     def _secret(self, key: str) -> str:

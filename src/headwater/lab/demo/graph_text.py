@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headwater.lab.demo.lineage_client import Lineage
 
 
-class Drawn(msgspec.Struct, kw_only=True):
+class JobRow(msgspec.Struct, kw_only=True):
     """A job with what it reads and writes, by the lab's short names."""
 
     job: str
@@ -31,10 +31,10 @@ class Step(msgspec.Struct, kw_only=True):
     jobs: list[str] = []
 
 
-def jobs(lineage: Lineage) -> list[Drawn]:
+def jobs(lineage: Lineage) -> list[JobRow]:
     """Every job that reads or writes something, those that others wait for first."""
     found = [
-        Drawn(
+        JobRow(
             job=job["name"],
             state=state_of(job),
             reads=_names(lineage, job, "inputs"),
@@ -43,7 +43,7 @@ def jobs(lineage: Lineage) -> list[Drawn]:
         for job in lineage.listed()
     ]
     left = sorted((job for job in found if job.reads or job.writes), key=lambda job: job.job)
-    ordered: list[Drawn] = []
+    ordered: list[JobRow] = []
     while left:
         pending = {name for job in left for name in job.writes}
         # A job may read what it writes; in a ring, whoever comes first by name goes first.

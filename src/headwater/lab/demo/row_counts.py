@@ -30,7 +30,7 @@ class Record(NamedTuple):
     value: bytes | None
 
 
-class Gauge:
+class RowCounter:
     """Counts rows, records and objects. One caller at a time asks Kafka."""
 
     def __init__(self, lab: Context, database_url: str) -> None:

@@ -14,7 +14,7 @@ from headwater.errors import HeadwaterError
 from headwater.lab import process
 from headwater.lab.demo.batch_job import Batch
 from headwater.lab.demo.connectors import CONNECTORS, Shop
-from headwater.lab.demo.row_counts import Gauge
+from headwater.lab.demo.row_counts import RowCounter
 from headwater.lab.demo.traffic import Traffic
 from headwater.lab.demo.verdict import Judge
 from headwater.lab.files import fetch
@@ -46,7 +46,7 @@ class Demo:
 
     def start(self, progress: Progress | None = None) -> None:
         """Bring up what the pipeline stands on; whatever must be downloaded comes first."""
-        _ = self.lab.context.java  # a wrong Java is said before anything comes down
+        _ = self.lab.context.java  # a wrong Java is reported before anything comes down
         wanted = with_needs([*SERVICES, *STREAMS])
         fetch.ensure(self.lab.context.cache, lock().select(bundles(wanted)), progress)
         self.lab.up(SERVICES, changed=self.changed)
@@ -59,11 +59,11 @@ class Demo:
             self.changed(name, "starting")
         self.shop.deploy(self.changed)
         # Streams read the registry when they start: the first orders bring the schemas there.
-        before = self.gauge.end_offset("orders")
+        before = self.counter.end_offset("orders")
         self.traffic.send(FIRST_ORDERS, bad=2)
         self.changed("orders, bids", "starting")
         wait_until(
-            lambda: self.gauge.end_offset("orders") >= before + FIRST_ORDERS,
+            lambda: self.counter.end_offset("orders") >= before + FIRST_ORDERS,
             seconds=FIRST_SECONDS,
             what="the first orders in Kafka",
             interval=0.3,
@@ -89,7 +89,7 @@ class Demo:
             self.lab.down()
 
     def _end_runs(self, running: Container[str]) -> None:
-        """Let each job tell its end while there is a server to tell it to."""
+        """Let each job report its end while there is a server to take it."""
         if "server" not in running:
             return
         self.lab.down(STREAMS)
@@ -110,8 +110,8 @@ class Demo:
         return Shop(self.lab.context, self._database)
 
     @cached_property
-    def gauge(self) -> Gauge:
-        return Gauge(self.lab.context, self._database)
+    def counter(self) -> RowCounter:
+        return RowCounter(self.lab.context, self._database)
 
     @cached_property
     def judge(self) -> Judge:

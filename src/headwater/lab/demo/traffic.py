@@ -28,34 +28,34 @@ TABLES = (
 )
 
 
-class Mix(NamedTuple):
+class OrderMix(NamedTuple):
     """How much of the traffic is out of the ordinary, as shares of one."""
 
     late: float = 0.05
     bad: float = 0.001
 
 
-class Pace:
+class OrderRate:
     """Says how many orders are due: few come one by one, many in groups, ten times a second."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self.interval = min(0.1, 1 / rate)
-        self._began, self._told = time.monotonic(), 0
+        self._began, self._due = time.monotonic(), 0
 
     def due(self) -> int:
         """Orders since the last time it was asked; the first one is due at once."""
-        count = int((time.monotonic() - self._began) * self.rate) + 1 - self._told
-        self._told += count
+        count = int((time.monotonic() - self._began) * self.rate) + 1 - self._due
+        self._due += count
         return count
 
 
 class Traffic:
     """Customers that order; every order draws a few bids."""
 
-    def __init__(self, url: str, mix: Mix | None = None, seed: int | None = None) -> None:
+    def __init__(self, url: str, mix: OrderMix | None = None, seed: int | None = None) -> None:
         self.url = url
-        self.mix = mix or Mix()
+        self.mix = mix or OrderMix()
         self._random = random.Random(seed)  # noqa: S311
 
     def prepare(self) -> None:

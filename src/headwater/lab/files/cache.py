@@ -30,8 +30,8 @@ ODD = ':;,?!*"\\\n'
 
 def default_cache() -> Path:
     """`HEADWATER_CACHE`, else the user's cache folder."""
-    if told := os.environ.get("HEADWATER_CACHE"):
-        return Path(told).expanduser().absolute()
+    if configured := os.environ.get("HEADWATER_CACHE"):
+        return Path(configured).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser().absolute() / "headwater"
 
@@ -123,7 +123,7 @@ class Cache:
             raise self.problem(error) from error
 
     def problem(self, error: OSError) -> EnvironmentProblem:
-        """What to tell when the cache could not be written."""
+        """The error when the cache could not be written."""
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         return EnvironmentProblem(
             f"the cache {self.root} cannot be written: {error.strerror or error}",
@@ -167,7 +167,7 @@ def _contents(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _intact(folder: Path) -> bool:
-    """Whether a folder is as it was built; sizes and times tell, no hash is computed."""
+    """Whether a folder is as it was built; by sizes and times, no hash is computed."""
     try:
         built = msgspec.json.decode(
             (folder / CONTENTS).read_bytes(), type=dict[str, tuple[int, int]]

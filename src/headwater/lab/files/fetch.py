@@ -28,7 +28,7 @@ SHARDS = 4
 
 
 class Progress(Protocol):
-    """How a fetch tells what it does."""
+    """How a fetch reports its progress."""
 
     def step(self, name: str, total: int) -> None:
         """A step of so many bytes begins."""
@@ -41,7 +41,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Tells nothing."""
+    """Reports nothing."""
 
     def step(self, name: str, total: int) -> None: ...
 
@@ -67,23 +67,23 @@ def ensure(cache: Cache, artifacts: Sequence[Artifact], progress: Progress | Non
 
 def fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress | None = None) -> Fetched:
     """Verify every file, remove the wrong ones, download what lacks, verify that too."""
-    told = progress or Silent()
+    progress = progress or Silent()
     cache.prepare()
     try:
-        return _fetch(cache, artifacts, told)
+        return _fetch(cache, artifacts, progress)
     except OSError as error:
         raise cache.problem(error) from error
 
 
-def _fetch(cache: Cache, artifacts: Sequence[Artifact], told: Progress) -> Fetched:
-    with cache.locked(lambda: told.say("another fetch is under way, waiting for it")) as lock:
-        wrong = _sweep(cache, artifacts, told)
+def _fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress) -> Fetched:
+    with cache.locked(lambda: progress.say("another fetch is under way, waiting for it")) as lock:
+        wrong = _sweep(cache, artifacts, progress)
         for artifact in wrong:
-            told.say(f"{artifact.path} did not match its sha256: removed, downloading it again")
+            progress.say(f"{artifact.path} did not match its sha256: removed, downloading it again")
         missing = [a for a in artifacts if not cache.path(a).is_file()]
         if missing:
             _require_space(cache.root, sum(artifact.size for artifact in missing))
-            _download(cache, missing, told, lock)
+            _download(cache, missing, progress, lock)
         cache.mark_verified(artifacts)
     return Fetched(
         files=len(artifacts),

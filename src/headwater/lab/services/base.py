@@ -125,8 +125,8 @@ class Context:
         """Run a tool that makes a service's storage."""
         done = process.run(argv, home=self.home.root, cwd=self.home.data(service))
         if done.returncode:
-            said = (done.stderr or done.stdout).strip()
-            raise HeadwaterError(f"the storage of {service} could not be made: {said}")
+            output = (done.stderr or done.stdout).strip()
+            raise HeadwaterError(f"the storage of {service} could not be made: {output}")
 
     def pyspark_classpath(self) -> list[Path]:
         return [pyspark_jars() / "*"]

@@ -65,8 +65,8 @@ def unprivileged(argv: Sequence[str]) -> list[str]:
 @cache
 def _version(program: Path) -> str:
     """What the server says of itself: its folder names the major version only."""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return said.stdout.split()[-1] if said.stdout.strip() else "unknown"
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return output.stdout.split()[-1] if output.stdout.strip() else "unknown"
 
 
 class Postgres(Service):

@@ -13,7 +13,7 @@ from headwater.lab.stories.misaligned import Misaligned
 from headwater.lab.stories.outage import Outage
 from headwater.lab.stories.poison import Poison
 from headwater.lab.stories.schema_change import SchemaChange
-from headwater.lab.stories.stage import AWAY, Stage
+from headwater.lab.stories.story_run import AWAY, StoryRun
 
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab
@@ -27,39 +27,39 @@ AWAY_SECONDS = 60.0
 
 
 def play(
-    name: str, lab: Lab, audience: StoryListener, *, seconds: float = AWAY_SECONDS
+    name: str, lab: Lab, listener: StoryListener, *, seconds: float = AWAY_SECONDS
 ) -> StoryResult:
-    """Play a story and put everything back; a check that fails is told, not raised."""
+    """Play a story and put everything back; a check that fails is in the result, not raised."""
     if name not in STORIES:
         raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
     story = STORIES[name]
-    stage = Stage(lab, audience, seconds)
-    stage.require()
+    story_run = StoryRun(lab, listener, seconds)
+    story_run.require()
     began, reasons, undone = time.monotonic(), [], True
     try:
-        story.play(stage)
+        story.play(story_run)
     except (HeadwaterError, *AWAY) as error:
-        reasons.append(_said(error))
-        stage.tell("It did not go as it should; putting everything back.")
+        reasons.append(_text(error))
+        story_run.describe("It did not go as it should; putting everything back.")
     finally:
         try:
-            story.undo(stage)
+            story.undo(story_run)
         except (HeadwaterError, *AWAY) as error:
-            reasons.append(f"not undone: {_said(error)}")
+            reasons.append(f"not undone: {_text(error)}")
             undone = False
     return StoryResult(
         story=name,
         ok=not reasons,
         seconds=round(time.monotonic() - began, 1),
-        look=stage.looks,
-        checks=stage.checks,
-        text=stage.text,
+        look=story_run.page_links,
+        checks=story_run.checks,
+        text=story_run.text,
         undone=undone,
         reason="; ".join(reasons) or None,
     )
 
 
-def _said(error: Exception) -> str:
+def _text(error: Exception) -> str:
     return (
         error.message if isinstance(error, HeadwaterError) else f"{type(error).__name__}: {error}"
     )

@@ -1,4 +1,4 @@
-"""What a story is, and what is told of one that was played."""
+"""What a story is, and the result of one that was played."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from headwater.lab.stories.stage import Stage
+    from headwater.lab.stories.story_run import StoryRun
 
 
 class Check(msgspec.Struct, kw_only=True):
@@ -19,8 +19,8 @@ class Check(msgspec.Struct, kw_only=True):
     found: str = ""
 
 
-class Look(msgspec.Struct, kw_only=True):
-    """A place of the page at which a person sees it too."""
+class PageLink(msgspec.Struct, kw_only=True):
+    """A page on which a person sees it too."""
 
     what: str
     url: str
@@ -32,14 +32,14 @@ class StoryResult(msgspec.Struct, kw_only=True):
     story: str
     ok: bool
     seconds: float
-    look: list[Look]
+    look: list[PageLink]
     checks: list[Check]
     text: list[str]
     undone: bool
     reason: str | None = None
 
 
-class Seen(NamedTuple):
+class CheckOutcome(NamedTuple):
     """Whether something is as it should be, and how it is."""
 
     ok: bool
@@ -49,14 +49,14 @@ class Seen(NamedTuple):
 class StoryListener(Protocol):
     """Whoever follows a story while it is played."""
 
-    def tell(self, text: str) -> None:
+    def describe(self, text: str) -> None:
         """What happens now, in plain words."""
 
-    def show(self, look: Look) -> None:
+    def show(self, look: PageLink) -> None:
         """Where to look."""
 
     def wait(self, what: str, past: float, most: float) -> None:
-        """Something is waited for; told again and again."""
+        """Something is waited for; called again and again."""
 
     def checked(self, check: Check) -> None:
         """Something was looked at."""
@@ -71,9 +71,9 @@ class Story(ABC):
     """What lineage has to show, in one sentence."""
 
     @abstractmethod
-    def play(self, stage: Stage) -> None:
+    def play(self, story_run: StoryRun) -> None:
         """Make it happen, and check what the lineage server shows."""
 
     @abstractmethod
-    def undo(self, stage: Stage) -> None:
+    def undo(self, story_run: StoryRun) -> None:
         """Put everything back; called however the play ended, so nothing may be taken for granted."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from headwater.lab import process
 from headwater.lab.demo.run import STREAMS
-from headwater.lab.stories.base import Seen, Story
+from headwater.lab.stories.base import CheckOutcome, Story
 
 if TYPE_CHECKING:
     import psutil
 
-    from headwater.lab.stories.stage import Stage
+    from headwater.lab.stories.story_run import StoryRun
 
 CANCELLED, KILLED = STREAMS
 
@@ -25,54 +25,54 @@ class Cancel(Story):
     title = "One Spark stream is cancelled, another killed with -9"
     shows = "ABORT for both, also for the one killed with -9; none stays RUNNING."
 
-    def play(self, stage: Stage) -> None:
+    def play(self, story_run: StoryRun) -> None:
         """End both, the one kindly, the other not."""
-        runs = {job: stage.check_state(job, "RUNNING") for job in STREAMS}
+        runs = {job: story_run.check_state(job, "RUNNING") for job in STREAMS}
         for job in STREAMS:
-            stage.look(f"the runs of {job}", stage.lineage.job_page(job))
-        stage.look("the graph: what they wrote is stale", _graph(stage))
-        cancelled, killed = stage.leader(CANCELLED), stage.leader(KILLED)
-        stage.tell(f"Cancelling {CANCELLED} (SIGTERM, as its scheduler would).")
+            story_run.look(f"the runs of {job}", story_run.lineage.job_page(job))
+        story_run.look("the graph: what they wrote is stale", _graph(story_run))
+        cancelled, killed = story_run.leader(CANCELLED), story_run.leader(KILLED)
+        story_run.describe(f"Cancelling {CANCELLED} (SIGTERM, as its scheduler would).")
         cancelled.send_signal(signal.SIGTERM)
-        stage.tell(f"Killing {KILLED} (kill -9, as the kernel does when memory runs out).")
+        story_run.describe(f"Killing {KILLED} (kill -9, as the kernel does when memory runs out).")
         killed.kill()
         for name, leader in ((CANCELLED, cancelled), (KILLED, killed)):
-            stage.check(f"the process of {name} is gone", partial(_gone, leader))
+            story_run.check(f"the process of {name} is gone", partial(_gone, leader))
         for job, run in runs.items():
-            stage.check(f"the run of {job} is ABORTED", partial(_aborted, stage, job, run))
-        stage.check("no run of theirs stays RUNNING", lambda: _none_runs(stage))
+            story_run.check(f"the run of {job} is ABORTED", partial(_aborted, story_run, job, run))
+        story_run.check("no run of theirs stays RUNNING", lambda: _none_runs(story_run))
 
-    def undo(self, stage: Stage) -> None:
+    def undo(self, story_run: StoryRun) -> None:
         """Start both again; they go on from their checkpoints."""
-        gone = [job for job in STREAMS if stage.lineage.latest(job)["state"] != "RUNNING"]
+        gone = [job for job in STREAMS if story_run.lineage.latest(job)["state"] != "RUNNING"]
         if gone:
-            stage.tell("Starting both again: each goes on from its checkpoint.")
-        stage.launch(*STREAMS)
-        order = stage.order() if gone else None
+            story_run.describe("Starting both again: each goes on from its checkpoint.")
+        story_run.launch(*STREAMS)
+        order = story_run.order() if gone else None
         for job in STREAMS:
-            stage.check_state(job, "RUNNING")
+            story_run.check_state(job, "RUNNING")
         if order:
-            stage.check(
+            story_run.check(
                 "an order of now arrives in default.orders",
-                lambda: stage.gauge.has_order("default.orders", order) is not None,
+                lambda: story_run.counter.has_order("default.orders", order) is not None,
             )
 
 
-def _graph(stage: Stage) -> str:
-    return stage.lineage.graph_page("kafka orders")
+def _graph(story_run: StoryRun) -> str:
+    return story_run.lineage.graph_page("kafka orders")
 
 
 def _gone(leader: psutil.Process) -> bool:
     return not process.alive(leader)
 
 
-def _aborted(stage: Stage, job: str, run: str) -> Seen:
-    found = next((r for r in stage.lineage.runs(job) if r["id"] == run), None)
+def _aborted(story_run: StoryRun, job: str, run: str) -> CheckOutcome:
+    found = next((r for r in story_run.lineage.runs(job) if r["id"] == run), None)
     state = found["state"] if found else "not seen"
-    return Seen(state == "ABORTED", state)
+    return CheckOutcome(state == "ABORTED", state)
 
 
-def _none_runs(stage: Stage) -> Seen:
+def _none_runs(story_run: StoryRun) -> CheckOutcome:
     """The streams, their applications, and what they ran for each batch."""
-    left = [job for job in stage.lineage.running() if job.startswith(STREAMS)]
-    return Seen(not left, f"RUNNING: {', '.join(left)}" if left else "none")
+    left = [job for job in story_run.lineage.running() if job.startswith(STREAMS)]
+    return CheckOutcome(not left, f"RUNNING: {', '.join(left)}" if left else "none")

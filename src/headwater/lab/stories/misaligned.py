@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from headwater.lab.services.lineage import NAMESPACE
-from headwater.lab.stories.base import Seen, Story
+from headwater.lab.stories.base import CheckOutcome, Story
 
 if TYPE_CHECKING:
     from headwater.lab.demo.lineage_client import Lineage
-    from headwater.lab.stories.stage import Stage
+    from headwater.lab.stories.story_run import StoryRun
 
 SOURCE = "postgres shop.public.orders"
 ELSEWHERE = "hive://metastore.elsewhere:9083"
@@ -29,17 +29,17 @@ class Misaligned(Story):
         "Two graphs, the break between them, and one graph once the names are declared the same."
     )
 
-    def play(self, stage: Stage) -> None:
+    def play(self, story_run: StoryRun) -> None:
         """Write a table under another name, read it under its own, then join the names."""
         mark = uuid.uuid4().hex[:6]
         table, total = f"{PREFIX}orders_{mark}", f"{PREFIX}stats_{mark}"
         theirs = f"{ELSEWHERE} default.{table}"
         ours, summary = f"warehouse default/{table}", f"warehouse default/{total}"
         writer, reader = f"{PREFIX}ingestion_{mark}", f"{PREFIX}summary_{mark}"
-        stage.look("the writer's graph", stage.lineage.graph_page(theirs, 3))
-        stage.look("the reader's graph", stage.lineage.graph_page(summary, 3))
-        stage.tell(f"{writer} writes default.{table}, and reports it as {theirs}.")
-        stage.batch(
+        story_run.look("the writer's graph", story_run.lineage.graph_page(theirs, 3))
+        story_run.look("the reader's graph", story_run.lineage.graph_page(summary, 3))
+        story_run.describe(f"{writer} writes default.{table}, and reports it as {theirs}.")
+        story_run.batch(
             "iceberg_ingestion.py",
             *("--once", "--table", f"default.{table}", "--dead-letter-topic", f"{PREFIX}dead"),
             name=writer,
@@ -49,67 +49,69 @@ class Misaligned(Story):
                 "OPENLINEAGE_DATASET_NAME": f"default.{table}",
             },
         )
-        stage.tell(f"{reader} reads the same default.{table}, and calls it what it is.")
-        stage.batch(
+        story_run.describe(f"{reader} reads the same default.{table}, and calls it what it is.")
+        story_run.batch(
             "supplier_stats.py",
             *("--table", f"default.{table}", "--output-table", f"default.{total}"),
             name=reader,
             env={"OPENLINEAGE_JOBNAME": reader},
         )
-        leads = stage.lineage.leads
-        stage.check(
+        leads = story_run.lineage.leads
+        story_run.check(
             f"the data is there: default.{total} has rows",
-            lambda: _rows(stage.gauge.rows(f"default.{total}")),
+            lambda: _rows(story_run.counter.rows(f"default.{total}")),
         )
-        stage.check(
+        story_run.check(
             "the writer's graph leads from the shop to the name of its own",
             lambda: leads(SOURCE, "price", theirs, "price"),
         )
-        stage.check(
+        story_run.check(
             "the reader's graph leads from the table to the summary",
             lambda: leads(ours, "price", summary, "total_price"),
         )
-        stage.check(
+        story_run.check(
             "nobody writes what the reader reads: the two graphs do not meet",
-            lambda: _apart(stage.lineage, summary, writer),
+            lambda: _apart(story_run.lineage, summary, writer),
         )
-        left = [*reversed(_chain(stage.lineage, theirs))]
-        right = [*reversed(_chain(stage.lineage, summary))]
-        stage.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
-        stage.tell("Declaring that both names are one table.")
-        stage.lineage.declare(theirs, ours)
-        stage.check(
+        left = [*reversed(_chain(story_run.lineage, theirs))]
+        right = [*reversed(_chain(story_run.lineage, summary))]
+        story_run.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
+        story_run.describe("Declaring that both names are one table.")
+        story_run.lineage.declare(theirs, ours)
+        story_run.check(
             "one graph: shop.public.orders.price leads to the summary's total_price",
             lambda: leads(SOURCE, "price", summary, "total_price"),
         )
 
-    def undo(self, stage: Stage) -> None:
-        """Drop the tables, and hide what the server was told of them."""
-        for _, name in stage.gauge.catalog.list_tables("default"):
+    def undo(self, story_run: StoryRun) -> None:
+        """Drop the tables, and hide what was reported of them."""
+        for _, name in story_run.counter.catalog.list_tables("default"):
             if name.startswith(PREFIX):
-                stage.gauge.catalog.drop_table(f"default.{name}")
+                story_run.counter.catalog.drop_table(f"default.{name}")
                 for dataset in (f"warehouse default/{name}", f"{ELSEWHERE} default.{name}"):
-                    space, text = (quote(part, safe="") for part in stage.lineage.name(dataset))
-                    _hide(stage, f"/api/v1/namespaces/{space}/datasets/{text}")
-        for job in stage.lineage.jobs():
+                    space, text = (quote(part, safe="") for part in story_run.lineage.name(dataset))
+                    _hide(story_run, f"/api/v1/namespaces/{space}/datasets/{text}")
+        for job in story_run.lineage.jobs():
             if job.startswith(PREFIX):
-                _hide(stage, f"/api/v1/namespaces/{NAMESPACE}/jobs/{quote(job, safe='')}")
+                _hide(story_run, f"/api/v1/namespaces/{NAMESPACE}/jobs/{quote(job, safe='')}")
 
 
-def _rows(count: int) -> Seen:
-    return Seen(count > 0, f"{count} rows")
+def _rows(count: int) -> CheckOutcome:
+    return CheckOutcome(count > 0, f"{count} rows")
 
 
-def _hide(stage: Stage, path: str) -> None:
-    answer = stage.lineage.http.delete(path)
+def _hide(story_run: StoryRun, path: str) -> None:
+    answer = story_run.lineage.http.delete(path)
     if answer.status_code != 404:
         answer.raise_for_status()
 
 
-def _apart(lineage: Lineage, summary: str, writer: str) -> Seen:
+def _apart(lineage: Lineage, summary: str, writer: str) -> CheckOutcome:
     nodes = [node["id"] for node in lineage.graph(lineage.node(summary))["nodes"]]
     met = [node for node in nodes if writer in node or lineage.node(SOURCE) == node]
-    return Seen(not met and len(nodes) > 1, ", ".join(met) or f"{len(nodes)} nodes, none of theirs")
+    return CheckOutcome(
+        not met and len(nodes) > 1, ", ".join(met) or f"{len(nodes)} nodes, none of theirs"
+    )
 
 
 def _chain(lineage: Lineage, dataset: str) -> list[str]:

@@ -10,10 +10,10 @@ from psycopg import sql
 
 from headwater.lab.demo.run import STREAMS
 from headwater.lab.demo.verdict import STORY_COLUMNS, added_by_story
-from headwater.lab.stories.base import Seen, Story
+from headwater.lab.stories.base import CheckOutcome, Story
 
 if TYPE_CHECKING:
-    from headwater.lab.stories.stage import Stage
+    from headwater.lab.stories.story_run import StoryRun
 
 SOURCE, TOPIC = "postgres shop.public.orders", "kafka orders"
 LANDING, TABLE = "warehouse default/orders_landing", "default.orders_landing"
@@ -30,101 +30,107 @@ class SchemaChange(Story):
     title = "A column is added in PostgreSQL"
     shows = "The new column in the topic and the Iceberg table, and the path between them."
 
-    def play(self, stage: Stage) -> None:
+    def play(self, story_run: StoryRun) -> None:
         """Add a column, order with it, and follow it."""
-        self.undo(stage)
-        column = _new_name(stage)
-        runs = {job: stage.check_state(job, "RUNNING") for job in STREAMS}
-        stage.look("the schema's history", stage.lineage.dataset_page(TOPIC))
-        stage.look(
+        self.undo(story_run)
+        column = _new_name(story_run)
+        runs = {job: story_run.check_state(job, "RUNNING") for job in STREAMS}
+        story_run.look("the schema's history", story_run.lineage.dataset_page(TOPIC))
+        story_run.look(
             "the column's path through the graph",
-            stage.lineage.graph_page(LANDING, columns="1", column=column),
+            story_run.lineage.graph_page(LANDING, columns="1", column=column),
         )
-        stage.tell(f"Adding the column {column} to shop.public.orders, and ordering with it.")
-        _alter(stage, sql.SQL("add column {} text").format(sql.Identifier(column)))
-        order = stage.order(extra={column: "autumn"})
-        stage.check(
+        story_run.describe(
+            f"Adding the column {column} to shop.public.orders, and ordering with it."
+        )
+        _alter(story_run, sql.SQL("add column {} text").format(sql.Identifier(column)))
+        order = story_run.order(extra={column: "autumn"})
+        story_run.check(
             f"the order's {column} has come to Iceberg's {TABLE}",
-            lambda: _landed(stage, order, column),
+            lambda: _landed(story_run, order, column),
         )
-        stage.check(
+        story_run.check(
             f"lineage knows {column} in the topic orders",
-            lambda: _has(stage, TOPIC, column),
+            lambda: _has(story_run, TOPIC, column),
             seconds=ROTATION_SECONDS,
         )
-        stage.check(
+        story_run.check(
             f"lineage leads from shop.public.orders.{column} to {TABLE}.{column}",
-            lambda: stage.lineage.leads(SOURCE, column, LANDING, column),
+            lambda: story_run.lineage.leads(SOURCE, column, LANDING, column),
             seconds=ROTATION_SECONDS,
         )
-        stage.check("the topic's history says it in words", lambda: _history(stage, column))
-        stage.check(
+        story_run.check("the topic's history says it in words", lambda: _history(story_run, column))
+        story_run.check(
             f"the streams went on: {OF_STREAM} has the order too",
-            lambda: stage.gauge.has_order(OF_STREAM, order) is not None,
+            lambda: story_run.counter.has_order(OF_STREAM, order) is not None,
         )
         for job, run in runs.items():
-            stage.check(f"{job} is in the same run as before", partial(_same, stage, job, run))
-
-    def undo(self, stage: Stage) -> None:
-        """Drop what the story added, in the database and, once all is read, in the table."""
-        added = _added(stage)
-        for column in added:
-            stage.tell(f"Dropping the column {column} again.")
-            _alter(stage, sql.SQL("drop column {}").format(sql.Identifier(column)))
-        left = [name for name in _fields(stage) if added_by_story(name)]
-        if left:
-            order = stage.order()
-            stage.check(
-                "orders without the column arrive",
-                lambda: stage.gauge.has_order(TABLE, order) is not None,
+            story_run.check(
+                f"{job} is in the same run as before", partial(_same, story_run, job, run)
             )
-            with stage.gauge.catalog.load_table(TABLE).update_schema() as change:
+
+    def undo(self, story_run: StoryRun) -> None:
+        """Drop what the story added, in the database and, once all is read, in the table."""
+        added = _added(story_run)
+        for column in added:
+            story_run.describe(f"Dropping the column {column} again.")
+            _alter(story_run, sql.SQL("drop column {}").format(sql.Identifier(column)))
+        left = [name for name in _fields(story_run) if added_by_story(name)]
+        if left:
+            order = story_run.order()
+            story_run.check(
+                "orders without the column arrive",
+                lambda: story_run.counter.has_order(TABLE, order) is not None,
+            )
+            with story_run.counter.catalog.load_table(TABLE).update_schema() as change:
                 for column in left:
                     change.delete_column(column)
 
 
-def _new_name(stage: Stage) -> str:
+def _new_name(story_run: StoryRun) -> str:
     """A name the topic never had, so that seeing it means something."""
-    versions = stage.lineage.dataset(TOPIC, "/history", limit=500).get("versions", [])
+    versions = story_run.lineage.dataset(TOPIC, "/history", limit=500).get("versions", [])
     seen = {field["name"] for version in versions for field in version["fields"]}
     fresh = [name for name in STORY_COLUMNS if name not in seen]
     return fresh[0] if fresh else f"note_{len(seen)}"
 
 
-def _added(stage: Stage) -> list[str]:
+def _added(story_run: StoryRun) -> list[str]:
     query = "select column_name from information_schema.columns where table_name = 'orders'"
-    with psycopg.connect(stage.database_url) as database:
+    with psycopg.connect(story_run.database_url) as database:
         found = [row[0] for row in database.execute(query)]
     return [name for name in found if name not in KNOWN]
 
 
-def _alter(stage: Stage, change: sql.Composed) -> None:
-    with psycopg.connect(stage.database_url) as database:
+def _alter(story_run: StoryRun, change: sql.Composed) -> None:
+    with psycopg.connect(story_run.database_url) as database:
         database.execute(sql.SQL("alter table orders {}").format(change))
 
 
-def _fields(stage: Stage) -> list[str]:
-    return [field.name for field in stage.gauge.catalog.load_table(TABLE).schema().fields]
+def _fields(story_run: StoryRun) -> list[str]:
+    return [field.name for field in story_run.counter.catalog.load_table(TABLE).schema().fields]
 
 
-def _landed(stage: Stage, order: str, column: str) -> Seen:
-    if column not in _fields(stage):
-        return Seen(ok=False, found=f"{TABLE} has no column {column}")
-    value = stage.gauge.has_order(TABLE, order, column)
-    return Seen(value == "autumn", value or "the order is not there")
+def _landed(story_run: StoryRun, order: str, column: str) -> CheckOutcome:
+    if column not in _fields(story_run):
+        return CheckOutcome(ok=False, found=f"{TABLE} has no column {column}")
+    value = story_run.counter.has_order(TABLE, order, column)
+    return CheckOutcome(value == "autumn", value or "the order is not there")
 
 
-def _has(stage: Stage, dataset: str, column: str) -> Seen:
-    fields = stage.lineage.fields(dataset)
-    return Seen(column in fields, ", ".join(fields))
+def _has(story_run: StoryRun, dataset: str, column: str) -> CheckOutcome:
+    fields = story_run.lineage.fields(dataset)
+    return CheckOutcome(column in fields, ", ".join(fields))
 
 
-def _history(stage: Stage, column: str) -> Seen:
-    versions = stage.lineage.dataset(TOPIC, "/history", limit=1).get("versions", [])
-    said = "; ".join(str(change) for change in versions[0].get("changes", [])) if versions else ""
-    return Seen(column in said, said)
+def _history(story_run: StoryRun, column: str) -> CheckOutcome:
+    versions = story_run.lineage.dataset(TOPIC, "/history", limit=1).get("versions", [])
+    changes = (
+        "; ".join(str(change) for change in versions[0].get("changes", [])) if versions else ""
+    )
+    return CheckOutcome(column in changes, changes)
 
 
-def _same(stage: Stage, job: str, run: str) -> Seen:
-    latest = stage.lineage.latest(job)
-    return Seen(latest["id"] == run and latest["state"] == "RUNNING", latest["state"])
+def _same(story_run: StoryRun, job: str, run: str) -> CheckOutcome:
+    latest = story_run.lineage.latest(job)
+    return CheckOutcome(latest["id"] == run and latest["state"] == "RUNNING", latest["state"])

@@ -19,12 +19,12 @@ from headwater.lab import process
 from headwater.lab.demo.batch_job import BATCH_SECONDS, Batch
 from headwater.lab.demo.connectors import CONNECTORS, Shop
 from headwater.lab.demo.lineage_client import Lineage
-from headwater.lab.demo.row_counts import Gauge
+from headwater.lab.demo.row_counts import RowCounter
 from headwater.lab.demo.run import STREAMS
 from headwater.lab.demo.traffic import Traffic
 from headwater.lab.launch import Launch
 from headwater.lab.services import with_needs
-from headwater.lab.stories.base import Check, Look, Seen
+from headwater.lab.stories.base import Check, CheckOutcome, PageLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,18 +38,18 @@ AWAY = (httpx.HTTPError, psycopg.Error, psutil.Error)
 NEEDED = ("postgres", "kafka", "connect", "registry", "s3", "catalog", "server", "agent", *STREAMS)
 
 
-class Failed(HeadwaterError):
+class CheckFailedError(HeadwaterError):
     """A check that did not come true in time."""
 
 
-class Stage:
+class StoryRun:
     """One play of one story on one lab."""
 
-    def __init__(self, lab: Lab, audience: StoryListener, seconds: float) -> None:
+    def __init__(self, lab: Lab, listener: StoryListener, seconds: float) -> None:
         self.lab = lab
-        self.audience = audience
+        self.listener = listener
         self.seconds = seconds
-        self.looks: list[Look] = []
+        self.page_links: list[PageLink] = []
         self.checks: list[Check] = []
         self.text: list[str] = []
 
@@ -65,50 +65,53 @@ class Stage:
                 hint="start it in another terminal: headwater demo",
             )
 
-    def tell(self, text: str) -> None:
+    def describe(self, text: str) -> None:
         """Say what happens."""
-        self.audience.tell(text)
+        self.listener.describe(text)
 
     def look(self, what: str, url: str) -> None:
         """Say where a person sees it."""
-        self.looks.append(Look(what=what, url=url))
-        self.audience.show(self.looks[-1])
+        self.page_links.append(PageLink(what=what, url=url))
+        self.listener.show(self.page_links[-1])
 
     def show(self, text: str) -> None:
         """Text that belongs to the story's result."""
         self.text.append(text)
 
     def check(
-        self, what: str, condition: Callable[[], Seen | bool], seconds: float = CHECK_SECONDS
+        self,
+        what: str,
+        condition: Callable[[], CheckOutcome | bool],
+        seconds: float = CHECK_SECONDS,
     ) -> None:
-        """Look until something is as it should be; one that never is ends the play."""
+        """PageLink until something is as it should be; one that never is ends the play."""
         began = time.monotonic()
         while True:
             try:
                 answer = condition()
-                seen = answer if isinstance(answer, Seen) else Seen(answer)
+                seen = answer if isinstance(answer, CheckOutcome) else CheckOutcome(answer)
             except Exception as error:  # noqa: BLE001  (what is away now may be back in a moment)
-                seen = Seen(ok=False, found=f"{type(error).__name__}: {error}")
+                seen = CheckOutcome(ok=False, found=f"{type(error).__name__}: {error}")
             past = time.monotonic() - began
             if seen.ok or past > seconds:
                 break
-            self.audience.wait(what, past, seconds)
+            self.listener.wait(what, past, seconds)
             time.sleep(0.5)
         check = Check(what=what, ok=seen.ok, found=seen.found)
         self.checks.append(check)
-        self.audience.checked(check)
+        self.listener.checked(check)
         if not seen.ok:
             found = f"; found: {seen.found}" if seen.found else ""
-            raise Failed(f"not seen within {seconds:.0f} s: {what}{found}")
+            raise CheckFailedError(f"not seen within {seconds:.0f} s: {what}{found}")
 
     def check_state(self, job: str, state: str, *, not_run: str | None = None) -> str:
         """A job's newest run is in a state, and is another one than a run of before."""
         latest: dict[str, Any] = {}
 
-        def seen() -> Seen:
+        def seen() -> CheckOutcome:
             latest.update(self.lineage.latest(job))
             ok = latest["state"] == state and latest["id"] != not_run
-            return Seen(ok, "" if ok else latest["state"])
+            return CheckOutcome(ok, "" if ok else latest["state"])
 
         self.check(f"{job} is {state}{' in a new run' if not_run else ''}", seen)
         return str(latest["id"])
@@ -123,7 +126,7 @@ class Stage:
         """Run a program of the pipeline to its end."""
         began = time.monotonic()
         Batch(self.lab, program, *arguments, name=name, env=env).wait(
-            beat=lambda: self.audience.wait(f"{name} runs", time.monotonic() - began, BATCH_SECONDS)
+            beat=lambda: self.listener.wait(f"{name} runs", time.monotonic() - began, BATCH_SECONDS)
         )
 
     def leader(self, service: str) -> psutil.Process:
@@ -138,7 +141,7 @@ class Stage:
         from confluent_kafka import Producer
 
         refused: list[object] = []
-        producer = Producer({"bootstrap.servers": self.gauge.bootstrap, "log_level": 0})
+        producer = Producer({"bootstrap.servers": self.counter.bootstrap, "log_level": 0})
         producer.produce(
             topic, value, partition=0, on_delivery=lambda error, _: refused.append(error)
         )
@@ -182,8 +185,8 @@ class Stage:
         return Lineage(self.lab.context)
 
     @cached_property
-    def gauge(self) -> Gauge:
-        return Gauge(self.lab.context, self.database_url)
+    def counter(self) -> RowCounter:
+        return RowCounter(self.lab.context, self.database_url)
 
     @cached_property
     def shop(self) -> Shop:

@@ -129,7 +129,7 @@ def history(
 
     `ends` are the moments at which the dataset was created, altered, dropped or overwritten:
     claims of jobs that were not made again since then no longer count. A better rank that is
-    heard of for the first time corrects the version that holds then, because the dataset did not
+    received for the first time corrects the version that holds then, because the dataset did not
     change. Where no claim is later than `since`, `early` may be the versions until then.
     """
     found = list(early)

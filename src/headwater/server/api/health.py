@@ -57,10 +57,10 @@ async def health(app: App, request: Request) -> Response:
         "store": app.store.database.dialect,
         "events": _events.get(app, 0),
         "assumed": dict(sorted(app.store.assumed.items())),
-        "may": app.gate.may(request.header(b"authorization")),
+        "may": app.auth.may(request.header(b"authorization")),
     }
     if problems:
         body["problems"] = problems
-    if app.gate.warning is not None:
-        body["warnings"] = [app.gate.warning]
+    if app.auth.warning is not None:
+        body["warnings"] = [app.auth.warning]
     return Response(body, 503 if problems else 200)

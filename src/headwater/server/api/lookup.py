@@ -60,7 +60,7 @@ def the_dataset(view: View, namespace: str, name: str) -> Dataset:
 
 
 def the_job(view: View, namespace: str, name: str) -> Job:
-    """The job of this name, or the one that it is a part of."""
+    """The job of this name, or the parent job it is merged into."""
     namespace_id(view, namespace)
     found = view.shown(namespace, name)
     if found is None:
@@ -126,7 +126,7 @@ def dataset_node(view: View, text: str) -> Dataset:
 
 
 def job_node(view: View, text: str) -> Job:
-    """The job that `ns:name` names, or that what it names is a part of."""
+    """The job that `ns:name` names, or the parent job it is merged into."""
     for namespace, name in _splits(view, text):
         found = view.shown(namespace, name)
         if found is not None:

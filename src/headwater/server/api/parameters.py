@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwater.server.http import Request
     from headwater.server.store.read.timeline import Cursor
 
-__all__ = ["cursor", "flag", "moment", "parse_moment", "text", "whole", "written"]
+__all__ = ["cursor", "flag", "integer", "moment", "parse_moment", "text", "written"]
 
 LARGEST = 2**63 - 1
 CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})")
@@ -23,7 +23,7 @@ DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _time = msgspec.json.Decoder(datetime)
 
 
-def whole(default: int, low: int = 0, high: int = 1_000) -> Any:
+def integer(default: int, low: int = 0, high: int = 1_000) -> Any:
     """A whole number; one above `high` counts as that."""
     schema = {"type": "integer", "minimum": low, "default": default}
     return Parameter(lambda request, name: request.integer(name, default, low, high), schema)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROLES",
-    "Gate",
+    "Authenticator",
     "TokenInfo",
     "create_token",
     "list_tokens",
@@ -115,7 +115,7 @@ def revoke_token(store: Store, token_id: str) -> None:
         raise UsageError(f"no token {token_id!r} is in use", hint="headwater token list")
 
 
-class Gate:
+class Authenticator:
     """Checks a request's token against the ones given at start and the ones in the store.
 
     Without any token everyone may do everything, but only where nobody ever asked for more: a token
@@ -131,7 +131,7 @@ class Gate:
         self._insecure = insecure
         self._closed = bool(fixed)
         self._read_at = float("-inf")
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="headwater-gate")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="headwater-auth")
         self._reading: Future[list[_Row]] | None = None
 
     @property

@@ -46,7 +46,7 @@ UNREAD_SECONDS = 30
 """How long a client may leave its answer unread before the connection is closed."""
 
 
-class _Hot:
+class _EventRequest:
     """One event on its way; stands where uvicorn keeps the request it is answering."""
 
     __slots__ = (
@@ -62,17 +62,17 @@ class _Hot:
         self.response_complete = False
         self.disconnected = False
         self.more_body = True
-        self.message_event = _NOBODY
+        self.message_event = _NO_WAITER
 
 
-class _Nobody:
+class _NoWaiter:
     """No task waits for an event's body, so nobody is to be woken."""
 
     def set(self) -> None:
         """Wake nobody."""
 
 
-_NOBODY = _Nobody()
+_NO_WAITER = _NoWaiter()
 
 
 def protocol_for(app: App) -> type[asyncio.Protocol]:
@@ -115,7 +115,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             """Forget the connection and the half of a body it may have sent."""
             traffic.leave(self, self._client)
             hot = self.cycle
-            if type(hot) is _Hot and hot.more_body:
+            if type(hot) is _EventRequest and hot.more_body:
                 self._release(hot)
             super().connection_lost(exc)
 
@@ -154,7 +154,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                     self._refuse(_head_too_large(head_limit))
 
         def on_message_begin(self) -> None:
-            """Note what the parser will tell; what ASGI wants is made only if it is needed."""
+            """Note what the parser will report; what ASGI wants is made only if it is needed."""
             self.url = b""
             self.expect_100_continue = False
             self.headers = []
@@ -186,7 +186,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                 super().on_headers_complete()
             else:
                 lasting = parser.get_http_version() != "1.0" and parser.should_keep_alive()
-                self.cycle = hot = _Hot(lasting)
+                self.cycle = hot = _EventRequest(lasting)
                 try:
                     self._admit(hot)
                 except Exception as error:  # noqa: BLE001  (every failure has its answer)
@@ -195,7 +195,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
         def on_body(self, body: bytes) -> None:
             """Gather an event's body, up to the limit."""
             hot = self.cycle
-            if type(hot) is not _Hot:
+            if type(hot) is not _EventRequest:
                 super().on_body(body)
             elif not hot.response_complete:
                 hot.body.append(body)
@@ -213,7 +213,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             self._receiving = hot is None or hot.response_complete
             if self._receiving:
                 self._await_request()
-            if type(hot) is not _Hot:
+            if type(hot) is not _EventRequest:
                 super().on_message_complete()
                 return
             hot.more_body = False
@@ -258,7 +258,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                 self.transport.write(_closing(_head(answer) + encode(answer)))
                 self.transport.close()
 
-        def _admit(self, hot: _Hot) -> None:
+        def _admit(self, hot: _EventRequest) -> None:
             """Check by its headers whether an event is to be received."""
             encoding = authorization = site = host = origin = kind = None
             for name, value in self.headers:
@@ -278,10 +278,10 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                     check_length(value, limit)
             app.hosts.check(host)
             refuse_foreign(app.hosts, host, site, origin, kind)
-            app.gate.check(authorization, "write")
+            app.auth.check(authorization, "write")
             hot.encoding = encoding
 
-        def _submit(self, hot: _Hot) -> None:
+        def _submit(self, hot: _EventRequest) -> None:
             body = hot.body[0] if len(hot.body) == 1 else b"".join(hot.body)
             try:
                 if hot.encoding:
@@ -293,23 +293,23 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             except Exception as error:  # noqa: BLE001  (every failure has its answer)
                 self._fail(hot, error)
 
-        def _answer(self, hot: _Hot, answer: list[Receipt] | BaseException) -> None:
+        def _answer(self, hot: _EventRequest, answer: list[Receipt] | BaseException) -> None:
             error = answer if isinstance(answer, BaseException) else answer[0].error
             if error is not None:
                 self._fail(hot, error)
             else:
                 self._write(hot, CREATED)
 
-        def _fail(self, hot: _Hot, error: BaseException) -> None:
+        def _fail(self, hot: _EventRequest, error: BaseException) -> None:
             found = app.failure("POST /api/v1/lineage", error)
             self._write(hot, _head(found) + encode(found))
 
-        def _release(self, hot: _Hot) -> None:
+        def _release(self, hot: _EventRequest) -> None:
             traffic.release(hot.held)
             hot.held = 0
             hot.body = []
 
-        def _write(self, hot: _Hot, answer: bytes) -> None:
+        def _write(self, hot: _EventRequest, answer: bytes) -> None:
             hot.response_complete = True
             self._release(hot)
             if hot.disconnected or self.transport.is_closing():

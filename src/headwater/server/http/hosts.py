@@ -43,7 +43,7 @@ class Hosts:
         return cls([bound, *extra]) if extra or is_loopback(bound) else cls()
 
     def named(self, host: str) -> bool:
-        """Whether the server was told that it goes by this name."""
+        """Whether this is one of the names the server was configured with."""
         return self._names is not None and host in self._names
 
     def check(self, header: bytes | None) -> None:

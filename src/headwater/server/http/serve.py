@@ -101,7 +101,7 @@ def serve(
     opened = open_store(url, limits=limits)
     app = App(opened, settings)
     app.hosts = Hosts.of(host, allowed)
-    if not is_loopback(host) and app.gate.open and not insecure:
+    if not is_loopback(host) and app.auth.open and not insecure:
         raise UsageError(
             f"{host} is reachable by others and no token is set",
             hint="set HEADWATER_TOKEN or --token-file, run `headwater token create`, or say --insecure",
@@ -112,13 +112,13 @@ def serve(
     handler = logging.StreamHandler()
     handler.setFormatter(MaskingFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    if app.gate.locked:
+    if app.auth.locked:
         log.warning(
             "every token of this store is revoked, so every request is refused: "
             "run `headwater token create`, or start the server with --insecure"
         )
-    elif app.gate.warning is not None:
-        log.warning("%s:%d: %s", host, port, app.gate.warning)
+    elif app.auth.warning is not None:
+        log.warning("%s:%d: %s", host, port, app.auth.warning)
     config = uvicorn.Config(
         app,
         host=host,

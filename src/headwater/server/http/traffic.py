@@ -20,7 +20,7 @@ RETRY = [(b"retry-after", b"1")]
 TICK = 1.0
 
 
-class Ticking(Protocol):
+class SlowClientCheck(Protocol):
     """A connection that is asked every second whether its client still keeps up."""
 
     def tick(self) -> None:
@@ -36,10 +36,10 @@ class Traffic:
         self._most_a_client = a_client
         self._most_bytes = bodies
         self._clients: Counter[str] = Counter()
-        self.connections: set[Ticking] = set()
+        self.connections: set[SlowClientCheck] = set()
         self.bytes = 0
 
-    def enter(self, connection: Ticking, client: str) -> None:
+    def enter(self, connection: SlowClientCheck, client: str) -> None:
         """Count a new connection; raises 503 where there are too many."""
         if len(self.connections) >= self._most:
             raise HttpError(503, f"there are {self._most} connections already", headers=RETRY)
@@ -49,7 +49,7 @@ class Traffic:
         self.connections.add(connection)
         self._clients[client] += 1
 
-    def leave(self, connection: Ticking, client: str) -> None:
+    def leave(self, connection: SlowClientCheck, client: str) -> None:
         """Forget a connection that was counted."""
         if connection in self.connections:
             self.connections.discard(connection)

@@ -17,7 +17,7 @@ from headwater.server.store.write.name_limits import too_long
 if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.store import Store
-    from headwater.server.store.database import Reading
+    from headwater.server.store.database import ReadConnection
 
 __all__ = ["Flow", "FlowDataset", "Rollup", "Sample", "keep_flow", "read_flow"]
 
@@ -168,7 +168,7 @@ class Flow:
 
 
 def read_flow(
-    connection: Reading, *, run: UUID | None = None, since: int | None = None
+    connection: ReadConnection, *, run: UUID | None = None, since: int | None = None
 ) -> list[dict[str, Any]]:
     """What flows now, or what flowed in a run since a moment (in seconds since 1970)."""
     columns = (

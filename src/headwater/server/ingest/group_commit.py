@@ -34,12 +34,12 @@ LARGE = 64 * 1024
 """A body of more bytes than this is not small: one of them, or one part of a batch, to a commit."""
 
 
-Tell = Callable[[Any], None]
+Deliver = Callable[[Any], None]
 """Takes an answer: receipts, what a change gave back, or an exception."""
 
 
 class _Job(NamedTuple):
-    tell: Tell
+    deliver: Deliver
     bodies: Sequence[bytes]
     work: Callable[[Store], Any] | None
 
@@ -79,8 +79,8 @@ class Ingest:
 
     def submit(self, bodies: Sequence[bytes]) -> asyncio.Future[list[Receipt]]:
         """Hand events in; the future holds their receipts once they are on the disk."""
-        future, tell = self._promise()
-        self._enqueue(_Job(tell, bodies, None), large=sum(map(len, bodies)) > LARGE)
+        future, deliver = self._promise()
+        self._enqueue(_Job(deliver, bodies, None), large=sum(map(len, bodies)) > LARGE)
         return future
 
     async def submit_many(self, bodies: Sequence[bytes]) -> list[Receipt]:
@@ -92,20 +92,20 @@ class Ingest:
             while end < len(bodies) and end - start < BULK and size < LARGE * 16:
                 size += len(bodies[end])
                 end += 1
-            future, tell = self._promise()
-            self._enqueue(_Job(tell, bodies[start:end], None), large=True)
+            future, deliver = self._promise()
+            self._enqueue(_Job(deliver, bodies[start:end], None), large=True)
             receipts += await future
             start = end
         return receipts
 
-    def hand_in(self, body: bytes, tell: Tell) -> None:
-        """Hand one event in; `tell` is called on the loop with a list of its receipt, or an error."""
-        self._enqueue(_Job(tell, (body,), None), large=len(body) > LARGE)
+    def hand_in(self, body: bytes, deliver: Deliver) -> None:
+        """Hand one event in; `deliver` is called on the loop with a list of its receipt, or an error."""
+        self._enqueue(_Job(deliver, (body,), None), large=len(body) > LARGE)
 
     def perform(self, work: Callable[[Store], Any]) -> asyncio.Future[Any]:
         """Carry out any other change, in its turn, on the writer's thread."""
-        future, tell = self._promise()
-        self._enqueue(_Job(tell, (), work))
+        future, deliver = self._promise()
+        self._enqueue(_Job(deliver, (), work))
         return future
 
     async def close(self) -> None:
@@ -121,10 +121,10 @@ class Ingest:
         """Keep what a commit changed until those who wait for it have their answers."""
         self._changes.append((seq, changes))
 
-    def _promise(self) -> tuple[asyncio.Future[Any], Tell]:
+    def _promise(self) -> tuple[asyncio.Future[Any], Deliver]:
         future: asyncio.Future[Any] = self._loop.create_future()
 
-        def tell(answer: Any) -> None:
+        def deliver(answer: Any) -> None:
             if future.done():
                 return
             if isinstance(answer, BaseException):
@@ -132,7 +132,7 @@ class Ingest:
             else:
                 future.set_result(answer)
 
-        return future, tell
+        return future, deliver
 
     def busy_for(self) -> float:
         """Seconds that the writer has been at what was handed to it last."""
@@ -151,11 +151,11 @@ class Ingest:
         self._large.clear()
         # A change that the writer is at goes on: who asked for it waits for what becomes of it.
         for job in [*(job for job in self._handed if job.work is None), *waiting]:
-            job.tell(error)
+            job.deliver(error)
 
     def _enqueue(self, job: _Job, *, large: bool = False) -> None:
         if self.stalled is not None:
-            job.tell(StoreUnavailableError(self.stalled))
+            job.deliver(StoreUnavailableError(self.stalled))
             return
         (self._large if large else self._waiting).append(job)
         if self._busy:
@@ -186,7 +186,7 @@ class Ingest:
             if stalled is not None and job.work is None:
                 continue
             try:
-                job.tell(answer)
+                job.deliver(answer)
             except Exception:
                 log.exception("a request could not be answered")
         self._last = len(answers) + len(self._waiting)

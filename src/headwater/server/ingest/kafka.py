@@ -179,7 +179,7 @@ class DeadLetters:
                 "topic %s partition %d offset %d is not an OpenLineage event: %s",
                 message.topic(), message.partition(), message.offset(), reason[:200],
             )  # fmt: skip
-            told = {
+            headers = {
                 "error": reason[:REASON],
                 "topic": message.topic(),
                 "partition": str(message.partition()),
@@ -191,7 +191,7 @@ class DeadLetters:
                 self.topic,
                 message.value(),
                 message.key(),
-                headers=[*kept, *((PREFIX + k, v.encode()) for k, v in told.items())],
+                headers=[*kept, *((PREFIX + k, v.encode()) for k, v in headers.items())],
                 on_delivery=done,
             )
         if self._producer.flush(FLUSH_SECONDS) or failed:
@@ -299,7 +299,7 @@ class Source:
                 self._stop.wait(PAUSE)
                 self._rewind(consumer)
                 return
-        # The store decides; what Kafka is told only lets its tools show the lag.
+        # The store decides; what is committed to Kafka only lets its tools show the lag.
         if positions := self._positions(batch):
             consumer.commit(offsets=positions, asynchronous=True)
 

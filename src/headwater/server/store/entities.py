@@ -11,8 +11,8 @@ from headwater.lineage.lifecycle import RunHistory, State
 
 __all__ = [
     "DELETED",
-    "FOLDED",
     "INPUT",
+    "MERGED",
     "OUTPUT",
     "STATUSES",
     "Column",
@@ -39,13 +39,13 @@ Column = tuple[int, str]
 """A column: what the name of its dataset stands for, and the column's name."""
 Node = tuple[str, int]
 """A job or a dataset of the graph: its kind and its id; datasets by what their name stands for."""
-DELETED, FOLDED = 1, 2
-"""Why something is hidden: by hand until it is heard of again, or as a part of another job."""
+DELETED, MERGED = 1, 2
+"""Why something is hidden: by hand until an event names it again, or merged into its parent job."""
 STATUSES = tuple(State)
 _STATUS = {state: i for i, state in enumerate(State)}
 
 Held = list[int]
-"""A facet held by an entity: its id (0 once deleted), since when, and when last said."""
+"""A facet held by an entity: its id (0 once deleted), since when, and when last reported."""
 
 
 def slot(dataset: int, direction: int) -> int:

@@ -30,7 +30,7 @@ from headwater.server.store.write.projection import Projection
 from headwater.server.store.write.session import Session
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import Prepared
+    from headwater.server.store.write.prepared import PreparedEvent
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -45,7 +45,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 Also = Callable[[Connection, Sequence[Receipt]], None]
-"""What else belongs into a commit, told what became of the events in it."""
+"""What else belongs into a commit; called with the receipts of the events in it."""
 
 
 class Store:
@@ -84,7 +84,7 @@ class Store:
 
     def _append(self, bodies: Sequence[bytes], also: Also | None) -> list[Receipt]:
         receipts: list[Receipt] = [Receipt()] * len(bodies)
-        group: list[tuple[int, Prepared]] = []
+        group: list[tuple[int, PreparedEvent]] = []
         for i, body in enumerate(bodies):
             try:
                 group.append((i, self.reader.prepare(body)))
@@ -140,7 +140,7 @@ class Store:
         self.packer.follow([(number, bytes(data)) for number, data in rows])
 
     def _commit(
-        self, group: list[tuple[int, Prepared]], receipts: list[Receipt], also: Also | None
+        self, group: list[tuple[int, PreparedEvent]], receipts: list[Receipt], also: Also | None
     ) -> list[dict[str, Any]]:
         reader, session = self.reader, self.session
         self.begin()
@@ -207,7 +207,7 @@ class Store:
     def changing(self, command: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         """Do in one commit, with a record of it, what no event can say: letting things go.
 
-        What is put on the list it gives is told to those who listen.
+        What is put on the list it gives is published to listeners.
         """
         changes: list[dict[str, Any]] = []
         try:
@@ -227,8 +227,8 @@ class Store:
         if changes and self.on_change is not None:
             self.on_change(seq, changes)
 
-    def _already_expired(self, group: list[tuple[int, Prepared]]) -> dict[bytes, int]:
-        """The events older than what is kept, of things heard of both before and after them.
+    def _already_expired(self, group: list[tuple[int, PreparedEvent]]) -> dict[bytes, int]:
+        """The events older than what is kept, of entities reported both before and after them.
 
         They were let go of, or would be at once; the last record that went stands for them.
         """
@@ -250,7 +250,7 @@ class Store:
         return found
 
     def _new(
-        self, i: int, item: Prepared, known: dict[bytes, int], receipts: list[Receipt]
+        self, i: int, item: PreparedEvent, known: dict[bytes, int], receipts: list[Receipt]
     ) -> bool:
         seq = known.get(item.hash)
         if seq is not None:

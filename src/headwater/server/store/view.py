@@ -1,4 +1,4 @@
-"""Reading the projection: entities and facets in bulk, as one moment of the store has them."""
+"""ReadConnection the projection: entities and facets in bulk, as one moment of the store has them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage.events import canonical
-from headwater.server.store.database import Reading, within
+from headwater.server.store.database import ReadConnection, within
 from headwater.server.store.entities import (
     DELETED,
-    FOLDED,
+    MERGED,
     Dataset,
     Job,
     Run,
@@ -54,7 +54,7 @@ class Bodies:
         self._held: dict[int, bytes] = {}
         self._size = 0
 
-    def get(self, connection: Reading, numbers: Iterable[int]) -> dict[int, bytes]:
+    def get(self, connection: ReadConnection, numbers: Iterable[int]) -> dict[int, bytes]:
         """The canonical JSON of each facet."""
         wanted = set(numbers)
         wanted.discard(0)
@@ -75,7 +75,7 @@ class Bodies:
         """Let go of every body: one of them may have been deleted."""
         self._held, self._size = {}, 0
 
-    def unpack(self, connection: Reading, dictionary: int, packed: bytes) -> bytes:
+    def unpack(self, connection: ReadConnection, dictionary: int, packed: bytes) -> bytes:
         """A packed body as it was; learns a dictionary that another process stored."""
         if not self.packer.knows(dictionary):
             sql = "SELECT data FROM dictionary WHERE id = ?"
@@ -87,7 +87,7 @@ class Bodies:
 class View:
     """One moment of the store."""
 
-    def __init__(self, connection: Reading, bodies: Bodies) -> None:
+    def __init__(self, connection: ReadConnection, bodies: Bodies) -> None:
         self.connection = connection
         self._limit = connection if isinstance(connection, LimitedConnection) else None
         self._bodies = bodies
@@ -116,25 +116,27 @@ class View:
         return self.datasets([alias[0][0]]).get(alias[0][0]) if alias else None
 
     def jobs(self, ids: Iterable[int]) -> dict[int, Job]:
-        """Jobs by id; in the place of a part of another job, that one."""
+        """Jobs by id; in the place of a task job, its parent."""
         rows = within(self.connection, JOBS + " WHERE j.id IN ({in})", set(ids))
         found = {row[0]: to_job(row) for row in rows}
-        folded = [number for number, job in found.items() if job.hidden == FOLDED]
-        if folded:
+        merged = [number for number, job in found.items() if job.hidden == MERGED]
+        if merged:
             sql = "SELECT job, whole FROM fold WHERE whole IS NOT NULL AND job IN ({in})"
-            wholes: dict[int, int] = dict(within(self.connection, sql, folded))
-            shown = self.jobs(set(wholes.values()) - found.keys())
-            found |= {part: shown.get(n) or found[n] for part, n in wholes.items()}
+            parent_jobs: dict[int, int] = dict(within(self.connection, sql, merged))
+            shown = self.jobs(set(parent_jobs.values()) - found.keys())
+            found |= {part: shown.get(n) or found[n] for part, n in parent_jobs.items()}
         return found
 
     def shown(self, namespace: str, name: str) -> Job | None:
         """The job shown for this name: a task job's parent; None for a deleted job."""
         found = self.job(namespace, name)
-        if found is not None and found.hidden == FOLDED:
+        if found is not None and found.hidden == MERGED:
             found = self.jobs([found.id]).get(found.id)
         return None if found is None or found.hidden == DELETED else found
 
-    def wholes(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    def parent_jobs(
+        self, names: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[str, str]]:
         """Map each task job among these names to the parent job it is merged into."""
         sql = (
             "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, w.name FROM k"
@@ -146,7 +148,7 @@ class View:
         return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
     def opened(self, jobs: Iterable[Job]) -> dict[int, list[int]]:
-        """The datasets, with directions, that jobs have now: their own and those of their parts."""
+        """The datasets, with directions, that jobs have now: their own and those of their task jobs."""
         found = {job.id: dict.fromkeys(job.state.open) for job in jobs}
         sql = (
             "SELECT f.whole, j.state FROM fold f JOIN job j ON j.id = f.job WHERE f.whole IN ({in})"

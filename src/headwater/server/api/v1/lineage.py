@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import around, trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, job_node, kind_of
-from headwater.server.api.parameters import flag, text, whole
+from headwater.server.api.parameters import flag, integer, text
 from headwater.server.api.present import Presenter
 from headwater.server.api.types import Edge, Object
 from headwater.server.http import HttpError
@@ -22,7 +22,7 @@ __all__ = ["api"]
 
 api = Routes()
 
-NODE, DEPTH = text(name="nodeId", required=True, example="job:shop:load"), whole(20, 0, 100)
+NODE, DEPTH = text(name="nodeId", required=True, example="job:shop:load"), integer(20, 0, 100)
 JOBS, COLUMNS = 2_000, 20_000
 
 

@@ -8,7 +8,7 @@ from headwater.lineage.lifecycle import State
 from headwater.server.api.facet_columns import field_names
 from headwater.server.api.java import to_uri
 from headwater.server.api.lookup import namespace_id, the_dataset, the_job
-from headwater.server.api.parameters import text, whole
+from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import DATASET as TAGGED
 from headwater.server.api.present import Presenter, when
 from headwater.server.api.types import Dataset, Job, Object, Time
@@ -47,7 +47,7 @@ DATASET = "/api/v1/namespaces/{namespace}/datasets/{dataset}"
 JOB = "/api/v1/namespaces/{namespace}/jobs/{job}"
 NAMESPACE = "SELECT id, name, owner, description, created, updated, hidden FROM namespace"
 SOURCE = "SELECT name, kind, url, description, created, updated FROM source"
-LIMIT, OFFSET = whole(100), whole(0, 0, 2**31)
+LIMIT, OFFSET = integer(100), integer(0, 0, 2**31)
 STATES = text(name="lastRunStates", example="RUNNING,FAILED")
 
 
@@ -275,7 +275,7 @@ def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
 def job_runs(
     view: View, namespace: str, job: str, limit: int = LIMIT, offset: int = OFFSET
 ) -> dict[str, Any]:
-    """A job's runs, the newest first; of a part its own, for whoever has to end them."""
+    """A job's runs, the newest first; a task job has its own, for whoever has to end them."""
     the_job(view, namespace, job)
     found = view.job(namespace, job)
     assert found is not None

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from headwater.insight import trace
 from headwater.server.api.lookup import the_run
-from headwater.server.api.parameters import text, whole
+from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import Presenter, identifier, when
 from headwater.server.api.types import Run
 from headwater.server.api.v1.lists import Runs
@@ -51,7 +51,7 @@ def run_facets(
 def upstream_runs(
     view: View,
     run: str = text(name="runId", required=True, example="00000000-0000-4000-8000-000000000001"),
-    depth: int = whole(10, 0, 50),
+    depth: int = integer(10, 0, 50),
 ) -> dict[str, Any]:
     """The runs that made what a run read, and those before them."""
     first = the_run(view, run)

@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.lineage.events import iso, micros
 from headwater.server.api.java import to_uri
-from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Events, Time
 from headwater.server.api.v1.lists import LIMIT, OFFSET
@@ -68,7 +68,7 @@ def search(
     q: str = text(required=True, example="load"),
     wanted: str = text(name="filter", options=("DATASET", "JOB")),
     sort: str = text(options=("NAME", "UPDATE_AT")),
-    limit: int = whole(10),
+    limit: int = integer(10),
     namespace: str = text(),
     before: int | None = moment(),
     after: int | None = moment(),
@@ -122,7 +122,7 @@ def events(
     limit: int = LIMIT,
     offset: int = OFFSET,
 ) -> dict[str, Any]:
-    """Events of runs as they were sent, by the time they tell of."""
+    """Events of runs as they were sent, by their event time."""
     where = f" FROM log WHERE kind = 0 AND type < {JOB_EVENT} AND time < ? AND time >= ?"
     order = " ORDER BY time ASC, seq ASC" if direction == "asc" else " ORDER BY time DESC, seq DESC"
     sql = "SELECT dictionary, body" + where + order + " LIMIT ? OFFSET ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.lineage.events import Limits, Problem
-from headwater.server.api.parameters import text, whole
+from headwater.server.api.parameters import integer, text
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Named
 from headwater.server.http import HttpError, Request, Response
@@ -40,7 +40,7 @@ class Aliases(TypedDict):
 @api.get("/api/v2/aliases", answer=Aliases)
 def aliases(
     view: View,
-    limit: int = whole(100, 1, 1_000),
+    limit: int = integer(100, 1, 1_000),
     namespace: str = text(name="afterNamespace"),
     name: str = text(name="afterName"),
 ) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from headwater.insight import Moment, around
 from headwater.insight import difference as compare
 from headwater.server.api.lookup import node_of
-from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
 from headwater.server.api.v2.schemas import read
@@ -49,8 +49,8 @@ def difference(
     node: str = text(required=True, example="job:shop:load"),
     start: int = moment(name="from", required=True),
     end: int = moment(NEVER, name="to"),
-    depth: int = whole(3, 0, 50),
-    limit: int = whole(300, 1, 5_000),
+    depth: int = integer(3, 0, 50),
+    limit: int = integer(300, 1, 5_000),
 ) -> dict[str, Any]:
     """What came, went and changed around a node between two moments."""
     at = node_of(view, node)

@@ -8,7 +8,7 @@ import msgspec
 
 from headwater.lineage.events import EventType, iso
 from headwater.server.api.lookup import job_node, kind_of, the_run
-from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Time
 from headwater.server.routing import Routes
 from headwater.server.store.write.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
@@ -53,9 +53,9 @@ class Log(TypedDict):
 def events(
     view: View,
     request: Request,
-    after: int = whole(0, 0, 2**62),
-    before: int = whole(0, 0, 2**62),
-    limit: int = whole(100, 1),
+    after: int = integer(0, 0, 2**62),
+    before: int = integer(0, 0, 2**62),
+    limit: int = integer(100, 1),
     job: str = text(),
     run: str = text(),
     kinds: str = text(name="type", example="START,FAIL"),

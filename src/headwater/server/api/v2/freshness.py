@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from headwater import insight
 from headwater.server.api.lookup import the_dataset
-from headwater.server.api.parameters import whole
+from headwater.server.api.parameters import integer
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
 from headwater.server.routing import Routes
@@ -48,7 +48,7 @@ class Freshness(TypedDict):
 
 @api.get("/api/v2/datasets/{namespace}/{dataset}/freshness", answer=Freshness)
 def freshness(
-    view: View, namespace: str, dataset: str, depth: int = whole(DEPTH, 1, 50)
+    view: View, namespace: str, dataset: str, depth: int = integer(DEPTH, 1, 50)
 ) -> Freshness:
     """The verdict on one dataset, judged by every job its data passes through."""
     return judged(view, the_dataset(view, namespace, dataset), depth)

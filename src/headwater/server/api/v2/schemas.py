@@ -9,7 +9,7 @@ import msgspec
 from headwater.lineage.events import iso
 from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read_facet
 from headwater.server.api.lookup import the_dataset
-from headwater.server.api.parameters import moment, whole
+from headwater.server.api.parameters import integer, moment
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.page import describe
@@ -86,7 +86,7 @@ def history(
     view: View,
     namespace: str,
     dataset: str,
-    limit: int = whole(30, 1, 100),
+    limit: int = integer(30, 1, 100),
     before: int | None = moment(),
 ) -> dict[str, Any]:
     """Each schema the dataset has had, the newest first, with what it changed."""

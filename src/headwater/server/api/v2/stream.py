@@ -68,7 +68,7 @@ async def live(
     """Server-sent events: what changes."""
     last = (request.header(b"last-event-id") or b"").decode("latin-1") or after
     start = int(last) if last.isdecimal() else None
-    limit = app.gate.limit(request.header(b"authorization"))
+    limit = app.auth.limit(request.header(b"authorization"))
 
     async def stream(receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -93,7 +93,7 @@ async def post_flow(app: App, request: Request) -> Response:
     except (msgspec.DecodeError, KeyError, RecursionError) as error:
         raise HttpError(400, "not a list of samples", [Problem("samples", str(error))]) from None
     for sample in taken:
-        app.live.tell("flow", sample)
+        app.live.broadcast("flow", sample)
     return Response(
         {"accepted": len(taken), "refused": problems}, 202 if taken or not problems else 422
     )

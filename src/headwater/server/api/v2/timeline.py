@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from headwater.server.api.lookup import the_dataset, the_job, the_run
-from headwater.server.api.parameters import cursor, text, whole, written
+from headwater.server.api.parameters import cursor, integer, text, written
 from headwater.server.api.present import MILLISECOND, Presenter, when
 from headwater.server.api.types import Run as Described
 from headwater.server.api.types import Uuid
@@ -27,7 +27,7 @@ __all__ = ["api"]
 
 api = Routes()
 
-LIMIT = whole(50, 1, 500)
+LIMIT = integer(50, 1, 500)
 MESSAGE = 2_000
 NEEDED = ("errorMessage", "parent", "jobDependencies", "externalQuery", "processing_engine")
 SIZES = {INPUT: ("inputStatistics", "dataQualityMetrics"), OUTPUT: ("outputStatistics",)}

@@ -19,7 +19,7 @@ __all__ = [
     "Connection",
     "DamagedError",
     "Database",
-    "Reading",
+    "ReadConnection",
     "StoreError",
     "StoreUnavailableError",
     "UnstorableError",
@@ -54,7 +54,7 @@ class UnstorableError(StoreError):
     """The database refuses the data itself; sending the same again can never help."""
 
 
-class Reading(Protocol):
+class ReadConnection(Protocol):
     """The verbs a query is made of."""
 
     holds: str
@@ -73,7 +73,7 @@ class Reading(Protocol):
         ...
 
 
-class Connection(Reading, Protocol):
+class Connection(ReadConnection, Protocol):
     """The verbs a query or a write is made of."""
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
@@ -121,7 +121,7 @@ class Connection(Reading, Protocol):
         ...
 
     def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
-        """Tell the other servers on this database what the open transaction changes."""
+        """Notify the other servers on this database of what the open transaction changes."""
         ...
 
     def thorough(self) -> None:
@@ -137,14 +137,14 @@ class Connection(Reading, Protocol):
         ...
 
 
-def one(connection: Reading, sql: str, params: Sequence[Any] = ()) -> Row | None:
+def one(connection: ReadConnection, sql: str, params: Sequence[Any] = ()) -> Row | None:
     """The first row of the answer, if there is one."""
     rows = connection.all(sql, params)
     return rows[0] if rows else None
 
 
 def within(
-    connection: Reading, sql: str, keys: Iterable[Any], params: Sequence[Any] = ()
+    connection: ReadConnection, sql: str, keys: Iterable[Any], params: Sequence[Any] = ()
 ) -> list[Row]:
     """The rows of a query whose `{in}` stands for a list of keys, asked in chunks.
 
@@ -173,7 +173,7 @@ class Database(Protocol):
         """A context manager around a connection that sees one moment of the data."""
         ...
 
-    def watch(self, tell: Callable[[int, list[dict[str, Any]]], None]) -> bool:
+    def watch(self, publish: Callable[[int, list[dict[str, Any]]], None]) -> bool:
         """Hear of every commit of every server; False where a store has only one server."""
         ...
 

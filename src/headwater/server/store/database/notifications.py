@@ -1,4 +1,4 @@
-"""What servers on one PostgreSQL tell each other: every commit's changes, in the order of commits."""
+"""What servers on one PostgreSQL send each other: every commit's changes, in the order of commits."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def _message(seq: int, held: list[msgspec.Raw]) -> str:
 class Listener:
     """A thread that hears of every commit and comes back by itself when its connection is lost."""
 
-    def __init__(self, url: str, tell: Callable[[int, list[dict[str, Any]]], None]) -> None:
+    def __init__(self, url: str, publish: Callable[[int, list[dict[str, Any]]], None]) -> None:
         self._url = url
-        self._tell = tell
+        self._publish = publish
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._connection: psycopg.Connection[Any] | None = None
@@ -98,9 +98,9 @@ class Listener:
             connection.execute(f"LISTEN {CHANNEL}")
             if self._ready.is_set():
                 row = connection.execute("SELECT seq FROM head WHERE id = 1").fetchone()
-                self._tell(row[0] if row else 0, [RESET])
+                self._publish(row[0] if row else 0, [RESET])
             self._ready.set()
             while not self._stop.is_set():
                 for note in connection.notifies(timeout=5):
                     found = msgspec.json.decode(note.payload)
-                    self._tell(found["seq"], found["changes"])
+                    self._publish(found["seq"], found["changes"])

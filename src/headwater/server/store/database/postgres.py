@@ -303,8 +303,8 @@ class PostgresDatabase:
             finally:
                 connection.rollback()
 
-    def watch(self, tell: Callable[[int, list[dict[str, Any]]], None]) -> bool:
-        self._listener = notifications.Listener(self.url, tell)
+    def watch(self, publish: Callable[[int, list[dict[str, Any]]], None]) -> bool:
+        self._listener = notifications.Listener(self.url, publish)
         self._listener.start()
         return True
 

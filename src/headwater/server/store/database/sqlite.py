@@ -147,7 +147,7 @@ class SqliteConnection:
         self.raw.close()
 
     def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
-        """Nobody else writes to the file, so there is nobody to tell."""
+        """Nobody else writes to the file, so there is nobody to notify."""
 
     def thorough(self) -> None:
         self.all("PRAGMA secure_delete = ON")
@@ -226,7 +226,7 @@ class SqliteDatabase:
             with self._lock:
                 self._idle.append(connection)
 
-    def watch(self, tell: Callable[[int, list[dict[str, Any]]], None]) -> bool:
+    def watch(self, publish: Callable[[int, list[dict[str, Any]]], None]) -> bool:
         return False
 
     def lead(self) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from headwater.lineage.events import canonical
 from headwater.server.store.database import within
-from headwater.server.store.entities import FOLDED, decode_dataset, decode_job, decode_run, slot
+from headwater.server.store.entities import MERGED, decode_dataset, decode_job, decode_run, slot
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.rebuild import records
 from headwater.server.store.keep.retention import sweep
@@ -107,7 +107,7 @@ def purge(store: Store, target: Target) -> Purged:
     connection.thorough()
     command = {"command": "purge", "kind": target.kind, "digest": target.digest}
     with store.changing(command) as changes:
-        # What was told before must not be told again: whoever listens is to ask anew.
+        # Changes published before must not be replayed: every listener has to reload.
         changes.append({"change": "reset"})
         buried = _bury(store, target.mentioned)
         sources = _sources(connection, datasets)
@@ -243,7 +243,7 @@ def _task_jobs(store: Store, jobs: dict[int, Key]) -> None:
     _delete(connection, "fold", "job", jobs)
     for key in jobs.values():
         connection.run("DELETE FROM fold WHERE namespace = ? AND name = ?", key)
-    connection.run("UPDATE job SET hidden = 0 WHERE hidden = ?", (FOLDED,))
+    connection.run("UPDATE job SET hidden = 0 WHERE hidden = ?", (MERGED,))
     session.forget()
     TaskJobs(session, []).settle_all()
     session.flush()

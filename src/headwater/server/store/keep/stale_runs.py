@@ -1,4 +1,4 @@
-"""Closes the runs that nothing has been heard of for too long."""
+"""Ends the runs of which no event has come for too long."""
 
 from __future__ import annotations
 

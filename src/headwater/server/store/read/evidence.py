@@ -34,8 +34,8 @@ def evidence(
     datasets = view.datasets([origin, target])
     items = _of_pair(view, _read(view, found.state.facets), origin, target)
     for number in (target, origin):
-        said = _read(view, datasets[number].state.facets).get("evidence")
-        items += [item for item in _objects(said) if item not in items]
+        facet = _read(view, datasets[number].state.facets).get("evidence")
+        items += [item for item in _objects(facet) if item not in items]
     sql = (
         "SELECT min(since) FROM edge WHERE direction = ? AND until IS NULL"
         " AND dataset IN (SELECT id FROM dataset WHERE root = ?)"
@@ -45,9 +45,9 @@ def evidence(
     return {"basis": sources.basis, "since": since, "items": items[:LIMIT]}
 
 
-def _of_pair(view: View, said: dict[str, Any], origin: int, target: int) -> list[dict[str, Any]]:
-    edges = _objects(said.get("edges"))
-    datasets = _objects(said.get("datasets"))
+def _of_pair(view: View, facet: dict[str, Any], origin: int, target: int) -> list[dict[str, Any]]:
+    edges = _objects(facet.get("edges"))
+    datasets = _objects(facet.get("datasets"))
     ends = [(_key(e.get("input")), _key(e.get("output"))) for e in edges]
     names = {key for pair in ends for key in pair} | {_key(d) for d in datasets}
     roots = ColumnGraph(view).resolve({key for key in names if key is not None})

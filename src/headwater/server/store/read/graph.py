@@ -75,7 +75,7 @@ class StoredGraph:
         }
 
     def of_jobs(self, jobs: Iterable[int], direction: int | None = None) -> list[Edge]:
-        """The edges of these jobs and of their parts."""
+        """The edges of these jobs and of their task jobs."""
         shown = f" JOIN dataset d ON d.id = e.dataset WHERE d.hidden = 0{self._where(direction)}"
         sql = (
             "SELECT e.job, d.root, e.direction FROM edge e" + shown + " AND e.job IN ({in})"  # noqa: S608
@@ -85,7 +85,7 @@ class StoredGraph:
         return _once(within(self.view.connection, sql, jobs, self._params))
 
     def of_datasets(self, roots: Iterable[int], direction: int | None = None) -> list[Edge]:
-        """The edges of these datasets, under any of their names; those of a part are its whole's."""
+        """The edges of these datasets, under any of their names; those of a task job are its parent's."""
         shown = (
             " JOIN job j ON j.id = e.job LEFT JOIN fold f ON f.job = e.job"
             f" WHERE j.hidden <> {DELETED}{self._where(direction)}"
@@ -115,7 +115,7 @@ class StoredGraph:
         state = lives[0].state
         since = lives[0].end if state.finished else lives[0].started or lives[0].first
         if state in (State.FAILED, State.ABORTED):
-            # Trouble lasts since the first of the runs that went wrong one after the other.
+            # JobProblem lasts since the first of the runs that went wrong one after the other.
             wrong = itertools.takewhile(lambda x: x.state in (State.FAILED, State.ABORTED), lives)
             since = min(life.end or 0 for life in wrong)
         wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
@@ -175,7 +175,7 @@ class RunGraph:
     def _input(self, run: Run, dataset: int) -> RunInput:
         until = run.state.life.end or run.state.life.last
         asked = (dataset, until, run.id)
-        # A run of a mere part is named only where no other made it.
+        # A run of a task job is named only where no other made it.
         rows = self.view.all(self._MAKER.format(self._WHOLES), asked)
         rows = rows or self.view.all(self._MAKER.format(""), asked)
         if not rows:

@@ -1,4 +1,4 @@
-"""Reading limited to some namespaces: what lies in others is not there, whatever is asked.
+"""ReadConnection limited to some namespaces: what lies in others is not there, whatever is asked.
 
 Every query is asked of the tables without the rows of other namespaces: a common table expression
 of the same name stands before each table. So a route cannot forget the limit. What events and facets
@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.server.store.database import Reading, within
+from headwater.server.store.database import ReadConnection, within
 from headwater.server.store.database.schema import ALL_TABLES, TABLES
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ class Limit(NamedTuple):
         )
 
 
-class LimitedConnection(Reading):
+class LimitedConnection(ReadConnection):
     """A connection for reading that sees only some namespaces, in one moment of the store."""
 
-    def __init__(self, connection: Reading, dialect: str, limit: Limit) -> None:
+    def __init__(self, connection: ReadConnection, dialect: str, limit: Limit) -> None:
         self._connection = connection
         self.limit = limit
         self.holds = connection.holds

@@ -38,7 +38,7 @@ class Sources(NamedTuple):
     unpaired: frozenset[int] = NONE
 
 
-class Stated(NamedTuple):
+class StatedSources(NamedTuple):
     """What one facet states of an output: its sources, and whether it is the explicit one."""
 
     sources: frozenset[int]
@@ -100,7 +100,7 @@ class OutputSources:
 
     def _stated(
         self, jobs: set[int], members: dict[int, int]
-    ) -> dict[tuple[int, int], list[Stated]]:
+    ) -> dict[tuple[int, int], list[StatedSources]]:
         sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
         shown = {job: job for job in jobs} | dict(within(self.view.connection, sql, jobs))
         latest = {
@@ -113,14 +113,14 @@ class OutputSources:
             if number in bodies and (read := _named(bodies[number])) is not None
         }
         roots = self._columns.resolve({name for names, _ in named.values() for name in names})
-        found: dict[tuple[int, int], list[Stated]] = defaultdict(list)
+        found: dict[tuple[int, int], list[StatedSources]] = defaultdict(list)
         for (dataset, job), (names, explicit) in named.items():
             sources = frozenset(roots[name] for name in names if name in roots)
-            found[shown[job], members[dataset]].append(Stated(sources, explicit))
+            found[shown[job], members[dataset]].append(StatedSources(sources, explicit))
         return found
 
 
-def _paired(stated: dict[int, list[Stated]], inputs: frozenset[int]) -> dict[int, Sources]:
+def _paired(stated: dict[int, list[StatedSources]], inputs: frozenset[int]) -> dict[int, Sources]:
     found: dict[int, Sources] = {}
     for output, statements in stated.items():
         exact = [one.sources for one in statements if one.explicit]

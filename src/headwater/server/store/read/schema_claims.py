@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.view import View
 
-__all__ = ["Standing", "standing"]
+__all__ = ["SchemaReports", "standing"]
 
 
-class Standing(NamedTuple):
+class SchemaReports(NamedTuple):
     """What disagrees, the jobs that report the schema by number, and the subjects of its columns.
 
     A subject is one of a registry, or a table of a catalog, that was asked for the column.
@@ -31,7 +31,7 @@ class Standing(NamedTuple):
     subjects: dict[str, set[str]]
 
 
-def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> Standing:
+def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> SchemaReports:
     """What is claimed of a dataset under any of its names."""
     rows, ends = read_claims(view.connection, ids)
     bodies = view.bodies({row[5] for row in rows})
@@ -49,4 +49,4 @@ def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> Standing:
         if claim.rank is Rank.SOURCE:
             for column in types(claim.fields):
                 subjects[column].add(claim.author)
-    return Standing(disagree, {str(number): job for number, job in jobs.items()}, subjects)
+    return SchemaReports(disagree, {str(number): job for number, job in jobs.items()}, subjects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.server.store.database import within
-from headwater.server.store.entities import FOLDED, slot, to_run
+from headwater.server.store.entities import MERGED, slot, to_run
 from headwater.server.store.read.column_graph import ColumnGraph
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def members(view: View, root: int) -> list[int]:
 def runs_of_dataset(
     view: View, ids: Sequence[int], before: Cursor | None, limit: int, directions: Sequence[int]
 ) -> Page:
-    """The runs that read or wrote a dataset under one of its names; not those of mere parts."""
+    """The runs that read or wrote a dataset under one of its names; not those of task jobs."""
     sql = (
         "SELECT DISTINCT e.job FROM edge e JOIN job j ON j.id = e.job"
         " WHERE j.hidden <> ? AND e.dataset IN ({in})"
     )
-    found = sorted({row[0] for row in within(view.connection, sql, ids, (FOLDED,))})
+    found = sorted({row[0] for row in within(view.connection, sql, ids, (MERGED,))})
     jobs, cut = found[:MOST_JOBS], len(found) > MOST_JOBS
     if not jobs:
         return Page([], None)

@@ -126,9 +126,9 @@ def _source(store: Store, _: Projection, command: Command) -> Ids:
 
 
 def _hide(store: Store, projection: Projection, command: Command) -> Ids:
-    """Take a job, dataset or namespace out of sight until it is heard of again.
+    """Hide a job, dataset or namespace until an event names it again.
 
-    A job's parts go with it: each is shown again when it is heard of itself.
+    Task jobs are hidden with their parent job; each is shown again when an event names it.
     """
     session, kind, task_jobs = store.session, command["kind"], projection.task_jobs
     if kind == "job":

@@ -10,7 +10,7 @@ from headwater.lineage import facets as known
 from headwater.lineage import naming
 from headwater.server.store.entities import INPUT, OUTPUT, Dataset, Held, Job, Run
 from headwater.server.store.write import identity, shared_symlinks
-from headwater.server.store.write.prepared import Part, safe
+from headwater.server.store.write.prepared import EventPart, safe
 from headwater.server.store.write.sources import kind_of, type_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,12 @@ class DatasetProjection:
         self.changes = changes
 
     def apply(
-        self, named: Part, direction: int, time: int, job: Job | None, said: int | None = None
+        self,
+        named: EventPart,
+        direction: int,
+        time: int,
+        job: Job | None,
+        column_facet: int | None = None,
     ) -> Dataset:
         """Take in what an event reports of a dataset, apart from its schema; answers it."""
         session = self.session
@@ -124,10 +129,10 @@ class DatasetProjection:
         shared_symlinks.claim(session, dataset, named.numbers or [], time)
         if direction != INPUT:
             self._life(dataset, named.change, direction, time)
-        if said is None:
-            said = named.columns
-        if said is not None:
-            self._columns(dataset, job, said, time)
+        if column_facet is None:
+            column_facet = named.columns
+        if column_facet is not None:
+            self._columns(dataset, job, column_facet, time)
         if dataset.source is None:
             space = _plain_space(dataset.space)
             source = session.source(space, kind_of(space), space, time)
@@ -163,7 +168,7 @@ class DatasetProjection:
                     identity.declare(session, dataset, [key], time)
 
     def _life(self, dataset: Dataset, change: str, direction: int, time: int) -> None:
-        """Keep when the dataset was last dropped and last written, whichever is heard of first."""
+        """Keep when the dataset was last dropped and last written, whichever is received first."""
         state = dataset.state
         if change == "DROP":
             if state.dropped is not None and state.dropped >= time:

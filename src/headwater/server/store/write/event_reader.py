@@ -33,13 +33,13 @@ from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.write.facet_reader import (
     NULL,
     FacetReader,
-    OddError,
+    NotCompactError,
     decode_items,
     decode_members,
     once,
 )
 from headwater.server.store.write.name_limits import too_long
-from headwater.server.store.write.prepared import NEITHER, Facet, Part, Prepared, safe
+from headwater.server.store.write.prepared import NEITHER, EventPart, Facet, PreparedEvent, safe
 
 if TYPE_CHECKING:
     from headwater.lineage.events import Event
@@ -73,14 +73,14 @@ _run = msgspec.json.Decoder(_Run).decode
 _encode = msgspec.json.Encoder(order="sorted").encode
 _NAMED = len('{"namespace":"","name":""}')
 _RUN = len('{"runId":""}')
-_OTHERWISE = (OddError, msgspec.DecodeError)
+_OTHERWISE = (NotCompactError, msgspec.DecodeError)
 _uuid = msgspec.json.Decoder(UUID).decode
 _time = msgspec.json.Decoder(datetime).decode
 _SEPARATOR, _DATE_END = ord("T"), len('"2026-01-01')
 _type = msgspec.json.Decoder(EventType).decode
 _TYPES = {f'"{kind.value}"'.encode(): kind for kind in EventType}
 _REASONS = (
-    OddError, msgspec.DecodeError, EventError, KeyError, RecursionError, UnicodeDecodeError,
+    NotCompactError, msgspec.DecodeError, EventError, KeyError, RecursionError, UnicodeDecodeError,
 )  # fmt: skip
 
 
@@ -90,9 +90,9 @@ class EventReader:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._facets = FacetReader(limits)
-        self._parts: dict[bytes, Part] = {}
+        self._parts: dict[bytes, EventPart] = {}
         self._spaces: dict[str, bool] = {}
-        self._lists: dict[bytes, tuple[list[tuple[int, Part]], list[str], bool]] = {}
+        self._lists: dict[bytes, tuple[list[tuple[int, EventPart]], list[str], bool]] = {}
         self._skew = limits.skew // MICROSECOND
 
     def trim(self, limit: int = 12_000) -> None:
@@ -109,7 +109,7 @@ class EventReader:
                 for key in list(held)[: limit // 2]:
                     del held[key]
 
-    def prepare(self, raw: bytes, *, now: datetime | None = None) -> Prepared:
+    def prepare(self, raw: bytes, *, now: datetime | None = None) -> PreparedEvent:
         """Read one event; raises EventError, with every problem found, when it must be refused."""
         check_values(raw, self.limits)
         try:
@@ -118,7 +118,7 @@ class EventReader:
             pass
         else:
             return found if not found.tainted else self._cleaned(found, now)
-        # What is wrong is said by the lenient reader; what is merely spaced out is taken as it is.
+        # The lenient reader reports what is wrong; what is merely spaced out is taken as it is.
         event = read(raw, limits=self.limits, now=now)
         try:
             found = self._event(event.raw, now, compact=False)
@@ -127,7 +127,7 @@ class EventReader:
         found.assumed = event.assumed
         return found if not found.tainted else self._cleaned(found, now)
 
-    def _cleaned(self, found: Prepared, now: datetime | None) -> Prepared:
+    def _cleaned(self, found: PreparedEvent, now: datetime | None) -> PreparedEvent:
         """The event again, without the credentials that were found in it."""
         raw = secrets.clean(found.raw)
         if raw == found.raw:
@@ -139,13 +139,13 @@ class EventReader:
         cleaned.assumed = found.assumed
         return cleaned
 
-    def _event(self, raw: bytes, now: datetime | None, *, compact: bool) -> Prepared:
+    def _event(self, raw: bytes, now: datetime | None, *, compact: bool) -> PreparedEvent:
         members = decode_members(raw)
         if compact:
             once(members, len(raw))
         time = self._moment(members["eventTime"], now)
         whole: dict[str, Any] = {}
-        datasets: list[tuple[int, Part]] = []
+        datasets: list[tuple[int, EventPart]] = []
         run = job = None
         tainted = odd = False
         for key, value in members.items():
@@ -173,63 +173,65 @@ class EventReader:
             tainted = tainted or odd
         if job is None:
             if run is not None or len(datasets) != 1 or datasets[0][0] != NEITHER:
-                raise OddError
+                raise NotCompactError
         elif "dataset" in whole:
             datasets = [pair for pair in datasets if pair[0] != NEITHER]
         kind = Kind.DATASET if job is None else Kind.RUN if run else Kind.JOB
         sent = bytes(whole.get("eventType", b'"OTHER"'))
         event_type = _TYPES.get(sent) or _type(sent)
         digest = sha256(_encode(whole)).digest()
-        return Prepared(kind, event_type, time, raw, digest, run, job, datasets, tainted)
+        return PreparedEvent(kind, event_type, time, raw, digest, run, job, datasets, tainted)
 
     def _moment(self, raw: msgspec.Raw, now: datetime | None) -> int:
         time = _time(raw)
         if time.tzinfo is None or memoryview(raw)[_DATE_END] != _SEPARATOR:
-            raise OddError
+            raise NotCompactError
         found = micros(time)
         latest = clock.time_ns() // 1000 if now is None else micros(now)
         if not 0 <= found <= latest + self._skew:
-            raise OddError
+            raise NotCompactError
         return found
 
     def _list(
         self, raw: msgspec.Raw, path: str, direction: int, compact: bool
-    ) -> tuple[list[tuple[int, Part]], list[str], bool]:
+    ) -> tuple[list[tuple[int, EventPart]], list[str], bool]:
         digest = sha256(raw).digest() + (b"i" if direction == INPUT else b"o")
         found = self._lists.get(digest)
         if found is None:
             parts = self.datasets(raw, path, compact)
             if len(parts) > self.limits.datasets:
-                raise OddError
+                raise NotCompactError
             sides = [(direction, part) for part in parts]
             found = sides, [part.hash for part in parts], any(part.tainted for part in parts)
             self._lists[digest] = found
         return found
 
-    def _whole(self, event: Event) -> Prepared:
+    def _whole(self, event: Event) -> PreparedEvent:
         """An event that only the lenient reader understands."""
         datasets = [
-            (side, Part("", safe(d.namespace, d.name), self._facets.given(d.facets, f"{path}[{i}].facets"), []))
+            (side, EventPart("", safe(d.namespace, d.name), self._facets.given(d.facets, f"{path}[{i}].facets"), []))
             for side, path, items in ((INPUT, "inputs", event.inputs), (OUTPUT, "outputs", event.outputs))
             for i, d in enumerate(items)
         ]  # fmt: skip
         run, job, dataset = event.run, event.job, event.dataset
         if dataset is not None:
             facets = self._facets.given(dataset.facets, "dataset.facets")
-            datasets.append((NEITHER, Part("", safe(dataset.namespace, dataset.name), facets, [])))
-        return Prepared(
+            datasets.append(
+                (NEITHER, EventPart("", safe(dataset.namespace, dataset.name), facets, []))
+            )
+        return PreparedEvent(
             event.kind,
             event.type,
             event.time,
             event.raw,
             event.hash,
-            Part("", run.runId.bytes, self._facets.given(run.facets, "run.facets"), []) if run else None,
-            Part("", safe(job.namespace, job.name), self._facets.given(job.facets, "job.facets"), []) if job else None,
+            EventPart("", run.runId.bytes, self._facets.given(run.facets, "run.facets"), []) if run else None,
+            EventPart("", safe(job.namespace, job.name), self._facets.given(job.facets, "job.facets"), []) if job else None,
             datasets,
             secrets.holds_secret(event.raw),
         )  # fmt: skip
 
-    def part(self, raw: Raw, path: str, compact: bool) -> Part:
+    def part(self, raw: Raw, path: str, compact: bool) -> EventPart:
         """The run, job or dataset in `raw`; `path` says where in the event it stood."""
         digest = sha256(raw).digest()
         part = self._parts.get(digest)
@@ -239,23 +241,23 @@ class EventReader:
                     self._one_run(_run(raw)) if path == "run" else self._one(_named(raw), path)
                 )
                 if size != len(raw):
-                    raise OddError
+                    raise NotCompactError
             except _OTHERWISE:
                 part = self._examine(raw, path, compact)
             self._parts[digest] = part
         return part
 
-    def datasets(self, raw: Raw, path: str, compact: bool) -> list[Part]:
+    def datasets(self, raw: Raw, path: str, compact: bool) -> list[EventPart]:
         """The parts of a list of inputs or outputs."""
         try:
             found = [self._one(named, path) for named in _names(raw)]
             if len(raw) != (1 + sum(size + 1 for _, size in found) if found else 2):
-                raise OddError
+                raise NotCompactError
         except _OTHERWISE:
             return [self.part(item, path, compact) for item in decode_items(raw)]
         return [part for part, _ in found]
 
-    def _one(self, named: _Named, path: str) -> tuple[Part, int]:
+    def _one(self, named: _Named, path: str) -> tuple[EventPart, int]:
         """A job or dataset, and how long it is if nothing of it was lost.
 
         A repeated key, an escape, a space or a letter that takes more than one byte makes what
@@ -264,7 +266,7 @@ class EventReader:
         space, own = named.namespace, named.name
         longest = self.limits.name
         if not (0 < len(space) <= longest and 0 < len(own) <= longest):
-            raise OddError
+            raise NotCompactError
         tainted = self._spaces.get(space)
         if tainted is None:
             tainted = self._spaces[space] = secrets.holds_secret(space.encode())
@@ -282,9 +284,9 @@ class EventReader:
                 length, odd = self._take(whole, key, sent, held)
                 size += length
                 tainted = tainted or odd
-        return Part(part_hash(_encode(whole)), safe(space, own), facets, io, tainted), size
+        return EventPart(part_hash(_encode(whole)), safe(space, own), facets, io, tainted), size
 
-    def _one_run(self, run: _Run) -> tuple[Part, int]:
+    def _one_run(self, run: _Run) -> tuple[EventPart, int]:
         whole: dict[str, Any] = {"runId": run.runId}
         facets: Held = []
         size, tainted = _RUN + len(run.runId), False
@@ -292,7 +294,7 @@ class EventReader:
             length, tainted = self._take(whole, "facets", run.facets, facets)
             size += length
         known_as = msgspec.convert(run.runId, UUID).bytes
-        return Part(part_hash(_encode(whole)), known_as, facets, [], tainted), size
+        return EventPart(part_hash(_encode(whole)), known_as, facets, [], tainted), size
 
     def _take(self, whole: dict[str, Any], key: str, sent: Sent, held: Held) -> tuple[int, bool]:
         """Hold the facets of one member; how long the member is, and whether one holds a secret."""
@@ -300,7 +302,7 @@ class EventReader:
         whole[key] = hashes
         size, tainted = len(key) + 5 + 4 * len(sent) + (not sent), False
         if key == "facets" and sent and max(map(len, sent)) > self.limits.name:
-            raise OddError
+            raise NotCompactError
         read_facet = self._facets.facet
         for name, body in sent.items():
             facet = read_facet(name, body)
@@ -312,7 +314,7 @@ class EventReader:
                 held.append((name, facet))
         return size, tainted
 
-    def _examine(self, raw: msgspec.Raw, path: str, compact: bool) -> Part:
+    def _examine(self, raw: msgspec.Raw, path: str, compact: bool) -> EventPart:
         members = decode_members(raw)
         if compact:
             once(members, len(raw))
@@ -333,7 +335,7 @@ class EventReader:
                 held = facets if key == "facets" else side if key == io else None
                 for name, body in sent.items():
                     if held is facets and too_long(name, self.limits.name):
-                        raise OddError
+                        raise NotCompactError
                     facet = self._facets.facet(name, body)
                     hashes[name] = facet.hex
                     if facet.tainted:
@@ -344,12 +346,12 @@ class EventReader:
                 whole[key], odd = self._facets.text(key, value)
                 tainted = tainted or odd
         known_as = _uuid(members["runId"]).bytes if path == "run" else self._key(whole)
-        return Part(part_hash(_encode(whole)), known_as, facets, side, tainted)
+        return EventPart(part_hash(_encode(whole)), known_as, facets, side, tainted)
 
     def _key(self, whole: dict[str, Any]) -> tuple[str, str]:
         """The namespace and name of a job or dataset."""
         space, own = whole["namespace"], whole["name"]
         for text in (space, own):
             if type(text) is not str or not text or too_long(text, self.limits.name):
-                raise OddError
+                raise NotCompactError
         return safe(space, own)

@@ -27,7 +27,7 @@ from headwater.server.store.write.prepared import Facet
 if TYPE_CHECKING:
     from headwater.lineage.events import Facets
 
-__all__ = ["NULL", "FacetReader", "OddError", "decode_items", "decode_members", "once"]
+__all__ = ["NULL", "FacetReader", "NotCompactError", "decode_items", "decode_members", "once"]
 
 decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -39,7 +39,7 @@ TEXT = 512
 """Longer texts are not remembered."""
 
 
-class OddError(Exception):
+class NotCompactError(Exception):
     """The event takes the slow way: it has spaces, escapes, or something wrong with it."""
 
 
@@ -87,7 +87,7 @@ class FacetReader:
         return [pair for pair in found if pair[1].body != NULL]
 
     def facet(self, name: str, raw: msgspec.Raw) -> Facet:
-        """A facet by its bytes; raises OddError where the slow way must say what is wrong."""
+        """A facet by its bytes; raises NotCompactError where the slow way must say what is wrong."""
         digest = sha256(raw).digest()
         if name in CHECKED:  # the same bytes under another name were held to other checks
             digest += name.encode()
@@ -96,16 +96,16 @@ class FacetReader:
             text = bytes(raw)
             value = _plain(text)
             if type(value) is not dict and value is not None:
-                raise OddError
+                raise NotCompactError
             sources = None
             if name == "columnLineage":
                 sources = _sources(value) if value is not None else None
             elif known.problems(name, raw):
-                raise OddError
+                raise NotCompactError
             if unfit_in_facet(name, text, value, self.limits.name):
-                raise OddError
+                raise NotCompactError
             if self._too_many(name, text):
-                raise OddError
+                raise NotCompactError
             check_size(text, value, self.limits)
             body = canonical(value)
             if len(body) != len(text) or b"\\" in text:
@@ -141,7 +141,7 @@ class FacetReader:
             check_size(text, decoded, self.limits)
             check_text(text, decoded)
             if key in ("producer", "schemaURL") and type(decoded) is not str:
-                raise OddError
+                raise NotCompactError
         return decoded
 
 
@@ -153,4 +153,4 @@ def once(members: dict[str, msgspec.Raw], size: int) -> None:
     """Make sure no key was lost to repetition: in compact JSON the lengths add up."""
     held = 1 + sum(map(len, members)) + sum(map(len, members.values())) + 4 * len(members)
     if size != held and (size != 2 or members):
-        raise OddError
+        raise NotCompactError

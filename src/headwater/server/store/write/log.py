@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headwater.lineage.events import EventType, Kind
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import Prepared
+    from headwater.server.store.write.prepared import PreparedEvent
     from headwater.server.store.write.session import Session
 
 __all__ = ["COMMAND_TYPE", "DATASET_EVENT", "JOB_EVENT", "TYPES", "Log"]
@@ -31,7 +31,7 @@ class Log:
         self.chain = b""
 
     def append_event(
-        self, item: Prepared, seq: int, at: int, job: int | None, run: int | None
+        self, item: PreparedEvent, seq: int, at: int, job: int | None, run: int | None
     ) -> None:
         """Add an event under the sequence number that it was given."""
         kind = TYPES[item.type] if item.kind is Kind.RUN else JOB_EVENT

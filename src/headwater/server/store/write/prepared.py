@@ -9,7 +9,7 @@ import msgspec
 from headwater.lineage import naming
 from headwater.lineage.envelope import EventType, Kind
 
-__all__ = ["NEITHER", "Facet", "Part", "Prepared", "safe"]
+__all__ = ["NEITHER", "EventPart", "Facet", "PreparedEvent", "safe"]
 
 NEITHER = -1
 
@@ -27,7 +27,7 @@ class Facet(msgspec.Struct, eq=False):
     """The datasets that a `columnLineage` facet names."""
 
 
-class Part(msgspec.Struct, eq=False):
+class EventPart(msgspec.Struct, eq=False):
     """A run, job or dataset as it was sent; its facets by number once they are known."""
 
     hash: str
@@ -38,7 +38,7 @@ class Part(msgspec.Struct, eq=False):
     numbers: list[tuple[str, int]] | None = None
     io_numbers: list[tuple[str, int]] = []
     columns: int | None = None
-    """The number of what is said of this dataset's columns: its `lineage`, else `columnLineage`."""
+    """The number of the facet with this dataset's column lineage: its `lineage`, else `columnLineage`."""
     explicit: bool = False
     stated: dict[tuple[str, str], int] = {}
     """What a job's `lineage` facet says of its outputs, by name."""
@@ -52,7 +52,7 @@ class Part(msgspec.Struct, eq=False):
     """What `lifecycleStateChange` says has happened to the dataset."""
 
 
-class Prepared(msgspec.Struct, eq=False):
+class PreparedEvent(msgspec.Struct, eq=False):
     """What the projection needs to know of one event."""
 
     kind: Kind
@@ -60,9 +60,9 @@ class Prepared(msgspec.Struct, eq=False):
     time: int
     raw: bytes
     hash: bytes
-    run: Part | None
-    job: Part | None
-    datasets: list[tuple[int, Part]]
+    run: EventPart | None
+    job: EventPart | None
+    datasets: list[tuple[int, EventPart]]
     tainted: bool = False
     """Whether a credential may be in it."""
     assumed: tuple[str, ...] = ()

@@ -11,8 +11,8 @@ from headwater.lineage.events import EventType, micros
 from headwater.lineage.lifecycle import RunHistory
 from headwater.server.store.entities import (
     DELETED,
-    FOLDED,
     INPUT,
+    MERGED,
     OUTPUT,
     Io,
     Job,
@@ -22,14 +22,14 @@ from headwater.server.store.entities import (
 )
 from headwater.server.store.write import job_edges, shared_symlinks
 from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
-from headwater.server.store.write.prepared import NEITHER, Part
+from headwater.server.store.write.prepared import NEITHER, EventPart
 from headwater.server.store.write.schemas import SchemaProjection
 from headwater.server.store.write.task_jobs import PART_OF, TaskJobs
 
 if TYPE_CHECKING:
     from headwater.lineage.lifecycle import State
     from headwater.server.store.entities import Dataset
-    from headwater.server.store.write.prepared import Prepared
+    from headwater.server.store.write.prepared import PreparedEvent
     from headwater.server.store.write.session import Session
 
 __all__ = ["JOB", "Projection"]
@@ -52,7 +52,7 @@ class Projection:
         self.task_jobs = TaskJobs(session, self.changes)
         self._patterns: dict[int, tuple[int | None, bool]] = {}
 
-    def apply(self, item: Prepared, at: int) -> tuple[int | None, int | None]:
+    def apply(self, item: PreparedEvent, at: int) -> tuple[int | None, int | None]:
         """Take in one event that arrived `at` a moment; answers the ids of its job and run."""
         if item.time > at + AHEAD:
             item = msgspec.structs.replace(item, time=at)
@@ -61,7 +61,7 @@ class Projection:
         self.schemas.merge()
         return found
 
-    def _apply(self, item: Prepared) -> tuple[int | None, int | None]:
+    def _apply(self, item: PreparedEvent) -> tuple[int | None, int | None]:
         time = item.time
         if item.job is None:
             part = item.datasets[0][1]
@@ -106,13 +106,13 @@ class Projection:
             self.task_jobs.job_changed(job)
         return job, new
 
-    def _declaration(self, job: Job, item: Prepared) -> Run:
+    def _declaration(self, job: Job, item: PreparedEvent) -> Run:
         run = self.session.new_run(item.hash[:16], job.id, RunState(RunHistory(), static=True))
         run.state.life.observe(EventType.COMPLETE, item.time)
         return run
 
     def _observe(
-        self, job: Job, run: Run, item: Prepared, pattern: tuple[int | None, bool] | None
+        self, job: Job, run: Run, item: PreparedEvent, pattern: tuple[int | None, bool] | None
     ) -> None:
         time, life = item.time, run.state.life
         state_before, end_before = (None if run.fresh else life.state), life.end
@@ -128,7 +128,7 @@ class Projection:
         self.settle(job, run, time, state_before, end_before, grew=grew)
 
     def _latest(self, job: Job, run: Run) -> None:
-        """Keep the run that began last as the job's latest, whichever was heard of last."""
+        """Keep the run that began last as the job's latest, whichever was received last."""
         state, key = job.state, (run.state.life.first or 0, run.uuid)
         if job.latest == run.id and key < (state.latest_time, state.latest_uuid):
             last = self.session.latest_of(job) or run
@@ -157,18 +157,18 @@ class Projection:
         run.state.version = job.version
         if moved:
             self.task_jobs.announce("edges", self.task_jobs.parent(job))
-        if life.state != state_before and not run.state.static and job.hidden != FOLDED:
+        if life.state != state_before and not run.state.static and job.hidden != MERGED:
             self.changes.append({"change": "run", "run": run.uuid, "state": life.state,
                                  "namespace": job.space, "name": job.name})  # fmt: skip
 
-    def _io(self, job: Job, run: Run, item: Prepared, *, snapshot: bool) -> bool:
+    def _io(self, job: Job, run: Run, item: PreparedEvent, *, snapshot: bool) -> bool:
         time, io, changed = item.time, run.state.io, False
         named: set[int] = set()
         streaming = item.job is not None and item.job.streaming
         stated = item.job.stated if item.job is not None else {}
         for direction, part in [*item.datasets, *self._unlisted(item, stated)]:
-            said = stated.get(part.key) if direction == OUTPUT else None
-            dataset = self.datasets.apply(part, direction, time, job, said)
+            column_facet = stated.get(part.key) if direction == OUTPUT else None
+            dataset = self.datasets.apply(part, direction, time, job, column_facet)
             key = slot(dataset.id, direction)
             named.add(key)
             held = io.get(key)
@@ -201,21 +201,23 @@ class Projection:
             return dataset.version
         return self.datasets.version(dataset, run, time)
 
-    def _unlisted(self, item: Prepared, stated: dict[Key, int]) -> list[tuple[int, Part]]:
+    def _unlisted(self, item: PreparedEvent, stated: dict[Key, int]) -> list[tuple[int, EventPart]]:
         """Datasets that only the explicit `lineage` facets name, as further inputs and outputs."""
-        said = set(stated.values())
+        column_facets = set(stated.values())
         for side, part in item.datasets:
             if part.explicit and part.columns and side == OUTPUT:
-                said.add(part.columns)
-        if not said:
+                column_facets.add(part.columns)
+        if not column_facets:
             return []
         outputs = {part.key for side, part in item.datasets if side == OUTPUT}
         inputs = {part.key for side, part in item.datasets if side == INPUT}
-        named: set[Key] = set().union(*(self.session.sources_of(number) for number in said))
+        named: set[Key] = set().union(
+            *(self.session.sources_of(number) for number in column_facets)
+        )
         found = [(INPUT, key) for key in sorted(named - inputs)]
         found += [(OUTPUT, key) for key in sorted(stated.keys() - outputs)]
         self.session.load_datasets([key for _, key in found])
-        return [(side, Part("", key, [], [], numbers=[])) for side, key in found]
+        return [(side, EventPart("", key, [], [], numbers=[])) for side, key in found]
 
     def _job_facets(
         self, job: Job, run: Run | None, numbers: Numbers, time: int

@@ -27,9 +27,9 @@ from headwater.server.store.write.sources import type_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from headwater.server.store.database import Reading
+    from headwater.server.store.database import ReadConnection
     from headwater.server.store.entities import Dataset, Held, Io, Job, Run
-    from headwater.server.store.write.prepared import Part
+    from headwater.server.store.write.prepared import EventPart
     from headwater.server.store.write.session import Session
 
 __all__ = ["SchemaProjection", "is_topic", "read_claims", "to_claims"]
@@ -73,7 +73,7 @@ def is_topic(dataset: Dataset) -> bool:
 
 
 def read_claims(
-    connection: Reading, ids: Sequence[int], since: int = 0
+    connection: ReadConnection, ids: Sequence[int], since: int = 0
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
     """The stored claims on a dataset under all its names, and when earlier ones ended.
 
@@ -114,7 +114,7 @@ class SchemaProjection:
         self.changes = changes
 
     def claim(
-        self, dataset: Dataset, part: Part, direction: int, time: int,
+        self, dataset: Dataset, part: EventPart, direction: int, time: int,
         job: Job | None, run: Run | None, *, streaming: bool,
     ) -> None:  # fmt: skip
         """Take in what an event claims of a dataset's schema, and whether it ends earlier claims."""
@@ -397,7 +397,7 @@ class SchemaProjection:
                 member.state.facets.pop("schema", None)
 
     def _show(self, root: Dataset, ids: list[int], held: Held) -> None:
-        """Let the dataset have this schema under all its names; tell if it is another one."""
+        """Let the dataset have this schema under all its names; True if it is another one."""
         session = self.session
         before = root.state.facets.get("schema")
         for member in session.datasets_of(ids):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headwater.lineage.schema import Field
     from headwater.server.store.database import Connection
     from headwater.server.store.database.packing import Packer
-    from headwater.server.store.write.prepared import Facet, Part, Prepared
+    from headwater.server.store.write.prepared import EventPart, Facet, PreparedEvent
 
 __all__ = ["Key", "Session"]
 
@@ -118,12 +118,12 @@ class Session:
             held.clear()
         self.parent_jobs = ParentJobs()
 
-    def load(self, group: Iterable[Prepared]) -> None:
+    def load(self, group: Iterable[PreparedEvent]) -> None:
         """Bring in whatever the events of one group touch, in a few queries."""
         datasets: set[Key] = set()
         jobs: set[Key] = set()
         runs: set[bytes] = set()
-        parts: list[Part] = []
+        parts: list[EventPart] = []
         for item in group:
             for _, part in item.datasets:
                 if part.key not in self.datasets:
@@ -234,7 +234,7 @@ class Session:
         self._next[table] += 1
         return self._next[table] - 1
 
-    def number_parts(self, parts: list[Part]) -> None:
+    def number_parts(self, parts: list[EventPart]) -> None:
         """Give the facets of new parts their numbers; facets not met before get new ones."""
         new = {
             f.hash: f for p in parts for _, f in (*p.facets, *p.io)
@@ -261,7 +261,7 @@ class Session:
             part.facets = part.io = _NONE
             self._understand(part)
 
-    def _understand(self, part: Part) -> None:
+    def _understand(self, part: EventPart) -> None:
         """Note what the parts' facets say of lineage and life, once for all its events."""
         source = None
         for name, number in part.numbers or ():
@@ -269,9 +269,9 @@ class Session:
                 part.columns = number
             elif name == "lineage" and number:
                 read = known.read(name, self.body(number), known.Lineage)
-                said = lineage_facet.of_dataset(read) if read else None
-                if said is not None:
-                    part.columns, part.explicit = self.intern(said), True
+                explicit = lineage_facet.of_dataset(read) if read else None
+                if explicit is not None:
+                    part.columns, part.explicit = self.intern(explicit), True
                 if read and read.entries:
                     stated = lineage_facet.of_job(read).items()
                     part.stated = {key: self.intern(body) for key, body in stated}
@@ -288,7 +288,7 @@ class Session:
         if source is not None and part.schema:
             self._attribute(part, source)
 
-    def _attribute(self, part: Part, source: SchemaOrigin) -> None:
+    def _attribute(self, part: EventPart, source: SchemaOrigin) -> None:
         """Split a schema by the subjects that a registry or catalog answered it from."""
         fields = self.fields(part.schema)
         origins, rest = attributed(source, fields)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import facets as known
 from headwater.lineage.events import Limits
-from headwater.server.store.entities import DELETED, FOLDED
+from headwater.server.store.entities import DELETED, MERGED
 from headwater.server.store.write.name_limits import too_long
 from headwater.server.store.write.prepared import safe
 
@@ -108,7 +108,7 @@ class TaskJobs:
 
     def parent(self, job: Job) -> Job:
         """The job that a job is shown as: itself, if it is no task job."""
-        if job.hidden != FOLDED:
+        if job.hidden != MERGED:
             return job
         key = (job.space, job.name)
         self._load({key})
@@ -165,7 +165,7 @@ class TaskJobs:
                 session.dirty["fold"][job.id] = row
             if job.hidden == DELETED:
                 continue
-            before, job.hidden = job.hidden, FOLDED if parent else 0
+            before, job.hidden = job.hidden, MERGED if parent else 0
             if job.hidden != before:
                 session.dirty["job"][job.id] = job
             if parent is not None and (key in keys or not before):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
-from headwater.server.api.parameters import moment, text, whole
+from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
@@ -43,7 +43,7 @@ class ColumnPaths(TypedDict):
 def columns(
     view: View,
     node: str = text(required=True, example="dataset:s3://lake:orders"),
-    depth: int = whole(20, 1, 50),
+    depth: int = integer(20, 1, 50),
     at: int | None = moment(),
 ) -> dict[str, Any]:
     """The columns that lead to a column (or to a dataset's columns) and those it leads to.

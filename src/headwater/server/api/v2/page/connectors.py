@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from headwater.server.api.parameters import whole
+from headwater.server.api.parameters import integer
 from headwater.server.api.present import identifier
 from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
@@ -32,7 +32,7 @@ class Connectors(TypedDict):
 
 
 @api.get("/api/v2/connectors", answer=Connectors)
-def connectors(view: View, limit: int = whole(LIMIT, 1, LIMIT)) -> dict[str, Any]:
+def connectors(view: View, limit: int = integer(LIMIT, 1, LIMIT)) -> dict[str, Any]:
     """The connectors of every watched cluster, those in trouble first."""
     numbers = _numbers(view)
     shown = {job.id: job for job in view.jobs(numbers).values() if not job.hidden}
@@ -71,7 +71,7 @@ def connectors(view: View, limit: int = whole(LIMIT, 1, LIMIT)) -> dict[str, Any
 def _numbers(view: View) -> list[int]:
     """The jobs whose `jobType` names Kafka Connect; equal facets are one, so few are read.
 
-    In the place of a part stands its whole, so that many parts leave room for others.
+    Task jobs count as their parent job, so that many tasks leave room for others.
     """
     sql = (
         "SELECT DISTINCT coalesce(f.whole, c.entity), c.facet FROM facet_change c"

@@ -70,10 +70,10 @@ def reference(facet: Any) -> Reference | None:
 def shown(view: View, references: Iterable[Reference | None]) -> None:
     """Replace references to task jobs by references to their parent jobs."""
     named = [one for one in references if one is not None]
-    wholes = view.wholes((one["namespace"], one["name"]) for one in named)
+    parent_jobs = view.parent_jobs((one["namespace"], one["name"]) for one in named)
     for one in named:
         key = one["namespace"], one["name"]
-        one["namespace"], one["name"] = wholes.get(key, key)
+        one["namespace"], one["name"] = parent_jobs.get(key, key)
 
 
 class Facets:

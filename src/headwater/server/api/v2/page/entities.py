@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from headwater.lineage.schema.claims import Claim, Finding
     from headwater.server.store.entities import Dataset, Job
-    from headwater.server.store.read.schema_claims import Standing
+    from headwater.server.store.read.schema_claims import SchemaReports
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -102,7 +102,7 @@ def one_dataset(view: View, namespace: str, dataset: str) -> dict[str, Any]:
     }
 
 
-def _finding(found: Finding, claimed: Standing) -> dict[str, Any]:
+def _finding(found: Finding, claimed: SchemaReports) -> dict[str, Any]:
     """Two claims that cannot both be right."""
     sides = [_side(claim, claimed) for claim in (found.one, found.other)]
     return {
@@ -114,7 +114,7 @@ def _finding(found: Finding, claimed: Standing) -> dict[str, Any]:
     }
 
 
-def _side(claim: Claim, claimed: Standing) -> dict[str, Any]:
+def _side(claim: Claim, claimed: SchemaReports) -> dict[str, Any]:
     job = claimed.jobs.get(claim.author) if claim.rank is not Rank.SOURCE else None
     return {
         "job": {"namespace": job.space, "name": job.name} if job else None,
@@ -128,7 +128,7 @@ def _side(claim: Claim, claimed: Standing) -> dict[str, Any]:
 
 
 def _columns(
-    view: View, found: Dataset, facets: describe.Facets, claimed: Standing
+    view: View, found: Dataset, facets: describe.Facets, claimed: SchemaReports
 ) -> list[dict[str, Any]]:
     fields = describe.flat(facets.raw(found.state.facets, "schema"))
     tags = view.tags(DATASET, [found.id]).get(found.id, [])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from headwater.insight import Moment, around, difference, flow, hidden, paired, spanned
 from headwater.server.api.lookup import node_of
-from headwater.server.api.parameters import flag, moment, text, whole
+from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
 from headwater.server.api.v2.page import columns, describe
@@ -49,8 +49,8 @@ def draw(
     view: View,
     node: str = text(example="job:shop:load"),
     namespace: str = text(),
-    depth: int = whole(2, 0, 50),
-    limit: int = whole(NODES, 1, 5_000),
+    depth: int = integer(2, 0, 50),
+    limit: int = integer(NODES, 1, 5_000),
     at: int | None = moment(),
     start: int | None = moment(name="from"),
     end: int | None = moment(name="to"),
@@ -198,7 +198,7 @@ def _groups(view: View) -> dict[str, Any]:
     largest = sorted(groups.values(), key=lambda g: (-g["jobs"] - g["datasets"], g["namespace"]))
     kept = {g["namespace"] for g in largest[:NODES]}
     sql = (
-        # The edges of a part are its whole's, unless that has them itself.
+        # The edges of a task job are its parent's, unless the parent has them itself.
         "SELECT a.name, b.name, e.direction, count(*) FROM edge e LEFT JOIN fold f ON f.job = e.job"
         " JOIN job j ON j.id = coalesce(f.whole, e.job) JOIN dataset d ON d.id = e.dataset"
         " JOIN namespace a ON a.id = j.namespace JOIN namespace b ON b.id = d.namespace"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from headwater.insight import Trouble, reach, trouble_of
+from headwater.insight import JobProblem, reach, trouble_of
 from headwater.lineage.events import iso
 from headwater.lineage.lifecycle import State
 from headwater.server.api.present import when
@@ -117,7 +117,7 @@ def _late(view: View, now: int) -> list[dict[str, Any]]:
     late: list[tuple[float, Job, int, int]] = []
     for node, status in view.graph().statuses(jobs).items():
         trouble = trouble_of(status, now)
-        if trouble is None or trouble[0] is not Trouble.LATE:
+        if trouble is None or trouble[0] is not JobProblem.LATE:
             continue
         assert status.usual is not None
         assert status.last is not None
@@ -153,7 +153,7 @@ def _changes(view: View) -> list[dict[str, Any]]:
 
 
 def _new_edges(view: View) -> list[dict[str, Any]]:
-    """The latest changes of what jobs read and write; what their parts repeat is left out."""
+    """The latest changes of what jobs read and write; what their task jobs repeat is left out."""
     sql = (
         "SELECT v.id, v.job, v.time, v.state FROM job_version v JOIN job j ON j.id = v.job"
         " WHERE j.hidden = 0 ORDER BY v.id DESC LIMIT ?"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
 from headwater.lineage import facets as known
-from headwater.server.api.parameters import text, whole
+from headwater.server.api.parameters import integer, text
 from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
@@ -83,7 +83,7 @@ def search(
     request: Request,
     q: str = text(required=True, example="load"),
     kind: str = text(),
-    limit: int = whole(30, 1, 100),
+    limit: int = integer(30, 1, 100),
 ) -> dict[str, Any]:
     """Names, columns and tags."""
     query = q.strip().lower()[:100]
