@@ -22,7 +22,7 @@ from headwater.lab.files.plugins import PREFIX, plugins
 from headwater.lab.files.relock import BUNDLES
 from headwater.lab.home import Home
 from headwater.lab.services import COMPANIONS, SERVICES
-from headwater.lab.services.base import Context, Service
+from headwater.lab.services.base import LabContext, Service
 from headwater.lab.stories import STORIES
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def connect_plugins() -> str:
 
 
 def environment() -> str:
-    context = Context(Home(Path("/nonexistent/lab")), Cache(Path("/nonexistent/cache")))
+    context = LabContext(Home(Path("/nonexistent/lab")), Cache(Path("/nonexistent/cache")))
     context.home.save = lambda: None  # type: ignore[method-assign]
     rows = []
     for service in SERVICES.values():

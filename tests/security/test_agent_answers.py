@@ -17,8 +17,8 @@ from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.connect.services.registry import MAX_REFERENCES, Registry
-from headwater.connect.services.rest import Connect
+from headwater.connect.services.registry import MAX_REFERENCES, SchemaRegistry
+from headwater.connect.services.rest import ConnectRest
 from headwater.emit import Outbox
 from tests.unit.connect.fake_connect import FakeConnect
 
@@ -94,9 +94,10 @@ class Bench:
     def __init__(self, folder: Path, patience: float) -> None:
         self.connect, self.registry, self.lineage = Hostile(), Hostile(), Hostile()
         endpoint = Endpoint((self.connect.url,), timeout=patience)
-        self.client = Connect(endpoint)
+        self.client = ConnectRest(endpoint)
         self.metadata = LiveMetadata(
-            registry=Registry(Endpoint((self.registry.url,), timeout=patience)), bootstrap="k:9092"
+            registry=SchemaRegistry(Endpoint((self.registry.url,), timeout=patience)),
+            bootstrap="k:9092",
         )
         self.outbox = Outbox(str(folder / "state.db"))
         assert self.outbox.lead()

@@ -13,7 +13,7 @@ import pytest
 
 from headwater.errors import UsageError
 from headwater.server.api.openapi import document
-from headwater.server.app import Settings
+from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token, list_tokens
 from headwater.server.live import Message
 from headwater.server.store import open_store
@@ -84,7 +84,7 @@ def limited(store_url: str) -> Iterator[tuple[Client, str]]:
     """A server with that estate, and a token that may read only one team's part."""
     store = open_store(store_url)
     token = create_token(store, "shop", "read", ["shop", "s3://*"])
-    client = Client(store, Settings(tokens=[ADMIN]))
+    client = Client(store, ServerSettings(tokens=[ADMIN]))
     for made in estate():
         assert ask(
             client, ADMIN, "/api/v1/lineage", method="POST", content=json.dumps(made)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater.errors import UsageError
-from headwater.server.app import Settings
+from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.http.serve import read_tokens
 from headwater.server.store import StoreError, open_store
@@ -77,7 +77,7 @@ def test_a_restart_does_not_open_it_and_insecure_does(store_url: str) -> None:
     create_token(hand, "once", "read")
     revoke_all(hand)
     closed = Client(open_store(store_url))
-    opened = Client(open_store(store_url), Settings(insecure=True))
+    opened = Client(open_store(store_url), ServerSettings(insecure=True))
     try:
         assert codes(closed) == {401}
         assert "warnings" not in closed.get("/api/v2/health")
@@ -113,7 +113,10 @@ def test_rows_that_vanish_open_nothing(store_url: str) -> None:
 
 
 def test_a_token_given_at_start_outlives_every_stored_one(store_url: str) -> None:
-    client, hand = Client(open_store(store_url), Settings(tokens=["fixed"])), open_store(store_url)
+    client, hand = (
+        Client(open_store(store_url), ServerSettings(tokens=["fixed"])),
+        open_store(store_url),
+    )
     try:
         create_token(hand, "x", "admin")
         revoke_all(hand)

@@ -75,7 +75,7 @@ def demo(
     from headwater.lab.lab import Lab
 
     signal.signal(signal.SIGTERM, _interrupt)
-    view, over = View(), threading.Event()
+    view, over = DemoView(), threading.Event()
     with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
         lab = Lab(home or Path(folder, "lab"))
         shown = Demo(lab, view.changed)
@@ -120,7 +120,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _order(shown: Demo, _view: View, rate: float, over: threading.Event) -> None:
+def _order(shown: Demo, _view: DemoView, rate: float, over: threading.Event) -> None:
     """Customers; while the database is away they come back later."""
     import psycopg
 
@@ -136,7 +136,7 @@ def _order(shown: Demo, _view: View, rate: float, over: threading.Event) -> None
             pace = OrderRate(rate)
 
 
-def _summarise(shown: Demo, view: View, _rate: float, over: threading.Event) -> None:
+def _summarise(shown: Demo, view: DemoView, _rate: float, over: threading.Event) -> None:
     """Run the batch job as soon as there is something to sum up, then every minute."""
     while not _ingested(shown):
         if over.wait(0.5):
@@ -159,7 +159,7 @@ def _ingested(shown: Demo) -> bool:
         return False
 
 
-def _verify(shown: Demo, view: View) -> Verdict:
+def _verify(shown: Demo, view: DemoView) -> Verdict:
     """Look until all is seen, or time is up."""
     deadline = time.monotonic() + VERIFY_SECONDS
     while True:
@@ -200,7 +200,7 @@ def _has_display() -> bool:
     )
 
 
-class View:
+class DemoView:
     """Live on a terminal, a line now and then elsewhere. Counting never disturbs the demo."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
         return f"ClusterConfig({self.name!r}, {self.endpoint!r})"
 
 
-class Worker(msgspec.Struct, frozen=True):
+class WorkerConfig(msgspec.Struct, frozen=True):
     """Settings of a worker's properties file that REST does not show."""
 
     bootstrap: str = ""
@@ -90,7 +90,7 @@ def read_properties(text: str) -> dict[str, str]:
     return found
 
 
-def read_worker(path: Path) -> Worker:
+def read_worker(path: Path) -> WorkerConfig:
     """What counts in a worker's properties file."""
     found = read_properties(read_text(path, "--worker-properties "))
     kafka = {
@@ -98,7 +98,7 @@ def read_worker(path: Path) -> Worker:
         for key, value in found.items()
         if key == "security.protocol" or key.startswith(("sasl.", "ssl."))
     }
-    return Worker(
+    return WorkerConfig(
         bootstrap=found.get("bootstrap.servers", ""),
         kafka=_for_librdkafka(kafka),
         defaults={key: value for key, value in found.items() if _CONVERTER.match(key)},

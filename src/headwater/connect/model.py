@@ -41,7 +41,7 @@ class Task(msgspec.Struct, frozen=True):
     trace: str = ""
 
 
-class Status(msgspec.Struct, frozen=True):
+class ConnectorStatus(msgspec.Struct, frozen=True):
     """A connector as `/status` shows it."""
 
     state: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from headwater.connect.model import Connector, Derived, Status, Task
+    from headwater.connect.model import Connector, ConnectorStatus, Derived, Task
     from headwater.lineage.events import EventType
 
 WRITER = Writer(f"urn:headwater:connect:{__version__}")
@@ -32,7 +32,7 @@ def run_event(
     run_id: str,
     state: EventType,
     time: datetime,
-    status: Status | None = None,
+    status: ConnectorStatus | None = None,
     failure: Failure | None = None,
     heartbeat: float | None = None,
     engine_version: str = "",
@@ -89,7 +89,7 @@ def task_event(
     return WRITER.run_event(state, time, job, run, Lineage())
 
 
-def failure_of(status: Status, connector: Connector) -> Failure | None:
+def failure_of(status: ConnectorStatus, connector: Connector) -> Failure | None:
     """Why a connector failed, from the traces in its status; None when it did not."""
     failed = [(f"task {t.id}", t.trace) for t in status.tasks if t.state == "FAILED"]
     if status.state == "FAILED":
@@ -115,7 +115,7 @@ def _reported(derived: Derived) -> Lineage:
 def _connect_facet(
     derived: Derived,
     connector: Connector,
-    status: Status | None,
+    status: ConnectorStatus | None,
     hidden: tuple[str, ...],
     *,
     inferred: bool,

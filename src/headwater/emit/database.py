@@ -58,7 +58,7 @@ KEEPALIVE = {
 }
 
 
-class Connection(Protocol):
+class OutboxConnection(Protocol):
     """One connection, used by one thread at a time."""
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -74,19 +74,19 @@ class Connection(Protocol):
         """Give the connection back."""
 
 
-class Database(Protocol):
+class OutboxDatabase(Protocol):
     """Where an outbox lives."""
 
     shown: str
 
-    def connect(self) -> Connection:
+    def connect(self) -> OutboxConnection:
         """A new connection to a database that has the tables."""
 
-    def acquire(self) -> Connection | None:
+    def acquire(self) -> OutboxConnection | None:
         """Become the only writer: its connection, or None while another process is."""
 
 
-def convert_cursors(connection: Connection) -> None:
+def convert_cursors(connection: OutboxConnection) -> None:
     """Bring the tables of an earlier version into today's form; only the writer may."""
     if "emit_cursor" in connection.tables():
         with connection.atomic():
@@ -94,22 +94,22 @@ def convert_cursors(connection: Connection) -> None:
                 connection.query(statement)
 
 
-def open_database(url: str) -> Database:
+def open_database(url: str) -> OutboxDatabase:
     """The database of a URL: a file's path, `sqlite:///path` or `postgresql://…`."""
     scheme = urlsplit(url).scheme
     if scheme in ("postgresql", "postgres"):
-        return PostgresDatabase(url)
+        return PostgresOutboxDatabase(url)
     if scheme == "sqlite":
-        return SqliteDatabase(Path(unquote(url.split("://", 1)[1].removeprefix("/"))))
+        return SqliteOutboxDatabase(Path(unquote(url.split("://", 1)[1].removeprefix("/"))))
     if "://" in url:
         raise UsageError(
             f"{redact(url)}: not a place for state",
             hint="a file's path, sqlite:///PATH or postgresql://USER@HOST/DATABASE",
         )
-    return SqliteDatabase(Path(url))
+    return SqliteOutboxDatabase(Path(url))
 
 
-class SqliteDatabase:
+class SqliteOutboxDatabase:
     """A file; the writer holds a lock on another file beside it."""
 
     def __init__(self, path: Path) -> None:
@@ -127,7 +127,7 @@ class SqliteDatabase:
                 f"{self.path}: cannot keep state there: {error}", hint="choose a file with --state"
             ) from error
 
-    def acquire(self) -> Connection | None:
+    def acquire(self) -> OutboxConnection | None:
         connection = self.connect()
         path = self.path.with_name(self.path.name + ".lock")
         lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
@@ -172,7 +172,7 @@ class _Sqlite:
             self.lock = None
 
 
-class PostgresDatabase:
+class PostgresOutboxDatabase:
     """A PostgreSQL database; the writer's connection holds an advisory lock.
 
     Writes go through the connection that holds the lock, so a leader that has lost it cannot write.
@@ -184,7 +184,7 @@ class PostgresDatabase:
         self._made = False
         self._making = threading.Lock()
 
-    def connect(self) -> Connection:
+    def connect(self) -> OutboxConnection:
         try:
             import psycopg
         except ModuleNotFoundError as error:
@@ -215,7 +215,7 @@ class PostgresDatabase:
                 self._made = True
         return connection
 
-    def acquire(self) -> Connection | None:
+    def acquire(self) -> OutboxConnection | None:
         connection = self.connect()
         for name, value in KEEPALIVE.items():
             with contextlib.suppress(Exception):  # not every server lets a user set it

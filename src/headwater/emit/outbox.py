@@ -20,7 +20,7 @@ from headwater.errors import HeadwaterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from headwater.emit.database import Connection
+    from headwater.emit.database import OutboxConnection
 
 # A server that refuses everything must not fill the disk: of more, the oldest are dropped.
 REFUSED_KEPT = 1_000
@@ -38,7 +38,7 @@ class Pending(NamedTuple):
     body: bytes
 
 
-class Refused(NamedTuple):
+class RefusedByDestination(NamedTuple):
     """An event that its destination refused for good, when and why."""
 
     seq: int
@@ -53,7 +53,7 @@ class Refused(NamedTuple):
 class Transaction:
     """What one step of a producer changes: its state and the events that report it."""
 
-    def __init__(self, connection: Connection, destinations: Sequence[str]) -> None:
+    def __init__(self, connection: OutboxConnection, destinations: Sequence[str]) -> None:
         self._db = connection
         self._destinations = destinations
         self.events = 0
@@ -97,7 +97,7 @@ class Outbox:
     def __init__(self, url: str) -> None:
         self._database = open_database(url)
         self.shown = self._database.shown
-        self._writer: Connection | None = None
+        self._writer: OutboxConnection | None = None
         self._writing = threading.RLock()
         self._locals = threading.local()
         self._woken: list[Callable[[], None]] = []
@@ -229,18 +229,20 @@ class Outbox:
             )
             _drop_oldest(db)
 
-    def refused(self) -> list[Refused]:
+    def refused(self) -> list[RefusedByDestination]:
         """Every event that was set aside, oldest first."""
         rows = self._read(
             "SELECT seq, destination, run, body, refusal, coalesce(refused_at, 0)"
             " FROM emit_queue WHERE refusal IS NOT NULL ORDER BY seq"
         )
         return [
-            Refused(int(seq), str(to), str(run), bytes(body), str(reason), int(at))
+            RefusedByDestination(int(seq), str(to), str(run), bytes(body), str(reason), int(at))
             for seq, to, run, body, reason, at in rows
         ]
 
-    def keep_refused(self, destinations: Mapping[str, str], events: Iterable[Refused]) -> None:
+    def keep_refused(
+        self, destinations: Mapping[str, str], events: Iterable[RefusedByDestination]
+    ) -> None:
         """Take over events that were refused while another outbox held them; repeating it is safe."""
         db = self._connection()
         with db.atomic():
@@ -314,15 +316,15 @@ class Outbox:
                 self._writer.close()
                 self._writer = None
 
-    def _connection(self) -> Connection:
-        found: Connection | None = getattr(self._locals, "connection", None)
+    def _connection(self) -> OutboxConnection:
+        found: OutboxConnection | None = getattr(self._locals, "connection", None)
         if found is None:
             found = self._locals.connection = self._database.connect()
         return found
 
     def forget_connection(self) -> None:
         """Drop this thread's own connection, after an error or at its end."""
-        found: Connection | None = getattr(self._locals, "connection", None)
+        found: OutboxConnection | None = getattr(self._locals, "connection", None)
         self._locals.connection = None
         if found is not None:
             with suppress(Exception):
@@ -336,7 +338,7 @@ class Outbox:
             raise
 
 
-def _drop_oldest(db: Connection) -> None:
+def _drop_oldest(db: OutboxConnection) -> None:
     db.query(
         "DELETE FROM emit_queue WHERE refusal IS NOT NULL AND seq <= (SELECT seq FROM emit_queue"
         " WHERE refusal IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?)",

@@ -17,7 +17,7 @@ from headwater.lineage.secrets import clean_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from headwater.emit.outbox import Refused
+    from headwater.emit.outbox import RefusedByDestination
 
 UNKNOWN = "an unknown destination"
 
@@ -113,7 +113,9 @@ def _opened(place: str) -> Iterator[Outbox]:
             outbox.forget_connection()
 
 
-def _described(place: str, one: Refused, outbox: Outbox, destination: str) -> RefusedEvent:
+def _described(
+    place: str, one: RefusedByDestination, outbox: Outbox, destination: str
+) -> RefusedEvent:
     try:
         event = clean_value(msgspec.json.decode(one.body))
     except msgspec.DecodeError:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.lineage.graph import Edge
-    from headwater.lineage.schema import Change
+    from headwater.lineage.schema import SchemaChange
 
 __all__ = ["Difference", "Moment", "SchemaDifference", "difference"]
 
@@ -32,7 +32,7 @@ class SchemaDifference(Generic[N]):
     """What became of the columns of one dataset, and whether its readers survive that."""
 
     dataset: N
-    changes: tuple[Change, ...]
+    changes: tuple[SchemaChange, ...]
     compatible: bool
 
 

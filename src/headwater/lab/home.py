@@ -39,7 +39,7 @@ def _cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
-class Settings(msgspec.Struct, kw_only=True):
+class LabSettings(msgspec.Struct, kw_only=True):
     """What must stay the same while a lab lives, and what it was asked to run."""
 
     cluster_id: str = msgspec.field(default_factory=_cluster_id)
@@ -56,10 +56,10 @@ class Home:
     def __init__(self, root: Path | None = None) -> None:
         self.root = (root or default_home()).expanduser().absolute().resolve()
         self.logs = self.root / "logs"
-        self._settings: Settings | None = None
+        self._settings: LabSettings | None = None
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> LabSettings:
         if self._settings is None:
             self._settings = self._read()
         return self._settings
@@ -182,12 +182,12 @@ class Home:
             hint="make it writable, or give another with --home DIR",
         )
 
-    def _read(self) -> Settings:
+    def _read(self) -> LabSettings:
         path = self.root / SETTINGS
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Settings)
+            return msgspec.json.decode(path.read_bytes(), type=LabSettings)
         except FileNotFoundError:
-            return Settings()
+            return LabSettings()
         except OSError as error:
             raise EnvironmentProblem(
                 f"{path} cannot be read: {error.strerror or error}",

@@ -25,7 +25,7 @@ from headwater.lab.services import (
     with_dependants,
     with_needs,
 )
-from headwater.lab.services.base import Context
+from headwater.lab.services.base import LabContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 STARTING_SECONDS = 60.0
 
 
-class Status(msgspec.Struct, kw_only=True):
+class ServiceStatus(msgspec.Struct, kw_only=True):
     """One row of `headwater lab status`.
 
     `state` is `running` (probed ready), `starting`, `unhealthy` (alive, not answering), `died`
@@ -64,7 +64,7 @@ class Lab:
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = Home(home)
-        self.context = Context(self.home, Cache(cache))
+        self.context = LabContext(self.home, Cache(cache))
         self._say = say
 
     def up(
@@ -72,9 +72,9 @@ class Lab:
         names: Iterable[str] = (),
         *,
         fixed: Mapping[str, int] | None = None,
-        progress: fetch.Progress | None = None,
+        progress: fetch.FetchProgress | None = None,
         changed: Callable[[str, str], None] = lambda _service, _state: None,
-    ) -> list[Status]:
+    ) -> list[ServiceStatus]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are."""
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
@@ -88,7 +88,7 @@ class Lab:
             Launch(self.context, wanted, changed).run()
         return self.status(wanted)
 
-    def status(self, names: Iterable[str] = ()) -> list[Status]:
+    def status(self, names: Iterable[str] = ()) -> list[ServiceStatus]:
         """Every service of this lab, each probed now."""
         self.home.reload()
         running = process.find(self.home.root)
@@ -143,9 +143,9 @@ class Lab:
             )
         return found
 
-    def _row(self, name: str, leader: psutil.Process | None) -> Status:
+    def _row(self, name: str, leader: psutil.Process | None) -> ServiceStatus:
         service = SERVICES[name]
-        row = Status(
+        row = ServiceStatus(
             service=name,
             state="stopped",
             port=next(map(self.home.settings.ports.get, service.port_names()), None),

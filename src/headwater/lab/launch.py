@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from headwater.lab.services.base import Context, Service
+    from headwater.lab.services.base import LabContext, Service
 
 START_SECONDS = 180.0
 DYING_SECONDS = 5.0
@@ -29,7 +29,9 @@ POLL_SECONDS = 0.15
 class Launch:
     """Starts each service as soon as what it needs is ready, and waits until all are."""
 
-    def __init__(self, lab: Context, names: list[str], changed: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, lab: LabContext, names: list[str], changed: Callable[[str, str], None]
+    ) -> None:
         self.lab = lab
         self.names = names
         self.changed = changed
@@ -131,7 +133,7 @@ class Launch:
         return HeadwaterError(f"{service.name} {what}; the end of {log}:\n{end}", hint=hint)
 
 
-def is_ready(service: Service, lab: Context) -> bool:
+def is_ready(service: Service, lab: LabContext) -> bool:
     """The service's own probe; what goes wrong in it means not ready, unless it cannot even run."""
     try:
         return service.ready(lab)

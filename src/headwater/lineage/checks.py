@@ -11,10 +11,18 @@ import msgspec
 
 from headwater.lineage.hashing import canonical
 
-__all__ = ["EventError", "Limits", "Problem", "check_size", "check_text", "check_values", "refuse"]
+__all__ = [
+    "EventError",
+    "EventProblem",
+    "Limits",
+    "check_size",
+    "check_text",
+    "check_values",
+    "refuse",
+]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class EventProblem(msgspec.Struct, frozen=True):
     """One thing wrong with one field of what was sent."""
 
     field: str
@@ -24,7 +32,7 @@ class Problem(msgspec.Struct, frozen=True):
 class EventError(ValueError):
     """What was sent is not an event; `problems` says why, field by field."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[EventProblem]) -> None:
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
         self.problems = problems
 
@@ -61,7 +69,7 @@ def check_text(raw: bytes, value: Any) -> None:
 
 
 def refuse(field: str, problem: str) -> NoReturn:
-    raise EventError([Problem(field, problem)]) from None
+    raise EventError([EventProblem(field, problem)]) from None
 
 
 def check_size(raw: bytes, value: Any, limits: Limits) -> None:

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-__all__ = ["Dataset", "Event", "EventType", "Facets", "Job", "Kind", "Run"]
+__all__ = ["Dataset", "Event", "EventKind", "EventType", "Facets", "Job", "Run"]
 
 
-class Kind(str, Enum):
+class EventKind(str, Enum):
     """Which of OpenLineage's three events this is."""
 
     RUN = "RunEvent"
@@ -60,7 +60,7 @@ class Run(msgspec.Struct):
 class Event(msgspec.Struct):
     """One event: its envelope decoded, its facets raw, its identity known."""
 
-    kind: Kind
+    kind: EventKind
     type: EventType
     time: int
     producer: str

@@ -1,7 +1,7 @@
 """OpenLineage events, read leniently and written strictly.
 
 `read` takes the bytes a producer sent and answers an `Event`, or raises `EventError`
-with one `Problem` for each field that is wrong. Facets stay raw bytes until someone asks.
+with one `EventProblem` for each field that is wrong. Facets stay raw bytes until someone asks.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import msgspec
 from headwater.lineage.assumptions import assume
 from headwater.lineage.checks import (
     EventError,
+    EventProblem,
     Limits,
-    Problem,
     check_size,
     check_text,
     check_values,
     refuse,
 )
-from headwater.lineage.envelope import Dataset, Event, EventType, Facets, Job, Kind, Run
+from headwater.lineage.envelope import Dataset, Event, EventKind, EventType, Facets, Job, Run
 from headwater.lineage.hashing import FACET_MEMBERS, canonical, identity, part_hash
 from headwater.lineage.moments import EPOCH, from_micros, iso, micros
 
@@ -31,12 +31,12 @@ __all__ = [
     "Dataset",
     "Event",
     "EventError",
+    "EventKind",
+    "EventProblem",
     "EventType",
     "Facets",
     "Job",
-    "Kind",
     "Limits",
-    "Problem",
     "Run",
     "canonical",
     "check_size",
@@ -119,19 +119,19 @@ def _envelope(raw: bytes, value: dict[str, Any]) -> _Envelope:
     missing = _MISSING.match(what)
     if missing:
         refuse(f"{path}.{missing['field']}".lstrip("."), "is missing")
-    raise EventError([Problem(path or "$", what[:1].lower() + what[1:].replace("`", ""))])
+    raise EventError([EventProblem(path or "$", what[:1].lower() + what[1:].replace("`", ""))])
 
 
 def _checked(
     envelope: _Envelope, raw: bytes, digest: bytes, limits: Limits, now: datetime | None
 ) -> Event:
-    problems: list[Problem] = []
+    problems: list[EventProblem] = []
     run, job, dataset = envelope.run, envelope.job, envelope.dataset
-    kind = Kind.RUN if run else Kind.DATASET if dataset and not job else Kind.JOB
+    kind = EventKind.RUN if run else EventKind.DATASET if dataset and not job else EventKind.JOB
     if run is None and job is None and dataset is None:
-        problems.append(Problem("run", "an event needs a run and a job, a job, or a dataset"))
+        problems.append(EventProblem("run", "an event needs a run and a job, a job, or a dataset"))
     if run and not job:
-        problems.append(Problem("job", "is missing"))
+        problems.append(EventProblem("job", "is missing"))
     time = _time_of(envelope, limits, now, problems)
     inputs, outputs = envelope.inputs or [], envelope.outputs or []
     if job:
@@ -141,7 +141,7 @@ def _checked(
     for side, items in (("inputs", inputs), ("outputs", outputs)):
         if len(items) > limits.datasets:
             text = f"{len(items)} datasets, more than the limit of {limits.datasets}"
-            problems.append(Problem(side, text))
+            problems.append(EventProblem(side, text))
         for i, item in enumerate(items):
             _check_named(f"{side}[{i}]", item, limits, problems)
     if problems:
@@ -153,7 +153,7 @@ def _checked(
         producer=envelope.producer or "",
         run=run,
         job=job,
-        dataset=dataset if kind is Kind.DATASET else None,
+        dataset=dataset if kind is EventKind.DATASET else None,
         inputs=inputs,
         outputs=outputs,
         raw=raw,
@@ -162,20 +162,22 @@ def _checked(
 
 
 def _time_of(
-    envelope: _Envelope, limits: Limits, now: datetime | None, problems: list[Problem]
+    envelope: _Envelope, limits: Limits, now: datetime | None, problems: list[EventProblem]
 ) -> int:
     latest = (now or datetime.now(timezone.utc)) + limits.skew
     if not EPOCH <= envelope.eventTime <= latest:
-        problems.append(Problem("eventTime", "lies before 1970 or in the future"))
+        problems.append(EventProblem("eventTime", "lies before 1970 or in the future"))
         return 0
     return micros(envelope.eventTime)
 
 
-def _check_named(path: str, item: Job | Dataset, limits: Limits, problems: list[Problem]) -> None:
+def _check_named(
+    path: str, item: Job | Dataset, limits: Limits, problems: list[EventProblem]
+) -> None:
     for field in ("namespace", "name"):
         value: str = getattr(item, field)
         if not value:
-            problems.append(Problem(f"{path}.{field}", "is empty"))
+            problems.append(EventProblem(f"{path}.{field}", "is empty"))
         elif (size := len(value.encode())) > limits.name:
             text = f"{size} bytes, more than the limit of {limits.name}"
-            problems.append(Problem(f"{path}.{field}", text))
+            problems.append(EventProblem(f"{path}.{field}", text))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any, NamedTuple
 
-__all__ = ["AGGREGATION", "IDENTITY", "TRANSFORMATION", "Query", "QueryColumn", "parse"]
+__all__ = ["AGGREGATION", "IDENTITY", "TRANSFORMATION", "QueryColumn", "SqlQuery", "parse"]
 
 MAX_LENGTH = 50_000
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
@@ -38,7 +38,7 @@ class QueryColumn(NamedTuple):
         return len(self.sources) == 1 and self.sources[0][2] == IDENTITY
 
 
-class Query(NamedTuple):
+class SqlQuery(NamedTuple):
     """A query: its tables as written, its columns by name, None where they are not known for sure.
 
     With `whole` the rows are those of the one table, with all its columns under their own names.
@@ -49,7 +49,7 @@ class Query(NamedTuple):
     whole: bool = False
 
 
-def parse(text: str, store: str = "") -> Query | None:
+def parse(text: str, store: str = "") -> SqlQuery | None:
     """Read a query in the dialect of a store; None when it cannot be read."""
     if len(text) > MAX_LENGTH:
         return None
@@ -79,13 +79,13 @@ def parse(text: str, store: str = "") -> Query | None:
         exp.CTE, exp.Subquery, exp.SetOperation, exp.Lateral
     )
     if flat and len(named) == 1 and all(item.is_star for item in tree.expressions):
-        return Query(tables, None, whole=True)
+        return SqlQuery(tables, None, whole=True)
     read = _flat_columns if flat else _nested_columns
     try:
         columns = read(tree, tables, store, dialect)
     except (errors.SqlglotError, RecursionError, ValueError, KeyError):
         columns = None
-    return Query(tables, columns)
+    return SqlQuery(tables, columns)
 
 
 def _dialect(store: str) -> str | None:

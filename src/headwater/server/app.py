@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.events import EventError, Problem
+from headwater.lineage.events import EventError, EventProblem
 from headwater.server.http import (
     HttpError,
     Receive,
@@ -29,7 +29,7 @@ from headwater.server.http.csrf import refuse_foreign
 from headwater.server.http.hosts import Hosts
 from headwater.server.http.inflate import inflate
 from headwater.server.http.log_rate_limit import RateLimitFilter
-from headwater.server.http.page_files import Page
+from headwater.server.http.page_files import PageFiles
 from headwater.server.http.traffic import Body, Traffic, watch_connections
 from headwater.server.ingest.flow import Flow, keep_flow
 from headwater.server.ingest.group_commit import Ingest
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     Stream = Callable[[Receive, Send], Awaitable[None]]
 
-__all__ = ["App", "Settings"]
+__all__ = ["App", "ServerSettings"]
 
 log = logging.getLogger("headwater.server")
 log.addFilter(RateLimitFilter())
@@ -74,7 +74,7 @@ RECHECK = 1.0
 """How often, in seconds, a stream makes sure that its token still lets it in."""
 
 
-class Settings(msgspec.Struct, kw_only=True):
+class ServerSettings(msgspec.Struct, kw_only=True):
     """What a server is configured with at start."""
 
     tokens: list[str] = []
@@ -101,11 +101,11 @@ class Settings(msgspec.Struct, kw_only=True):
 class App:
     """Answers HTTP for one store."""
 
-    def __init__(self, store: Store, settings: Settings | None = None) -> None:
+    def __init__(self, store: Store, settings: ServerSettings | None = None) -> None:
         from headwater.server.api import routes
 
         self.store = store
-        self.settings = settings or Settings()
+        self.settings = settings or ServerSettings()
         self.bodies = Bodies(store.packer)
         self.live = Live()
         self.flow = Flow()
@@ -118,7 +118,7 @@ class App:
         )
         self.refusals: Counter[str] = Counter()
         self.router = Router()
-        self.page = Page() if self.settings.page else None
+        self.page = PageFiles() if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [
             close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,
             watch_writer, look_for_damage,
@@ -256,7 +256,7 @@ class App:
                 if not request.body:
                     raise
                 text = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-                problem = Problem("$", text)
+                problem = EventProblem("$", text)
                 raise HttpError(400, "the body cannot be read", [problem]) from None
 
     async def _body(

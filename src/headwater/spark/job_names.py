@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headwater.lineage.model import Dataset
-    from headwater.spark.driver.config import Settings
+    from headwater.spark.driver.config import SparkSettings
     from headwater.spark.model import PlanLineage
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -51,7 +51,7 @@ def of_function(function: Any) -> str:
     return "" if "<" in name else name
 
 
-def job(settings: Settings, lineage: PlanLineage, operation_name: str = "") -> str:
+def job(settings: SparkSettings, lineage: PlanLineage, operation_name: str = "") -> str:
     """The job of an action: `supplier_stats.overwrite_by_expression.default_supplier_stats`."""
     done = operation(lineage.operation or operation_name)
     target = next(iter(lineage.outputs or lineage.inputs), None)
@@ -60,7 +60,7 @@ def job(settings: Settings, lineage: PlanLineage, operation_name: str = "") -> s
     return plain(settings, done, short(target))
 
 
-def plain(settings: Settings, *parts: str) -> str:
+def plain(settings: SparkSettings, *parts: str) -> str:
     """A job name from its parts."""
     tail = ["_".join(part.split(".")) if settings.replace_dots else part for part in parts if part]
     return ".".join([snake(settings.app_name) or "spark", *tail])

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.lineage.model import Dataset, DatasetName, Lineage
-    from headwater.spark.driver.config import Settings
+    from headwater.spark.driver.config import SparkSettings
     from headwater.spark.model import PlanLineage
 
     Counts = Mapping[DatasetName, Mapping[str, int]]
 
 
 def lineage(
-    plan: PlanLineage, settings: Settings, read: Counts | None = None, written: Counts | None = None
+    plan: PlanLineage,
+    settings: SparkSettings,
+    read: Counts | None = None,
+    written: Counts | None = None,
 ) -> Lineage:
     """The lineage of a plan by the names that the settings give, with what was counted."""
 
@@ -47,7 +50,7 @@ def lineage(
     return dataset_overrides.renamed(counted, settings.renames)
 
 
-def job(settings: Settings, name: str, processing: str, kind: str) -> Job:
+def job(settings: SparkSettings, name: str, processing: str, kind: str) -> Job:
     """A job of the application."""
     return Job(
         settings.namespace,
@@ -62,7 +65,7 @@ def job(settings: Settings, name: str, processing: str, kind: str) -> Job:
     )
 
 
-def run(settings: Settings, conf: Mapping[str, str], version: str) -> Run:
+def run(settings: SparkSettings, conf: Mapping[str, str], version: str) -> Run:
     """What every run of the application has in common; it gets its id and ancestors later."""
     shown = properties(conf, settings)
     return Run(
@@ -77,7 +80,7 @@ def _tags(pairs: tuple[tuple[str, str], ...]) -> tuple[Tag, ...]:
     return tuple(Tag(key, value, "CONFIG") for key, value in pairs)
 
 
-def properties(conf: Mapping[str, str], settings: Settings) -> dict[str, str]:
+def properties(conf: Mapping[str, str], settings: SparkSettings) -> dict[str, str]:
     """The Spark properties that the settings allow to be shown."""
     # The name of a key may be all that shows its value to be a secret.
     return {

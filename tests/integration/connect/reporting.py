@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.lab.clients import KafkaClient, PostgresClient
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 BUNDLE = "debezium-lineage"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -41,7 +41,7 @@ class ReportingConnect(Connect):
         self.bootstrap, self.password = bootstrap, password
         self.group = unique("reporting")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         super().prepare(lab)
         topics = {f"{kind}.storage.topic": f"{self.group}-{kind}" for kind in
                   ("config", "offset", "status")}  # fmt: skip

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 USER, PASSWORD = "agent", "correct-horse-hunter2"
 TOKEN = "token-hunter2"
@@ -29,7 +29,7 @@ BASIC = "org.apache.kafka.connect.rest.basic.auth.extension"
 SASL = "org.apache.kafka.common.security"
 
 
-def add(lab: Context, name: str, more: Mapping[str, object]) -> None:
+def add(lab: LabContext, name: str, more: Mapping[str, object]) -> None:
     """Append to a properties file: of two lines with one key, Java takes the later."""
     with lab.home.conf(name).open("a") as out:
         out.writelines(f"{key}={value}\n" for key, value in more.items())
@@ -45,7 +45,7 @@ class SecuredKafka(Kafka):
     def __init__(self, authority: Authority, server: Issued) -> None:
         self.authority, self.server = authority, server
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         super().prepare(lab)
         doors = {
             "PLAINTEXT": "kafka", "CONTROLLER": "kafka-controller", "SCRAM": "kafka-scram",
@@ -81,7 +81,7 @@ class SecuredKafka(Kafka):
             },
         )
 
-    def started(self, lab: Context) -> None:
+    def started(self, lab: LabContext) -> None:
         """Give the agent its password."""
         from confluent_kafka import admin as kafka
 
@@ -99,7 +99,7 @@ class SecuredConnect(Connect):
     def __init__(self, authority: Authority, server: Issued, client: httpx.Client) -> None:
         self.authority, self.server, self.client = authority, server, client
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         super().prepare(lab)
         lab.write("connect-users.properties", {USER: PASSWORD})
         users = lab.home.conf("connect-users.properties")
@@ -120,13 +120,13 @@ class SecuredConnect(Connect):
             },
         )
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         made = super().command(lab)
         jaas = f"-Djava.security.auth.login.config={lab.home.conf('connect-jaas.conf')}"
         java, *rest = made.argv
         return Command([java, jaas, *rest], made.env)
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         answer = self.client.get(f"https://{LOOPBACK}:{lab.port('connect')}/health")
         return answer.status_code == 200
 

@@ -11,7 +11,7 @@ import pytest
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.connect.services.registry import Registry
+from headwater.connect.services.registry import SchemaRegistry
 from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
@@ -48,8 +48,8 @@ message Address { string city = 1; }
 
 
 @pytest.fixture
-def asked(registry: RegistryClient) -> Iterator[Registry]:
-    made = Registry(Endpoint((registry.url,)))
+def asked(registry: RegistryClient) -> Iterator[SchemaRegistry]:
+    made = SchemaRegistry(Endpoint((registry.url,)))
     yield made
     made.close()
 
@@ -66,7 +66,7 @@ def put(registry: RegistryClient, subject: str, schema: Any, **more: Any) -> Non
 
 
 def test_every_format_with_nested_records_and_references(
-    registry: RegistryClient, asked: Registry
+    registry: RegistryClient, asked: SchemaRegistry
 ) -> None:
     address, topic = unique("address"), unique("customers")
     put(registry, address, ADDRESS)
@@ -85,7 +85,7 @@ def test_every_format_with_nested_records_and_references(
         assert [f.name for f in found.schema.columns()] == ["id", "home.city"], kind
 
 
-def test_key_and_value_by_every_strategy(registry: RegistryClient, asked: Registry) -> None:
+def test_key_and_value_by_every_strategy(registry: RegistryClient, asked: SchemaRegistry) -> None:
     topic = unique("orders")
     put(registry, f"{topic}-value", {**CUSTOMER, "fields": CUSTOMER["fields"][:1]})
     put(registry, f"{topic}-key", '"string"')

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
-from headwater.connect.services.kafka import MSK_REGION, Kafka
-from headwater.connect.services.registry import Registry, RegistryError
-from headwater.connect.services.rest import Connect
+from headwater.connect.services.kafka import MSK_REGION, KafkaAdmin
+from headwater.connect.services.registry import RegistryError, SchemaRegistry
+from headwater.connect.services.rest import ConnectRest
 from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
@@ -124,7 +124,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Estate]:
 
 @pytest.mark.parametrize("door", ["scram", "tls", "oauth"])
 def test_kafka_lets_us_in(estate: Estate, door: str) -> None:
-    kafka = Kafka(estate.door(door))
+    kafka = KafkaAdmin(estate.door(door))
     cluster = kafka.cluster
     assert cluster is not None, kafka.problem
     assert cluster.id == estate.lab.home.settings.cluster_id
@@ -151,7 +151,7 @@ def test_kafka_that_refuses_us_says_why(
         "ssl.certificate.location": estate.stranger.cert,
         "ssl.key.location": estate.stranger.key,
     }
-    kafka = Kafka(estate.door(door, **{k: str(files.get(k, v)) for k, v in wrong.items()}))
+    kafka = KafkaAdmin(estate.door(door, **{k: str(files.get(k, v)) for k, v in wrong.items()}))
     assert kafka.cluster is None
     assert kafka.problem
     assert said in kafka.problem
@@ -178,7 +178,7 @@ def test_a_token_from_a_callback_opens_kafka(
     signer.MSKAuthTokenProvider = Provider  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, signer.__name__, signer)
     config = {k: v for k, v in estate.door("oauth").items() if "sasl" not in k}
-    kafka = Kafka({**config, MSK_REGION: "eu-west-1"})
+    kafka = KafkaAdmin({**config, MSK_REGION: "eu-west-1"})
     assert kafka.cluster is not None, kafka.problem
 
 
@@ -200,7 +200,7 @@ def test_connect_behind_https(
         "ca": estate.theirs.pem, "cert": estate.stranger.cert, "key": estate.stranger.key,
     }  # fmt: skip
     given = {k: str(files[k]) if v and k in files else v for k, v in wrong.items()}
-    connect = Connect(estate.endpoint(estate.url, **given))
+    connect = ConnectRest(estate.endpoint(estate.url, **given))
     try:
         if trouble is None:
             assert connect.root()["kafka_cluster_id"] == estate.lab.home.settings.cluster_id
@@ -220,7 +220,7 @@ def test_a_registry_behind_a_gate(estate: Estate) -> None:
     subject = register(estate, unique("gated"))
     url = estate.gate.url
     for more in ({}, {"username": "", "password": "", "token": TOKEN}):
-        registry = Registry(estate.endpoint(url, **more))
+        registry = SchemaRegistry(estate.endpoint(url, **more))
         found = registry.latest(subject)
         registry.close()
         assert found is not None
@@ -231,7 +231,7 @@ def test_a_registry_behind_a_gate(estate: Estate) -> None:
         ({"ca": str(estate.theirs.pem)}, ProblemKind.TLS),
         ({"cert": str(estate.stranger.cert), "key": str(estate.stranger.key)}, ProblemKind.TLS),
     ):
-        registry = Registry(estate.endpoint(url, **wrong))
+        registry = SchemaRegistry(estate.endpoint(url, **wrong))
         with pytest.raises(RegistryError) as caught:
             registry.latest(subject)
         registry.close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
@@ -35,7 +35,7 @@ class SecondConnect(Connect):
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         super().prepare(lab)
         add(lab, "connect.properties", {"bootstrap.servers": self.bootstrap})
 

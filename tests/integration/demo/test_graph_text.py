@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.lab.demo.lineage_client import Lineage
+from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.lab import Lab
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab with nothing but a lineage server, which was told of three jobs in a row."""
     made = Lab(tmp_path_factory.mktemp("graph") / "lab")
     made.up(["server"])
-    lineage = Lineage(made.context)
+    lineage = LineageClient(made.context)
     topic, table = lineage.name("kafka orders"), lineage.name("warehouse default/orders")
     source, total = lineage.name("postgres shop.public.orders"), lineage.name("warehouse sums")
     for job, reads, writes, column, how in (

@@ -14,7 +14,7 @@ from headwater.errors import HeadwaterError
 from headwater.lab import process
 from headwater.lab.clients import CatalogClient
 from headwater.lab.demo.connectors import Shop
-from headwater.lab.demo.traffic import OrderMix, Traffic
+from headwater.lab.demo.traffic import OrderMix, OrderTraffic
 from headwater.lab.lab import Lab
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.services import DEFAULT
@@ -49,7 +49,7 @@ class Estate:
         self.lab = lab
         self.bootstrap = f"{LOOPBACK}:{lab.context.port('kafka')}"
         self.url = lab.env()["POSTGRES_URL"]
-        self.traffic = Traffic(self.url, OrderMix(late=0.2, bad=0.01), seed=7)
+        self.traffic = OrderTraffic(self.url, OrderMix(late=0.2, bad=0.01), seed=7)
         self.traffic.prepare()
         shop = Shop(lab.context, self.url)
         shop.create_tables()

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from headwater.server.app import App, Settings
+from headwater.server.app import App, ServerSettings
 from headwater.server.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def launch(tmp_path: Path) -> Iterator[Callable[..., Process]]:
 class Client:
     """An app answering on a loop of its own, called like a plain function."""
 
-    def __init__(self, store: Store, settings: Settings | None = None) -> None:
+    def __init__(self, store: Store, settings: ServerSettings | None = None) -> None:
         self.app = App(store, settings)
         self.store = store
         self._loop = asyncio.new_event_loop()

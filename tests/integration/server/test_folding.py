@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.server.store import Store, open_store
-from headwater.server.store.keep.purge import Target, purge
+from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import export, rebuild
 from headwater.server.store.keep.stale_runs import close_stale
 from headwater.server.store.view import Bodies, View
@@ -226,7 +226,7 @@ def test_a_whole_is_deleted_with_its_parts_until_they_are_heard_of(client: Clien
 
 def test_a_whole_that_is_purged_leaves_its_parts_as_jobs(client: Client) -> None:
     client.post(connector(), task(1), part_of(WHOLE, 3))
-    purge(client.store, Target("job", "jobs", WHOLE))
+    purge(client.store, PurgeTarget("job", "jobs", WHOLE))
     assert names(client) == [PART]
     rebuild(client.store)
     assert names(client) == [PART]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headwater.errors import UsageError
-from headwater.server.app import Settings
+from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.http.hosts import is_loopback
 from headwater.server.http.serve import serve
@@ -144,7 +144,7 @@ def test_a_store_that_is_away_is_503(client: Client, monkeypatch: pytest.MonkeyP
 def test_roles(store_url: str) -> None:
     store = open_store(store_url)
     writer, reader = create_token(store, "spark", "write"), create_token(store, "page", "read")
-    client = Client(store, Settings(tokens=["boss"]))
+    client = Client(store, ServerSettings(tokens=["boss"]))
     try:
 
         def status(method: str, path: str, token: str | None) -> int:

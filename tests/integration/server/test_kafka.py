@@ -148,7 +148,7 @@ def test_a_topic_that_comes_later_is_read(
 
 
 def test_offsets_and_events_stand_or_fall_together(tmp_path: Path) -> None:
-    from headwater.server.ingest.kafka import Batch, MovedError, UndeliveredError
+    from headwater.server.ingest.kafka import KafkaBatch, MovedError, UndeliveredError
     from headwater.server.store import open_store
 
     class Message:
@@ -170,8 +170,10 @@ def test_offsets_and_events_stand_or_fall_together(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/a.db")
     place = ("t", 0)
 
-    def batch(*messages: Message, stored: int | None, dead: frozenset[int] = frozenset()) -> Batch:
-        return Batch(list(messages), dead, {place: stored}, str, 10_000)
+    def batch(
+        *messages: Message, stored: int | None, dead: frozenset[int] = frozenset()
+    ) -> KafkaBatch:
+        return KafkaBatch(list(messages), dead, {place: stored}, str, 10_000)
 
     def count() -> int:
         ((found,),) = store.connection.all("SELECT count(*) FROM log")

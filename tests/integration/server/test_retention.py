@@ -15,7 +15,7 @@ from headwater.server.store import Store, open_store
 from headwater.server.store.database import StoreError
 from headwater.server.store.database.schema import LATEST, MIGRATIONS
 from headwater.server.store.keep.checkpoint import PROJECTED, latest
-from headwater.server.store.keep.purge import Target, purge
+from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import export, rebuild, verify
 from headwater.server.store.keep.retention import retain
 from headwater.server.store.view import Bodies, View
@@ -152,9 +152,18 @@ def files_of_postgres(store: Store, text: str) -> list[str]:
 
 
 TARGETS = {
-    "dataset": [Target("dataset", "s3://lake", "hunter2_out"), Target("job", "jobs", "hunter2")],
-    "job": [Target("job", "jobs", "hunter2"), Target("dataset", "s3://lake", "hunter2_out")],
-    "namespace": [Target("namespace", "hunter2"), Target("dataset", "s3://lake", "hunter2_out")],
+    "dataset": [
+        PurgeTarget("dataset", "s3://lake", "hunter2_out"),
+        PurgeTarget("job", "jobs", "hunter2"),
+    ],
+    "job": [
+        PurgeTarget("job", "jobs", "hunter2"),
+        PurgeTarget("dataset", "s3://lake", "hunter2_out"),
+    ],
+    "namespace": [
+        PurgeTarget("namespace", "hunter2"),
+        PurgeTarget("dataset", "s3://lake", "hunter2_out"),
+    ],
 }
 
 
@@ -202,7 +211,7 @@ def test_what_was_the_only_thing_leaves_nothing_behind(store: Store) -> None:
     if store.database.dialect == "postgresql":
         store.connection.run("ANALYZE")
         assert "pg_stats" in mentions(store, "hunter2")
-    purge(store, Target("namespace", "hunter2"))
+    purge(store, PurgeTarget("namespace", "hunter2"))
     assert mentions(store, "hunter2") == []
     send(store, *run_of(3, job="kept"))
 
@@ -224,15 +233,15 @@ def test_a_transaction_that_began_before_keeps_nothing_of_it(store: Store) -> No
     holds.wait(10)
     release = threading.Timer(1, ends.set)
     release.start()
-    purge(store, Target("job", "jobs", "hunter2"))
-    purge(store, Target("dataset", "s3://lake", "hunter2_out"))
+    purge(store, PurgeTarget("job", "jobs", "hunter2"))
+    purge(store, PurgeTarget("dataset", "s3://lake", "hunter2_out"))
     reader.join()
     assert mentions(store, "hunter2") == []
 
 
 def test_deleting_leaves_namesakes_alone(store: Store) -> None:
     send(store, *run_of(1, job="load"), event("START", 300, run=2, job="other", inputs=["load"]))
-    assert purge(store, Target("job", "jobs", "load")).records == 2
+    assert purge(store, PurgeTarget("job", "jobs", "load")).records == 2
     seen = View(store.connection, Bodies(store.packer))
     assert seen.dataset("s3://lake", "load") is not None
     assert len(list(export(store))) == 1

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from typer.testing import CliRunner
 
-from headwater.server.app import Settings
+from headwater.server.app import ServerSettings
 from headwater.server.http import HttpError
 from headwater.server.http.auth import create_token
 from headwater.server.http.hosts import Hosts
@@ -228,7 +228,9 @@ def test_a_token_file_opens_the_door(tmp_path: Path) -> None:
 
     (tmp_path / "tokens").write_text("# comment\n\nfirst\n  second \n")
     assert read_tokens(tmp_path / "tokens")[-2:] == ["first", "second"]
-    client = Client(open_store(f"sqlite:///{tmp_path}/b.db"), Settings(tokens=["first", "second"]))
+    client = Client(
+        open_store(f"sqlite:///{tmp_path}/b.db"), ServerSettings(tokens=["first", "second"])
+    )
     assert client.call("GET", "/api/v1/jobs", headers=bearer("second")).status_code == 200
     assert client.call("GET", "/api/v1/jobs").status_code == 401
     client.close()

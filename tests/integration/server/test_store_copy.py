@@ -12,10 +12,10 @@ import typer
 from typer.testing import CliRunner
 
 from headwater.cli.server import register
-from headwater.server.app import Settings
+from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token, list_tokens
 from headwater.server.store import Store, StoreError, open_store
-from headwater.server.store.keep.purge import Target, purge
+from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild
 from headwater.server.store.keep.transfer import copy_store
 
@@ -52,11 +52,11 @@ def fill(store: Store) -> None:
     store.perform({"command": "alias", "namespace": "s3://lake", "name": "t1", "alias": ["s3a://lake", "t1"]})  # fmt: skip
     store.perform({"command": "hide", "kind": "job", "namespace": "jobs", "name": "j2"})
     create_token(store, "spark", "write")
-    purge(store, Target("job", "jobs", "gone"))
+    purge(store, PurgeTarget("job", "jobs", "gone"))
 
 
 def answers(store: Store) -> dict[str, Any]:
-    client = Client(store, Settings(tokens=[KEY]))
+    client = Client(store, ServerSettings(tokens=[KEY]))
     try:
         found = {path: client.call("GET", path, headers={"authorization": f"Bearer {KEY}"}) for path in ASKED}  # fmt: skip
     finally:

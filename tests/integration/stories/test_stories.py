@@ -14,7 +14,7 @@ import pytest
 
 from headwater.lab import process
 from headwater.lab.demo.connectors import CONNECTORS
-from headwater.lab.demo.lineage_client import Lineage
+from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.demo.run import STREAMS
 from headwater.lab.demo.verdict import CENTRE, DEPTH, JOBS, Judge
 from headwater.lab.lab import Lab
@@ -107,7 +107,7 @@ def test_lineage_shows_it_and_all_is_put_back(demo: Running, number: int, name: 
     assert all(check["ok"] for check in told["checks"])
     assert all(look["url"].startswith("http://127.0.0.1:") for look in told["look"])
     assert bool(told["text"]) is (name == "misaligned")
-    lineage = Lineage(demo.lab.context)
+    lineage = LineageClient(demo.lab.context)
     states = {job: lineage.latest(job)["state"] for job in (*CONNECTORS, *STREAMS)}
     assert set(states.values()) == {"RUNNING"}, states
 
@@ -117,7 +117,7 @@ def test_ctrl_c_ends_everything_in_order(demo: Running) -> None:
     assert demo.process.wait(120) == 0, demo.said()[-3000:]
     assert process.find(demo.lab.home.root) == {}
     demo.lab.up(["server"])
-    lineage = Lineage(demo.lab.context)
+    lineage = LineageClient(demo.lab.context)
     assert lineage.running() == []
     ends = {job: lineage.latest(job)["state"] for job in (*CONNECTORS, *STREAMS)}
     assert set(ends.values()) == {"ABORTED"}, ends

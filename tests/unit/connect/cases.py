@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.connect.derive.config_values import normalise
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.mapping import rules_from
 from headwater.connect.derive.metadata import CatalogTable, NoMetadata, TopicSchema
 from headwater.connect.model import Connector, Derived
@@ -90,9 +90,9 @@ def connector(case: Mapping[str, Any]) -> Connector:
     )
 
 
-def settings(case: Mapping[str, Any]) -> Settings:
+def settings(case: Mapping[str, Any]) -> DeriveSettings:
     """The case's settings."""
-    return Settings(
+    return DeriveSettings(
         rules=rules_from(case.get("mappings")), internal=bool(case.get("internal", False))
     )
 

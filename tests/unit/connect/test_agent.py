@@ -11,7 +11,7 @@ from headwater.connect.agent.cluster_agent import ClusterAgent
 from headwater.connect.agent.store import STATUS
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.debezium.server_runs import NoLookup
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.intervals import Intervals
@@ -60,7 +60,7 @@ class FakeMetadata(NoMetadata):
         return TopicSchema(value=Schema(tuple(Field(name, "string") for name in self.fields)))
 
 
-def derive(connector: Connector, metadata: Any, settings: Settings) -> Derived:
+def derive(connector: Connector, metadata: Any, settings: DeriveSettings) -> Derived:
     if connector.config.get("break"):
         raise ValueError("cannot read password=hunter2")
     topics = connector.active_topics or tuple(connector.config["topics"].split(","))
@@ -118,7 +118,7 @@ class Bench:
         pass
 
     def derive(self, connector: Connector) -> Derivation:
-        return derivation(connector, self.metadata, Settings("ns"), derive)
+        return derivation(connector, self.metadata, DeriveSettings("ns"), derive)
 
     def unknown(self, name: str) -> Derived:
         return Derived(job_of("ns", name))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyiceberg import types as ice
 
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import CatalogTable, NoMetadata, TopicSchema
 from headwater.connect.derive.refresh import derivation, fill_gaps
@@ -63,7 +63,7 @@ class FakeMetadata(NoMetadata):
 
 
 def landed(metadata: FakeMetadata) -> tuple[list[str], list[str]]:
-    lineage = derivation(SINK, metadata, Settings(), derive)
+    lineage = derivation(SINK, metadata, DeriveSettings(), derive)
     (edge,), (table,) = lineage.derived.edges, lineage.derived.lineage.outputs
     assert table.schema
     return [output for _, output in lineage.derived.columns_of(edge) or ()], [
@@ -82,7 +82,7 @@ def test_evidence_says_whether_columns_were_seen() -> None:
     metadata = FakeMetadata()
     for found, said in ((metadata.found, ("catalog", True)), (None, ("rule", False))):
         metadata.found = found
-        derived = derivation(SINK, metadata, Settings(), derive).derived
+        derived = derivation(SINK, metadata, DeriveSettings(), derive).derived
         for evidence in (derived.edges[0].evidence, derived.lineage.outputs[0].evidence):
             about = [(e.source, e.observed) for e in evidence if "columns" in e.detail]
             assert about == [said]
@@ -90,7 +90,7 @@ def test_evidence_says_whether_columns_were_seen() -> None:
 
 def test_a_column_added_to_the_table_is_a_change() -> None:
     metadata = FakeMetadata()
-    lineage = derivation(SINK, metadata, Settings(), derive)
+    lineage = derivation(SINK, metadata, DeriveSettings(), derive)
     assert not lineage.outdated()
     metadata.found = CatalogTable("s3://lake/shop/orders", columns("id", "price", "note"))
     assert lineage.outdated()
@@ -98,9 +98,9 @@ def test_a_column_added_to_the_table_is_a_change() -> None:
 
 def test_a_catalog_that_is_away_takes_nothing_back() -> None:
     metadata = FakeMetadata()
-    known = derivation(SINK, metadata, Settings(), derive).derived
+    known = derivation(SINK, metadata, DeriveSettings(), derive).derived
     metadata.away = True
-    lineage = derivation(SINK, metadata, Settings(), derive)
+    lineage = derivation(SINK, metadata, DeriveSettings(), derive)
     assert lineage.incomplete
     assert not lineage.outdated()
     assert lineage.derived.edges != known.edges

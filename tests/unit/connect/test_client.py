@@ -10,7 +10,7 @@ import pytest
 
 from headwater.connect.life.state import Condition, condition
 from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
-from headwater.connect.services.rest import Connect, read_entry
+from headwater.connect.services.rest import ConnectRest, read_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,12 +32,14 @@ INFO: dict[str, Any] = {
 }
 
 
-def connect(handler: Callable[[httpx.Request], httpx.Response], *urls: str, **more: Any) -> Connect:
+def connect(
+    handler: Callable[[httpx.Request], httpx.Response], *urls: str, **more: Any
+) -> ConnectRest:
     endpoint = Endpoint(urls or ("http://c1:8083",), **more)
-    return Connect(endpoint, transport=httpx.MockTransport(handler))
+    return ConnectRest(endpoint, transport=httpx.MockTransport(handler))
 
 
-def answers(code: int, body: Any = None, text: str | None = None) -> Connect:
+def answers(code: int, body: Any = None, text: str | None = None) -> ConnectRest:
     return connect(
         lambda _: (
             httpx.Response(code, json=body) if text is None else httpx.Response(code, text=text)

@@ -22,11 +22,11 @@ from headwater.connect.life.state import (
     shown_config,
 )
 from headwater.connect.life.steps import Emission, next_step
-from headwater.connect.model import Connector, Derived, Status, Task, job_of
+from headwater.connect.model import Connector, ConnectorStatus, Derived, Task, job_of
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.errors import UsageError
-from headwater.lineage.events import EventType, Kind, read
+from headwater.lineage.events import EventKind, EventType, read
 
 FACETS = Path(__file__).parents[3] / "docs" / "facets"
 CONFIG = {
@@ -50,7 +50,7 @@ def tracked(made: ClusterLineage, config: dict[str, str] = CONFIG, **more: Any) 
     lineage = made.derive(Connector("c", "sink", config))
     return TrackedConnector(
         cluster="lab", name="c", type="sink", config_shown=shown_config(config), derived=lineage.derived,
-        status=Status("RUNNING", tasks=(Task(0, "RUNNING", "w:1"),)), **more,
+        status=ConnectorStatus("RUNNING", tasks=(Task(0, "RUNNING", "w:1"),)), **more,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_an_event_is_whole_and_the_same_bytes_each_time() -> None:
     assert body is not None
     assert body == made.event(said)
     event = read(body)
-    assert (event.kind, event.type) == (Kind.RUN, EventType.START)
+    assert (event.kind, event.type) == (EventKind.RUN, EventType.START)
     found = json.loads(body)
     assert found["inputs"][0]["namespace"] == "kafka://k:9092"
     assert found["inputs"][0]["facets"]["headwater_cluster"]["clusterId"] == "id-1"
@@ -73,8 +73,8 @@ def test_an_event_is_whole_and_the_same_bytes_each_time() -> None:
 def test_a_failure_names_its_tasks_even_where_connect_only_says_degraded() -> None:
     made = teller()
     for status, words in (
-        (Status("RUNNING", tasks=(Task(2, "FAILED", trace="Boom\n\tat x"),)), "task 2"),
-        (Status("DEGRADED", trace="something"), "DEGRADED"),
+        (ConnectorStatus("RUNNING", tasks=(Task(2, "FAILED", trace="Boom\n\tat x"),)), "task 2"),
+        (ConnectorStatus("DEGRADED", trace="something"), "DEGRADED"),
     ):
         assert condition(status) is Condition.FAILED
         seen = replace(tracked(made), status=status)
@@ -102,8 +102,8 @@ def test_a_part_names_its_whole_and_nothing_else() -> None:
     document = json.loads((FACETS / "headwater_partOf.json").read_text())
     run = "01a1e245-affa-7afa-9152-c0de9c3ae55c"
     for kind, told, expected in (
-        (EventType.OTHER, seen, Kind.JOB),
-        (EventType.ABORT, replace(seen, run=run, suppressed=True), Kind.RUN),
+        (EventType.OTHER, seen, EventKind.JOB),
+        (EventType.ABORT, replace(seen, run=run, suppressed=True), EventKind.RUN),
     ):
         body = made.event(Emission(kind, told, task=2))
         assert body is not None
@@ -128,7 +128,7 @@ def test_a_job_that_another_producer_reports_gets_lineage_and_no_second_run() ->
     body = made.event(start)
     assert body is not None
     event = read(body)
-    assert event.kind is Kind.JOB
+    assert event.kind is EventKind.JOB
     assert event.job is not None
     assert (event.job.namespace, event.job.name) == ("debezium", "pg.0")
     assert event.outputs

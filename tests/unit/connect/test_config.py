@@ -10,7 +10,7 @@ from headwater.connect.agent.clusters_file import endpoint_of, read_agent_config
 from headwater.connect.commands.apply import changes, faults, fit
 from headwater.connect.commands.connector_file import read_connector
 from headwater.connect.config import read_openlineage, read_properties, read_worker
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata
 from headwater.connect.model import Connector
@@ -233,7 +233,7 @@ def test_what_a_transform_that_is_left_out_declares_is_kept() -> None:
     ]  # fmt: skip
     assert "hunter2" not in str(fitted.config)
     before, after = (
-        derive(Connector("c", "sink", config), NoMetadata(), Settings())
+        derive(Connector("c", "sink", config), NoMetadata(), DeriveSettings())
         for config in (sink, fitted.config)
     )
     assert before.job == after.job

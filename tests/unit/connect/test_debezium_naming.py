@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata
 from headwater.connect.model import Connector, Derived
@@ -38,7 +38,7 @@ class FakeMetadata(NoMetadata):
 
 
 def derived(config: dict[str, str]) -> Derived:
-    return derive(Connector("c", None, config), FakeMetadata(), Settings("ns"))
+    return derive(Connector("c", None, config), FakeMetadata(), DeriveSettings("ns"))
 
 
 def links(config: dict[str, str]) -> list[str]:

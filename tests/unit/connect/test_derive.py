@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headwater.connect import families
 from headwater.connect.derive.config_values import PLACEHOLDER
-from headwater.connect.derive.context import Context, Settings
+from headwater.connect.derive.context import Context, DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.families import BUILT_IN, services
@@ -113,7 +113,7 @@ def test_nothing_that_can_be_configured_raises() -> None:
                 "transforms.r.replacement": "$9",
             }
             derived = derive(
-                Connector("c", plugin.role, config, ("t", value)), NoMetadata(), Settings()
+                Connector("c", plugin.role, config, ("t", value)), NoMetadata(), DeriveSettings()
             )
             assert not [p for p in derived.lineage.problems if "could not be read:" in p], (
                 plugin,
@@ -148,14 +148,14 @@ def test_no_mixture_of_values_raises_or_names_what_nobody_can_know(
         key.replace("*", "a"): value for key, value in zip(plugin.keys, values, strict=False)
     }
     config |= {"transforms": "t", "transforms.t.type": router, "transforms.t.regex": values[-1]}
-    derived = derive(Connector("c", plugin.role, config, seen), CaseMetadata({}), Settings())
+    derived = derive(Connector("c", plugin.role, config, seen), CaseMetadata({}), DeriveSettings())
     assert not [p for p in derived.lineage.problems if "could not be read:" in p]
     names = [part for d in (*derived.lineage.inputs, *derived.lineage.outputs) for part in d.id]
     assert all(name and PLACEHOLDER not in name and "${env:" not in name for name in names)
 
 
 def test_an_empty_configuration_is_said_to_be_unknown() -> None:
-    derived = derive(Connector("c", None, {}), NoMetadata(), Settings())
+    derived = derive(Connector("c", None, {}), NoMetadata(), DeriveSettings())
     assert (derived.family, derived.lineage.inputs, derived.lineage.outputs) == ("unknown", (), ())
     assert derived.lineage.problems
 
@@ -186,7 +186,7 @@ def test_a_topic_says_which_subject_its_columns_come_from() -> None:
 
     config = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "orders",
               "s3.bucket.name": "lake"}  # fmt: skip
-    lineage = derive(Connector("c", "sink", config), Registry(), Settings()).lineage
+    lineage = derive(Connector("c", "sink", config), Registry(), DeriveSettings()).lineage
     assert Evidence("schema registry", "orders-value", observed=True) in lineage.inputs[0].evidence
     assert lineage.edges is not None
     assert Evidence("config key", "s3.bucket.name") in lineage.edges[0].evidence

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from headwater.connect.derive.lineage import derive
-from headwater.connect.model import Connector, Status, Task
+from headwater.connect.model import Connector, ConnectorStatus, Task
 from headwater.connect.run_event import failure_of, run_event
 from headwater.lineage import events
 from headwater.lineage.model import Failure
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 VALIDATOR = ROOT.parent / "shared" / "tools" / "validate_events.py"
 RUN = "01a1e237-b8ae-70df-b35d-2ffa4216251b"
 NOW = datetime(2026, 8, 1, 12, tzinfo=timezone.utc)
-STATUS = Status(
+STATUS = ConnectorStatus(
     "RUNNING", "w1:8083", "3.6.2",
     tasks=(Task(0, "RUNNING", "w1:8083", "3.6.2"), Task(1, "FAILED", "w2:8083", trace="boom")),
 )  # fmt: skip
@@ -121,7 +121,7 @@ def test_evidence_of_every_edge() -> None:
 
 def test_a_failure_names_the_tasks_and_hides_secrets() -> None:
     item = Connector("c", "sink", {"connection.password": "hunter22", "topics": "t"})
-    status = Status("RUNNING", tasks=(
+    status = ConnectorStatus("RUNNING", tasks=(
         Task(0, "RUNNING"),
         Task(1, "FAILED", trace="java.lang.X: login with hunter22 failed\n\tat a.b(C.java:1)"),
         Task(2, "FAILED", trace="java.lang.Y: jdbc:mysql://u:hunter22@h/x"),
@@ -132,8 +132,8 @@ def test_a_failure_names_the_tasks_and_hides_secrets() -> None:
     assert "C.java:1" in found.stack_trace
     assert "task 2: java.lang.Y" in found.stack_trace
     assert "hunter22" not in found.message + found.stack_trace
-    assert failure_of(Status("RUNNING", tasks=(Task(0, "RUNNING"),)), item) is None
-    whole = failure_of(Status("FAILED", trace="no class"), item)
+    assert failure_of(ConnectorStatus("RUNNING", tasks=(Task(0, "RUNNING"),)), item) is None
+    whole = failure_of(ConnectorStatus("FAILED", trace="no class"), item)
     assert whole is not None
     assert whole.message == "connector FAILED: no class"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect import families
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.mapping import read_rules
 from headwater.connect.families import ExternalDataset, Plugin, docs
@@ -60,7 +60,7 @@ def _forget() -> None:
 @pytest.mark.usefixtures("announced")
 def test_another_package_adds_a_family() -> None:
     config = {"connector.class": "com.acme.FastSinkConnector", "topics": "a", "acme.space": "s"}
-    derived = derive(Connector("c", "sink", config), CaseMetadata({}), Settings())
+    derived = derive(Connector("c", "sink", config), CaseMetadata({}), DeriveSettings())
     assert derived.family == "acme"
     assert [d.id for d in derived.lineage.outputs] == [("acme://h", "s/a")]
 
@@ -76,7 +76,7 @@ def test_a_family_that_raises_is_a_problem_and_no_more(monkeypatch: pytest.Monke
 
     plugin = Plugin("bad", ("x.Bad",), "sink", (), sink=broken)
     monkeypatch.setattr(families, "find", lambda name: plugin)
-    derived = derive(Connector("c", "sink", {"topics": "a"}), CaseMetadata({}), Settings())
+    derived = derive(Connector("c", "sink", {"topics": "a"}), CaseMetadata({}), DeriveSettings())
     assert derived.lineage.problems == ("the configuration could not be read: KeyError",)
     assert [d.name for d in derived.lineage.inputs] == ["a"]
 
@@ -93,7 +93,9 @@ def test_a_mapping_file() -> None:
         """
     )
     config = {"connector.class": "com.acme.X", "acme.topic": "a,b", "acme.host": "u:pw@h"}
-    derived = derive(Connector("c", "source", config), CaseMetadata({}), Settings(rules=rules))
+    derived = derive(
+        Connector("c", "source", config), CaseMetadata({}), DeriveSettings(rules=rules)
+    )
     assert [(e.input, e.output.name) for e in derived.edges] == [
         (("acme://h", "a"), "a"),
         (("acme://h", "b"), "b"),

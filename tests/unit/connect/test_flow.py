@@ -10,7 +10,13 @@ import pytest
 from headwater.connect.agent.flow import FlowMeter, FlowReporter
 from headwater.connect.life.state import TrackedConnector
 from headwater.connect.model import Connector, Derived, job_of
-from headwater.connect.services.kafka import Cluster, EndOffsets, Kafka, KafkaError, client_config
+from headwater.connect.services.kafka import (
+    EndOffsets,
+    KafkaAdmin,
+    KafkaCluster,
+    KafkaError,
+    client_config,
+)
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.errors import UsageError
 from headwater.lineage.events import EventType
@@ -34,7 +40,7 @@ class FakeKafka:
     def __init__(self) -> None:
         self.bootstrap = "k1:9092"
         self.bootstraps = ("k1:9092", "k2:9092")
-        self.cluster = Cluster("id-1", ("k2:9092",), frozenset({"orders"}))
+        self.cluster = KafkaCluster("id-1", ("k2:9092",), frozenset({"orders"}))
         self.problem = ""
         self.topics = {"orders": {0: 100, 1: 50}}
         self.groups: dict[str, dict[tuple[str, int], int]] = {}
@@ -179,4 +185,4 @@ def test_kafka_settings_as_the_client_takes_them() -> None:
     assert iam["sasl.mechanism"] == "OAUTHBEARER"
     assert "headwater.msk.iam.region" not in iam
     with pytest.raises(UsageError):
-        Kafka({})
+        KafkaAdmin({})

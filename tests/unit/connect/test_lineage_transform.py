@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata
 from headwater.connect.model import Connector
@@ -122,4 +122,4 @@ def test_which_connectors_share_their_job_with_a_transform(
     more: dict[str, str], joined: str
 ) -> None:
     config = {"connector.class": "x.Sink", "topics": "a", **TRANSFORM, **more}
-    assert derive(Connector("c", "sink", config), NoMetadata(), Settings()).joined == joined
+    assert derive(Connector("c", "sink", config), NoMetadata(), DeriveSettings()).joined == joined

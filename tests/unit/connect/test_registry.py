@@ -15,7 +15,7 @@ from headwater.connect.derive.refresh import RecordedMetadata
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.connect.services.registry import Registry, RegistryError
+from headwater.connect.services.registry import RegistryError, SchemaRegistry
 from headwater.connect.services.subjects import candidates, registry_of
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class Store:
             return httpx.Response(200, json=versions[at])
         return httpx.Response(404, json={"error_code": 40401, "message": "not found"})
 
-    def registry(self, **more: Any) -> Registry:
+    def registry(self, **more: Any) -> SchemaRegistry:
         endpoint = Endpoint(("http://registry/api",), **more)
         transport = httpx.MockTransport(self.handle)
-        return Registry(endpoint, transport=transport, clock=lambda: self.now)
+        return SchemaRegistry(endpoint, transport=transport, clock=lambda: self.now)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def store() -> Store:
     return Store()
 
 
-def fields(registry: Registry, subject: str) -> list[str]:
+def fields(registry: SchemaRegistry, subject: str) -> list[str]:
     found = registry.latest(subject)
     assert found is not None
     assert found.schema is not None, found.problem
@@ -323,7 +323,7 @@ def test_the_login_of_a_connector_is_used_at_the_registry_that_it_is_for(
     gate: str, address: str, settings: dict[str, str], let_in: bool
 ) -> None:
     config = {f"{PREFIX}schema.registry.url": address.format(gate=gate), **settings}
-    metadata = LiveMetadata(registry=Registry(Endpoint((f"http://{gate}",))))
+    metadata = LiveMetadata(registry=SchemaRegistry(Endpoint((f"http://{gate}",))))
     recorded = RecordedMetadata(metadata)
     try:
         found = recorded.topic_schema("orders", Connector("c", "sink", config))
@@ -341,7 +341,7 @@ def test_a_login_given_for_the_registry_wins_over_the_connectors(gate: str) -> N
         f"{PREFIX}basic.auth.user.info": "somebody:else",
     }
     given = Endpoint((f"http://{gate}",), username="reader", password="hunter2")
-    metadata = LiveMetadata(registry=Registry(given))
+    metadata = LiveMetadata(registry=SchemaRegistry(given))
     try:
         assert metadata.topic_schema("orders", Connector("c", "sink", config)) is not None
     finally:

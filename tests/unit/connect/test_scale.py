@@ -21,8 +21,8 @@ from headwater.connect.debezium import task_jobs
 from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.connect.services.registry import Registry
-from headwater.connect.services.rest import Connect
+from headwater.connect.services.registry import SchemaRegistry
+from headwater.connect.services.rest import ConnectRest
 from headwater.emit import Outbox, Sender, destinations
 
 from .fake_connect import FakeConnect
@@ -64,7 +64,7 @@ class Rendered(FakeConnect):
 
 def watcher(
     folder: Path, fake: Rendered, clock: Clock, runs: ServerRuns | None = None
-) -> tuple[ClusterAgent, dict[str, int], Connect, LiveMetadata]:
+) -> tuple[ClusterAgent, dict[str, int], ConnectRest, LiveMetadata]:
     """The real agent, client and registry over answers that are made up at the edge."""
     asked: dict[str, int] = defaultdict(int)
 
@@ -88,8 +88,8 @@ def watcher(
 
     endpoint = Endpoint(("http://connect:8083",))
     config = ClusterConfig(name="shop", endpoint=endpoint)
-    connect = Connect(endpoint, transport=httpx.MockTransport(connect_answers))
-    registry = Registry(
+    connect = ConnectRest(endpoint, transport=httpx.MockTransport(connect_answers))
+    registry = SchemaRegistry(
         Endpoint(("http://registry",)),
         transport=httpx.MockTransport(registry_answers),
         clock=clock,

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.families import BUILT_IN
-from headwater.connect.model import Connector, Status, Task
+from headwater.connect.model import Connector, ConnectorStatus, Task
 from headwater.connect.run_event import failure_of, run_event
 from headwater.lineage.events import EventType
 from headwater.lineage.secrets import MASK, is_secret, safe_config, scrub, secret_values
@@ -30,12 +30,14 @@ PLANTED = re.compile(
 )
 
 
-def everything(connector: Connector, metadata: Any, given: Settings) -> str:
+def everything(connector: Connector, metadata: Any, given: DeriveSettings) -> str:
     """All that leaves: the event of a failure, the state (which holds all that is explained), the shown config."""
     derived = derive(connector, metadata, given)
     config = connector.config
     trace = "java.lang.X: " + "; ".join(f"{k}={v}" for k, v in config.items() if is_secret(k))
-    failure = failure_of(Status("FAILED", tasks=(Task(0, "FAILED", trace=trace),)), connector)
+    failure = failure_of(
+        ConnectorStatus("FAILED", tasks=(Task(0, "FAILED", trace=trace),)), connector
+    )
     body = run_event(derived, connector, run_id="0" * 8 + "-0000-7000-8000-" + "0" * 12,
                      state=EventType.FAIL, time=NOW, failure=failure)  # fmt: skip
     state = msgspec.json.encode(derived).decode()
@@ -99,7 +101,7 @@ def test_made_up_configurations(
         if keys:
             config[keys[number % len(keys)]] = url.format(secret)
     connector = Connector("c", plugin.role, config, ("orders",))
-    assert secret not in everything(connector, golden.CaseMetadata({}), Settings())
+    assert secret not in everything(connector, golden.CaseMetadata({}), DeriveSettings())
 
 
 WEBHOOKS = (
@@ -125,7 +127,7 @@ WEBHOOKS = (
 def test_the_path_of_a_webhook_is_a_secret(plugin: str, key: str, url: str) -> None:
     config = {"connector.class": plugin, key: url.format("xQ7vT2mK9wLp4"), "topics": "orders"}
     connector = Connector("c", "sink", config, ("orders",))
-    assert "xQ7vT2mK9wLp4" not in everything(connector, golden.CaseMetadata({}), Settings())
+    assert "xQ7vT2mK9wLp4" not in everything(connector, golden.CaseMetadata({}), DeriveSettings())
 
 
 def test_what_counts_as_a_secret() -> None:
@@ -177,6 +179,6 @@ def test_a_topic_that_is_seen_is_named_whatever_the_password() -> None:
     }  # fmt: skip
     for metadata, seen in ((golden.CaseMetadata({"broker": ["orders"]}), ()),
                         (golden.CaseMetadata({}), ("orders",))):  # fmt: skip
-        derived = derive(Connector("c", "sink", config, seen), metadata, Settings())
+        derived = derive(Connector("c", "sink", config, seen), metadata, DeriveSettings())
         assert [d.name for d in derived.lineage.inputs] == ["orders"]
         assert [d.name for d in derived.lineage.outputs] == ["shop.orders"]

@@ -14,8 +14,8 @@ from headwater.connect.agent.process import AgentProcess
 from headwater.connect.commands.inspect import agent_problems
 from headwater.connect.config import ClusterConfig
 from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
-from headwater.connect.services.registry import Registry, RegistryError
-from headwater.connect.services.rest import Connect
+from headwater.connect.services.registry import RegistryError, SchemaRegistry
+from headwater.connect.services.rest import ConnectRest
 
 from .certificates import Authority
 
@@ -71,7 +71,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 def test_whom_we_know_and_who_knows_us(door: Door) -> None:
     for endpoint in (door.endpoint(), door.endpoint(ca=door.theirs.pem, verify=False)):
-        connect = Connect(endpoint)
+        connect = ConnectRest(endpoint)
         assert connect.root()["version"] == "4.3.1"
         connect.close()
 
@@ -84,7 +84,7 @@ def test_a_certificate_that_is_not_believed_is_never_silence(door: Door, wrong: 
         "nobody": door.endpoint(cert="", key=""),
         "host": door.endpoint("localhost"),
     }[wrong]
-    connect, registry = Connect(endpoint), Registry(endpoint)
+    connect, registry = ConnectRest(endpoint), SchemaRegistry(endpoint)
     for ask in (connect.unhealthy, connect.poll):
         with pytest.raises(ConnectError) as caught:
             ask()

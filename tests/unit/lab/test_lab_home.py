@@ -10,7 +10,7 @@ import pytest
 
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
 from headwater.lab import home as homes
-from headwater.lab.home import Home, Settings, default_home
+from headwater.lab.home import Home, LabSettings, default_home
 from headwater.lab.lab import Lab
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def test_down_and_reset_of_nothing(tmp_path: Path) -> None:
 
 def test_two_that_make_one_home_agree_on_its_keys(tmp_path: Path) -> None:
     both = threading.Barrier(2)
-    found: list[Settings] = []
+    found: list[LabSettings] = []
 
     def make() -> None:
         home = Home(tmp_path / "lab")
@@ -200,6 +200,6 @@ def test_where_the_home_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_settings_of_an_older_lab_are_read() -> None:
-    read = msgspec.json.decode(b'{"wanted": ["kafka"], "later": 1}', type=Settings)
+    read = msgspec.json.decode(b'{"wanted": ["kafka"], "later": 1}', type=LabSettings)
     assert read.wanted == ["kafka"]
     assert read.s3_secret_key

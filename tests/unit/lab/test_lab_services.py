@@ -19,7 +19,7 @@ from headwater.lab.services import (
     with_dependants,
     with_needs,
 )
-from headwater.lab.services.base import Context
+from headwater.lab.services.base import LabContext
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,7 +107,7 @@ def test_a_properties_file_survives_any_path(lab: Lab) -> None:
 def test_keys_stay_off_the_command_line(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.lab.files.plugins.plugin_path", lambda _cache: lab.home.root)
     secrets = {lab.home.settings.s3_secret_key, lab.home.settings.postgres_password}
-    context = Context(lab.home, Cache(lab.home.root / "cache"))
+    context = LabContext(lab.home, Cache(lab.home.root / "cache"))
     for name in ("s3", "catalog", "kafka", "hive", "spark", "postgres"):
         lab.home.data(name).mkdir(parents=True, exist_ok=True)
         command = SERVICES[name].command(context)

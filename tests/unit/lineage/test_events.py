@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage import events, facets
-from headwater.lineage.events import EventError, EventType, Kind, Limits
+from headwater.lineage.events import EventError, EventKind, EventType, Limits
 from tests.properties import examples
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -42,7 +42,7 @@ def problems(value: dict[str, Any] | bytes | str) -> dict[str, str]:
 
 def test_a_run_event_is_read() -> None:
     event = read(run_event())
-    assert event.kind is Kind.RUN
+    assert event.kind is EventKind.RUN
     assert event.type is EventType.START
     assert events.iso(event.time) == "2026-01-01T00:00:00Z"
     assert [d.name for d in event.datasets] == ["shop.public.orders", "orders"]
@@ -51,8 +51,8 @@ def test_a_run_event_is_read() -> None:
 def test_static_events_are_told_apart() -> None:
     job = {"eventTime": "2026-01-01T00:00:00Z", "job": {"namespace": "n", "name": "j"}}
     dataset = {"eventTime": "2026-01-01T00:00:00Z", "dataset": {"namespace": "n", "name": "d"}}
-    assert read(job).kind is Kind.JOB
-    assert read(dataset).kind is Kind.DATASET
+    assert read(job).kind is EventKind.JOB
+    assert read(dataset).kind is EventKind.DATASET
 
 
 @pytest.mark.parametrize("state", list(EventType))

@@ -199,7 +199,7 @@ def test_a_job_that_others_run_and_a_job_that_is_a_part() -> None:
     assert found["schemaURL"].endswith("/JobEvent")
     assert "run" not in found
     assert set(found["job"]["facets"]) == {"headwater_partOf"}
-    assert events.read(encode(found), now=TIME).kind is events.Kind.JOB
+    assert events.read(encode(found), now=TIME).kind is events.EventKind.JOB
 
 
 def test_times_are_in_utc_and_microseconds() -> None:

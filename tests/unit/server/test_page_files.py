@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.server.http import HttpError, Request
-from headwater.server.http.page_files import Page
+from headwater.server.http.page_files import PageFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Page:
+def page(tmp_path: Path) -> PageFiles:
     built = tmp_path / "built"
     (built / "assets").mkdir(parents=True)
     (built / "index.html").write_text("<!doctype html><title>Headwater</title>")
     (built / "assets" / "index-1a2b.js").write_text("export {};" * 50)
-    return Page(built)
+    return PageFiles(built)
 
 
-def ask(page: Page, path: str, method: str = "GET", **headers: str) -> Response:
+def ask(page: PageFiles, path: str, method: str = "GET", **headers: str) -> Response:
     pairs = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
     request = Request({"method": method, "path": path, "raw_path": path.encode(), "headers": pairs})
     assert page.wants(request)
@@ -37,17 +37,17 @@ def header(response: Response, name: str) -> str:
 @pytest.mark.parametrize(
     "path", ["/", "/graph", "/datasets/s3%3A%2F%2Fa/b%2Fc", "/runs/1", "/events"]
 )
-def test_every_page_is_the_document(page: Page, path: str) -> None:
+def test_every_page_is_the_document(page: PageFiles, path: str) -> None:
     found = ask(page, path)
     assert (found.status, b"<title>" in found.content) == (200, True)
     assert header(found, "cache-control") == "no-cache"
 
 
-def test_an_unknown_page_is_the_document_with_404(page: Page) -> None:
+def test_an_unknown_page_is_the_document_with_404(page: PageFiles) -> None:
     assert ask(page, "/nowhere").status == 404
 
 
-def test_assets_last_and_are_packed(page: Page) -> None:
+def test_assets_last_and_are_packed(page: PageFiles) -> None:
     found = ask(page, "/assets/index-1a2b.js", accept_encoding="gzip, br")
     assert "immutable" in header(found, "cache-control")
     assert header(found, "content-type").startswith("text/javascript")
@@ -57,12 +57,12 @@ def test_assets_last_and_are_packed(page: Page) -> None:
     assert (again.status, again.content) == (304, b"")
 
 
-def test_a_missing_asset_is_not_the_document(page: Page) -> None:
+def test_a_missing_asset_is_not_the_document(page: PageFiles) -> None:
     with pytest.raises(HttpError, match="404"):
         ask(page, "/assets/gone.js")
 
 
-def test_the_policy_allows_no_inline_script_and_no_stranger(page: Page) -> None:
+def test_the_policy_allows_no_inline_script_and_no_stranger(page: PageFiles) -> None:
     policy = header(ask(page, "/"), "content-security-policy")
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy
@@ -71,7 +71,7 @@ def test_the_policy_allows_no_inline_script_and_no_stranger(page: Page) -> None:
     assert header(ask(page, "/"), "x-content-type-options") == "nosniff"
 
 
-def test_files_outside_are_out_of_reach(page: Page, tmp_path: Path) -> None:
+def test_files_outside_are_out_of_reach(page: PageFiles, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
     for path in ("/../secret.txt", "/..%2Fsecret.txt"):
         assert b"secret" not in ask(page, path).content
@@ -80,7 +80,7 @@ def test_files_outside_are_out_of_reach(page: Page, tmp_path: Path) -> None:
 
 
 def test_without_a_build_the_answer_says_how_to_make_one(tmp_path: Path) -> None:
-    found = ask(Page(tmp_path / "none"), "/graph")
+    found = ask(PageFiles(tmp_path / "none"), "/graph")
     assert found.status == 404
     assert b"npm run build" in found.content
 
@@ -90,4 +90,4 @@ def test_the_api_is_not_the_pages_business() -> None:
         request = Request(
             {"method": method, "path": path, "raw_path": path.encode(), "headers": []}
         )
-        assert not Page.wants(request)
+        assert not PageFiles.wants(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.lineage.model import Dataset
-from headwater.spark.columns.output import Column, columns_of
+from headwater.spark.columns.output import OutputColumn, columns_of
 from headwater.spark.columns.source import Source
 from headwater.spark.plan.operators import ColumnReader
 from headwater.spark.plan.tree import build
@@ -62,7 +62,7 @@ def relation(flat: Flat, **sources: Source) -> Relation:
 
 def lineage(found: Relation, *columns: tuple[str, int, Any]) -> ColumnLineage:
     """The columns of a relation by name, number and type."""
-    made = [Column(name, kind, found.env[number]) for name, number, kind in columns]
+    made = [OutputColumn(name, kind, found.env[number]) for name, number, kind in columns]
     return columns_of(made, found.rows)
 
 

@@ -8,7 +8,7 @@ from headwater.spark.columns.output import columns_of
 from headwater.spark.remote.client_plan import ClientPlan, quoted
 from headwater.spark.remote.explain.layout import parse_tree
 from headwater.spark.remote.explain.query import QueryReader
-from headwater.spark.remote.server import RemoteSession, Server, Table
+from headwater.spark.remote.server import ConnectServer, ConnectTable, RemoteSession
 
 from .plans import facts
 
@@ -28,7 +28,7 @@ ORDERS = "RelationV2[id#1L, price#2, city#3, items#4] lab.shop.orders"
 PEOPLE = "RelationV2[id#11, name#12] lab.shop.people"
 
 
-class Described(Server):
+class Described(ConnectServer):
     """A server that describes the tables of the test; a real one is asked in the integration tests."""
 
     def __init__(self) -> None:
@@ -40,9 +40,9 @@ class Described(Server):
     def current(self) -> list[str]:
         return ["spark_catalog", "default"]
 
-    def table(self, parts: list[str]) -> Table | None:
+    def table(self, parts: list[str]) -> ConnectTable | None:
         name = ".".join(parts)
-        return Table(f"s3://w/{parts[-1]}", "iceberg", "") if name in TABLES else None
+        return ConnectTable(f"s3://w/{parts[-1]}", "iceberg", "") if name in TABLES else None
 
     def columns(self, parts: list[str]) -> dict[str, Any] | None:
         return TABLES.get(".".join(parts))

@@ -18,7 +18,7 @@ from headwater.spark.batch.attribution import (
     same_error,
 )
 from headwater.spark.batch.tracker import ActionTracker
-from headwater.spark.driver.wrapped_methods import Entry, MicroBatch, statement
+from headwater.spark.driver.wrapped_methods import EntryPoint, MicroBatch, statement
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan.refused import as_sql
 
@@ -37,7 +37,7 @@ class Raised(Exception):
 
 
 def action(target: str = "", kind: str = "write", first: int = 0) -> Action:
-    made = Action(Entry(kind, "save", target), 0.0)
+    made = Action(EntryPoint(kind, "save", target), 0.0)
     made.mark = CallMark(first, None, True)
     return made
 
@@ -98,7 +98,7 @@ def test_a_query_of_another_thread_does_not_hide_who_writes() -> None:
     ],
 )
 def test_a_writer_as_the_statement_that_writes_alike(method: str, target: str, sql: str) -> None:
-    assert as_sql(Entry("write", job_names.operation(method), target)) == sql
+    assert as_sql(EntryPoint("write", job_names.operation(method), target)) == sql
 
 
 class Plans:
@@ -204,7 +204,7 @@ def test_an_error_is_known_by_the_throwable_itself() -> None:
 
 
 def ended(name: str, number: int, node: str = "append") -> Action:
-    made = Action(Entry("write", "save"), 0.0)
+    made = Action(EntryPoint("write", "save"), 0.0)
     made.number, made.node = number, node
     made.lineage = PlanLineage(outputs=(Dataset("file", name),))
     return made
@@ -307,7 +307,7 @@ def test_a_call_is_marked_before_executions_of_others_can_be_taken_for_its_own()
         bridge=Bridge(), reader=None, worker=SimpleNamespace(post=lambda _task: None)
     )
     tracker = ActionTracker(application)
-    following = Action(Entry("sql", ""), 0.0)
+    following = Action(EntryPoint("sql", ""), 0.0)
     assert tracker.call_started(following)
     assert open_at_mark == [[]]
     assert tracker.open == [following]

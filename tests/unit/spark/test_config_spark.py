@@ -18,7 +18,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def read(**conf: str) -> config.Settings:
+def read(**conf: str) -> config.SparkSettings:
     return config.read({key.replace("__", "."): value for key, value in conf.items()})
 
 

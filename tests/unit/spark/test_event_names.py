@@ -9,7 +9,7 @@ import pytest
 from headwater.lineage.model import Dataset, Symlink
 from headwater.spark import job_names
 from headwater.spark.driver import wrapped_methods
-from headwater.spark.driver.config import Settings
+from headwater.spark.driver.config import SparkSettings
 from headwater.spark.model import PlanLineage
 from headwater.spark.streaming import progress
 
@@ -35,11 +35,11 @@ def test_operations(node: str, word: str) -> None:
 
 
 def test_a_job_is_named_by_application_operation_and_table() -> None:
-    settings = Settings(app_name="Supplier Stats")
+    settings = SparkSettings(app_name="Supplier Stats")
     lineage = PlanLineage(outputs=(TABLE,), operation="overwrite_by_expression")
     expected = "supplier_stats.overwrite_by_expression.default_supplier_stats"
     assert job_names.job(settings, lineage) == expected
-    short = Settings(app_name="Supplier Stats", append_dataset=False)
+    short = SparkSettings(app_name="Supplier Stats", append_dataset=False)
     assert job_names.job(short, lineage) == "supplier_stats.overwrite_by_expression"
 
 

@@ -16,7 +16,7 @@ from headwater.lineage.model import Catalog, Dataset, Job
 from headwater.lineage.writer import Writer
 from headwater.spark import reporting
 from headwater.spark.driver.bridge import JvmBridge, trace_of
-from headwater.spark.driver.config import Settings
+from headwater.spark.driver.config import SparkSettings
 from headwater.spark.error_text import LEFT_OUT, without_plan
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import plan_lineage
@@ -93,11 +93,11 @@ def test_a_fault_of_ours_is_logged_without_credentials(caplog: pytest.LogCapture
 def test_a_property_that_is_called_a_secret_is_not_shown() -> None:
     asked = ("spark.hadoop.fs.s3a.secret.key", "spark.master")
     conf = {asked[0]: "abcdefgh", asked[1]: "local[2]"}
-    found = reporting.properties(conf, Settings(properties=asked))
+    found = reporting.properties(conf, SparkSettings(properties=asked))
     assert found == {asked[0]: "***", asked[1]: "local[2]"}
 
 
-def written(plan: PlanLineage, settings: Settings, counts: Any = None) -> Any:
+def written(plan: PlanLineage, settings: SparkSettings, counts: Any = None) -> Any:
     lineage = reporting.lineage(plan, settings, counts, counts)
     writer = Writer("urn:test", settings.disabled_facets)
     return writer.job_event(datetime.now(timezone.utc), Job("n", "j"), lineage)
@@ -106,17 +106,17 @@ def written(plan: PlanLineage, settings: Settings, counts: Any = None) -> Any:
 def test_a_catalog_does_not_show_the_keys_in_its_addresses() -> None:
     catalog = Catalog("spark", "hive", "spark_catalog", "thrift://u:pw1@h:9083", "s3a://k:pw2@b/w")
     one = Dataset("s3://b", "w/t", catalog=catalog, source="s3a://k:pw3@b")
-    (told,) = written(PlanLineage(inputs=(one,)), Settings())["inputs"]
+    (told,) = written(PlanLineage(inputs=(one,)), SparkSettings())["inputs"]
     assert "pw" not in str(told)
     assert told["facets"]["catalog"]["warehouseUri"].endswith("@b/w")
 
 
 def test_counts_may_be_left_out() -> None:
     one = Dataset("s3://b", "t")
-    off = Settings(disabled_facets=frozenset({"inputStatistics", "outputStatistics"}))
+    off = SparkSettings(disabled_facets=frozenset({"inputStatistics", "outputStatistics"}))
     lineage = PlanLineage(inputs=(one,), outputs=(one,))
     counts = {one.id: {"rowCount": 3}}
-    shown = written(lineage, Settings(), counts)
+    shown = written(lineage, SparkSettings(), counts)
     assert shown["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 3
     assert shown["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 3
     hidden = written(lineage, off, counts)

@@ -12,7 +12,7 @@ from headwater.lineage.model import Dataset
 from headwater.spark.batch.action import Action, EndedExecution
 from headwater.spark.batch.attribution import CallMark
 from headwater.spark.batch.script import Script
-from headwater.spark.driver.config import Settings
+from headwater.spark.driver.config import SparkSettings
 from headwater.spark.driver.wrapped_methods import statement
 from headwater.spark.model import PlanLineage
 
@@ -38,7 +38,7 @@ class Application:
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, float]] = []
-        self.settings = Settings(namespace="n", app_name="app")
+        self.settings = SparkSettings(namespace="n", app_name="app")
         self.running: dict[int, Any] = {}
         self.bridge = SimpleNamespace(alive=True, execution=self.running.get)
         self.reader = SimpleNamespace(batch=lambda execution: execution.lineage)

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.lineage.model import ColumnLineage, ColumnSource, Dataset, Transformation
 from headwater.spark import job_names
-from headwater.spark.driver.config import Settings
+from headwater.spark.driver.config import SparkSettings
 from headwater.spark.model import PlanLineage
 from headwater.spark.streaming import progress
 from headwater.spark.streaming.queries import merged, renewed
@@ -20,7 +20,7 @@ from headwater.spark.streaming.statistics import QueryStatistics
 TOPIC = Dataset("kafka://b:9092", "orders", type="TOPIC")
 FILES = Dataset("file", "/lake/orders")
 TABLE = Dataset("s3://w", "shop/orders")
-SETTINGS = Settings(app_name="shop")
+SETTINGS = SparkSettings(app_name="shop")
 
 
 def write(_frame: Any, _number: int) -> None: ...

@@ -20,7 +20,7 @@ from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
 
 if TYPE_CHECKING:
-    from headwater.connect.services.rest import Connect, Entry
+    from headwater.connect.services.rest import ConnectorEntry, ConnectRest
 
 
 @spread
@@ -127,7 +127,7 @@ def action(word: str) -> Any:
     return act
 
 
-def _entries(connect: Connect) -> list[Entry]:
+def _entries(connect: ConnectRest) -> list[ConnectorEntry]:
     from headwater.connect.services.endpoint import ConnectError
     from headwater.connect.services.rest import read_entry
 
@@ -140,7 +140,7 @@ def _entries(connect: Connect) -> list[Entry]:
     return found
 
 
-def _plain(entry: Entry, connect: Connect) -> dict[str, Any]:
+def _plain(entry: ConnectorEntry, connect: ConnectRest) -> dict[str, Any]:
     import msgspec
 
     from headwater.lineage.secrets import scrub, secret_values
@@ -154,5 +154,5 @@ def _plain(entry: Entry, connect: Connect) -> dict[str, Any]:
     return {"type": entry.info.type, **found}
 
 
-def _states(entry: Entry) -> set[str]:
+def _states(entry: ConnectorEntry) -> set[str]:
     return {entry.status.state, *(task.state for task in entry.status.tasks)}

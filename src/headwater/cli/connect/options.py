@@ -15,7 +15,7 @@ from headwater.errors import UsageError
 
 if TYPE_CHECKING:
     from headwater.connect.config import ClusterConfig
-    from headwater.connect.services.rest import Connect
+    from headwater.connect.services.rest import ConnectRest
 
 Urls = Annotated[
     list[str] | None,
@@ -134,7 +134,7 @@ def cluster_config(
         from headwater.connect.agent.clusters_file import endpoint_of
         from headwater.connect.config import (
             ClusterConfig,
-            Worker,
+            WorkerConfig,
             read_openlineage,
             read_worker,
         )
@@ -146,7 +146,7 @@ def cluster_config(
         ) from error
     if not urls:
         raise UsageError("where is Connect?", hint="--url http://HOST:8083, or $CONNECT_URL")
-    worker = read_worker(worker_properties) if worker_properties else Worker()
+    worker = read_worker(worker_properties) if worker_properties else WorkerConfig()
     asked = read_openlineage(worker.openlineage)
     parts = [part for one in urls for part in one.split(",")]
     endpoint = endpoint_of(parts, login.auth(), login.tls(), "--url")
@@ -176,8 +176,8 @@ def cluster_config(
     )
 
 
-def connect_to(config: ClusterConfig) -> Connect:
+def connect_to(config: ClusterConfig) -> ConnectRest:
     """A client of the cluster."""
-    from headwater.connect.services.rest import Connect
+    from headwater.connect.services.rest import ConnectRest
 
-    return Connect(config.endpoint)
+    return ConnectRest(config.endpoint)

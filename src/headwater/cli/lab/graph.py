@@ -30,14 +30,14 @@ def graph(
     """Print what the lab's lineage server shows: each job, what it reads and what it writes."""
     lab = open_lab(home)
     from headwater.lab.demo.graph_text import jobs, origins
-    from headwater.lab.demo.lineage_client import Lineage
+    from headwater.lab.demo.lineage_client import LineageClient
 
     if "server" not in lab.home.settings.wanted:
         raise UsageError(
             f"no lineage server was started in {lab.home.root}",
             hint="headwater lab up server agent; which lab: --home DIR",
         )
-    lineage = Lineage(lab.context)
+    lineage = LineageClient(lab.context)
     try:
         if column is None:
             drawn = jobs(lineage)

@@ -30,7 +30,7 @@ from headwater.cli.output import (
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
-    from headwater.lab.lab import Lab, Status
+    from headwater.lab.lab import Lab, ServiceStatus
 
 
 def up(
@@ -212,7 +212,7 @@ def _dotenv(value: str) -> str:
     return '"' + re.sub(r'([\\"$`])', r"\\\1", value) + '"'
 
 
-def _print_table(lab: Lab, rows: list[Status]) -> None:
+def _print_table(lab: Lab, rows: list[ServiceStatus]) -> None:
     """Print the services, their logs relative to the home, which is printed once."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("service", "state"):
@@ -241,7 +241,7 @@ def _print_table(lab: Lab, rows: list[Status]) -> None:
     out.print(f"[dim]home[/] {escape(str(lab.home.root))}", soft_wrap=True)
 
 
-def _explain(row: Status) -> None:
+def _explain(row: ServiceStatus) -> None:
     """Say why a service is not up: the end of its log, and what to do."""
     from headwater.lab.logs import tail
 

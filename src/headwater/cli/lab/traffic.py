@@ -29,12 +29,12 @@ def traffic(
     """Write lifelike orders and bids into PostgreSQL until Ctrl-C."""
     import psycopg
 
-    from headwater.lab.demo.traffic import OrderMix, OrderRate, Traffic
+    from headwater.lab.demo.traffic import OrderMix, OrderRate, OrderTraffic
 
     found = open_lab(home).env()
     if "POSTGRES_URL" not in found:
         raise UsageError("PostgreSQL was not started", hint="headwater lab up postgres")
-    shop = Traffic(found["POSTGRES_URL"], OrderMix(_share(late), _share(bad)))
+    shop = OrderTraffic(found["POSTGRES_URL"], OrderMix(_share(late), _share(bad)))
     sent, began = 0, time.monotonic()
     try:
         shop.prepare()

@@ -82,10 +82,10 @@ def _purge(kind: str, namespace: str, name: str, how: PurgeOptions) -> None:
 
 
 def _in_store(kind: str, namespace: str, name: str, store: str) -> dict[str, Any]:
-    from headwater.server.store.keep.purge import Target, purge
+    from headwater.server.store.keep.purge import PurgeTarget, purge
 
     with opened(store) as held:
-        return purge(held, Target(kind, namespace, name))._asdict()
+        return purge(held, PurgeTarget(kind, namespace, name))._asdict()
 
 
 def _on_server(kind: str, namespace: str, name: str, url: str) -> dict[str, Any]:

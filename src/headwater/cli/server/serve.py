@@ -100,7 +100,7 @@ def server(
 ) -> None:
     """Take OpenLineage events in and answer questions about the graph."""
     from headwater.lineage.events import Limits
-    from headwater.server.app import Settings
+    from headwater.server.app import ServerSettings
     from headwater.server.http.serve import read_tokens, serve
 
     if (certificate is None) != (key is None):
@@ -108,7 +108,7 @@ def server(
     for file in (certificate, key):
         if file is not None and not file.is_file():
             raise UsageError(f"{file} is not a file")
-    settings = Settings(
+    settings = ServerSettings(
         tokens=read_tokens(token_file),
         page=page,
         keep=seconds(keep),

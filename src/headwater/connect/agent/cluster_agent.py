@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headwater.connect.derive.refresh import Derivation
     from headwater.connect.life.steps import Emission, Step
     from headwater.connect.model import Connector, Derived
-    from headwater.connect.services.rest import Connect
+    from headwater.connect.services.rest import ConnectRest
     from headwater.emit import Outbox
 
 # A restart is ordered, then done: a poll sooner than this may still show the time before.
@@ -76,7 +76,7 @@ class ClusterAgent:
     def __init__(
         self,
         name: str,
-        connect: Connect,
+        connect: ConnectRest,
         outbox: Outbox,
         lineage: ConnectorLineage,
         *,

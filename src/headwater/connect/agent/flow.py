@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.connect.life.state import TrackedConnector
-    from headwater.connect.services.kafka import EndOffsets, Kafka
+    from headwater.connect.services.kafka import EndOffsets, KafkaAdmin
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Sample(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 class FlowMeter:
     """Measures the topics of one Kafka cluster."""
 
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: KafkaAdmin) -> None:
         self.kafka = kafka
         self.latest: dict[str, tuple[Sample, ...]] = {}
         self.lag: dict[str, int] = {}

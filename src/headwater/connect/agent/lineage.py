@@ -10,7 +10,7 @@ import msgspec
 
 from headwater.connect.config import read_text
 from headwater.connect.debezium.naming import task_job
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.mapping import Rule, read_rules
 from headwater.connect.derive.refresh import derivation
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from headwater.connect.services.live_metadata import LiveMetadata
 
 
-def settings_of(config: ClusterConfig) -> Settings:
+def settings_of(config: ClusterConfig) -> DeriveSettings:
     """How a cluster's connectors are to be read."""
     rules: list[Rule] = []
     for name in config.mappings:
         rules += read_rules(read_text(Path(name)))
-    return Settings(config.namespace, tuple(rules), config.internal)
+    return DeriveSettings(config.namespace, tuple(rules), config.internal)
 
 
 class JobNames:

@@ -18,10 +18,10 @@ from headwater.connect.agent.store import STATUS
 from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.services.endpoint import ConnectError
 from headwater.connect.services.iceberg_catalog import Catalogs
-from headwater.connect.services.kafka import Kafka
+from headwater.connect.services.kafka import KafkaAdmin
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.connect.services.registry import Registry
-from headwater.connect.services.rest import Connect
+from headwater.connect.services.registry import SchemaRegistry
+from headwater.connect.services.rest import ConnectRest
 from headwater.emit import Outbox, OutboxInUseError, Sender, destinations
 from headwater.errors import UsageError
 from headwater.lineage.naming import redact
@@ -52,7 +52,7 @@ class ClusterThread:
     ) -> None:
         self.config = config
         self.metadata = live_metadata_of(config)
-        self.connect = Connect(config.endpoint)
+        self.connect = ConnectRest(config.endpoint)
         self.flow = FlowMeter(self.metadata.kafka) if self.metadata.kafka else None
         self.agent = ClusterAgent(
             config.name,
@@ -121,8 +121,8 @@ class ClusterThread:
 def live_metadata_of(config: ClusterConfig) -> LiveMetadata:
     """The services that know a cluster's topics, schemas and tables."""
     return LiveMetadata(
-        kafka=Kafka(config.kafka) if config.kafka else None,
-        registry=Registry(config.registry) if config.registry else None,
+        kafka=KafkaAdmin(config.kafka) if config.kafka else None,
+        registry=SchemaRegistry(config.registry) if config.registry else None,
         catalogs=Catalogs(),
         sample=config.sample,
         defaults=config.defaults,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from headwater.connect.agent.problems import Problems
     from headwater.connect.life.intervals import Intervals
     from headwater.connect.life.watched import WatchedConnector
-    from headwater.connect.model import Status
-    from headwater.connect.services.rest import Connect, Entry
+    from headwater.connect.model import ConnectorStatus
+    from headwater.connect.services.rest import ConnectorEntry, ConnectRest
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class SnapshotReader:
 
     def __init__(
         self,
-        connect: Connect,
+        connect: ConnectRest,
         lineage: ConnectorLineage,
         problems: Problems,
         intervals: Intervals,
@@ -50,7 +50,9 @@ class SnapshotReader:
         self._intervals = intervals
         self._clock = clock
 
-    def read(self, watched: WatchedConnector, entry: Entry, seen: Condition) -> TrackedConnector:
+    def read(
+        self, watched: WatchedConnector, entry: ConnectorEntry, seen: Condition
+    ) -> TrackedConnector:
         """The connector as this answer shows it; its lineage is derived when that may have changed."""
         tracked, config = watched.tracked, entry.info.config
         mark = digest(config)
@@ -74,7 +76,7 @@ class SnapshotReader:
         self,
         watched: WatchedConnector,
         tracked: TrackedConnector,
-        entry: Entry,
+        entry: ConnectorEntry,
         topics: tuple[str, ...],
     ) -> TrackedConnector:
         """Derive the lineage; what cannot be asked now keeps its last answer."""
@@ -130,7 +132,7 @@ class SnapshotReader:
             return None
         return topics
 
-    def _scrubbed(self, entry: Entry) -> Status:
+    def _scrubbed(self, entry: ConnectorEntry) -> ConnectorStatus:
         """A status whose stack traces hold none of the connector's secrets, cut to a limit."""
         config = entry.info.config
         hidden = secret_values(config, self._connect.passwords(config.get("connector.class", "")))

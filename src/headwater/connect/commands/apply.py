@@ -20,7 +20,7 @@ class FittedConfig(NamedTuple):
     kept: list[str]
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """One key that would change; None stands for a key that is not there."""
 
     key: str
@@ -68,12 +68,12 @@ def _has(kind: str, available: Collection[str]) -> bool:
 
 def changes(
     before: Mapping[str, str] | None, after: Mapping[str, str], declared: Collection[str] = ()
-) -> list[Change]:
+) -> list[ConfigChange]:
     """What would change, key by key, secrets masked; of a secret only that it changes."""
     old, new = dict(before or {}), dict(after)
     shown_old, shown_new = safe_config(old, declared), safe_config(new, declared)
     return [
-        Change(key, shown_old.get(key), shown_new.get(key))
+        ConfigChange(key, shown_old.get(key), shown_new.get(key))
         for key in sorted(old.keys() | new.keys())
         if old.get(key) != new.get(key)
     ]

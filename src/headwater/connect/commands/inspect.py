@@ -14,7 +14,7 @@ from headwater.connect.agent.store import STATUS
 from headwater.connect.config import default_state
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
-from headwater.connect.services.rest import Connect, read_entry
+from headwater.connect.services.rest import ConnectRest, read_entry
 from headwater.emit import Outbox
 from headwater.errors import HeadwaterError, UsageError
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from headwater.connect.config import ClusterConfig
     from headwater.connect.model import Derived
     from headwater.connect.services.live_metadata import LiveMetadata
-    from headwater.connect.services.rest import Entry
+    from headwater.connect.services.rest import ConnectorEntry
 
 
 def connector_rows(config: ClusterConfig) -> list[dict[str, Any]]:
     """Every connector of a cluster, one row each: state, tasks, lineage, lag."""
-    connect, metadata = Connect(config.endpoint), live_metadata_of(config)
+    connect, metadata = ConnectRest(config.endpoint), live_metadata_of(config)
     try:
         lineage = _lineage(config, connect, metadata)
         found = sorted(connect.poll().items())
@@ -43,7 +43,7 @@ def connector_rows(config: ClusterConfig) -> list[dict[str, Any]]:
         connect.close()
 
 
-def _lineage(config: ClusterConfig, connect: Connect, metadata: LiveMetadata) -> ClusterLineage:
+def _lineage(config: ClusterConfig, connect: ConnectRest, metadata: LiveMetadata) -> ClusterLineage:
     lineage = ClusterLineage(config, metadata)
     try:
         lineage.read_root(connect.root())
@@ -54,7 +54,11 @@ def _lineage(config: ClusterConfig, connect: Connect, metadata: LiveMetadata) ->
 
 
 def _row(
-    name: str, raw: msgspec.Raw, connect: Connect, lineage: ClusterLineage, metadata: LiveMetadata
+    name: str,
+    raw: msgspec.Raw,
+    connect: ConnectRest,
+    lineage: ClusterLineage,
+    metadata: LiveMetadata,
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": name, "type": "", "state": "UNKNOWN", "class": "", "tasks": [], "group": "",
@@ -95,7 +99,7 @@ def _short(datasets: Any) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _connector(entry: Entry, connect: Connect) -> Connector:
+def _connector(entry: ConnectorEntry, connect: ConnectRest) -> Connector:
     topics = connect.topics(entry.info.name) or ()
     kind: Any = entry.info.type or None
     return Connector(entry.info.name, kind, entry.info.config, topics)
@@ -123,7 +127,7 @@ def _lags(metadata: LiveMetadata, groups: Mapping[str, str]) -> dict[str, int]:
 
 def derive_connector(config: ClusterConfig, name: str) -> tuple[Derived, list[str]]:
     """A connector's lineage with its evidence, and what could not be asked on the way."""
-    connect, metadata = Connect(config.endpoint), live_metadata_of(config)
+    connect, metadata = ConnectRest(config.endpoint), live_metadata_of(config)
     try:
         lineage = _lineage(config, connect, metadata)
         try:

@@ -11,7 +11,7 @@ from openlineage.client.uuid import generate_new_uuid
 
 from headwater.connect.commands.connector_file import read_connector
 from headwater.connect.config import read_text
-from headwater.connect.derive.context import Settings
+from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.run_event import run_event
@@ -62,14 +62,14 @@ def preview_file(
     connector = read_connector(path)
     connector = replace(connector, type=role or connector.type, active_topics=topics)
     known = {topic: _schema_file(file) for topic, file in schemas.items()}
-    return preview(connector, GivenMetadata(bootstrap, known), Settings(namespace))
+    return preview(connector, GivenMetadata(bootstrap, known), DeriveSettings(namespace))
 
 
 def preview(
-    connector: Connector, metadata: GivenMetadata, settings: Settings | None = None
+    connector: Connector, metadata: GivenMetadata, settings: DeriveSettings | None = None
 ) -> tuple[Derived, dict[str, Any]]:
     """The lineage of a connector, and the START event that it would send."""
-    derived = derive(connector, metadata, settings or Settings())
+    derived = derive(connector, metadata, settings or DeriveSettings())
     return derived, run_event(
         derived,
         connector,

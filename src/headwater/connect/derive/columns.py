@@ -10,7 +10,7 @@ from headwater.connect.transforms import UnknownColumnsError
 from headwater.connect.transforms.record import (
     IDENTITY,
     Column,
-    Node,
+    FieldNode,
     Record,
     changed,
     from_schema,
@@ -21,7 +21,7 @@ from headwater.lineage.schema import Schema, topic_schema
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
-    from headwater.connect.derive.family import ExternalDataset, Projection, SourceTopic
+    from headwater.connect.derive.family import ColumnProjection, ExternalDataset, SourceTopic
     from headwater.connect.derive.metadata import TopicSchema
     from headwater.connect.transforms.record import Half
     from headwater.lineage.model import Transformation
@@ -61,7 +61,7 @@ def _folded(name: str, place: ExternalDataset) -> str:
 
 
 def _projected(
-    context: Context, topic: str, schema: TopicSchema | None, columns: Projection
+    context: Context, topic: str, schema: TopicSchema | None, columns: ColumnProjection
 ) -> tuple[Columns, Schema | None]:
     if not columns.known:
         return None, None
@@ -74,7 +74,7 @@ def _projected(
             names = sorted(columns.only)
             return tuple(ColumnPair(Column("value", (n,)).name, n, IDENTITY) for n in names), None
         return None, None
-    whole = Node("", "struct", tuple(_fields(record, columns)))
+    whole = FieldNode("", "struct", tuple(_fields(record, columns)))
     edges = [
         ColumnPair(origin.column, ".".join(path), origin.how)
         for path, leaf in whole.leaves()
@@ -148,7 +148,7 @@ def _row_schema(context: Context, origin: SourceTopic, rows: dict[str, Field]) -
 
 
 def _explicit(
-    record: Record, columns: Projection, untouched: bool
+    record: Record, columns: ColumnProjection, untouched: bool
 ) -> tuple[Columns, Schema | None]:
     edges: list[ColumnPair] = []
     for output, (half, path) in columns.explicit or ():
@@ -158,7 +158,7 @@ def _explicit(
                 return None, None
             edges.append(ColumnPair(Column(half, path).name, output, IDENTITY))
             continue
-        here: Node | None = node
+        here: FieldNode | None = node
         for name in path:
             here = here.get(name) if here else None
         origins = here.all_origins() if here else ()
@@ -166,7 +166,7 @@ def _explicit(
     return tuple(edges), None
 
 
-def _fields(record: Record, columns: Projection) -> list[Node]:
+def _fields(record: Record, columns: ColumnProjection) -> list[FieldNode]:
     value = record.value
     assert value is not None
     if columns.unwrap and (after := value.get("after")) and value.get("op"):
@@ -185,7 +185,7 @@ def _fields(record: Record, columns: Projection) -> list[Node]:
     return fields
 
 
-def _keys(key: Node, wanted: tuple[str, ...], have: set[str]) -> list[Node]:
+def _keys(key: FieldNode, wanted: tuple[str, ...], have: set[str]) -> list[FieldNode]:
     if not key.is_record:
         return [key.renamed(name) for name in wanted[:1] if name not in have]
     return [f for f in key.fields if f.name not in have and (not wanted or f.name in wanted)]

@@ -41,7 +41,7 @@ _HINTS = (
 _MOST = 2_000
 
 
-class Settings(msgspec.Struct, frozen=True):
+class DeriveSettings(msgspec.Struct, frozen=True):
     """How one Connect cluster's connectors are to be read."""
 
     namespace: str = "default"
@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
 class Context:
     """A connector's configuration with its placeholders marked; every key read is remembered."""
 
-    def __init__(self, connector: Connector, metadata: Metadata, settings: Settings) -> None:
+    def __init__(self, connector: Connector, metadata: Metadata, settings: DeriveSettings) -> None:
         self.connector = connector
         self.metadata = metadata
         self.settings = settings

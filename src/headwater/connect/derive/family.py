@@ -25,7 +25,7 @@ Path = tuple[Half, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Projection:
+class ColumnProjection:
     """Which fields of a final record become which columns of the target."""
 
     known: bool = True
@@ -39,7 +39,7 @@ class Projection:
     unwrap: bool = False
 
 
-UNKNOWN = Projection(known=False)
+UNKNOWN = ColumnProjection(known=False)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ExternalDataset:
 
     dataset: Dataset
     """With a schema only where a catalog was asked for the columns it really has."""
-    columns: Projection = field(default_factory=Projection)
+    columns: ColumnProjection = field(default_factory=ColumnProjection)
     any_case: bool = False
     observed: str = ""
     paired: bool = True
@@ -72,7 +72,7 @@ class ExternalDataset:
         extra = [link for link in links if (link.namespace, link.name) != self.id]
         return self.updated(symlinks=(*self.dataset.symlinks, *extra))
 
-    def with_columns(self, columns: Projection) -> ExternalDataset:
+    def with_columns(self, columns: ColumnProjection) -> ExternalDataset:
         """The same dataset, its columns read in another way."""
         return replace(self, columns=columns)
 

@@ -21,14 +21,14 @@ from headwater.lineage.model import Evidence
 from headwater.lineage.secrets import scrub, scrub_all
 
 if TYPE_CHECKING:
-    from headwater.connect.derive.context import Settings
+    from headwater.connect.derive.context import DeriveSettings
     from headwater.connect.derive.metadata import Metadata, TopicSchema
     from headwater.connect.model import Connector
     from headwater.lineage.model import Dataset
     from headwater.lineage.schema import Schema
 
 
-def derive(connector: Connector, metadata: Metadata, settings: Settings) -> Derived:
+def derive(connector: Connector, metadata: Metadata, settings: DeriveSettings) -> Derived:
     """The lineage of a connector from its configuration and the metadata around it."""
     context = Context(connector, metadata, settings)
     plugin = mapping.plugin(context) or families.choose(connector.connector_class, connector.config)

@@ -14,7 +14,7 @@ from headwater.lineage.model import ColumnLineage
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from headwater.connect.derive.context import Settings
+    from headwater.connect.derive.context import DeriveSettings
     from headwater.connect.derive.metadata import CatalogTable, Metadata, TopicSchema
     from headwater.connect.model import Connector, Derived
     from headwater.lineage.model import ColumnSource, Dataset, DatasetName, Edge
@@ -117,8 +117,8 @@ class Derivation:
 def derivation(
     connector: Connector,
     metadata: Metadata,
-    settings: Settings,
-    derive: Callable[[Connector, Metadata, Settings], Derived],
+    settings: DeriveSettings,
+    derive: Callable[[Connector, Metadata, DeriveSettings], Derived],
 ) -> Derivation:
     """Derive a connector's lineage and keep the answers it was derived from."""
     recorded = RecordedMetadata(metadata)

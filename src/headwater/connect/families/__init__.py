@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.family import (
     UNKNOWN,
+    ColumnProjection,
     ExternalDataset,
     Plugin,
-    Projection,
     SourceLineage,
     SourceTopic,
 )
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP",
     "UNKNOWN",
+    "ColumnProjection",
     "ExternalDataset",
     "Plugin",
-    "Projection",
     "SourceLineage",
     "SourceTopic",
     "choose",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
 from headwater.connect.derive.context import sanitised
-from headwater.connect.derive.family import ExternalDataset, Plugin, Projection
+from headwater.connect.derive.family import ColumnProjection, ExternalDataset, Plugin
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -35,7 +35,9 @@ def bigquery_sink(context: Context, topic: str) -> list[ExternalDataset]:
         return []
     clean = context.flag("sanitizeFieldNames", "sanitize.field.names")
     key = context.get("kafkaKeyFieldName", "kafka.key.field.name")
-    return [place.with_columns(Projection(rename=identifier if clean else None, nested_key=key))]
+    return [
+        place.with_columns(ColumnProjection(rename=identifier if clean else None, nested_key=key))
+    ]
 
 
 def identifier(name: str) -> str:

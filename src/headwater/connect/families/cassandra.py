@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import split
-from headwater.connect.derive.family import ExternalDataset, Path, Plugin, Projection
+from headwater.connect.derive.family import ColumnProjection, ExternalDataset, Path, Plugin
 
 if TYPE_CHECKING:
     from headwater.connect.derive.context import Context
@@ -29,7 +29,7 @@ def cassandra_sink(context: Context, topic: str) -> list[ExternalDataset]:
         columns = mapping(context.get(key))
         place = context.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
         if place:
-            found.append(place.with_columns(Projection(explicit=columns)))
+            found.append(place.with_columns(ColumnProjection(explicit=columns)))
     if not found:
         context.problem(f"no topic.{topic}.<keyspace>.<table>.mapping names a table")
     return found
@@ -57,7 +57,7 @@ def keyspace_sink(context: Context, topic: str, prefix: str) -> list[ExternalDat
     for key in sorted(context.config):
         if key.startswith(start) and key.endswith(".mapping"):
             keyspace, _, table = key[len(start) : -len(".mapping")].rpartition(".")
-            columns = Projection(explicit=mapping(context.get(key)))
+            columns = ColumnProjection(explicit=mapping(context.get(key)))
             place = context.place("cassandra", host=host, port=port, keyspace=keyspace, table=table)
             return [place.with_columns(columns)] if place else []
     table = re.sub(r"[^A-Za-z0-9_]", "_", topic)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from headwater.connect.derive.context import Context
 
-    from .debezium_databases import Kind
+    from .debezium_databases import DebeziumDatabase
 
 FAMILY = "debezium"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._\-]")
@@ -106,7 +106,9 @@ def source(context: Context, key: str) -> SourceLineage:
     return SourceLineage(tuple(origins), reverse, candidates, shape, hidden)
 
 
-def _in_database(context: Context, kind: Kind, key: str, database: str, ident: str) -> str:
+def _in_database(
+    context: Context, kind: DebeziumDatabase, key: str, database: str, ident: str
+) -> str:
     """A listed table's name within a database; empty when it belongs to another one."""
     given = ident.split(".")
     if key == "vitess" and len(given) == 1:
@@ -118,7 +120,9 @@ def _in_database(context: Context, kind: Kind, key: str, database: str, ident: s
     return ".".join(given[-2:])
 
 
-def _place(context: Context, kind: Kind, database: str, ident: str) -> ExternalDataset | None:
+def _place(
+    context: Context, kind: DebeziumDatabase, database: str, ident: str
+) -> ExternalDataset | None:
     if kind.store == "spanner":
         parts = {"project": context.get("gcp.spanner.project.id"),
                  "instance": context.get("gcp.spanner.instance.id")}  # fmt: skip
@@ -163,7 +167,7 @@ def _strategy(context: Context) -> Callable[[str], str] | None:
     return renamed
 
 
-def _filter(context: Context, kind: Kind) -> Callable[[str, str], bool]:
+def _filter(context: Context, kind: DebeziumDatabase) -> Callable[[str, str], bool]:
     def expressions(keys: tuple[str, ...]) -> list[Callable[[str], bool]]:
         return [
             found.matches

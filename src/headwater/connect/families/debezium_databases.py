@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Kind:
+class DebeziumDatabase:
     """One database: its store, and how many parts an id of a table has in lists and in topics."""
 
     store: str
@@ -33,25 +33,25 @@ class Kind:
 
 
 KINDS = {
-    "postgres": Kind("postgres"),
-    "mysql": Kind("mysql", database=(), outer=("database.include.list", "database.whitelist")),
-    "mariadb": Kind("mariadb", database=(), outer=("database.include.list",)),
-    "sqlserver": Kind("mssql", 3, ("database.names", "database.dbname"), qualified=True),
-    "oracle": Kind("oracle", database=("database.pdb.name", "database.service.name",
+    "postgres": DebeziumDatabase("postgres"),
+    "mysql": DebeziumDatabase("mysql", database=(), outer=("database.include.list", "database.whitelist")),
+    "mariadb": DebeziumDatabase("mariadb", database=(), outer=("database.include.list",)),
+    "sqlserver": DebeziumDatabase("mssql", 3, ("database.names", "database.dbname"), qualified=True),
+    "oracle": DebeziumDatabase("oracle", database=("database.pdb.name", "database.service.name",
                                        "database.dbname"), capitals=True),
-    "db2": Kind("db2", capitals=True),
-    "as400": Kind("as400", database=()),
-    "informix": Kind("informix", qualified=True),
-    "cockroachdb": Kind("cockroachdb"),
-    "yugabytedb": Kind("yugabytedb"),
-    "vitess": Kind("vitess", database=(), outer=("vitess.keyspace",)),
-    "spanner": Kind("spanner", 1, ("gcp.spanner.database.id",)),
-    "mongodb": Kind("mongodb", database=(), rows=False,
+    "db2": DebeziumDatabase("db2", capitals=True),
+    "as400": DebeziumDatabase("as400", database=()),
+    "informix": DebeziumDatabase("informix", qualified=True),
+    "cockroachdb": DebeziumDatabase("cockroachdb"),
+    "yugabytedb": DebeziumDatabase("yugabytedb"),
+    "vitess": DebeziumDatabase("vitess", database=(), outer=("vitess.keyspace",)),
+    "spanner": DebeziumDatabase("spanner", 1, ("gcp.spanner.database.id",)),
+    "mongodb": DebeziumDatabase("mongodb", database=(), rows=False,
                     outer=("database.include.list", "database.whitelist"),
                     listed=("collection.include.list", "collection.whitelist"),
                     barred=("collection.exclude.list", "collection.blacklist"),
                     host=("mongodb.connection.string", "mongodb.hosts")),
-    "scylla": Kind("cassandra", database=(), listed=("scylla.table.names",),
+    "scylla": DebeziumDatabase("cassandra", database=(), listed=("scylla.table.names",),
                    host=("scylla.cluster.ip.addresses",)),
 }  # fmt: skip
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from headwater.connect.derive.config_values import pairs
 from headwater.connect.derive.context import sanitised, templated
 from headwater.connect.derive.family import (
+    ColumnProjection,
     ExternalDataset,
     Plugin,
-    Projection,
     SourceLineage,
     SourceTopic,
 )
@@ -158,7 +158,7 @@ def sink(context: Context, topic: str, kind: str = "") -> list[ExternalDataset]:
     if only and mode == "record_value":  # what makes the key is always written: all, if not listed
         only = only | frozenset(listed) if listed else frozenset()
     keys = listed if mode == "record_key" else None
-    return [place.with_columns(Projection(only=only or None, keys=keys))]
+    return [place.with_columns(ColumnProjection(only=only or None, keys=keys))]
 
 
 def debezium_sink(context: Context, topic: str) -> list[ExternalDataset]:
@@ -179,7 +179,7 @@ def debezium_sink(context: Context, topic: str) -> list[ExternalDataset]:
     only = None if barred is not None else _fields(context, "field.include.list", topic)
     keyed = context.get("primary.key.mode").lower() == "record_key"
     keys = tuple(context.names("primary.key.fields")) if keyed else None
-    columns = Projection(only=only, drop=barred or frozenset(), keys=keys, unwrap=True)
+    columns = ColumnProjection(only=only, drop=barred or frozenset(), keys=keys, unwrap=True)
     return [place.with_columns(columns)]
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.family import (
     UNKNOWN,
+    ColumnProjection,
     ExternalDataset,
     Plugin,
-    Projection,
     SourceLineage,
     SourceTopic,
 )
@@ -53,11 +53,11 @@ def source(
     return SourceLineage(tuple(origins))
 
 
-def _columns(statement: kcql.Statement, default: Projection) -> Projection:
+def _columns(statement: kcql.Statement, default: ColumnProjection) -> ColumnProjection:
     if not default.known or not statement.known:
         return UNKNOWN
     if not statement.fields:
-        return Projection(drop=frozenset(statement.ignored))
+        return ColumnProjection(drop=frozenset(statement.ignored))
     fields: list[tuple[str, Path]] = []
     for name, path in statement.fields:
         parts = tuple(path.split("."))
@@ -67,7 +67,7 @@ def _columns(statement: kcql.Statement, default: Projection) -> Projection:
             fields.append((name, ("value", parts[1:])))
         elif not parts[0].startswith("_"):
             fields.append((name, ("value", parts)))
-    return Projection(explicit=tuple(fields))
+    return ColumnProjection(explicit=tuple(fields))
 
 
 def _s3(context: Context, name: str) -> ExternalDataset | None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from headwater.connect.derive.family import (
     UNKNOWN,
+    ColumnProjection,
     ExternalDataset,
     Plugin,
-    Projection,
     Shape,
     SourceLineage,
     SourceTopic,
@@ -105,15 +105,15 @@ def mongodb_sink(context: Context, topic: str) -> list[ExternalDataset]:
     return [place.with_columns(_fields(context, own))] if place else []
 
 
-def _fields(context: Context, own: str) -> Projection:
+def _fields(context: Context, own: str) -> ColumnProjection:
     """Which fields of a record a document gets, after what the connector itself makes of them."""
     key = "change.data.capture.handler"
     handler = context.get(f"{own}{key}", key).rpartition(".")[2]
     if handler:
-        return Projection(unwrap=True) if handler in _RELATIONAL else UNKNOWN
+        return ColumnProjection(unwrap=True) if handler in _RELATIONAL else UNKNOWN
     listed = context.names(f"{own}value.projection.list", "value.projection.list")
     steps = context.names(f"{own}post.processor.chain", "post.processor.chain")
-    found = Projection()
+    found = ColumnProjection()
     for step in (item.rpartition(".")[2] for item in steps):
         if step in ("AllowListValueProjector", "WhitelistValueProjector"):
             found = replace(found, only=frozenset((*listed, "_id")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.context import templated
-from headwater.connect.derive.family import ExternalDataset, Plugin, Projection
+from headwater.connect.derive.family import ColumnProjection, ExternalDataset, Plugin
 from headwater.lineage import naming
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ def redshift_sink(context: Context, topic: str) -> list[ExternalDataset]:
     url = f"jdbc:redshift://{domain}:{port}/{database}"
     found = context.name(lambda: naming.from_jdbc(url, table)) if domain else None
     only = frozenset(context.names("fields.whitelist"))
-    return [ExternalDataset.of(found).with_columns(Projection(only=only or None))] if found else []
+    return (
+        [ExternalDataset.of(found).with_columns(ColumnProjection(only=only or None))]
+        if found
+        else []
+    )
 
 
 PLUGINS = (

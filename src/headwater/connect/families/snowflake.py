@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from headwater.connect.derive.config_values import pairs
-from headwater.connect.derive.family import ExternalDataset, Plugin, Projection
+from headwater.connect.derive.family import ColumnProjection, ExternalDataset, Plugin
 from headwater.lineage import naming
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def snowflake_sink(context: Context, topic: str) -> list[ExternalDataset]:
     name = f'"{table}"' if "." in table else table
     found = context.name(lambda: naming.from_jdbc(jdbc, name, schema=inner, database=outer))
     flat = context.flag("snowflake.enable.schematization")
-    columns = Projection(rename=str.upper) if flat else Projection(known=False)
+    columns = ColumnProjection(rename=str.upper) if flat else ColumnProjection(known=False)
     return [ExternalDataset.of(found).with_columns(columns)] if found else []
 
 

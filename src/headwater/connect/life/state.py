@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from headwater.connect.model import Derived, Status
+from headwater.connect.model import ConnectorStatus, Derived
 from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import Emitted
 
@@ -44,7 +44,7 @@ class Condition(str, Enum):
     LOST = "lost"
 
 
-def condition(status: Status) -> Condition:
+def condition(status: ConnectorStatus) -> Condition:
     """The condition of a status; a state that passes by itself, as in a rebalance, is unsettled."""
     states = {task.state for task in status.tasks}
     if status.state in ("FAILED", "DEGRADED") or "FAILED" in states:
@@ -87,7 +87,7 @@ class TrackedConnector(
     condition: Condition = Condition.UNSETTLED
     config_digest: str = ""
     topics: tuple[str, ...] = ()
-    status: Status = Status("")
+    status: ConnectorStatus = ConnectorStatus("")
     derived: Derived | None = None
     fingerprint: str = ""
     """A hash of what the last event reported, by which a change is noticed."""
@@ -168,7 +168,7 @@ def dump(tracked: TrackedConnector) -> bytes:
     return _encoder.encode(replace(tracked, status=bare(tracked.status)))
 
 
-def bare(status: Status) -> Status:
+def bare(status: ConnectorStatus) -> ConnectorStatus:
     """A status without stack traces."""
     tasks = tuple(replace(task, trace="") for task in status.tasks)
     return replace(status, trace="", tasks=tasks)

@@ -35,7 +35,7 @@ class KafkaError(HeadwaterError):
     """Kafka cannot be asked now."""
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class KafkaCluster(msgspec.Struct, frozen=True):
     """A cluster's metadata, as a broker returns it."""
 
     id: str
@@ -50,7 +50,7 @@ class EndOffsets(msgspec.Struct, frozen=True):
     last: int | None = None
 
 
-class Kafka:
+class KafkaAdmin:
     """A cluster's admin client; every call is bounded in time."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
@@ -60,14 +60,14 @@ class Kafka:
         self._config = {**client_config(config), "error_cb": self._on_error}
         self._admin: Any = None
         self._lock = threading.Lock()
-        self._cluster: Cluster | None = None
+        self._cluster: KafkaCluster | None = None
         self._wait, self._until = FRESH / 2, float("-inf")
         self._cause = ""
         self.problem = ""
         """Why the last question was not answered; empty when it was."""
 
     @property
-    def cluster(self) -> Cluster | None:
+    def cluster(self) -> KafkaCluster | None:
         """The cluster as last seen; asked now and then, ever less often while it is away."""
         if time.monotonic() < self._until:
             return self._cluster
@@ -86,10 +86,10 @@ class Kafka:
         brokers = self._cluster.brokers if self._cluster else ()
         return tuple(dict.fromkeys([*self.bootstrap.split(","), *brokers]))
 
-    def _look(self) -> Cluster:
+    def _look(self) -> KafkaCluster:
         found = self._ask("the cluster", lambda: self.admin.list_topics(timeout=SECONDS / 2))
         brokers = sorted(f"{b.host}:{b.port}" for b in found.brokers.values())
-        return Cluster(found.cluster_id or "", tuple(brokers), frozenset(found.topics))
+        return KafkaCluster(found.cluster_id or "", tuple(brokers), frozenset(found.topics))
 
     def ends(self, topics: Iterable[str], *, newest: bool = False) -> dict[str, EndOffsets]:
         """The end offsets of topics and, if asked, the time of each one's newest record."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from headwater.connect.derive.metadata import TopicSchema
 from headwater.connect.model import Connector
 from headwater.connect.services.kafka import KafkaError
-from headwater.connect.services.registry import RegisteredSchema, Registry
+from headwater.connect.services.registry import RegisteredSchema, SchemaRegistry
 from headwater.connect.services.subjects import candidates, registry_of
 from headwater.lineage.schema import (
     Field,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headwater.connect.derive.metadata import CatalogTable
     from headwater.connect.services.endpoint import Endpoint
     from headwater.connect.services.iceberg_catalog import Catalogs
-    from headwater.connect.services.kafka import Cluster, Kafka
+    from headwater.connect.services.kafka import KafkaAdmin, KafkaCluster
 
 SAMPLE_FRESH = 300.0
 
@@ -40,8 +40,8 @@ class LiveMetadata:
     def __init__(
         self,
         *,
-        kafka: Kafka | None = None,
-        registry: Registry | None = None,
+        kafka: KafkaAdmin | None = None,
+        registry: SchemaRegistry | None = None,
         catalogs: Catalogs | None = None,
         bootstrap: str | None = None,
         sample: bool = False,
@@ -54,7 +54,7 @@ class LiveMetadata:
         self.defaults = dict(defaults or {})
         self.connect_cluster_id: str | None = None
         self._bootstrap = bootstrap
-        self._registries: dict[Endpoint, Registry] = {}
+        self._registries: dict[Endpoint, SchemaRegistry] = {}
         self._sampled: dict[str, tuple[Schema | None, Schema | None, float]] = {}
         self._lock = threading.Lock()
 
@@ -82,7 +82,7 @@ class LiveMetadata:
         """The names of the cluster's topics."""
         return self._cluster().topics if self.kafka else None
 
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> KafkaCluster:
         assert self.kafka is not None
         found = self.kafka.cluster
         if found is None:
@@ -139,7 +139,7 @@ class LiveMetadata:
         merged = {**self.defaults, **connector.config}
         return Connector(connector.name, connector.type, merged, connector.active_topics)
 
-    def _registry_for(self, connector: Connector, side: str) -> Registry | None:
+    def _registry_for(self, connector: Connector, side: str) -> SchemaRegistry | None:
         endpoint = registry_of(connector, side)
         if self.registry:
             login = self._login(self.registry.endpoint, connector)
@@ -150,7 +150,7 @@ class LiveMetadata:
             return None
         with self._lock:
             if endpoint not in self._registries:
-                self._registries[endpoint] = Registry(endpoint)
+                self._registries[endpoint] = SchemaRegistry(endpoint)
             return self._registries[endpoint]
 
     def _login(self, given: Endpoint, connector: Connector) -> Endpoint | None:

@@ -81,7 +81,7 @@ class _Known:
         self.at = at
 
 
-class Registry:
+class SchemaRegistry:
     """One registry. Safe to ask from several threads."""
 
     def __init__(

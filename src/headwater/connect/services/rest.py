@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
-from headwater.connect.model import Status, Task
+from headwater.connect.model import ConnectorStatus, Task
 from headwater.connect.services.answers import (
     Answer,
     AnswerTooLargeError,
@@ -45,11 +45,11 @@ class Info(msgspec.Struct, frozen=True):
     config: dict[str, str]
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ConnectorEntry(msgspec.Struct, frozen=True):
     """One connector as a poll shows it."""
 
     info: Info
-    status: Status
+    status: ConnectorStatus
 
 
 class _Part(msgspec.Struct):
@@ -87,7 +87,7 @@ class _Entry(msgspec.Struct):
 _entry = msgspec.json.Decoder(_Entry)
 
 
-def read_entry(name: str, raw: bytes | msgspec.Raw) -> Entry:
+def read_entry(name: str, raw: bytes | msgspec.Raw) -> ConnectorEntry:
     """One connector out of a poll's answer; raises ConnectError when it is not one."""
     try:
         found = _entry.decode(raw)
@@ -100,9 +100,9 @@ def read_entry(name: str, raw: bytes | msgspec.Raw) -> Entry:
         config = {key: value or "" for key, value in settings.items()}
     kind = (found.info.type or found.status.type or "").lower()
     connector, tasks = found.status.connector, found.status.tasks
-    return Entry(
+    return ConnectorEntry(
         Info(name, kind if kind in ("source", "sink") else "", config),
-        Status(
+        ConnectorStatus(
             one_line(connector.state.upper()),
             one_line(connector.worker_id or ""),
             one_line(connector.version or ""),
@@ -121,7 +121,7 @@ def read_entry(name: str, raw: bytes | msgspec.Raw) -> Entry:
     )
 
 
-class Connect:
+class ConnectRest:
     """A Connect cluster, spoken to through whichever of its workers answers."""
 
     def __init__(self, endpoint: Endpoint, *, transport: httpx.BaseTransport | None = None) -> None:
@@ -208,7 +208,7 @@ class Connect:
             found[name] = msgspec.Raw(msgspec.json.encode(both))
         return found
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> ConnectorEntry:
         """One connector, asked for alone."""
         at = f"/connectors/{quote(name, safe='')}"
         both = {"info": self._json("GET", at), "status": self._json("GET", f"{at}/status")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Step, TopicName, UnknownColumnsError
+from .base import TopicName, TransformStep, UnknownColumnsError
 from .chain import STEPS, Chain, lineage_options
 
-__all__ = ["STEPS", "Chain", "Step", "TopicName", "UnknownColumnsError", "lineage_options"]
+__all__ = ["STEPS", "Chain", "TopicName", "TransformStep", "UnknownColumnsError", "lineage_options"]

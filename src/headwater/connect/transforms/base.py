@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.connect.transforms.record import IDENTITY, Column, Half, Node, Record
+from headwater.connect.transforms.record import IDENTITY, Column, FieldNode, Half, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ class TopicName(NamedTuple):
         return re.fullmatch(self.pattern, topic, re.DOTALL) is not None
 
 
-class Step:
+class TransformStep:
     """One transform of a chain; the base changes nothing."""
 
     known = True
@@ -80,7 +80,7 @@ class Step:
         return column, IDENTITY
 
 
-class UnknownStep(Step):
+class UnknownStep(TransformStep):
     """A transform that is not known here: names are left alone, columns are unknown."""
 
     known = False
@@ -96,7 +96,7 @@ class UnknownStep(Step):
         raise UnknownColumnsError(self.kind)
 
 
-class FieldStep(Step):
+class FieldStep(TransformStep):
     """A transform of the fields of one half; a half that is no record is left as it is."""
 
     reshapes = True
@@ -106,7 +106,7 @@ class FieldStep(Step):
         node = record.half(self.half)
         return record if node is None else record.with_half(self.half, self.reshape(node))
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """The half after the transform."""
         return node
 

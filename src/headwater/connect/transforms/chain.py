@@ -10,12 +10,12 @@ from headwater.connect.transforms.record import IDENTITY, Column, Half, Record
 from headwater.lineage.columns import combine
 
 from . import common, contents, debezium, fields, iceberg, others, routers
-from .base import Back, Step, TopicName, UnknownStep
+from .base import Back, TopicName, TransformStep, UnknownStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     **routers.STEPS,
     **fields.STEPS,
     **contents.STEPS,
@@ -25,7 +25,7 @@ STEPS: dict[str, type[Step]] = {
     **others.STEPS,
 }
 # Every package has its own, and all do the same.
-_ANY_PACKAGE: dict[str, type[Step]] = {"UnwrapUnion": fields.UnwrapUnion}
+_ANY_PACKAGE: dict[str, type[TransformStep]] = {"UnwrapUnion": fields.UnwrapUnion}
 # Connect takes a class without its package too; where names are shared, Kafka's own is meant.
 _ALIASES = {
     kind.rpartition(".")[2]: step
@@ -44,7 +44,7 @@ class Link(NamedTuple):
 
     alias: str
     kind: str
-    step: Step
+    step: TransformStep
     predicate: str = ""
     pattern: str = ""
     negate: bool = False
@@ -145,7 +145,7 @@ class Chain:
         about = {
             key: config.get(f"predicates.{predicate}.{key}", "") for key in ("type", "pattern")
         }
-        step: Step
+        step: TransformStep
         try:
             step = _step(kind)(options, half, kind.rpartition(".")[2])
             if about["pattern"]:
@@ -181,8 +181,8 @@ def _class(kind: str) -> tuple[str, Half]:
     return base, "key" if part.lower() == "key" else "value"
 
 
-def _step(kind: str) -> type[Step]:
+def _step(kind: str) -> type[TransformStep]:
     if kind.endswith(f".{LINEAGE}"):
-        return Step
+        return TransformStep
     step = STEPS.get(kind) or _ALIASES.get(kind) or _ANY_PACKAGE.get(kind.rpartition(".")[2])
     return step or UnknownStep

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from headwater.connect.derive.java_regex import PatternError, pattern
-from headwater.connect.transforms.record import IDENTITY, Column, Node, changed
+from headwater.connect.transforms.record import IDENTITY, Column, FieldNode, changed
 
-from .base import Back, FieldStep, Step, TopicName, UnknownColumnsError
+from .base import Back, FieldStep, TopicName, TransformStep, UnknownColumnsError
 from .contents import MaskField
 from .fields import Drop, InsertField
-from .routers import ANY, Router, RowRouter
+from .routers import ANY, RowRouter, TopicRouter
 
 _MOST_MATCHES = 100
 
@@ -26,7 +26,7 @@ def spell(text: str, old: str, new: str) -> str:
     return joined.upper() if new.startswith("UPPER") else joined
 
 
-class ChangeTopicCase(Router):
+class ChangeTopicCase(TopicRouter):
     """Spells the words of a topic's name in another way."""
 
     def route(self, name: TopicName) -> TopicName | None:
@@ -36,7 +36,7 @@ class ChangeTopicCase(Router):
         return TopicName(spell(name.text, self.get("from").upper(), self.get("to").upper()))
 
 
-class LowerCaseTopic(Router):
+class LowerCaseTopic(TopicRouter):
     """Writes a topic's name in lower case."""
 
     def route(self, name: TopicName) -> TopicName | None:
@@ -51,7 +51,7 @@ class ChangeCase(FieldStep):
         """Read both spellings."""
         self.old, self.new = self.get("from").upper(), self.get("to").upper()
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Every field under its new name."""
         if not node.is_record:
             return node
@@ -75,7 +75,7 @@ class PatternRename(FieldStep):
             self.get("field.pattern"), ignore_case="CASE_INSENSITIVE" in flags
         )
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Every field under its new name."""
         return node.having(*(field.renamed(self._renamed(field.name)) for field in node.fields))
 
@@ -120,7 +120,7 @@ class ToLong(BytesToString):
 class ToJson(FieldStep):
     """Puts the JSON text of the whole in its place."""
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """One text made of every field."""
         return node.touched(changed(self.kind), "string")
 
@@ -141,9 +141,9 @@ class DerivedField(FieldStep):
         self.path = (self.get(self.source),)
         self.name = self.get(self.target)
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """The new field at the end; one of the same name goes."""
-        here: Node | None = node
+        here: FieldNode | None = node
         for part in self.path:
             here = here.get(part) if here else None
         if here is None:
@@ -192,7 +192,7 @@ class HeaderToField(InsertField):
 
 
 _COMMON = "com.github.jcustenborder.kafka.connect.transform.common."
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     **{
         f"{_COMMON}{step.__name__}": step
         for step in (
@@ -207,7 +207,7 @@ STEPS: dict[str, type[Step]] = {
     f"{_COMMON}SchemaNameToTopic": RowRouter,
     f"{_COMMON}SetNull": Drop,
     **{
-        f"{_COMMON}{name}": Step
+        f"{_COMMON}{name}": TransformStep
         for name in (
             "AdjustPrecisionAndScale", "SetMaximumPrecision", "NormalizeSchema", "Debug",
             "ExtractTimestamp", "TimestampNow", "PatternFilter",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headwater.connect.derive.config_values import pairs
-from headwater.connect.transforms.record import IDENTITY, Column, Node, changed, masked
+from headwater.connect.transforms.record import IDENTITY, Column, FieldNode, changed, masked
 
-from .base import Back, FieldStep, Step
+from .base import Back, FieldStep, TransformStep
 
 _TYPES = {
     "int8": "int", "int16": "int", "int32": "int", "int64": "long", "float32": "float",
@@ -23,7 +23,7 @@ class MaskField(FieldStep):
         """Read which fields."""
         self.fields = dict.fromkeys(self.names("fields"), "")
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Mark each of them."""
         what = self.how(self.kind)
         if not node.is_record:
@@ -63,7 +63,7 @@ class TimestampConverter(MaskField):
         self.fields = {self.get("field"): _TYPES.get(self.get("target.type").lower(), "")}
 
 
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     f"org.apache.kafka.connect.transforms.{step.__name__}": step
     for step in (MaskField, Cast, TimestampConverter)
 }

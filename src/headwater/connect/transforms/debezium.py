@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from headwater.connect.transforms.record import IDENTITY, Column, Node, Record, changed
+from headwater.connect.transforms.record import IDENTITY, Column, FieldNode, Record, changed
 
-from .base import Back, FieldStep, Step, TopicName, UnknownColumnsError
+from .base import Back, FieldStep, TopicName, TransformStep, UnknownColumnsError
 from .fields import generated
-from .routers import LogicalRouter, Router
+from .routers import LogicalRouter, TopicRouter
 
 _TEMPORAL = ("timestamp", "time", "date")
 
 
-class ExtractNewRecordState(Step):
+class ExtractNewRecordState(TransformStep):
     """Puts the row after the change in the place of the change event."""
 
     reshapes = True
@@ -48,10 +48,10 @@ class ExtractNewRecordState(Step):
         if value is None or after is None:
             return record
         extra = [self._extra(value, name, path) for name, path in self.added.items()]
-        return record.with_half("value", Node("", "struct", (*after.fields, *extra)))
+        return record.with_half("value", FieldNode("", "struct", (*after.fields, *extra)))
 
-    def _extra(self, value: Node, name: str, path: str) -> Node:
-        here: Node | None = value if path else None
+    def _extra(self, value: FieldNode, name: str, path: str) -> FieldNode:
+        here: FieldNode | None = value if path else None
         for part in path.split("."):
             here = here.get(part) if here else None
         # A field without a path is one of the event, else one of its source.
@@ -59,7 +59,7 @@ class ExtractNewRecordState(Step):
             here = source.get(path)
         if here is None:
             return generated(name)
-        return Node(name, here.type, here.fields, here.origins)
+        return FieldNode(name, here.type, here.fields, here.origins)
 
     def back(self, column: Column) -> Back:
         """A column of the row was one of `after`."""
@@ -81,7 +81,7 @@ class HeaderToValue(FieldStep):
         self.half = "value"
         self.added = [name.split(".")[0] for name in self.names("fields")]
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Add what is not there yet."""
         have = {field.name for field in node.fields}
         new = [generated(name) for name in self.added if name not in have]
@@ -99,7 +99,7 @@ class TimezoneConverter(FieldStep):
         """It works on values."""
         self.half = "value"
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Every time below is another value."""
         if node.fields:
             return node.having(*(self.reshape(field) for field in node.fields))
@@ -137,7 +137,7 @@ class ToLogicalTopicRouter(ByLogicalTableRouter):
     named = "__dbz__sourceIdentifier"
 
 
-class EventRouter(Router):
+class EventRouter(TopicRouter):
     """Sends each row of an outbox table to the topic that the row names."""
 
     reshapes = True
@@ -176,7 +176,7 @@ class EventRouter(Router):
         return Column("value", ("after", self.payload)), how
 
 
-class Document(Step):
+class Document(TransformStep):
     """Reads a document out of text: its fields are not known."""
 
     reshapes = True
@@ -203,7 +203,7 @@ class DocumentRouter(EventRouter):
 
 _DEBEZIUM = "io.debezium.transforms."
 _MONGODB = "io.debezium.connector.mongodb.transforms."
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     f"{_DEBEZIUM}ExtractNewRecordState": ExtractNewRecordState,
     f"{_DEBEZIUM}UnwrapFromEnvelope": ExtractNewRecordState,
     f"{_DEBEZIUM}HeaderToValue": HeaderToValue,
@@ -214,7 +214,7 @@ STEPS: dict[str, type[Step]] = {
     f"{_MONGODB}outbox.MongoEventRouter": DocumentRouter,
     f"{_MONGODB}ExtractNewDocumentState": Document,
     **{
-        f"{_DEBEZIUM}{name}": Step
+        f"{_DEBEZIUM}{name}": TransformStep
         for name in (
             "ExtractChangedRecordState", "partitions.PartitionRouting", "EnforceRecordSize",
             "tracing.ActivateTracingSpan", "SchemaChangeEventFilter", "Filter",

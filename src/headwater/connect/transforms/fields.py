@@ -10,11 +10,11 @@ from headwater.connect.transforms.record import (
     IDENTITY,
     Column,
     ColumnOrigin,
-    Node,
+    FieldNode,
     Record,
 )
 
-from .base import Back, FieldStep, Step, UnknownColumnsError
+from .base import Back, FieldStep, TransformStep, UnknownColumnsError
 
 
 class ReplaceField(FieldStep):
@@ -27,7 +27,7 @@ class ReplaceField(FieldStep):
         self.renames = pairs(self.get("renames"), ":")
         self.loses = bool(self.include or self.exclude)
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Filter, then rename."""
         kept = [
             field.renamed(self.renames.get(field.name, field.name))
@@ -56,9 +56,9 @@ class ExtractField(FieldStep):
         field = self.get("field")
         self.path = tuple(field.split(".")) if nested else (field,)
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Walk down to the field."""
-        here: Node | None = node
+        here: FieldNode | None = node
         for name in self.path:
             here = here.get(name) if here else None
         return here.renamed("") if here else node
@@ -71,9 +71,9 @@ class ExtractField(FieldStep):
 class HoistField(FieldStep):
     """Wraps the whole in a record with one field."""
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """One field, the old whole in it."""
-        return Node("", "struct", (node.renamed(self.get("field")),))
+        return FieldNode("", "struct", (node.renamed(self.get("field")),))
 
     def undo(self, column: Column) -> Back:
         """Take the wrapper off."""
@@ -87,12 +87,12 @@ class Flatten(FieldStep):
         """Read the delimiter."""
         self.delimiter = self.options.get("delimiter", ".")
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Every nested field at the top."""
         return node.having(*self._flat(node, "")) if node.is_record else node
 
-    def _flat(self, node: Node, prefix: str) -> list[Node]:
-        out: list[Node] = []
+    def _flat(self, node: FieldNode, prefix: str) -> list[FieldNode]:
+        out: list[FieldNode] = []
         for field in node.fields:
             name = f"{prefix}{field.name}"
             if field.is_record and field.name != ELEMENT:
@@ -119,12 +119,12 @@ class InsertField(FieldStep):
         marked = [self.get(key) for key in (*self.options_read, "static.field")]
         self.added = [name.rstrip("!?") for name in marked if name]
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Add them at the end."""
         if not node.is_record:
             return node
         kept = [field for field in node.fields if field.name not in self.added]
-        return node.having(*kept, *(Node(name, "string") for name in self.added))
+        return node.having(*kept, *(FieldNode(name, "string") for name in self.added))
 
     def undo(self, column: Column) -> Back:
         """What was added came from nowhere."""
@@ -140,7 +140,7 @@ class HeaderFrom(FieldStep):
         self.taken = set(self.names("fields")) if moves else set()
         self.loses = bool(self.taken)
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Without what was moved."""
         return node.having(*(field for field in node.fields if field.name not in self.taken))
 
@@ -150,12 +150,12 @@ class Drop(FieldStep):
 
     loses = True
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """Nothing is left."""
-        return Node("", "struct")
+        return FieldNode("", "struct")
 
 
-class ValueToKey(Step):
+class ValueToKey(TransformStep):
     """Makes the key from fields of the value."""
 
     reshapes = True
@@ -165,7 +165,7 @@ class ValueToKey(Step):
         if record.value is None:
             return record.with_half("key", None)
         fields = [field for name in self.names("fields") if (field := record.value.get(name))]
-        return record.with_half("key", Node("", "struct", tuple(fields)))
+        return record.with_half("key", FieldNode("", "struct", tuple(fields)))
 
     def back(self, column: Column) -> Back:
         """A column of the key was one of the value."""
@@ -177,12 +177,12 @@ class UnwrapUnion(FieldStep):
 
     loses = True
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """A union of records has the fields of all of them, those of one name together."""
         inner = tuple(self.reshape(field) for field in node.fields)
         if node.type != "union":
             return node.having(*inner)
-        fields: dict[str, Node] = {}
+        fields: dict[str, FieldNode] = {}
         for field in (field for branch in inner for field in branch.fields):
             same = fields.get(field.name)
             fields[field.name] = _joined(same, field) if same else field
@@ -194,20 +194,20 @@ class UnwrapUnion(FieldStep):
         raise UnknownColumnsError(self.kind)
 
 
-def _joined(one: Node, other: Node) -> Node:
+def _joined(one: FieldNode, other: FieldNode) -> FieldNode:
     if one.fields or other.fields:
         return one
     return replace(one, origins=tuple(dict.fromkeys((*one.origins, *other.origins))))
 
 
-def generated(name: str, kind: str = "string", *origins: ColumnOrigin) -> Node:
+def generated(name: str, kind: str = "string", *origins: ColumnOrigin) -> FieldNode:
     """A field that a transform adds."""
-    return Node(name, kind, origins=origins)
+    return FieldNode(name, kind, origins=origins)
 
 
 _KAFKA = "org.apache.kafka.connect.transforms."
 _CONFLUENT = "io.confluent.connect.transforms."
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     **{
         f"{_KAFKA}{step.__name__}": step
         for step in (
@@ -215,7 +215,7 @@ STEPS: dict[str, type[Step]] = {
         )
     },
     f"{_CONFLUENT}Drop": Drop,
-    **{f"{_KAFKA}{name}": Step for name in ("InsertHeader", "DropHeaders", "SetSchemaMetadata")},
-    f"{_CONFLUENT}TombstoneHandler": Step,
-    f"{_CONFLUENT}Filter": Step,
+    **{f"{_KAFKA}{name}": TransformStep for name in ("InsertHeader", "DropHeaders", "SetSchemaMetadata")},
+    f"{_CONFLUENT}TombstoneHandler": TransformStep,
+    f"{_CONFLUENT}Filter": TransformStep,
 }  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headwater.connect.transforms.record import IDENTITY, Column, Node, Record
+from headwater.connect.transforms.record import IDENTITY, Column, FieldNode, Record
 
-from .base import Back, FieldStep, Step
+from .base import Back, FieldStep, TransformStep
 from .debezium import Document
 from .fields import InsertField, generated
 
@@ -17,7 +17,7 @@ class CopyValue(FieldStep):
         self.half = "value"
         self.source, self.target = self.get("source.field"), self.get("target.field")
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """The copy stands at the end."""
         field = node.get(self.source)
         return node.having(*node.fields, field.renamed(self.target)) if field else node
@@ -29,7 +29,7 @@ class CopyValue(FieldStep):
         return column, IDENTITY
 
 
-class ChangeEvent(Step):
+class ChangeEvent(TransformStep):
     """Puts the row in the place of a change event, with a `_cdc` record beside its fields."""
 
     reshapes = True
@@ -63,7 +63,7 @@ class Metadata(InsertField):
         self.added = [name] if nested else [f"{name}_{part}" for part in parts]
 
 
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     f"{base}{name}": step
     for base in ("io.tabular.iceberg.connect.transforms.", "org.apache.iceberg.connect.transforms.")
     for name, step in (

@@ -6,16 +6,16 @@ from headwater.connect.transforms.record import (
     IDENTITY,
     Column,
     ColumnOrigin,
-    Node,
+    FieldNode,
     Record,
     changed,
 )
 from headwater.lineage.columns import combine
 
-from .base import Back, FieldStep, Step, TopicName
+from .base import Back, FieldStep, TopicName, TransformStep
 from .contents import MaskField
 from .fields import Drop
-from .routers import ANY, Router, RowRouter
+from .routers import ANY, RowRouter, TopicRouter
 
 
 class Hash(MaskField):
@@ -44,20 +44,20 @@ class ConcatFields(FieldStep):
         self.target = self.get("output.field.name")
         self.parts = self.names("field.names")
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """The new field comes from each of the others."""
         how = changed("ConcatFields")
         parts = (field for field in node.fields if field.name in self.parts)
         origins = (origin for field in parts for origin in field.all_origins())
         made = tuple(ColumnOrigin(column, combine(was, how)) for column, was in origins)
-        return node.having(*node.fields, Node(self.target, "string", origins=made))
+        return node.having(*node.fields, FieldNode(self.target, "string", origins=made))
 
     def undo(self, column: Column) -> Back:
         """It was no single column before."""
         return None if column.path[:1] == (self.target,) else (column, IDENTITY)
 
 
-class CollectionName(Router):
+class CollectionName(TopicRouter):
     """Puts a prefix and a suffix around a name, and perhaps changes its case."""
 
     def route(self, name: TopicName) -> TopicName | None:
@@ -74,7 +74,7 @@ class CollectionName(Router):
         return TopicName(f"{prefix}{text}{suffix}")
 
 
-class KeyToValue(Step):
+class KeyToValue(TransformStep):
     """Copies fields of the key, or the whole of it, into the value."""
 
     reshapes = True
@@ -115,7 +115,7 @@ class KeyToValue(Step):
 class Decompress(FieldStep):
     """Unpacks the whole."""
 
-    def reshape(self, node: Node) -> Node:
+    def reshape(self, node: FieldNode) -> FieldNode:
         """What was packed."""
         return node.touched(changed(self.kind))
 
@@ -127,27 +127,27 @@ class Decompress(FieldStep):
 _ENDS = ("prefix", "suffix")
 _AIVEN = "io.aiven.kafka.connect.transforms."
 _DEBEZIUM = "io.debezium.connector."
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     f"{_AIVEN}Hash": Hash,
     f"{_AIVEN}CaseTransform": CaseTransform,
     f"{_AIVEN}ConcatFields": ConcatFields,
     f"{_AIVEN}ExtractTopic": RowRouter,
     f"{_AIVEN}ExtractTopicFromSchemaName": RowRouter,
     **{
-        f"{_AIVEN}{name}": Step
+        f"{_AIVEN}{name}": TransformStep
         for name in ("ExtractTimestamp", "TombstoneHandler", "FilterByFieldValue")
     },
     f"{_DEBEZIUM}jdbc.transforms.CollectionNameTransformation": CollectionName,
     f"{_DEBEZIUM}postgresql.transforms.timescaledb.TimescaleDb": RowRouter,
-    f"{_DEBEZIUM}postgresql.transforms.DecodeLogicalDecodingMessageContent": Step,
-    f"{_DEBEZIUM}mysql.transforms.ReadToInsertEvent": Step,
+    f"{_DEBEZIUM}postgresql.transforms.DecodeLogicalDecodingMessageContent": TransformStep,
+    f"{_DEBEZIUM}mysql.transforms.ReadToInsertEvent": TransformStep,
     f"{_AIVEN}MakeTombstone": Drop,
     f"{_AIVEN}KeyToValue": KeyToValue,
     "com.clickhouse.kafka.connect.transforms.KeyToValue": KeyToValue,
     "com.clickhouse.kafka.connect.transforms.ExtractTopic": RowRouter,
     "io.confluent.connect.transforms.GzipDecompress": Decompress,
     **{
-        f"io.lenses.connect.smt.header.{name}": Step
+        f"io.lenses.connect.smt.header.{name}": TransformStep
         for name in (
             "InsertFieldTimestampHeaders", "InsertRecordTimestampHeaders",
             "InsertRollingFieldTimestampHeaders", "InsertRollingRecordTimestampHeaders",

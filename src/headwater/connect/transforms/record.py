@@ -53,12 +53,12 @@ class ColumnOrigin(NamedTuple):
     how: Transformation = IDENTITY
 
 
-class Node(msgspec.Struct, frozen=True):
+class FieldNode(msgspec.Struct, frozen=True):
     """A field of a record; a leaf knows its origins."""
 
     name: str
     type: str = ""
-    fields: tuple[Node, ...] = ()
+    fields: tuple[FieldNode, ...] = ()
     origins: tuple[ColumnOrigin, ...] = ()
     description: str = ""
 
@@ -67,19 +67,19 @@ class Node(msgspec.Struct, frozen=True):
         """Whether it has fields of its own."""
         return self.type == "struct"
 
-    def get(self, name: str) -> Node | None:
+    def get(self, name: str) -> FieldNode | None:
         """The field of that name."""
         return next((field for field in self.fields if field.name == name), None)
 
-    def having(self, *fields: Node) -> Node:
+    def having(self, *fields: FieldNode) -> FieldNode:
         """The same record with other fields."""
         return msgspec.structs.replace(self, fields=fields)
 
-    def renamed(self, name: str) -> Node:
+    def renamed(self, name: str) -> FieldNode:
         """The same field under another name."""
         return msgspec.structs.replace(self, name=name)
 
-    def touched(self, how: Transformation, type_: str = "") -> Node:
+    def touched(self, how: Transformation, type_: str = "") -> FieldNode:
         """The same field after one more transformation."""
         return msgspec.structs.replace(
             self,
@@ -95,7 +95,7 @@ class Node(msgspec.Struct, frozen=True):
         inner = (origin for field in self.fields for origin in field.all_origins())
         return tuple(dict.fromkeys((*self.origins, *inner)))
 
-    def leaves(self, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:
+    def leaves(self, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldNode]]:
         """Every leaf below with its path; elements of arrays stand under the array's own name."""
         for field in self.fields:
             path = prefix if field.name == ELEMENT else (*prefix, field.name)
@@ -108,14 +108,14 @@ class Node(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True):
     """Value and key; None where the fields are not known any more."""
 
-    value: Node | None = None
-    key: Node | None = None
+    value: FieldNode | None = None
+    key: FieldNode | None = None
 
-    def half(self, which: Half) -> Node | None:
+    def half(self, which: Half) -> FieldNode | None:
         """One of the two."""
         return self.key if which == "key" else self.value
 
-    def with_half(self, which: Half, node: Node | None) -> Record:
+    def with_half(self, which: Half, node: FieldNode | None) -> Record:
         """The record with one half replaced."""
         return msgspec.structs.replace(self, **{which: node})
 
@@ -127,27 +127,27 @@ def from_schema(schema: TopicSchema | None) -> Record:
     return Record(_half(schema.value, "value"), _half(schema.key, "key"))
 
 
-def to_schema(node: Node) -> Schema:
+def to_schema(node: FieldNode) -> Schema:
     """A record's fields as a schema."""
     if not node.is_record:
         return Schema((Field(node.name or "value", node.type),))
     return Schema(tuple(_field(field) for field in node.fields))
 
 
-def _half(schema: Schema | None, half: Half) -> Node | None:
+def _half(schema: Schema | None, half: Half) -> FieldNode | None:
     if schema is None:
         return None
     if not schema.is_record and not schema.fields:
-        return Node("", schema.type, origins=(ColumnOrigin(half),))
-    return Node("", schema.type, tuple(_node(field, half, ()) for field in schema.fields))
+        return FieldNode("", schema.type, origins=(ColumnOrigin(half),))
+    return FieldNode("", schema.type, tuple(_node(field, half, ()) for field in schema.fields))
 
 
-def _node(field: Field, half: Half, prefix: tuple[str, ...]) -> Node:
+def _node(field: Field, half: Half, prefix: tuple[str, ...]) -> FieldNode:
     path = prefix if field.name == ELEMENT else (*prefix, field.name)
     inner = tuple(_node(child, half, path) for child in field.fields)
     origins = () if inner else (ColumnOrigin(Column(half, path).name),)
-    return Node(field.name, field.type, inner, origins, field.description)
+    return FieldNode(field.name, field.type, inner, origins, field.description)
 
 
-def _field(node: Node) -> Field:
+def _field(node: FieldNode) -> Field:
     return Field(node.name, node.type, node.description, tuple(_field(f) for f in node.fields))

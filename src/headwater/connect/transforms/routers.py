@@ -6,18 +6,18 @@ import re
 
 from headwater.connect.derive.java_regex import PatternError, pattern
 
-from .base import Step, TopicName
+from .base import TopicName, TransformStep
 
 ANY = ".+"
 
 
-class Router(Step):
+class TopicRouter(TransformStep):
     """A transform that changes nothing but the topic's name."""
 
     routes = True
 
 
-class RegexRouter(Router):
+class RegexRouter(TopicRouter):
     """Renames a topic if its whole name matches, as `Matcher.matches()` has it."""
 
     keys = ("regex", "replacement")
@@ -45,7 +45,7 @@ class LogicalRouter(RegexRouter):
     keys = ("topic.regex", "topic.replacement")
 
 
-class TimestampRouter(Router):
+class TimestampRouter(TopicRouter):
     """Adds the record's time to the name: a new topic every so often."""
 
     def route(self, name: TopicName) -> TopicName | None:
@@ -61,7 +61,7 @@ class TimestampRouter(Router):
         return TopicName(rest.replace("${timestamp}", "").strip("-_./: "), clock.join(parts))
 
 
-class RowRouter(Router):
+class RowRouter(TopicRouter):
     """A router that takes the topic from each record: a field, a header or a script."""
 
     def route(self, name: TopicName) -> TopicName | None:
@@ -69,7 +69,7 @@ class RowRouter(Router):
         return TopicName("", ANY, open=True)
 
 
-class Filter(Step):
+class Filter(TransformStep):
     """Drops the records of its predicate; without one, all."""
 
     routes = True
@@ -87,7 +87,7 @@ def _clock(shape: str) -> str:
 
 
 _CONFLUENT = "io.confluent.connect.transforms."
-STEPS: dict[str, type[Step]] = {
+STEPS: dict[str, type[TransformStep]] = {
     "org.apache.kafka.connect.transforms.RegexRouter": RegexRouter,
     "io.confluent.connect.cloud.transforms.TopicRegexRouter": RegexRouter,
     "org.apache.kafka.connect.transforms.TimestampRouter": TimestampRouter,

@@ -20,7 +20,7 @@ STOP_SECONDS = 30.0
 POLL_SECONDS = 0.2
 
 
-class Batch:
+class BatchJob:
     """One run of a program; its words go to a log of the lab's."""
 
     def __init__(

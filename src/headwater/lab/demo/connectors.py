@@ -17,7 +17,7 @@ from headwater.lab.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 RUNNING_SECONDS = 90.0
 CALM_SECONDS = 30.0
@@ -45,7 +45,7 @@ BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 class Shop:
     """What the demo deploys on a lab's Connect."""
 
-    def __init__(self, lab: Context, database_url: str) -> None:
+    def __init__(self, lab: LabContext, database_url: str) -> None:
         self.lab = lab
         self.database_url = database_url
         self.http = httpx.Client(base_url=lab.url("connect"), timeout=60, trust_env=False)

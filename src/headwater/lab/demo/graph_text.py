@@ -10,7 +10,7 @@ from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.demo.lineage_client import state_of
 
 if TYPE_CHECKING:
-    from headwater.lab.demo.lineage_client import Lineage
+    from headwater.lab.demo.lineage_client import LineageClient
 
 
 class JobRow(msgspec.Struct, kw_only=True):
@@ -22,7 +22,7 @@ class JobRow(msgspec.Struct, kw_only=True):
     writes: list[str]
 
 
-class Step(msgspec.Struct, kw_only=True):
+class GraphStep(msgspec.Struct, kw_only=True):
     """A column on the way back to where it comes from."""
 
     column: str
@@ -31,7 +31,7 @@ class Step(msgspec.Struct, kw_only=True):
     jobs: list[str] = []
 
 
-def jobs(lineage: Lineage) -> list[JobRow]:
+def jobs(lineage: LineageClient) -> list[JobRow]:
     """Every job that reads or writes something, those that others wait for first."""
     found = [
         JobRow(
@@ -53,7 +53,7 @@ def jobs(lineage: Lineage) -> list[JobRow]:
     return ordered
 
 
-def origins(lineage: Lineage, dataset: str, column: str) -> list[Step]:
+def origins(lineage: LineageClient, dataset: str, column: str) -> list[GraphStep]:
     """Where a column comes from, step by step, the column itself first."""
     node = f"datasetField:{':'.join(lineage.name(dataset))}:{column}"
     asked = lineage.http.get("/api/v2/columns", params={"node": node, "depth": 20})
@@ -78,7 +78,7 @@ def origins(lineage: Lineage, dataset: str, column: str) -> list[Step]:
     edges: dict[str, list[dict[str, Any]]] = {}
     for edge in answer["edges"]:
         edges.setdefault(edge["destination"], []).append(edge)
-    steps = [Step(column=f"{dataset} {column}", distance=0)]
+    steps = [GraphStep(column=f"{dataset} {column}", distance=0)]
     seen = {node}
 
     def climb(target: str, distance: int) -> None:
@@ -88,7 +88,7 @@ def origins(lineage: Lineage, dataset: str, column: str) -> list[Step]:
             seen.add(edge["origin"])
             source = edge["source"]
             steps.append(
-                Step(
+                GraphStep(
                     column=f"{short(lineage, source)} {source['field']}",
                     distance=distance,
                     how=", ".join(sorted({_words(how) for how in edge["how"]})),
@@ -101,13 +101,13 @@ def origins(lineage: Lineage, dataset: str, column: str) -> list[Step]:
     return steps
 
 
-def short(lineage: Lineage, dataset: dict[str, Any]) -> str:
+def short(lineage: LineageClient, dataset: dict[str, Any]) -> str:
     """A dataset's name with the lab's word for its store, as `kafka orders`."""
     stores = {space: store for store, space in lineage.namespaces.items()}
     return f"{stores.get(dataset['namespace'], dataset['namespace'])} {dataset['name']}"
 
 
-def _names(lineage: Lineage, job: dict[str, Any], side: str) -> list[str]:
+def _names(lineage: LineageClient, job: dict[str, Any], side: str) -> list[str]:
     return sorted(short(lineage, dataset) for dataset in job.get(side, []))
 
 

@@ -11,16 +11,16 @@ from headwater.lab.ports import LOOPBACK
 from headwater.lab.services.lineage import NAMESPACE
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 ANSWER_SECONDS = 30.0
 NOT_SEEN = "not seen"
 
 
-class Lineage:
+class LineageClient:
     """Asks the server. A dataset is a store and a name, as `kafka orders`."""
 
-    def __init__(self, lab: Context) -> None:
+    def __init__(self, lab: LabContext) -> None:
         self.url = lab.url("server")
         self.http = httpx.Client(base_url=self.url, timeout=ANSWER_SECONDS, trust_env=False)
         self.namespaces = {

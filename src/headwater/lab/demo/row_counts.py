@@ -17,12 +17,12 @@ from headwater.lab.services.s3 import REGION, bucket_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 ASK_SECONDS = 5.0
 
 
-class Record(NamedTuple):
+class KafkaRecord(NamedTuple):
     """A Kafka record."""
 
     offset: int
@@ -33,7 +33,7 @@ class Record(NamedTuple):
 class RowCounter:
     """Counts rows, records and objects. One caller at a time asks Kafka."""
 
-    def __init__(self, lab: Context, database_url: str) -> None:
+    def __init__(self, lab: LabContext, database_url: str) -> None:
         self.lab = lab
         self.database_url = database_url
         self._asking = threading.Lock()
@@ -93,7 +93,7 @@ class RowCounter:
         """Records written to a topic; none before it is made."""
         return sum(end for _, end in self._ends(topic))
 
-    def records(self, topic: str, since: int, limit: int = 10_000) -> list[Record]:
+    def records(self, topic: str, since: int, limit: int = 10_000) -> list[KafkaRecord]:
         """Records of a topic of one partition from an offset on."""
         from confluent_kafka import Consumer, TopicPartition
 
@@ -103,12 +103,12 @@ class RowCounter:
         reader = Consumer({**self._settings, "enable.partition.eof": True})
         try:
             reader.assign([TopicPartition(topic, 0, since)])
-            found: list[Record] = []
+            found: list[KafkaRecord] = []
             while len(found) < limit:
                 message = reader.poll(ASK_SECONDS)
                 if message is None or message.error():
                     break
-                found.append(Record(message.offset() or 0, message.key(), message.value()))
+                found.append(KafkaRecord(message.offset() or 0, message.key(), message.value()))
             return found
         finally:
             reader.close()

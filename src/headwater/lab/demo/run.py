@@ -12,10 +12,10 @@ import httpx
 
 from headwater.errors import HeadwaterError
 from headwater.lab import process
-from headwater.lab.demo.batch_job import Batch
+from headwater.lab.demo.batch_job import BatchJob
 from headwater.lab.demo.connectors import CONNECTORS, Shop
 from headwater.lab.demo.row_counts import RowCounter
-from headwater.lab.demo.traffic import Traffic
+from headwater.lab.demo.traffic import OrderTraffic
 from headwater.lab.demo.verdict import Judge
 from headwater.lab.files import fetch
 from headwater.lab.files.artifacts import lock
@@ -25,7 +25,7 @@ from headwater.lab.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from headwater.lab.files.fetch import Progress
+    from headwater.lab.files.fetch import FetchProgress
     from headwater.lab.lab import Lab
 
 STREAMS = ("supplier-stats", "iceberg-ingestion")
@@ -41,10 +41,10 @@ class Demo:
     def __init__(self, lab: Lab, changed: Callable[[str, str], None]) -> None:
         self.lab = lab
         self.changed = changed
-        self._batch: Batch | None = None
+        self._batch: BatchJob | None = None
         self._ending = threading.Event()
 
-    def start(self, progress: Progress | None = None) -> None:
+    def start(self, progress: FetchProgress | None = None) -> None:
         """Bring up what the pipeline stands on; whatever must be downloaded comes first."""
         _ = self.lab.context.java  # a wrong Java is reported before anything comes down
         wanted = with_needs([*SERVICES, *STREAMS])
@@ -75,7 +75,7 @@ class Demo:
         """Run the batch job to its end."""
         if self._ending.is_set():
             return
-        self._batch = Batch(self.lab, "supplier_stats.py", name="supplier_stats")
+        self._batch = BatchJob(self.lab, "supplier_stats.py", name="supplier_stats")
         self._batch.wait()
 
     def stop(self) -> None:
@@ -102,8 +102,8 @@ class Demo:
                 time.sleep(0.3)
 
     @cached_property
-    def traffic(self) -> Traffic:
-        return Traffic(self._database)
+    def traffic(self) -> OrderTraffic:
+        return OrderTraffic(self._database)
 
     @cached_property
     def shop(self) -> Shop:

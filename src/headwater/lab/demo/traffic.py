@@ -50,7 +50,7 @@ class OrderRate:
         return count
 
 
-class Traffic:
+class OrderTraffic:
     """Customers that order; every order draws a few bids."""
 
     def __init__(self, url: str, mix: OrderMix | None = None, seed: int | None = None) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lab.demo.lineage_client import Lineage, state_of
+from headwater.lab.demo.lineage_client import LineageClient, state_of
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 STREAMING = frozenset({"RUNNING"})
 BATCH = frozenset({"RUNNING", "COMPLETED"})
@@ -84,8 +84,8 @@ class Verdict(msgspec.Struct, kw_only=True):
 class Judge:
     """Asks the lineage server of a lab."""
 
-    def __init__(self, lab: Context) -> None:
-        self.lineage = Lineage(lab)
+    def __init__(self, lab: LabContext) -> None:
+        self.lineage = LineageClient(lab)
 
     def verdict(self) -> Verdict:
         """Look at everything once."""

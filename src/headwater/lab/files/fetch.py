@@ -27,7 +27,7 @@ POLL_SECONDS = 0.2
 SHARDS = 4
 
 
-class Progress(Protocol):
+class FetchProgress(Protocol):
     """How a fetch reports its progress."""
 
     def step(self, name: str, total: int) -> None:
@@ -59,13 +59,17 @@ class Fetched(NamedTuple):
     replaced: tuple[str, ...]
 
 
-def ensure(cache: Cache, artifacts: Sequence[Artifact], progress: Progress | None = None) -> None:
+def ensure(
+    cache: Cache, artifacts: Sequence[Artifact], progress: FetchProgress | None = None
+) -> None:
     """Fetch only what is not there verified; costs a few file look-ups when the cache is full."""
     if missing := cache.missing(artifacts):
         fetch(cache, missing, progress)
 
 
-def fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress | None = None) -> Fetched:
+def fetch(
+    cache: Cache, artifacts: Sequence[Artifact], progress: FetchProgress | None = None
+) -> Fetched:
     """Verify every file, remove the wrong ones, download what lacks, verify that too."""
     progress = progress or Silent()
     cache.prepare()
@@ -75,7 +79,7 @@ def fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress | None
         raise cache.problem(error) from error
 
 
-def _fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress) -> Fetched:
+def _fetch(cache: Cache, artifacts: Sequence[Artifact], progress: FetchProgress) -> Fetched:
     with cache.locked(lambda: progress.say("another fetch is under way, waiting for it")) as lock:
         wrong = _sweep(cache, artifacts, progress)
         for artifact in wrong:
@@ -93,7 +97,7 @@ def _fetch(cache: Cache, artifacts: Sequence[Artifact], progress: Progress) -> F
     )
 
 
-def _sweep(cache: Cache, artifacts: Sequence[Artifact], progress: Progress) -> list[Artifact]:
+def _sweep(cache: Cache, artifacts: Sequence[Artifact], progress: FetchProgress) -> list[Artifact]:
     present = [artifact for artifact in artifacts if cache.path(artifact).is_file()]
     progress.step("verifying", sum(artifact.size for artifact in present))
     done = 0
@@ -121,7 +125,9 @@ def _require_space(folder: Path, size: int) -> None:
         )
 
 
-def _download(cache: Cache, missing: Sequence[Artifact], progress: Progress, lock: int) -> None:
+def _download(
+    cache: Cache, missing: Sequence[Artifact], progress: FetchProgress, lock: int
+) -> None:
     work = cache.root / "ivy"
     _harvest(cache, missing, work)  # what an interrupted fetch left behind
     wanted = [a for a in missing if not cache.path(a).is_file()]

@@ -49,7 +49,7 @@ JVM_FLAGS = (
 )
 
 
-class Context:
+class LabContext:
     """A lab's home, cache and Java, as its services see them."""
 
     def __init__(self, home: Home, cache: Cache) -> None:
@@ -153,18 +153,18 @@ class Service(ABC):
     def version(self) -> str:
         """The version of the component itself."""
 
-    def prepare(self, lab: Context) -> None:  # noqa: B027
+    def prepare(self, lab: LabContext) -> None:  # noqa: B027
         """Write configuration and make storage; done before every start, so it must be repeatable."""
 
     @abstractmethod
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         """How it is started."""
 
     @abstractmethod
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         """A real call that a client would make; an error counts as not ready."""
 
-    def started(self, lab: Context) -> None:  # noqa: B027
+    def started(self, lab: LabContext) -> None:  # noqa: B027
         """What must be there before others use it; done once it is ready."""
 
     def remains(self, home: Home) -> list[psutil.Process]:
@@ -172,7 +172,7 @@ class Service(ABC):
         return []
 
     @abstractmethod
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         """What a client needs."""
 
 

@@ -10,7 +10,7 @@ from headwater.lab.services.base import Service, answers, version_of
 from headwater.lab.services.s3 import REGION, WAREHOUSE
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 CATALOG = "lab"
 
@@ -23,7 +23,7 @@ class Catalog(Service):
     def version(self) -> str:
         return version_of("iceberg-open-api")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         settings = lab.home.settings
         lab.write(
             "catalog.properties",
@@ -45,7 +45,7 @@ class Catalog(Service):
             },
         )
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         return Command(
             lab.run_source(
                 "catalog",
@@ -60,10 +60,10 @@ class Catalog(Service):
             )
         )
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         return answers(lab.url("catalog", "/v1/config")).status_code == 200
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "ICEBERG_CATALOG_NAME": CATALOG,
             "ICEBERG_CATALOG_URI": lab.url("catalog"),

@@ -13,13 +13,13 @@ from headwater.lab.services.kafka import LOGGING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 # Connector configurations name a secret as ${file:<this file>:<key>}, so that REST never shows it.
 SECRETS = "connect-secrets.properties"
 
 
-def secrets_file(lab: Context) -> Path:
+def secrets_file(lab: LabContext) -> Path:
     return lab.home.conf(SECRETS)
 
 
@@ -31,7 +31,7 @@ class Connect(Service):
     def version(self) -> str:
         return version_of("connect-runtime")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         providers = "org.apache.kafka.common.config.provider"
         lab.write(
             "connect.properties",
@@ -86,7 +86,7 @@ class Connect(Service):
             },
         )
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         return Command(
             lab.run_java(
@@ -101,11 +101,11 @@ class Connect(Service):
             {"AWS_REGION": "us-east-1"},
         )
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         answer = answers(lab.url("connect", "/health"))
         return answer.status_code == 200 and answer.json().get("status") == "healthy"
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "CONNECT_URL": lab.url("connect"),
             "CONNECT_SECRETS_FILE": str(secrets_file(lab)),

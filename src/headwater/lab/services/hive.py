@@ -13,7 +13,7 @@ from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 THRIFT_CALL = 0x80010001
 THRIFT_REPLY = 0x80010002
@@ -28,7 +28,7 @@ class Hive(Service):
         (jar,) = pyspark_jars().glob("hive-metastore-*.jar")
         return jar.stem.removeprefix("hive-metastore-")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         data = lab.home.data("hive")
         (data / "warehouse").mkdir(parents=True, exist_ok=True)
         settings = {
@@ -48,7 +48,7 @@ class Hive(Service):
         )
         lab.write("hive/hive-site.xml", [f"<configuration>\n{properties}</configuration>"])
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         return Command(
             lab.run_source(
                 "hive",
@@ -61,7 +61,7 @@ class Hive(Service):
             )
         )
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         """Call `getName`, which every Thrift service of Hive's has."""
         name = b"getName"
         call = struct.pack(f">Ii{len(name)}siB", THRIFT_CALL, len(name), name, 0, 0)
@@ -71,7 +71,7 @@ class Hive(Service):
             (kind,) = struct.unpack(">I", sock.recv(4))
         return bool(kind == THRIFT_REPLY)
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "HMS_ENDPOINT": f"thrift://{LOOPBACK}:{lab.port('hive')}",
             "HIVE_WAREHOUSE": f"file://{lab.home.data('hive') / 'warehouse'}",

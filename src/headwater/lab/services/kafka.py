@@ -9,7 +9,7 @@ from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service, version_of
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 LOGGING = {
     "appender.out.type": "Console",
@@ -31,7 +31,7 @@ class Kafka(Service):
     def version(self) -> str:
         return version_of("kafka_2.13")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         listeners = {
             "PLAINTEXT": f"{LOOPBACK}:{lab.port('kafka')}",
             "CONTROLLER": f"{LOOPBACK}:{lab.port('kafka-controller')}",
@@ -68,10 +68,10 @@ class Kafka(Service):
             argv += ["-t", lab.home.settings.cluster_id, "-c", str(settings)]
             lab.run("kafka", argv)
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         return Command(self._java(lab, "kafka.Kafka", str(lab.home.conf("kafka.properties"))))
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         from confluent_kafka.admin import AdminClient
 
         port = lab.port("kafka")
@@ -81,11 +81,11 @@ class Kafka(Service):
         admin = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0})
         return bool(admin.list_topics(timeout=PROBE_SECONDS).brokers)
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         address = f"{LOOPBACK}:{lab.port('kafka')}"
         return {"BOOTSTRAP": address, "KAFKA_BOOTSTRAP": address}
 
-    def _java(self, lab: Context, *arguments: str) -> list[str]:
+    def _java(self, lab: LabContext, *arguments: str) -> list[str]:
         return lab.run_java(
             "kafka",
             *arguments,

@@ -12,7 +12,7 @@ from headwater.lab.services.base import Service, answers
 from headwater.lab.services.registry import CONFLUENT_API
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 NAMESPACE = "shop"
 HEARTBEAT_SECONDS = 30
@@ -26,15 +26,15 @@ class Server(Service):
     def version(self) -> str:
         return headwater.__version__
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         store = f"sqlite:///{lab.home.data('server') / 'lineage.db'}"
         at = ["--host", LOOPBACK, "--port", str(lab.port("server"))]
         return Command([sys.executable, "-m", "headwater", "server", *at, "--store", store])
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         return answers(lab.url("server", "/api/v2/health")).status_code == 200
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {"OPENLINEAGE_URL": lab.url("server"), "OPENLINEAGE_NAMESPACE": NAMESPACE}
 
 
@@ -50,7 +50,7 @@ class Agent(Service):
     def port_names(self) -> tuple[str, ...]:
         return ()
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         argv = [sys.executable, "-m", "headwater", "connect", "watch"]
         argv += ["--url", lab.url("connect")]
         argv += ["--kafka-bootstrap", f"{LOOPBACK}:{lab.port('kafka')}"]
@@ -59,9 +59,9 @@ class Agent(Service):
         argv += ["--poll", "2", "--heartbeat", str(HEARTBEAT_SECONDS)]
         return Command(argv, {"OPENLINEAGE_URL": lab.url("server")})
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         """It keeps its state from its first look at the cluster on."""
         return (lab.home.data("agent") / "state.db").is_file()
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from headwater.lab.home import Home
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 USER = "postgres"
 DATABASE = "shop"
@@ -78,7 +78,7 @@ class Postgres(Service):
     def version(self) -> str:
         return _version(binaries() / "postgres")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         folder = lab.home.data("postgres")
         cluster = folder / "cluster"
         if os.geteuid() == 0:
@@ -87,7 +87,7 @@ class Postgres(Service):
             self._initialise(lab, folder, cluster)
         _drop_stale_lock(cluster)
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         settings = {
             "listen_addresses": LOOPBACK,
             "port": lab.port("postgres"),
@@ -105,17 +105,17 @@ class Postgres(Service):
             argv += ["-c", f"{key}={value}"]
         return Command(unprivileged(argv))
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         with self._connect(lab) as connection:
             return connection.execute("select 1").fetchone() == (1,)
 
-    def started(self, lab: Context) -> None:
+    def started(self, lab: LabContext) -> None:
         with self._connect(lab) as connection:
             known = connection.execute("select 1 from pg_database where datname = %s", [DATABASE])
             if known.fetchone() is None:
                 connection.execute(f"create database {DATABASE}")
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "POSTGRES_URL": self._url(lab, DATABASE),
             "PGHOST": LOOPBACK,
@@ -125,11 +125,11 @@ class Postgres(Service):
             "PGDATABASE": DATABASE,
         }
 
-    def _url(self, lab: Context, database: str) -> str:
+    def _url(self, lab: LabContext, database: str) -> str:
         password = lab.home.settings.postgres_password
         return f"postgresql://{USER}:{password}@{LOOPBACK}:{lab.port('postgres')}/{database}"
 
-    def _connect(self, lab: Context) -> psycopg.Connection[tuple[Any, ...]]:
+    def _connect(self, lab: LabContext) -> psycopg.Connection[tuple[Any, ...]]:
         import psycopg
 
         # What the shell says by PGHOSTADDR, PGSSLMODE and the like is about other servers.
@@ -143,7 +143,7 @@ class Postgres(Service):
             autocommit=True,
         )
 
-    def _initialise(self, lab: Context, folder: Path, cluster: Path) -> None:
+    def _initialise(self, lab: LabContext, folder: Path, cluster: Path) -> None:
         fresh, password = folder / "cluster.new", folder / "password"
         shutil.rmtree(fresh, ignore_errors=True)
         write_atomically(password, lab.home.settings.postgres_password.encode(), 0o600)

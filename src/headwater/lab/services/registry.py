@@ -10,7 +10,7 @@ from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers, only, version_of
 
 if TYPE_CHECKING:
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 CONFLUENT_API = "/apis/ccompat/v7"
 NATIVE_API = "/apis/registry/v2"
@@ -41,7 +41,7 @@ class Registry(Service):
     def version(self) -> str:
         return version_of("apicurio-registry-app")
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         folder = lab.cache.unpacked(only(lock().bundle("registry")))
         runner = folder / f"apicurio-registry-app-{self.version()}-runner.jar"
         store = lab.home.data("registry") / "registry"
@@ -68,10 +68,10 @@ class Registry(Service):
             )
         )
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         return answers(lab.url("registry", f"{CONFLUENT_API}/subjects")).status_code == 200
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "REGISTRY_URL": lab.url("registry", CONFLUENT_API),
             "APICURIO_URL": lab.url("registry", NATIVE_API),

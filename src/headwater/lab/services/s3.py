@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.lab.home import Home
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 REGION = "us-east-1"
 WAREHOUSE = "warehouse"
 BUCKETS = (WAREHOUSE, "raw")
 
 
-def client(lab: Context) -> Any:
+def client(lab: LabContext) -> Any:
     """A boto3 client for the lab's S3."""
     import boto3
     import botocore.session
@@ -50,7 +50,7 @@ def bucket_folder(home: Home, bucket: str) -> Path:
     return home.data("s3") / "buckets" / bucket
 
 
-def credentials(lab: Context) -> dict[str, str]:
+def credentials(lab: LabContext) -> dict[str, str]:
     """The variables by which any client of the lab's S3 is let in."""
     return {
         "AWS_ACCESS_KEY_ID": lab.home.settings.s3_access_key,
@@ -66,7 +66,7 @@ class S3(Service):
     def version(self) -> str:
         return version_of("s3proxy")
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         store = bucket_folder(lab.home, "")
         store.mkdir(parents=True, exist_ok=True)
         lab.write(
@@ -83,7 +83,7 @@ class S3(Service):
             },
         )
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         settings = str(lab.home.conf("s3.properties"))
         return Command(
             lab.run_java(
@@ -100,17 +100,17 @@ class S3(Service):
             )
         )
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         return accepts(lab.port("s3")) and "Buckets" in client(lab).list_buckets()
 
-    def started(self, lab: Context) -> None:
+    def started(self, lab: LabContext) -> None:
         s3 = client(lab)
         there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
         for bucket in BUCKETS:
             if bucket not in there:
                 s3.create_bucket(Bucket=bucket)
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "S3_ENDPOINT": lab.url("s3"),
             "AWS_ENDPOINT_URL_S3": lab.url("s3"),

@@ -14,7 +14,7 @@ from headwater.lab.services.s3 import credentials
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 # What Spark asks of a modern JVM; its own launcher adds the same.
 OPENS = [
@@ -54,13 +54,13 @@ class SparkDaemon(Service):
         return _core()[1]
 
     @abstractmethod
-    def arguments(self, lab: Context) -> list[str]:
+    def arguments(self, lab: LabContext) -> list[str]:
         """What follows the main class."""
 
-    def settings(self, lab: Context) -> dict[str, object]:
+    def settings(self, lab: LabContext) -> dict[str, object]:
         return {}
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS]
         settings = {"spark.worker.timeout": WORKER_SECONDS, **self.settings(lab)}
         defines = [f"-D{key}={value}" for key, value in settings.items()]
@@ -90,11 +90,11 @@ class SparkMaster(SparkDaemon):
     ports = ("spark", "spark-ui")
     main = "org.apache.spark.deploy.master.Master"
 
-    def arguments(self, lab: Context) -> list[str]:
+    def arguments(self, lab: LabContext) -> list[str]:
         ports = ["--port", str(lab.port("spark")), "--webui-port", str(lab.port("spark-ui"))]
         return ["--host", LOOPBACK, *ports]
 
-    def settings(self, lab: Context) -> dict[str, object]:
+    def settings(self, lab: LabContext) -> dict[str, object]:
         # A master that comes back knows its workers and applications again.
         return {
             "spark.deploy.recoveryMode": "FILESYSTEM",
@@ -102,13 +102,13 @@ class SparkMaster(SparkDaemon):
             "spark.master.rest.enabled": "false",
         }
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         (lab.home.data("spark") / "recovery").mkdir(parents=True, exist_ok=True)
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         return bool(answers(lab.url("spark-ui", "/json/")).json()["status"] == "ALIVE")
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "SPARK_MASTER": f"spark://{LOOPBACK}:{lab.port('spark')}",
             "SPARK_MASTER_UI": lab.url("spark-ui"),
@@ -120,7 +120,7 @@ class SparkWorker(SparkDaemon):
     needs = ("spark",)
     main = "org.apache.spark.deploy.worker.Worker"
 
-    def arguments(self, lab: Context) -> list[str]:
+    def arguments(self, lab: LabContext) -> list[str]:
         ports = [
             "--port",
             str(lab.port(self.name)),
@@ -137,18 +137,18 @@ class SparkWorker(SparkDaemon):
         ]
         return ["--host", LOOPBACK, *ports, *size, f"spark://{LOOPBACK}:{lab.port('spark')}"]
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         # The machines of a cluster may reach its storage: executors inherit this, and no job has to
         # carry keys in its settings, which Spark would write into its event log.
         found = super().command(lab)
         return Command(found.argv, {**found.env, **credentials(lab)})
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         workers = answers(lab.url("spark-ui", "/json/")).json()["workers"]
         here = [w for w in workers if w["port"] == lab.port(self.name)]
         return any(worker["state"] == "ALIVE" for worker in here)
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {}
 
 
@@ -169,26 +169,26 @@ class SparkHistory(SparkDaemon):
     title = "Spark history server"
     main = "org.apache.spark.deploy.history.HistoryServer"
 
-    def arguments(self, lab: Context) -> list[str]:
+    def arguments(self, lab: LabContext) -> list[str]:
         return []
 
-    def settings(self, lab: Context) -> dict[str, object]:
+    def settings(self, lab: LabContext) -> dict[str, object]:
         return {
             "spark.history.ui.port": lab.port(self.name),
             "spark.history.fs.logDirectory": f"file://{self._events(lab)}",
             "spark.history.fs.update.interval": "2s",
         }
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         self._events(lab).mkdir(parents=True, exist_ok=True)
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         return answers(lab.url(self.name, "/api/v1/applications")).status_code == 200
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         # An application takes this for a URI, where the server takes its own setting for a path.
         events = self._events(lab).as_uri()
         return {"SPARK_HISTORY_URL": lab.url(self.name), "SPARK_EVENT_LOG_DIR": events}
 
-    def _events(self, lab: Context) -> Path:
+    def _events(self, lab: LabContext) -> Path:
         return lab.home.data(self.name) / "events"

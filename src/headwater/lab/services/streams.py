@@ -20,7 +20,7 @@ from headwater.lab.services.s3 import WAREHOUSE, credentials
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headwater.lab.services.base import Context
+    from headwater.lab.services.base import LabContext
 
 BUNDLE = "pipeline"
 DRIVER_MEMORY = "512m"
@@ -33,7 +33,7 @@ def programs() -> Path:
 
 
 def spark_job(
-    lab: Context,
+    lab: LabContext,
     program: str,
     *arguments: str,
     scratch: Path,
@@ -93,21 +93,21 @@ class Stream(Service):
     def port_names(self) -> tuple[str, ...]:
         return ()
 
-    def prepare(self, lab: Context) -> None:
+    def prepare(self, lab: LabContext) -> None:
         (lab.home.root / "data" / "spark-state").mkdir(parents=True, exist_ok=True)
 
-    def command(self, lab: Context) -> Command:
+    def command(self, lab: LabContext) -> Command:
         data = lab.home.data(self.name)
         checkpoint = f"file://{data / 'checkpoint'}"
         return spark_job(lab, self.program, "--checkpoint", checkpoint, scratch=data)
 
-    def ready(self, lab: Context) -> bool:
+    def ready(self, lab: LabContext) -> bool:
         """Its run is seen in the lineage server."""
         path = f"/api/v1/namespaces/{NAMESPACE}/jobs/{self.name}"
         latest = answers(lab.url("server", path)).json().get("latestRun") or {}
         return bool(latest.get("state") == "RUNNING")
 
-    def env(self, lab: Context) -> dict[str, str]:
+    def env(self, lab: LabContext) -> dict[str, str]:
         return {}
 
 

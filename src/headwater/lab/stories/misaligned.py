@@ -11,7 +11,7 @@ from headwater.lab.services.lineage import NAMESPACE
 from headwater.lab.stories.base import CheckOutcome, Story
 
 if TYPE_CHECKING:
-    from headwater.lab.demo.lineage_client import Lineage
+    from headwater.lab.demo.lineage_client import LineageClient
     from headwater.lab.stories.story_run import StoryRun
 
 SOURCE = "postgres shop.public.orders"
@@ -106,7 +106,7 @@ def _hide(story_run: StoryRun, path: str) -> None:
         answer.raise_for_status()
 
 
-def _apart(lineage: Lineage, summary: str, writer: str) -> CheckOutcome:
+def _apart(lineage: LineageClient, summary: str, writer: str) -> CheckOutcome:
     nodes = [node["id"] for node in lineage.graph(lineage.node(summary))["nodes"]]
     met = [node for node in nodes if writer in node or lineage.node(SOURCE) == node]
     return CheckOutcome(
@@ -114,7 +114,7 @@ def _apart(lineage: Lineage, summary: str, writer: str) -> CheckOutcome:
     )
 
 
-def _chain(lineage: Lineage, dataset: str) -> list[str]:
+def _chain(lineage: LineageClient, dataset: str) -> list[str]:
     """One way up from a dataset: dataset, job, dataset, … as far as it goes."""
     start = lineage.node(dataset)
     return _way_up(start, lineage.graph(start)["edges"], lineage.node(SOURCE))

@@ -16,12 +16,12 @@ from psycopg import sql
 
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process
-from headwater.lab.demo.batch_job import BATCH_SECONDS, Batch
+from headwater.lab.demo.batch_job import BATCH_SECONDS, BatchJob
 from headwater.lab.demo.connectors import CONNECTORS, Shop
-from headwater.lab.demo.lineage_client import Lineage
+from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.demo.row_counts import RowCounter
 from headwater.lab.demo.run import STREAMS
-from headwater.lab.demo.traffic import Traffic
+from headwater.lab.demo.traffic import OrderTraffic
 from headwater.lab.launch import Launch
 from headwater.lab.services import with_needs
 from headwater.lab.stories.base import Check, CheckOutcome, PageLink
@@ -125,7 +125,7 @@ class StoryRun:
     def batch(self, program: str, *arguments: str, name: str, env: Mapping[str, str]) -> None:
         """Run a program of the pipeline to its end."""
         began = time.monotonic()
-        Batch(self.lab, program, *arguments, name=name, env=env).wait(
+        BatchJob(self.lab, program, *arguments, name=name, env=env).wait(
             beat=lambda: self.listener.wait(f"{name} runs", time.monotonic() - began, BATCH_SECONDS)
         )
 
@@ -181,8 +181,8 @@ class StoryRun:
         return self.lab.env()["POSTGRES_URL"]
 
     @cached_property
-    def lineage(self) -> Lineage:
-        return Lineage(self.lab.context)
+    def lineage(self) -> LineageClient:
+        return LineageClient(self.lab.context)
 
     @cached_property
     def counter(self) -> RowCounter:
@@ -193,8 +193,8 @@ class StoryRun:
         return Shop(self.lab.context, self.database_url)
 
     @cached_property
-    def traffic(self) -> Traffic:
-        return Traffic(self.database_url)
+    def traffic(self) -> OrderTraffic:
+        return OrderTraffic(self.database_url)
 
 
 def running_homes() -> list[Path]:

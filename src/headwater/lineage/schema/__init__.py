@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import claims
 from .avro import read_avro
-from .change import Break, Change, Compatibility, compatible, diff
+from .change import Break, Compatibility, SchemaChange, compatible, diff
 from .connect import read_connect
 from .facet import read_facet, read_fields, replace_fields, write_fields
 from .json_schema import read_json_schema
@@ -18,10 +18,10 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_FIELDS",
     "Break",
-    "Change",
     "Compatibility",
     "Field",
     "Schema",
+    "SchemaChange",
     "SchemaError",
     "SchemaOrigin",
     "attributed",

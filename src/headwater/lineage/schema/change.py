@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Kind = Literal["added", "removed", "renamed", "moved", "type", "nullability"]
 
 
-class Change(msgspec.Struct, frozen=True):
+class SchemaChange(msgspec.Struct, frozen=True):
     """One change of a schema: what happened to which column."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class Change(msgspec.Struct, frozen=True):
 class Break(msgspec.Struct, frozen=True):
     """A change that readers of the old schema do not survive, and why."""
 
-    change: Change
+    change: SchemaChange
     why: str
 
     def __str__(self) -> str:
@@ -54,11 +54,11 @@ class Compatibility(msgspec.Struct, frozen=True):
         return not self.breaks
 
 
-def diff(old: Schema, new: Schema) -> list[Change]:
+def diff(old: Schema, new: Schema) -> list[SchemaChange]:
     """What changed from one schema to the next, in the order of the columns."""
-    changes: list[Change] = []
+    changes: list[SchemaChange] = []
     if old.type and new.type and normal(old.type) != normal(new.type):
-        changes.append(Change("type", "value", old.type, new.type))
+        changes.append(SchemaChange("type", "value", old.type, new.type))
     if not (old.is_record and not new.is_record):
         _level(old.fields, new.fields, "", changes)
     return _moves(changes, old, new)
@@ -69,7 +69,7 @@ def compatible(old: Schema, new: Schema) -> Compatibility:
     return Compatibility(tuple(_breaks(diff(old, new))))
 
 
-def _breaks(changes: Iterable[Change]) -> Iterable[Break]:
+def _breaks(changes: Iterable[SchemaChange]) -> Iterable[Break]:
     for change in changes:
         if change.kind == "removed" and not change.default:
             yield Break(change, "readers still ask for it, and it has no default to fall back on")
@@ -84,7 +84,7 @@ def _breaks(changes: Iterable[Change]) -> Iterable[Break]:
 
 
 def _level(
-    old: tuple[Field, ...], new: tuple[Field, ...], prefix: str, changes: list[Change]
+    old: tuple[Field, ...], new: tuple[Field, ...], prefix: str, changes: list[SchemaChange]
 ) -> None:
     before, after = {f.name: f for f in old}, {f.name: f for f in new}
     renamed = {
@@ -98,49 +98,49 @@ def _level(
         target = after.get(field.name) or renamed.get(field.name)
         path = _join(prefix, field.name)
         if target is None:
-            changes.append(Change("removed", path, field.type, default=field.default))
+            changes.append(SchemaChange("removed", path, field.type, default=field.default))
             continue
         if target.name != field.name:
             to = _join(prefix, target.name)
-            changes.append(Change("renamed", path, path, to, field.default))
+            changes.append(SchemaChange("renamed", path, path, to, field.default))
             path = to
         _one(field, target, path, changes)
     taken = {field.name for field in renamed.values()}
     changes.extend(
-        Change("added", _join(prefix, field.name), new=field.type)
+        SchemaChange("added", _join(prefix, field.name), new=field.type)
         for field in new
         if field.name not in before and field.name not in taken
     )
 
 
-def _one(old: Field, new: Field, path: str, changes: list[Change]) -> None:
+def _one(old: Field, new: Field, path: str, changes: list[SchemaChange]) -> None:
     if old.type and new.type and normal(old.type) != normal(new.type):
-        changes.append(Change("type", path, old.type, new.type))
+        changes.append(SchemaChange("type", path, old.type, new.type))
         if bool(old.fields) != bool(new.fields):
             return
     if None not in (old.nullable, new.nullable) and old.nullable != new.nullable:
         words = ("required", "nullable")
         was, now = words[bool(old.nullable)], words[bool(new.nullable)]
-        changes.append(Change("nullability", path, was, now))
+        changes.append(SchemaChange("nullability", path, was, now))
     if old.fields and new.fields:
         _level(old.fields, new.fields, path, changes)
 
 
-def _moves(changes: list[Change], old: Schema, new: Schema) -> list[Change]:
+def _moves(changes: list[SchemaChange], old: Schema, new: Schema) -> list[SchemaChange]:
     """A column gone from one place and come up in just one other, whole, has moved there."""
     gone, come = _by_leaf(changes, "removed"), _by_leaf(changes, "added")
     if not gone.keys() & come.keys():
         return changes
     before, after = dict(_paths(old.fields, "")), dict(_paths(new.fields, ""))
-    moved: dict[Change, Change] = {}
-    dropped: set[Change] = set()
+    moved: dict[SchemaChange, SchemaChange] = {}
+    dropped: set[SchemaChange] = set()
     for leaf, removed in gone.items():
         added = come.get(leaf, [])
         if len(removed) != 1 or len(added) != 1:
             continue
         path, target = removed[0].path, added[0].path
         if _shape(before[path]) == _shape(after[target]):
-            moved[removed[0]] = Change("moved", path, path, target, removed[0].default)
+            moved[removed[0]] = SchemaChange("moved", path, path, target, removed[0].default)
             dropped.add(added[0])
     return [moved.get(change, change) for change in changes if change not in dropped]
 
@@ -156,8 +156,8 @@ def _shape(field: Field) -> tuple[str, str]:
     return normal(field.type), Schema(field.fields).version
 
 
-def _by_leaf(changes: list[Change], kind: Kind) -> dict[str, list[Change]]:
-    found: dict[str, list[Change]] = {}
+def _by_leaf(changes: list[SchemaChange], kind: Kind) -> dict[str, list[SchemaChange]]:
+    found: dict[str, list[SchemaChange]] = {}
     for change in changes:
         if change.kind == kind:
             found.setdefault(change.path.rpartition(".")[2], []).append(change)

@@ -29,7 +29,7 @@ class ProtoField:
 
 
 @dataclass
-class Message:
+class ProtoMessage:
     """A message with the names of everything around it."""
 
     full: str
@@ -44,7 +44,7 @@ class ProtoFile:
     syntax: str = "proto2"
     package: str = ""
     imports: list[str] = field(default_factory=list)
-    messages: dict[str, Message] = field(default_factory=dict)
+    messages: dict[str, ProtoMessage] = field(default_factory=dict)
     enums: set[str] = field(default_factory=set)
 
 
@@ -103,14 +103,14 @@ class _Parser:
 
     def _message(self, scope: str, comment: str, depth: int) -> None:
         name = self._next()[0]
-        message = Message(_join(scope, name), description=comment)
+        message = ProtoMessage(_join(scope, name), description=comment)
         if depth > 64:
             raise SchemaError(f"{message.full[:200]}: messages are nested deeper than 64 levels")
         self.out.messages[message.full] = message
         self._skip("{")
         self._body(message, depth)
 
-    def _body(self, message: Message, depth: int, choice: str = "") -> None:
+    def _body(self, message: ProtoMessage, depth: int, choice: str = "") -> None:
         while True:
             word, comment = self._next()
             if word == "}":
@@ -128,7 +128,9 @@ class _Parser:
             elif word != ";":
                 self._field(message, word, comment, depth, choice)
 
-    def _field(self, message: Message, word: str, comment: str, depth: int, label: str) -> None:
+    def _field(
+        self, message: ProtoMessage, word: str, comment: str, depth: int, label: str
+    ) -> None:
         if word in _LABELS and self._peek(1) != "=":
             label, word = word, self._next()[0]
         key = ""
@@ -150,12 +152,12 @@ class _Parser:
         default = re.search(r"\bdefault\s*=", options) is not None
         message.fields.append(ProtoField(name, word, label, key, comment, default))
 
-    def _message_group(self, message: Message, depth: int) -> None:
+    def _message_group(self, message: ProtoMessage, depth: int) -> None:
         name = self._next()[0]
         while self._peek(0) not in ("{", ";", ""):
             self._next()
         self._skip("{")
-        inner = Message(_join(message.full, name))
+        inner = ProtoMessage(_join(message.full, name))
         self.out.messages[inner.full] = inner
         self._body(inner, depth + 1)
 

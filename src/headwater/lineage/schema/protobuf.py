@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .model import ELEMENT, Budget, Field, Schema, SchemaError, bounded, container, shown, unique
-from .proto import Message, ProtoField, ProtoFile, parse
+from .proto import ProtoField, ProtoFile, ProtoMessage, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ def read_protobuf(
 
 class _Reader:
     def __init__(self, main: ProtoFile, references: Mapping[str, str]) -> None:
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, ProtoMessage] = {}
         self.enums: set[str] = set()
         self.syntax: dict[str, str] = {}
         self.open: set[str] = set()
@@ -103,13 +103,13 @@ class _Reader:
             scope = scope.rpartition(".")[0]
         return name
 
-    def fields(self, message: Message, path: tuple[str, ...]) -> tuple[Field, ...]:
+    def fields(self, message: ProtoMessage, path: tuple[str, ...]) -> tuple[Field, ...]:
         self.open.add(message.full)
         found = unique([self._field(field, message, path) for field in message.fields])
         self.open.discard(message.full)
         return found
 
-    def _field(self, field: ProtoField, message: Message, path: tuple[str, ...]) -> Field:
+    def _field(self, field: ProtoField, message: ProtoMessage, path: tuple[str, ...]) -> Field:
         here = (*path, field.name)
         if field.key:
             key = Field("key", _TYPES.get(field.key, "string"))
@@ -129,7 +129,7 @@ class _Reader:
             default=field.default,
         )
 
-    def _nullable(self, field: ProtoField, message: Message) -> bool | None:
+    def _nullable(self, field: ProtoField, message: ProtoMessage) -> bool | None:
         if field.key or field.label in ("repeated", "required"):
             return False
         if field.label in ("optional", "oneof"):
@@ -141,7 +141,7 @@ class _Reader:
             return True
         return False if field.type in _TYPES or full in self.enums else None
 
-    def _typed(self, name: str, kind: str, message: Message, path: tuple[str, ...]) -> Field:
+    def _typed(self, name: str, kind: str, message: ProtoMessage, path: tuple[str, ...]) -> Field:
         self.budget.take(path)
         if kind in _TYPES:
             return Field(name, _TYPES[kind])

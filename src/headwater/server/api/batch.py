@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.lineage.events import Problem
+from headwater.lineage.events import EventProblem
 from headwater.server.api.types import Named, Object, Time, Uuid
 from headwater.server.http import HttpError, Request, Response, elements
 from headwater.server.routing import Routes
@@ -81,7 +81,7 @@ def result(line: int, receipt: Receipt) -> dict[str, Any]:
         code = 400 if receipt.error.problems[0].field == "$" else 422
         return {"line": line, "status": code, "problems": receipt.error.problems}
     if receipt.failure is not None:
-        problem = Problem("$", "the server could not store the event; its log says why")
+        problem = EventProblem("$", "the server could not store the event; its log says why")
         return {"line": line, "status": 500, "problems": [problem]}
     return {"line": line, "status": 200 if receipt.duplicate else 201, "seq": receipt.seq}
 

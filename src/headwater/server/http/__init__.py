@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from headwater.lineage.events import Limits, Problem, check_values
+from headwater.lineage.events import EventProblem, Limits, check_values
 
 __all__ = [
     "HttpError",
@@ -41,7 +41,7 @@ class HttpError(Exception):
         self,
         code: int,
         message: str,
-        problems: list[Problem] | None = None,
+        problems: list[EventProblem] | None = None,
         headers: list[tuple[bytes, bytes]] | None = None,
     ) -> None:
         super().__init__(message)
@@ -124,15 +124,17 @@ class Request:
         try:
             value = msgspec.json.decode(self.body or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise HttpError(400, "the body is not JSON", [Problem("$", str(error))]) from None
+            raise HttpError(400, "the body is not JSON", [EventProblem("$", str(error))]) from None
         if not isinstance(value, dict):
-            raise HttpError(400, "the body is not a JSON object", [Problem("$", "not an object")])
+            raise HttpError(
+                400, "the body is not a JSON object", [EventProblem("$", "not an object")]
+            )
         return value
 
     @staticmethod
     def bad(name: str, problem: str) -> HttpError:
         """A query parameter that cannot be used."""
-        return HttpError(400, f"{name}: {problem}", [Problem(name, problem)])
+        return HttpError(400, f"{name}: {problem}", [EventProblem(name, problem)])
 
 
 def check_length(size: int | bytes, limit: int) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from headwater.lineage.events import Problem
+from headwater.lineage.events import EventProblem
 from headwater.server.http import HttpError
 
 __all__ = ["array", "lines"]
@@ -45,10 +45,10 @@ def array(body: bytes | msgspec.Raw, limit: int) -> list[msgspec.Raw]:
     except OverflowError:
         raise _too_many(limit) from None
     except msgspec.ValidationError as error:
-        problem = Problem("$", str(error))
+        problem = EventProblem("$", str(error))
         raise HttpError(400, "the body is not an array of objects", [problem]) from None
     except msgspec.DecodeError as error:
-        raise HttpError(400, "the array is not JSON", [Problem("$", str(error))]) from None
+        raise HttpError(400, "the array is not JSON", [EventProblem("$", str(error))]) from None
 
 
 def lines(body: bytes, limit: int) -> list[bytes]:

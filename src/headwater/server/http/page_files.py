@@ -14,7 +14,7 @@ from headwater.server.http import HttpError, Response
 if TYPE_CHECKING:
     from headwater.server.http import Request
 
-__all__ = ["POLICY", "Page"]
+__all__ = ["POLICY", "PageFiles"]
 
 BUILT = Path(__file__).parent.parent / "page"
 PAGES = {"", "graph", "datasets", "jobs", "runs", "connectors", "events", "settings", "columns"}
@@ -46,7 +46,7 @@ class File(NamedTuple):
     tag: bytes
 
 
-class Page:
+class PageFiles:
     """The built files of a directory, read once."""
 
     def __init__(self, built: Path = BUILT) -> None:

@@ -15,7 +15,7 @@ import uvicorn
 
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lineage.secrets import MaskingFormatter
-from headwater.server.app import App, Settings
+from headwater.server.app import App, ServerSettings
 from headwater.server.http.event_protocol import protocol_for
 from headwater.server.http.hosts import Hosts, is_loopback
 from headwater.server.http.log_rate_limit import RateLimitFilter
@@ -84,7 +84,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 5000,
     store: str | None = None,
-    settings: Settings | None = None,
+    settings: ServerSettings | None = None,
     limits: Limits | None = None,
     insecure: bool = False,
     allowed: Sequence[str] = (),
@@ -93,7 +93,7 @@ def serve(
     configure: Sequence[Any] = (),
 ) -> None:
     """Run the server until it is told to stop."""
-    settings = settings or Settings()
+    settings = settings or ServerSettings()
     if insecure:
         settings = msgspec.structs.replace(settings, insecure=True)
     url = store or default_store()

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage.events import Limits, Problem, iso, micros
+from headwater.lineage.events import EventProblem, Limits, iso, micros
 from headwater.server.http import elements
 from headwater.server.store.write.name_limits import too_long
 
@@ -106,7 +106,7 @@ class Flow:
                 sample = _sample.decode(raw)
                 self._add(sample)
             except (msgspec.DecodeError, ValueError) as error:
-                problems.append({"sample": i, "problems": [Problem("sample", str(error))]})
+                problems.append({"sample": i, "problems": [EventProblem("sample", str(error))]})
             else:
                 taken.append(sample)
         return taken, problems

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.lineage.events import EventError, Problem
+from headwater.lineage.events import EventError, EventProblem
 from headwater.server.store import (
     Receipt,
     Store,
@@ -281,4 +281,4 @@ class Ingest:
 
 
 def _refused(error: UnstorableError) -> Receipt:
-    return Receipt(error=EventError([Problem("event", error.message)]))
+    return Receipt(error=EventError([EventProblem("event", error.message)]))

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from headwater.server.store import Receipt, Store
     from headwater.server.store.database import Connection
 
-__all__ = ["Batch", "KafkaSettings", "MovedError", "Source", "UndeliveredError", "consume"]
+__all__ = [
+    "KafkaBatch",
+    "KafkaSettings",
+    "KafkaSource",
+    "MovedError",
+    "UndeliveredError",
+    "consume",
+]
 
 log = logging.getLogger("headwater.server")
 
@@ -56,7 +63,7 @@ def consume(settings: KafkaSettings) -> Callable[[App], Any]:
     """A background task of the server that reads the topic as long as the server runs."""
 
     async def run(app: App) -> None:
-        source = Source(app, settings, asyncio.get_running_loop())
+        source = KafkaSource(app, settings, asyncio.get_running_loop())
         source.start()
         try:
             await asyncio.Event().wait()
@@ -66,7 +73,7 @@ def consume(settings: KafkaSettings) -> Callable[[App], Any]:
     return run
 
 
-class Refused(NamedTuple):
+class RefusedRecord(NamedTuple):
     """A message that no event can be made of, and why."""
 
     message: Any
@@ -76,7 +83,7 @@ class Refused(NamedTuple):
 class UndeliveredError(Exception):
     """Some of a batch must go to the dead letters before its offsets may move on."""
 
-    def __init__(self, refused: list[Refused]) -> None:
+    def __init__(self, refused: list[RefusedRecord]) -> None:
         super().__init__(f"{len(refused)} messages cannot be read")
         self.refused = refused
 
@@ -85,7 +92,7 @@ class MovedError(Exception):
     """Another server has read on from where this one stands."""
 
 
-class Batch(NamedTuple):
+class KafkaBatch(NamedTuple):
     """Some messages and where each partition stood before them."""
 
     messages: list[Any]
@@ -96,7 +103,7 @@ class Batch(NamedTuple):
 
     def take(self, store: Store) -> dict[Place, int]:
         """Write the events and the offsets in one commit; answers the offsets."""
-        refused = [Refused(m, why) for m in self.messages if (why := self._unfit(m))]
+        refused = [RefusedRecord(m, why) for m in self.messages if (why := self._unfit(m))]
         if refused:
             raise UndeliveredError(refused)
         good = [m for m in self.messages if id(m) not in self.dead]
@@ -104,7 +111,7 @@ class Batch(NamedTuple):
 
         def also(connection: Connection, receipts: Sequence[Receipt]) -> None:
             bad = [
-                Refused(message, str(receipt.error))
+                RefusedRecord(message, str(receipt.error))
                 for message, receipt in zip(good, receipts, strict=True)
                 if receipt.error is not None
             ]
@@ -136,7 +143,7 @@ class Batch(NamedTuple):
         return f"larger than {self.limit} bytes" if len(value) > self.limit else ""
 
     @staticmethod
-    def _indigestible(store: Store, good: list[Any], error: Exception) -> list[Refused]:
+    def _indigestible(store: Store, good: list[Any], error: Exception) -> list[RefusedRecord]:
         """The messages that fail by themselves; the others are taken in on the way."""
         found = []
         for message in good:
@@ -146,7 +153,7 @@ class Batch(NamedTuple):
                 raise
             except Exception as own:  # noqa: BLE001
                 store.abandon()
-                found.append(Refused(message, f"the server failed on it: {own!r}"))
+                found.append(RefusedRecord(message, f"the server failed on it: {own!r}"))
         if not found:
             raise StoreUnavailableError(f"the batch failed: {error}")
         return found
@@ -199,7 +206,7 @@ class DeadLetters:
             raise HeadwaterError(f"the topic {self.topic} takes no dead letters: {why}")
 
 
-class Source:
+class KafkaSource:
     """One consumer in a thread of its own; writing is left to the server's writer."""
 
     def __init__(self, app: App, settings: KafkaSettings, loop: asyncio.AbstractEventLoop) -> None:
@@ -286,7 +293,7 @@ class Source:
         """Take a batch in; what cannot be read goes to the dead letters first."""
         dead: set[int] = set()
         while not self._stop.is_set():
-            work = Batch(batch, frozenset(dead), dict(self._stored), self._name, self._limit)
+            work = KafkaBatch(batch, frozenset(dead), dict(self._stored), self._name, self._limit)
             try:
                 self._stored |= self._perform(work.take)
                 break

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.database import Connection
 
-__all__ = ["Batch", "Marquez", "missing"]
+__all__ = ["Marquez", "MarquezBatch", "missing"]
 
 PAGE = 100
 UNTIL = "9999-01-01T00:00:00Z"
@@ -36,7 +36,7 @@ _events = msgspec.json.Decoder(_Events)
 _time = msgspec.json.Decoder(_Time)
 
 
-class Batch(NamedTuple):
+class MarquezBatch(NamedTuple):
     """Some events as the server gives them, and how many it has in all."""
 
     events: list[bytes]
@@ -65,7 +65,7 @@ class Marquez:
             raise HeadwaterError(f"{address} answered {response.status_code}")
         return response.content
 
-    def events(self, size: int = PAGE) -> Iterator[Batch]:
+    def events(self, size: int = PAGE) -> Iterator[MarquezBatch]:
         """Every event once, the earliest first.
 
         Pages are cut by time, for an offset grows slower the deeper it goes; only events of one
@@ -86,7 +86,7 @@ class Marquez:
                     seen.add(event)
                     fresh.append(event)
             if fresh:
-                yield Batch(fresh, page.totalCount)
+                yield MarquezBatch(fresh, page.totalCount)
             if len(page.events) < size:
                 return
             offset = offset + size if last == since else 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headwater.spark.batch.attribution import CallMark
     from headwater.spark.batch.script import Script
     from headwater.spark.driver.application import Application
-    from headwater.spark.driver.wrapped_methods import Entry, MicroBatch
+    from headwater.spark.driver.wrapped_methods import EntryPoint, MicroBatch
 
 
 class EndedExecution(NamedTuple):
@@ -35,7 +35,7 @@ class EndedExecution(NamedTuple):
 class Action:
     """One piece of work; `entry` is the Python call that began it, None when no call is known."""
 
-    def __init__(self, entry: Entry | None, began: float, owner: Any = None) -> None:
+    def __init__(self, entry: EntryPoint | None, began: float, owner: Any = None) -> None:
         self.entry = entry
         self.began = began
         self.owner = owner

@@ -26,7 +26,7 @@ from headwater.spark.batch.attribution import (
     node_of,
 )
 from headwater.spark.batch.script import Script
-from headwater.spark.driver.wrapped_methods import Entry
+from headwater.spark.driver.wrapped_methods import EntryPoint
 from headwater.spark.plan import refused
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ class ActionTracker:
             # The table that a query is to write to, made by `toTable`.
             return
         reads = bool(calls) and all(call.reads for call in calls)
-        entry = Entry("read", job_names.operation(function)) if reads else None
+        entry = EntryPoint("read", job_names.operation(function)) if reads else None
         action = Action(entry, time.time() - nanoseconds / 1e9)
         action.jvm_error, action.candidates, action.end_plan = error, calls, 0
         node = node_of(execution)

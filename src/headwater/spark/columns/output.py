@@ -48,7 +48,7 @@ _TRANSFORMATIONS = (
 MAX_COLUMNS = 5000
 
 
-class Column(NamedTuple):
+class OutputColumn(NamedTuple):
     """One column that is written: its name, its type and what it is made of."""
 
     name: str
@@ -57,7 +57,7 @@ class Column(NamedTuple):
 
 
 def columns_of(
-    columns: list[Column], rows: Bits, target: DatasetName | None = None
+    columns: list[OutputColumn], rows: Bits, target: DatasetName | None = None
 ) -> ColumnLineage:
     """The lineage of columns; a column of the `target` that stays what it was is left out."""
     fields: dict[str, tuple[ColumnSource, ...]] = {}
@@ -70,7 +70,7 @@ def columns_of(
     return ColumnLineage(fields, _sources(rows), tuple(dict.fromkeys(unknown)))
 
 
-def record(columns: list[Column], rows: Bits) -> ColumnLineage:
+def record(columns: list[OutputColumn], rows: Bits) -> ColumnLineage:
     """The lineage of a Kafka record: value and key, taken apart where they were put together."""
     fields: dict[str, tuple[ColumnSource, ...]] = {}
     unknown: list[str] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.emit.process_exit import RunEnd
-    from headwater.spark.driver.config import Settings
+    from headwater.spark.driver.config import SparkSettings
     from headwater.spark.streaming.runs import QueryRun
 
 GRACE_SECONDS = 5.0
@@ -56,7 +56,7 @@ class Application:
     actions: OpenActions
     queries: OpenQueries
 
-    def __init__(self, settings: Settings, conf: Mapping[str, str], version: str) -> None:
+    def __init__(self, settings: SparkSettings, conf: Mapping[str, str], version: str) -> None:
         self.settings = settings
         self.journal = journals.journal(settings.transport or None)
         self.worker = Worker("headwater-spark")

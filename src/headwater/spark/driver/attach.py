@@ -20,7 +20,7 @@ from headwater.spark.error_text import without_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.spark.driver.wrapped_methods import Entry
+    from headwater.spark.driver.wrapped_methods import EntryPoint
     from headwater.spark.remote.application import ConnectApplication
 
 S = TypeVar("S")
@@ -127,6 +127,6 @@ def is_connect(spark: Any) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _around(entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
+def _around(entry: EntryPoint, owner: Any, call: Callable[[], Any]) -> Any:
     current = _Attached.classic
     return call() if current is None else current.calls.around(entry, owner, call)

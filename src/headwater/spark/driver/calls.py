@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.spark.driver.classic import ClassicApplication
-    from headwater.spark.driver.wrapped_methods import Entry
+    from headwater.spark.driver.wrapped_methods import EntryPoint
 
 
 class EntryPointCalls:
@@ -24,7 +24,7 @@ class EntryPointCalls:
     def __init__(self, application: ClassicApplication) -> None:
         self._app = application
 
-    def around(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
+    def around(self, entry: EntryPoint, owner: Any, call: Callable[[], Any]) -> Any:
         """Make the call, and report it."""
         if self._app.over:
             return call()
@@ -51,7 +51,7 @@ class EntryPointCalls:
         self._app.actions.call_returned(action, None)
         return result
 
-    def _around_start(self, entry: Entry, owner: Any, call: Callable[[], Any]) -> Any:
+    def _around_start(self, entry: EntryPoint, owner: Any, call: Callable[[], Any]) -> Any:
         PROCESS_EXIT.alive()
         start = Action(entry, time.time(), owner)
         self._app.actions.query_starting(start)

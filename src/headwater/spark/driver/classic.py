@@ -28,7 +28,7 @@ MAX_SESSIONS = 20
 class ClassicApplication(Application):
     """The application of one SparkContext."""
 
-    def __init__(self, spark: SparkSession, settings: config.Settings) -> None:
+    def __init__(self, spark: SparkSession, settings: config.SparkSettings) -> None:
         self.bridge = JvmBridge(spark)
         context = self.bridge.context
         super().__init__(settings, dict(context.getConf().getAll()), str(context.version))

@@ -41,7 +41,7 @@ OFF = frozenset({"true", "1", "yes"})
 _LIST = re.compile(r"[\[\];,\s]+")
 
 
-class Settings(msgspec.Struct, frozen=True):
+class SparkSettings(msgspec.Struct, frozen=True):
     """How one application reports."""
 
     namespace: str = "default"
@@ -81,13 +81,13 @@ class Settings(msgspec.Struct, frozen=True):
 
 def read(
     conf: Mapping[str, str], *, namespace: str | None = None, app_name: str | None = None
-) -> Settings:
+) -> SparkSettings:
     """The settings of an application; arguments override Spark's conf, which overrides the environment."""
     own = {key[len(PREFIX) :]: value for key, value in conf.items() if key.startswith(PREFIX)}
     off = own.get("disabled", "").lower() in OFF
     off = off or os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() in OFF
     given = namespace or own.get("namespace") or os.environ.get("OPENLINEAGE_NAMESPACE")
-    return Settings(
+    return SparkSettings(
         namespace=given or "default",
         app_name=app_name or own.get("appName") or conf.get("spark.app.name") or "spark",
         enabled=not off,

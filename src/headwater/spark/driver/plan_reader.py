@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.spark.driver.bridge import JvmBridge
-    from headwater.spark.driver.wrapped_methods import Entry
+    from headwater.spark.driver.wrapped_methods import EntryPoint
 
 SLOW_SECONDS = 2.0
 MAX_SLOW = 3
@@ -39,7 +39,7 @@ class PlanReader:
         """What a statement that could not be analyzed would have written."""
         return plan_lineage.read_statement(self._spark, sql)
 
-    def rdd(self, rdd: Any, entry: Entry) -> PlanLineage:
+    def rdd(self, rdd: Any, entry: EntryPoint) -> PlanLineage:
         """The lineage of a call that writes an RDD."""
         return self._timed(
             lambda _: plan_lineage.read_rdd(self._spark, rdd, entry.target, entry.operation)

@@ -74,7 +74,7 @@ _SQL_PATH = re.compile(r"\b\w+\.`([^`]*/[^`]*)`")
 _PATH_KEYS = "mapreduce.output.fileoutputformat.outputdir", "mapred.output.dir"
 
 
-class Entry(NamedTuple):
+class EntryPoint(NamedTuple):
     """What is known of a call of an entry point before it runs."""
 
     kind: str
@@ -122,7 +122,7 @@ _IN_MICRO_BATCH = ("write", "sql", "stop")
 class WrappedMethods:
     """The wrapped entry points, while they are wrapped."""
 
-    def __init__(self, around: Callable[[Entry, Any, Callable[[], Any]], Any]) -> None:
+    def __init__(self, around: Callable[[EntryPoint, Any, Callable[[], Any]], Any]) -> None:
         self._around = around
         self._before: list[tuple[Any, str, Any]] = []
         for module, owner, methods, kind in ENTRIES:
@@ -150,7 +150,7 @@ class WrappedMethods:
 
 
 def _wrapped(
-    before: Any, kind: str, name: str, around: Callable[[Entry, Any, Callable[[], Any]], Any]
+    before: Any, kind: str, name: str, around: Callable[[EntryPoint, Any, Callable[[], Any]], Any]
 ) -> Any:
     @functools.wraps(before)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -167,7 +167,7 @@ def _wrapped(
             return before(self, *args, **kwargs)
         DEPTH.entry += 1
         try:
-            entry = _entry(kind, name, args, kwargs) or Entry(kind, operation(name))
+            entry = _entry(kind, name, args, kwargs) or EntryPoint(kind, operation(name))
             if kind == "write" and not entry.target:
                 entry = entry._replace(target=getattr(self, "_headwater_target", ""))
             return around(entry, self, lambda: before(self, *args, **kwargs))
@@ -221,38 +221,40 @@ def _marked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @faults.log_and_ignore("reading what an entry point is given")
-def _entry(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
+def _entry(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EntryPoint:
     done = operation(name)
     if kind == "sql":
         text = args[0] if args else kwargs.get("sqlQuery")
-        return statement(text) if isinstance(text, str) else Entry(kind, "")
+        return statement(text) if isinstance(text, str) else EntryPoint(kind, "")
     if kind == "rdd" and name.endswith("Dataset"):
         conf = args[0] if args else kwargs.get("conf")
         given = conf if isinstance(conf, dict) else {}
-        return Entry(kind, done, str(next((given[key] for key in _PATH_KEYS if key in given), "")))
+        return EntryPoint(
+            kind, done, str(next((given[key] for key in _PATH_KEYS if key in given), ""))
+        )
     if kind in ("write", "stream", "rdd"):
         keys = ("tableName", "name", "path")
         target = args[0] if args else next((kwargs[key] for key in keys if key in kwargs), "")
-        return Entry(kind, done, target if isinstance(target, str) else "")
-    return Entry(kind, done)
+        return EntryPoint(kind, done, target if isinstance(target, str) else "")
+    return EntryPoint(kind, done)
 
 
-def statement(sql: str) -> Entry:
+def statement(sql: str) -> EntryPoint:
     """What the text of a statement says of it before it runs."""
     text = without_comments(sql)
     for path in _SQL_PATH.findall(text):
         TYPED.add(path)
     if _SCRIPT.match(text):
         # A statement inside a script may take its target from a variable.
-        return Entry(
+        return EntryPoint(
             "sql", "", "", sql, () if _DYNAMIC.search(text) else _targets(text), script=True
         )
     if _MULTI_INSERT.match(text):
-        return Entry("sql", "multi_insert", "", sql, _targets(text))
+        return EntryPoint("sql", "multi_insert", "", sql, _targets(text))
     found = SQL_COMMAND.match(text)
     if found is None:
-        return Entry("sql", "", sql=sql)
-    return Entry("sql", operation(_EVOLUTION.sub("", found[1])), _plain(found[2]), sql)
+        return EntryPoint("sql", "", sql=sql)
+    return EntryPoint("sql", operation(_EVOLUTION.sub("", found[1])), _plain(found[2]), sql)
 
 
 def without_comments(sql: str) -> str:

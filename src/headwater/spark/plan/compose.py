@@ -9,7 +9,7 @@ import msgspec
 
 from headwater.lineage.schema import Schema, topic_schema
 from headwater.spark.columns import output
-from headwater.spark.columns.output import Column
+from headwater.spark.columns.output import OutputColumn
 from headwater.spark.columns.types import schema_of, struct_schema
 from headwater.spark.columns.value import Value
 from headwater.spark.jvm import JvmSession, numbers
@@ -38,7 +38,7 @@ MAX_NODES_WITHOUT_TIME = 64
 class Query(NamedTuple):
     """A query that was read: its columns in order, and what was read for it."""
 
-    columns: list[Column]
+    columns: list[OutputColumn]
     numbers: list[int]
     rows: dict[Any, int]
     sources: list[Source]
@@ -158,16 +158,18 @@ class Composer:
         return []
 
 
-def _columns(outputs: list[dict[str, Any]], order: list[int], relation: Relation) -> list[Column]:
+def _columns(
+    outputs: list[dict[str, Any]], order: list[int], relation: Relation
+) -> list[OutputColumn]:
     found = list(relation.env.values())
-    made: list[Column] = []
+    made: list[OutputColumn] = []
     for place, item in enumerate(outputs):
         value: Value | None = None
         if order:
             value = relation.env.get(order[place])
         elif len(found) == len(outputs):
             value = found[place]
-        made.append(Column(item["name"], item["type"], value or Value.unknown()))
+        made.append(OutputColumn(item["name"], item["type"], value or Value.unknown()))
     return made
 
 
@@ -175,7 +177,7 @@ def _tables(query: Query, write: Write) -> tuple[Dataset, ...]:
     written = query.columns
     target = None
     if write.row_level:
-        by_name: dict[str, Column] = {}
+        by_name: dict[str, OutputColumn] = {}
         for column in written:
             by_name.setdefault(column.name, column)
         written = [by_name[name] for name in write.names if name in by_name]
@@ -184,7 +186,7 @@ def _tables(query: Query, write: Write) -> tuple[Dataset, ...]:
             written = []
     elif write.names and len(write.names) == len(written):
         named = zip(write.names, written, strict=True)
-        written = [Column(name, column.type, column.value) for name, column in named]
+        written = [OutputColumn(name, column.type, column.value) for name, column in named]
     if write.outputs:
         first = write.outputs[0]
         written = [c for c in written if not formats.is_metadata_column(first, c.name)]

@@ -16,7 +16,7 @@ from headwater.spark.stores.catalog import SESSION, named
 
 if TYPE_CHECKING:
     from headwater.lineage.model import Dataset
-    from headwater.spark.driver.wrapped_methods import Entry
+    from headwater.spark.driver.wrapped_methods import EntryPoint
     from headwater.spark.jvm import JvmSession
 
 _INSERTS = {
@@ -49,7 +49,7 @@ _AS_SQL = {
 _WRAPPERS = ("SubqueryAlias", "Project", "Filter")
 
 
-def as_sql(entry: Entry) -> str:
+def as_sql(entry: EntryPoint) -> str:
     """A statement that writes as a writer's method does; it is only parsed."""
     return _AS_SQL.get(entry.operation, "").format(entry.target) if entry.target else ""
 

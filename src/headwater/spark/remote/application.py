@@ -15,7 +15,7 @@ from headwater.spark.remote import messages
 from headwater.spark.remote.actions import ConnectActions
 from headwater.spark.remote.calls import ClientCalls, ClientHooks
 from headwater.spark.remote.queries import ConnectQueries
-from headwater.spark.remote.server import OwnErrorsFilter, Server, own_requests
+from headwater.spark.remote.server import ConnectServer, OwnErrorsFilter, own_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +37,10 @@ class ConnectApplication(Application):
     own, so that neither the program nor the worker waits for them.
     """
 
-    def __init__(self, spark: Any, settings: config.Settings, conf: dict[str, str]) -> None:
+    def __init__(self, spark: Any, settings: config.SparkSettings, conf: dict[str, str]) -> None:
         super().__init__(settings, conf, str(spark.version))
         self.spark = spark
-        self.server = Server(spark)
+        self.server = ConnectServer(spark)
         self._requests = Worker("headwater-spark-requests")
         self.definitions: list[Any] = []
         self.names = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage.naming import redact
-from headwater.spark.columns.output import Column
+from headwater.spark.columns.output import OutputColumn
 from headwater.spark.columns.types import keeps, schema_of
 from headwater.spark.columns.value import IDENTITY, TRANSFORM, Value
 from headwater.spark.model import PlanLineage
@@ -30,13 +30,13 @@ from headwater.spark.remote.targets import Target
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.spark.remote.server import Server
+    from headwater.spark.remote.server import ConnectServer
 
 
 class CommandLineage:
     """What is known of one command; its target is read again when the command is done."""
 
-    def __init__(self, server: Server, sql: str = "") -> None:
+    def __init__(self, server: ConnectServer, sql: str = "") -> None:
         self.session = RemoteSession(server)
         self.sql = sql
         self.target: Target | None = None
@@ -82,7 +82,7 @@ class CommandLineage:
 
 
 def of_frame(
-    server: Server,
+    server: ConnectServer,
     relation: Any,
     target: Any,
     definitions: Iterable[Any],
@@ -94,14 +94,14 @@ def of_frame(
     return _guarded(command, lambda: _frame(command, relation, target, definitions))
 
 
-def of_statement(server: Server, message: Any, definitions: Iterable[Any]) -> CommandLineage:
+def of_statement(server: ConnectServer, message: Any, definitions: Iterable[Any]) -> CommandLineage:
     """What a statement does."""
     sql = statement_of(message)
     command = CommandLineage(server, sql)
     return _guarded(command, lambda: _statement(command, message, sql, definitions))
 
 
-def of_merge(server: Server, message: Any, definitions: Iterable[Any]) -> CommandLineage:
+def of_merge(server: ConnectServer, message: Any, definitions: Iterable[Any]) -> CommandLineage:
     """What `mergeInto` does: its clauses are the client's own and shown by no plan."""
 
     def target(session: RemoteSession) -> Target:
@@ -115,7 +115,7 @@ def of_merge(server: Server, message: Any, definitions: Iterable[Any]) -> Comman
     return found
 
 
-def of_query(server: Server, relation: Any, definitions: Iterable[Any]) -> CommandLineage:
+def of_query(server: ConnectServer, relation: Any, definitions: Iterable[Any]) -> CommandLineage:
     """What a frame reads."""
     return of_frame(server, relation, lambda _world: Target(""), definitions)
 
@@ -219,7 +219,7 @@ def _adapted(session: RemoteSession, query: Query, target: Target | None) -> Que
         value = column.value
         if not keeps(column.type, kind):
             value = _cast(value)
-        made.append(Column(name, kind, value))
+        made.append(OutputColumn(name, kind, value))
     return query._replace(columns=made)
 
 

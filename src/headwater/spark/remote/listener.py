@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Terminated = Callable[[str, RunEnd | None], None]
 
 
-class QueryListener:
+class RemoteQueryListener:
     """Registered with the first query; where it is not `available`, queries must be polled."""
 
     def __init__(self, spark: Any, progressed: Progressed, terminated: Terminated) -> None:

@@ -15,7 +15,7 @@ from headwater.emit.process_exit import PROCESS_EXIT, RunEnd
 from headwater.lineage.events import EventType
 from headwater.spark.remote import command_lineage
 from headwater.spark.remote.explain.leaves import PATTERN
-from headwater.spark.remote.listener import QueryListener, failure
+from headwater.spark.remote.listener import RemoteQueryListener, failure
 from headwater.spark.remote.server import own_requests
 from headwater.spark.streaming import progress
 from headwater.spark.streaming.runs import QueryRun, QueryRuns, refused_job, unnamed_job
@@ -72,7 +72,7 @@ class ConnectQueries(QueryRuns[ConnectQuery]):
         super().__init__(application)
         self._app = application
         self._early: dict[str, RunEnd | None] = {}
-        self._listener = QueryListener(
+        self._listener = RemoteQueryListener(
             application.spark,
             lambda *report: application.worker.post(self.progressed, *report),
             lambda *report: application.worker.post(self.terminated, *report),

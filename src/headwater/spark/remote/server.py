@@ -64,7 +64,7 @@ def own_requests() -> Iterator[None]:
         OWN.depth -= 1
 
 
-class Table(NamedTuple):
+class ConnectTable(NamedTuple):
     """A table as the server describes it."""
 
     location: str
@@ -72,13 +72,13 @@ class Table(NamedTuple):
     type: str
 
 
-class Server:
+class ConnectServer:
     """One session's server; descriptions of tables are cached until a command may have changed them."""
 
     def __init__(self, spark: Any) -> None:
         self.spark = spark
         self._settings: dict[str, str] = {}
-        self._tables: dict[str, tuple[float, Table | None]] = {}
+        self._tables: dict[str, tuple[float, ConnectTable | None]] = {}
         self._schemas: dict[str, tuple[float, dict[str, Any]]] = {}
 
     def clear_cache(self) -> None:
@@ -117,7 +117,7 @@ class Server:
             catalog = self.spark.catalog
             return [str(catalog.currentCatalog()), *str(catalog.currentDatabase()).split(".")]
 
-    def table(self, parts: list[str]) -> Table | None:
+    def table(self, parts: list[str]) -> ConnectTable | None:
         """A table by the parts of its name, or None when there is none that can be described."""
         name = quoted(parts)
         cached = self._tables.get(name)
@@ -134,7 +134,7 @@ class Server:
         except Exception:  # noqa: BLE001
             return False
 
-    def _describe(self, name: str) -> Table | None:
+    def _describe(self, name: str) -> ConnectTable | None:
         try:
             with own_requests():
                 rows = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
@@ -146,7 +146,7 @@ class Server:
             in_details = in_details or row[0] == _DETAILS
             if in_details:
                 details.setdefault(str(row[0]), str(row[1]))
-        return Table(
+        return ConnectTable(
             details.get("Location", ""), details.get("Provider", ""), details.get("Type", "")
         )
 
@@ -204,7 +204,7 @@ class RemoteSession:
 
     jvm = None
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ConnectServer) -> None:
         self.server = server
         self.topics: frozenset[str] = frozenset()
         """Topics that a query was seen to read, which are what its pattern stands for."""

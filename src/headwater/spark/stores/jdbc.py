@@ -59,7 +59,7 @@ class _SameColumns(dict[str, Value]):
         return Value({(self.source, (key,)): IDENTITY})
 
 
-def result_columns(query: sql.Query, sources: Mapping[str, Source]) -> dict[str, Value] | None:
+def result_columns(query: sql.SqlQuery, sources: Mapping[str, Source]) -> dict[str, Value] | None:
     """The columns of a query's result by name; None when their origins are not known for sure."""
     if query.whole:
         return _SameColumns(next(iter(sources.values()))) if sources else None

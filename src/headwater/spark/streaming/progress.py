@@ -12,7 +12,7 @@ MAX_TOPICS = 100
 Offsets = dict[str, dict[str, int]]
 
 
-class Source(NamedTuple):
+class SourceProgress(NamedTuple):
     """One source in one progress report; `start` and `end` are offsets by topic and partition."""
 
     description: str
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
     duration: int | None
     watermark: str
     state_rows: int | None
-    sources: tuple[Source, ...]
+    sources: tuple[SourceProgress, ...]
     sink: str
     written: int | None
 
@@ -106,10 +106,10 @@ def _progress(raw: dict[str, Any]) -> Progress:
     )
 
 
-def _source(raw: dict[str, Any]) -> Source:
+def _source(raw: dict[str, Any]) -> SourceProgress:
     topics = _topics(raw.get("endOffset"), raw.get("latestOffset"))
     lags = [values["lag"] for values in topics.values() if "lag" in values]
-    return Source(
+    return SourceProgress(
         description=str(raw.get("description", ""))[:500],
         topics=topics,
         rows=int(raw.get("numInputRows") or 0),

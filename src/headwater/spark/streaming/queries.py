@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headwater.lineage.naming import DatasetName
     from headwater.spark.driver.bridge import JvmBridge
     from headwater.spark.driver.classic import ClassicApplication
-    from headwater.spark.driver.wrapped_methods import Entry
+    from headwater.spark.driver.wrapped_methods import EntryPoint
     from headwater.spark.reporting import Counts
     from headwater.spark.streaming.progress import Progress
     from headwater.spark.streaming.runs import Taken
@@ -223,7 +223,7 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
         if run in self._early:
             self.terminated(self._early.pop(run))
 
-    def start_failed(self, entry: Entry, writer: Any, error: BaseException) -> None:
+    def start_failed(self, entry: EntryPoint, writer: Any, error: BaseException) -> None:
         """A query could not start; it is named as if it had."""
         options = self._options(writer) or {}
         given = {key.lower(): value for key, value in options.items()}

@@ -20,7 +20,7 @@ from headwater.spark import job_names, reporting
 if TYPE_CHECKING:
     from headwater.emit.run_emitter import RunEmitter
     from headwater.spark.driver.application import Application
-    from headwater.spark.driver.config import Settings
+    from headwater.spark.driver.config import SparkSettings
     from headwater.spark.model import PlanLineage
     from headwater.spark.reporting import Counts
     from headwater.spark.streaming.progress import Progress
@@ -158,7 +158,7 @@ class QueryRuns(Generic[Q]):
         self._stopping.discard(run)
 
 
-def unnamed_job(settings: Settings, lineage: PlanLineage, function: str, taken: Taken) -> str:
+def unnamed_job(settings: SparkSettings, lineage: PlanLineage, function: str, taken: Taken) -> str:
     """The job name of a query without queryName: by its sink, its function or its source.
 
     A name that a running query has is `taken`: two queries at once are two jobs. The next name tells
@@ -178,7 +178,7 @@ def unnamed_job(settings: Settings, lineage: PlanLineage, function: str, taken: 
     return next(name for name in chain((first, full), numbered) if not taken(name))
 
 
-def refused_job(settings: Settings, target: str, function: str) -> str:
+def refused_job(settings: SparkSettings, target: str, function: str) -> str:
     """The job name of a query that was refused at its start: by the place or the function it names."""
     if not target and function:
         return job_names.plain(settings, "foreach_batch", job_names.snake(function))

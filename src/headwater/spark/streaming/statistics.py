@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from headwater.lineage.model import Dataset
     from headwater.lineage.naming import DatasetName
     from headwater.spark.model import PlanLineage
-    from headwater.spark.streaming.progress import Offsets, Progress, Source
+    from headwater.spark.streaming.progress import Offsets, Progress, SourceProgress
 
     Initial = Callable[[str], Offsets]
 
@@ -47,7 +47,7 @@ class QueryStatistics:
             if report.written is not None:
                 self._written = (self._written or 0) + report.written
 
-    def _add_source(self, source: Source) -> None:
+    def _add_source(self, source: SourceProgress) -> None:
         name = source.description
         self._rows[name] = self._rows.get(name, 0) + source.rows
         if not source.end:

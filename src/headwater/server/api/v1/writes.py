@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
-from headwater.lineage.events import Problem, iso
+from headwater.lineage.events import EventProblem, iso
 from headwater.lineage.writer import facet
 from headwater.server.api.lookup import to_uuid
 from headwater.server.api.parameters import moment, parse_moment
@@ -273,7 +273,7 @@ def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | Non
     if value is None and not needed:
         return None
     if not isinstance(value, str) or (needed and not value):
-        raise HttpError(422, f"{name} must be a string", [Problem(name, "must be a string")])
+        raise HttpError(422, f"{name} must be a string", [EventProblem(name, "must be a string")])
     return value
 
 
@@ -286,13 +286,13 @@ def _static(kind: str, **parts: Any) -> dict[str, Any]:
 def _items(body: dict[str, Any], name: str, *keys: str) -> list[dict[str, Any]]:
     items = body.get(name) or []
     if not isinstance(items, list):
-        raise HttpError(422, f"{name} must be a list", [Problem(name, "must be a list")])
+        raise HttpError(422, f"{name} must be a list", [EventProblem(name, "must be a list")])
     for i, item in enumerate(items):
         for key in keys:
             if not isinstance(item, dict) or not isinstance(item.get(key), str):
                 field = f"{name}[{i}].{key}"
                 raise HttpError(
-                    422, f"{field} must be a string", [Problem(field, "must be a string")]
+                    422, f"{field} must be a string", [EventProblem(field, "must be a string")]
                 )
     return items
 
@@ -349,7 +349,7 @@ def _new_run(body: dict[str, Any], namespace: str, name: str) -> Command:
     try:
         run = UUID(text) if text else uuid4()
     except ValueError:
-        raise HttpError(422, "id must be a UUID", [Problem("id", "must be a UUID")]) from None
+        raise HttpError(422, "id must be a UUID", [EventProblem("id", "must be a UUID")]) from None
     args = body.get("args")
     return {
         "command": "new_run",
@@ -367,4 +367,6 @@ def _moment(body: dict[str, Any], name: str) -> int | None:
     try:
         return parse_moment(text) if text else None
     except ValueError:
-        raise HttpError(422, f"{name} must be a time", [Problem(name, "must be a time")]) from None
+        raise HttpError(
+            422, f"{name} must be a time", [EventProblem(name, "must be a time")]
+        ) from None

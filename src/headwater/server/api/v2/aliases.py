@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.lineage.events import Limits, Problem
+from headwater.lineage.events import EventProblem, Limits
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Named
@@ -66,7 +66,7 @@ def _named(body: dict[str, Any], member: str) -> tuple[str, str]:
     for key in ("namespace", "name"):
         text = value.get(key) if isinstance(value, dict) else None
         if not isinstance(text, str) or not text or too_long(text, LONGEST) or "\0" in text:
-            problem = Problem(f"{member}.{key}", f"must be a string of 1 to {LONGEST} bytes")
+            problem = EventProblem(f"{member}.{key}", f"must be a string of 1 to {LONGEST} bytes")
             raise HttpError(422, f"{problem.field} {problem.problem}", [problem])
     assert isinstance(value, dict)
     return value["namespace"], value["name"]
@@ -78,7 +78,7 @@ async def declare(app: App, request: Request) -> Response:
     body = request.json()
     alias, dataset = _named(body, "alias"), _named(body, "dataset")
     if alias == dataset:
-        problem = Problem("alias", "is the dataset itself")
+        problem = EventProblem("alias", "is the dataset itself")
         raise HttpError(422, "alias is the dataset itself", [problem])
     await carry_out(
         app,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.lineage.events import Problem
+from headwater.lineage.events import EventProblem
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.routing import Routes
-from headwater.server.store.keep.purge import KINDS, Purged, Target, purge
+from headwater.server.store.keep.purge import KINDS, Purged, PurgeTarget, purge
 from headwater.server.store.write.commands import NoSuchError
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ def _text(body: dict[str, Any], member: str) -> str:
 
 
 def _bad(member: str, problem: str) -> HttpError:
-    return HttpError(422, f"{member} {problem}", [Problem(member, problem)])
+    return HttpError(422, f"{member} {problem}", [EventProblem(member, problem)])
 
 
-def target_of(body: dict[str, Any]) -> Target:
+def target_of(body: dict[str, Any]) -> PurgeTarget:
     """What a request wants gone; it must say the last part of the name again in `confirm`."""
     kind = _text(body, "kind")
     if kind not in KINDS:
         raise _bad("kind", f"must be one of {', '.join(KINDS)}")
     namespace = _text(body, "namespace")
-    target = Target(kind, namespace, "" if kind == "namespace" else _text(body, "name"))
+    target = PurgeTarget(kind, namespace, "" if kind == "namespace" else _text(body, "name"))
     if body.get("confirm") != (target.name or target.namespace):
         raise _bad("confirm", "must repeat the name: a purge cannot be undone")
     return target

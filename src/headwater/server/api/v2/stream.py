@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage.events import Problem
+from headwater.lineage.events import EventProblem
 from headwater.server.api.parameters import moment, text
 from headwater.server.api.types import Object
 from headwater.server.http import HttpError, Receive, Request, Response, Send
@@ -91,7 +91,9 @@ async def post_flow(app: App, request: Request) -> Response:
     try:
         taken, problems = app.flow.take(request.body, app.settings.batch_events)
     except (msgspec.DecodeError, KeyError, RecursionError) as error:
-        raise HttpError(400, "not a list of samples", [Problem("samples", str(error))]) from None
+        raise HttpError(
+            400, "not a list of samples", [EventProblem("samples", str(error))]
+        ) from None
     for sample in taken:
         app.live.broadcast("flow", sample)
     return Response(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Held
     from headwater.server.store.store import Store
 
-__all__ = ["KINDS", "Purged", "Target", "purge"]
+__all__ = ["KINDS", "PurgeTarget", "Purged", "purge"]
 
 KINDS = ("job", "dataset", "namespace")
 SAMPLES = 64
@@ -45,7 +45,7 @@ class Purged(NamedTuple):
     datasets: int
 
 
-class Target(NamedTuple):
+class PurgeTarget(NamedTuple):
     """What is to go; of a namespace, `name` is empty and means everything in it."""
 
     kind: str
@@ -93,7 +93,7 @@ class Target(NamedTuple):
         return False
 
 
-def purge(store: Store, target: Target) -> Purged:
+def purge(store: Store, target: PurgeTarget) -> Purged:
     """Delete it in one commit that leaves a checkpoint behind; answers how much went."""
     connection = store.connection
     jobs, datasets = _found(connection, target)
@@ -126,7 +126,7 @@ def purge(store: Store, target: Target) -> Purged:
 
 
 def _found(
-    connection: Connection, target: Target
+    connection: Connection, target: PurgeTarget
 ) -> tuple[dict[int, tuple[str, str]], dict[int, tuple[str, str]]]:
     found = []
     for table in ("job", "dataset"):

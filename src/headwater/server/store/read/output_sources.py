@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from headwater.server.store.view import View
 
-__all__ = ["OutputSources", "Sources"]
+__all__ = ["OutputSources", "PairedSources"]
 
 Key = tuple[str, str]
 NONE: frozenset[int] = frozenset()
 
 
-class Sources(NamedTuple):
+class PairedSources(NamedTuple):
     """The inputs of one output of one job, and the facet that pairs them (or `all`).
 
     `unpaired` are those among them that no facet pairs with any output: walks go on through them
@@ -59,9 +59,9 @@ class OutputSources:
         self._around = view.graph(at)
         self._columns = view.column_graph(at)
         self._inputs: dict[int, frozenset[int]] = {}
-        self._known: dict[int, dict[int, Sources]] = {}
+        self._known: dict[int, dict[int, PairedSources]] = {}
 
-    def of_jobs(self, jobs: Iterable[int]) -> dict[int, dict[int, Sources]]:
+    def of_jobs(self, jobs: Iterable[int]) -> dict[int, dict[int, PairedSources]]:
         """For each job: its outputs, each with what feeds it. Datasets are what names stand for."""
         wanted = set(jobs)
         missing = wanted - self._known.keys()
@@ -69,7 +69,7 @@ class OutputSources:
             self._load(missing)
         return {job: self._known[job] for job in wanted}
 
-    def partial(self, jobs: Iterable[int]) -> dict[int, dict[int, Sources]]:
+    def partial(self, jobs: Iterable[int]) -> dict[int, dict[int, PairedSources]]:
         """The same of those jobs in which some input does not feed some output."""
         return {
             job: outputs
@@ -120,17 +120,23 @@ class OutputSources:
         return found
 
 
-def _paired(stated: dict[int, list[StatedSources]], inputs: frozenset[int]) -> dict[int, Sources]:
-    found: dict[int, Sources] = {}
+def _paired(
+    stated: dict[int, list[StatedSources]], inputs: frozenset[int]
+) -> dict[int, PairedSources]:
+    found: dict[int, PairedSources] = {}
     for output, statements in stated.items():
         exact = [one.sources for one in statements if one.explicit]
         plain = NONE.union(*(one.sources for one in statements))
         if exact:
-            found[output] = Sources(NONE.union(*exact), "lineage")
+            found[output] = PairedSources(NONE.union(*exact), "lineage")
         else:
-            found[output] = Sources(plain, "columnLineage") if plain else Sources(inputs, "all")
+            found[output] = (
+                PairedSources(plain, "columnLineage") if plain else PairedSources(inputs, "all")
+            )
     unpaired = inputs.difference(*(s.inputs for s in found.values()))
     return {
-        output: Sources(s.inputs | unpaired, s.basis, unpaired) if s.basis == "columnLineage" else s
+        output: PairedSources(s.inputs | unpaired, s.basis, unpaired)
+        if s.basis == "columnLineage"
+        else s
         for output, s in found.items()
     }

@@ -20,8 +20,8 @@ from headwater.lineage import secrets
 from headwater.lineage.events import (
     FACET_MEMBERS,
     EventError,
+    EventKind,
     EventType,
-    Kind,
     Limits,
     check_values,
     micros,
@@ -176,7 +176,7 @@ class EventReader:
                 raise NotCompactError
         elif "dataset" in whole:
             datasets = [pair for pair in datasets if pair[0] != NEITHER]
-        kind = Kind.DATASET if job is None else Kind.RUN if run else Kind.JOB
+        kind = EventKind.DATASET if job is None else EventKind.RUN if run else EventKind.JOB
         sent = bytes(whole.get("eventType", b'"OTHER"'))
         event_type = _TYPES.get(sent) or _type(sent)
         digest = sha256(_encode(whole)).digest()

@@ -15,8 +15,8 @@ from headwater.lineage import facets as known
 from headwater.lineage import secrets
 from headwater.lineage.events import (
     EventError,
+    EventProblem,
     Limits,
-    Problem,
     canonical,
     check_size,
     check_text,
@@ -73,16 +73,16 @@ class FacetReader:
         found = []
         for name, raw in (facets or {}).items():
             if problem := too_long(name, self.limits.name):
-                raise EventError([Problem(path, f"a facet's name has {problem}")])
+                raise EventError([EventProblem(path, f"a facet's name has {problem}")])
             problem = known.problems(name, raw)
             if problem:
-                raise EventError([Problem(f"{path}.{name}", problem)])
+                raise EventError([EventProblem(f"{path}.{name}", problem)])
             text = bytes(raw)
             unfit = unfit_in_facet(name, text, _plain(text), self.limits.name)
             if unfit is not None:
-                raise EventError([Problem(f"{path}.{unfit.field}", unfit.problem)])
+                raise EventError([EventProblem(f"{path}.{unfit.field}", unfit.problem)])
             if many := self._too_many(name, text):
-                raise EventError([Problem(f"{path}.{name}", many)])
+                raise EventError([EventProblem(f"{path}.{name}", many)])
             found.append((name, self.facet(name, raw)))
         return [pair for pair in found if pair[1].body != NULL]
 

@@ -11,12 +11,12 @@ import itertools
 from collections import defaultdict
 from typing import NamedTuple
 
-__all__ = ["Interval", "Span", "intervals", "splice"]
+__all__ = ["Interval", "RunSpan", "intervals", "splice"]
 
 Interval = tuple[int, "int | None"]
 
 
-class Span(NamedTuple):
+class RunSpan(NamedTuple):
     """One run's claim on one edge."""
 
     run: bytes
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 def intervals(
-    spans: list[Span], finished: list[tuple[int, bytes]] | None = None
+    spans: list[RunSpan], finished: list[tuple[int, bytes]] | None = None
 ) -> dict[int, list[Interval]]:
     """When each edge held, given every claim on it; None is an open end.
 

@@ -11,7 +11,7 @@ import msgspec
 from headwater.lineage.events import canonical
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
-from headwater.server.store.write.intervals import Interval, Span, intervals, splice
+from headwater.server.store.write.intervals import Interval, RunSpan, intervals, splice
 
 if TYPE_CHECKING:
     from headwater.server.store.entities import Job, Run
@@ -52,7 +52,7 @@ def _relink(session: Session, job: Job, run: Run, end_before: int | None) -> boo
     finished = sorted((r.state.life.end, r.uuid) for r in runs if r.state.life.end is not None)
     touched = _touched(job, run, runs, finished, end_before)
     spans = [
-        Span(r.uuid, r.state.life.end, slot, r.state.io[slot].since, r.state.io[slot].until)
+        RunSpan(r.uuid, r.state.life.end, slot, r.state.io[slot].since, r.state.io[slot].until)
         for r in runs
         for slot in (r.state.io if touched is None else r.state.io.keys() & touched)
     ]

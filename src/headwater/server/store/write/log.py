@@ -6,7 +6,7 @@ import hashlib
 import struct
 from typing import TYPE_CHECKING
 
-from headwater.lineage.events import EventType, Kind
+from headwater.lineage.events import EventKind, EventType
 
 if TYPE_CHECKING:
     from headwater.server.store.write.prepared import PreparedEvent
@@ -34,8 +34,8 @@ class Log:
         self, item: PreparedEvent, seq: int, at: int, job: int | None, run: int | None
     ) -> None:
         """Add an event under the sequence number that it was given."""
-        kind = TYPES[item.type] if item.kind is Kind.RUN else JOB_EVENT
-        if item.kind is Kind.DATASET:
+        kind = TYPES[item.type] if item.kind is EventKind.RUN else JOB_EVENT
+        if item.kind is EventKind.DATASET:
             kind = DATASET_EVENT
         self._append(EVENT, seq, at, item.time, kind, item.hash, item.raw, job, run)
         self._session.count(item.time // HOUR, kind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage.events import EventError, Problem
+from headwater.lineage.events import EventError, EventProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def too_long(text: str, limit: int) -> str | None:
     return f"{size} bytes, more than the limit of {limit}"
 
 
-def unfit_in_facet(facet: str, body: bytes, value: Any, limit: int) -> Problem | None:
+def unfit_in_facet(facet: str, body: bytes, value: Any, limit: int) -> EventProblem | None:
     """The first name in a facet that cannot be stored, as a problem with its path in the facet."""
     if facet not in NAMING_FACETS:
         return None
@@ -49,9 +49,9 @@ def unfit_in_facet(facet: str, body: bytes, value: Any, limit: int) -> Problem |
         return None
     for path, text in _names(value, facet):
         if problem := too_long(text, limit):
-            return Problem(path, problem)
+            return EventProblem(path, problem)
         if named and not text:
-            return Problem(path, "is empty")
+            return EventProblem(path, "is empty")
     return None
 
 
@@ -89,6 +89,8 @@ def check_command(command: Mapping[str, Any], limit: int) -> None:
     """Refuse a change made by hand whose names cannot be stored; raises EventError."""
     texts = [(key, command[key]) for key in _COMMAND if isinstance(command.get(key), str)]
     texts += [("alias", text) for text in command.get("alias") or ()]
-    problems = [Problem(key, problem) for key, text in texts if (problem := too_long(text, limit))]
+    problems = [
+        EventProblem(key, problem) for key, text in texts if (problem := too_long(text, limit))
+    ]
     if problems:
         raise EventError(problems)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from headwater.lineage import naming
-from headwater.lineage.envelope import EventType, Kind
+from headwater.lineage.envelope import EventKind, EventType
 
 __all__ = ["NEITHER", "EventPart", "Facet", "PreparedEvent", "safe"]
 
@@ -55,7 +55,7 @@ class EventPart(msgspec.Struct, eq=False):
 class PreparedEvent(msgspec.Struct, eq=False):
     """What the projection needs to know of one event."""
 
-    kind: Kind
+    kind: EventKind
     type: EventType
     time: int
     raw: bytes

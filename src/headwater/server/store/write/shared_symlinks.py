@@ -28,7 +28,7 @@ MAX_FACETS = 16
 Key = tuple[str, str]
 
 
-class Span(NamedTuple):
+class DeclaredSpan(NamedTuple):
     """When a dataset first and last declared a symlink."""
 
     since: int
@@ -70,7 +70,7 @@ def _join(session: Session, dataset: Dataset, keys: list[Key], time: int) -> Non
     """Let symlinks stand for a dataset; one that another declares too makes them rivals."""
     session.load_datasets(keys)
     free: list[Key] = []
-    claims: dict[int, dict[Key, Span]] = {}
+    claims: dict[int, dict[Key, DeclaredSpan]] = {}
     for key in keys:
         # Of a name that is no dataset, loading has found out already what it stands for.
         known = key in session.datasets
@@ -95,15 +95,15 @@ def _make_rivals(session: Session, dataset: Dataset, holder: Dataset) -> None:
             session.dirty["dataset"][one.id] = one
 
 
-def declared(session: Session, dataset: Dataset) -> dict[Key, Span]:
+def declared(session: Session, dataset: Dataset) -> dict[Key, DeclaredSpan]:
     """Every symlink that events declared for a dataset, with the first and the last time."""
-    found: dict[Key, Span] = {}
+    found: dict[Key, DeclaredSpan] = {}
     for number, (_, since, until) in dataset.state.links.items():
         for key in session.symlinks_of(number):
             if key == (dataset.space, dataset.name):
                 continue
-            seen = found.get(key, Span(since, until))
-            found[key] = Span(min(seen.since, since), max(seen.until, until))
+            seen = found.get(key, DeclaredSpan(since, until))
+            found[key] = DeclaredSpan(min(seen.since, since), max(seen.until, until))
     return found
 
 
@@ -151,12 +151,12 @@ def _decide(session: Session, group: list[Dataset]) -> None:
             identity.declare(session, newest, [key], claims[newest.id][key].since)
 
 
-def _first(dataset: Dataset, claims: dict[Key, Span]) -> tuple[int, str, str]:
+def _first(dataset: Dataset, claims: dict[Key, DeclaredSpan]) -> tuple[int, str, str]:
     return min(span.since for span in claims.values()), dataset.space, dataset.name
 
 
 def _are_one(
-    session: Session, one: Dataset, two: Dataset, claims: dict[int, dict[Key, Span]]
+    session: Session, one: Dataset, two: Dataset, claims: dict[int, dict[Key, DeclaredSpan]]
 ) -> bool:
     shared = claims[one.id].keys() & claims[two.id].keys()
     spans = [(claims[one.id][key], claims[two.id][key]) for key in shared]

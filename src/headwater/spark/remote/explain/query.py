@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.columns.output import Column
+from headwater.spark.columns.output import OutputColumn
 from headwater.spark.columns.value import Value
 from headwater.spark.plan.compose import Query
 from headwater.spark.plan.operators import ColumnReader as Rules
@@ -83,7 +83,7 @@ class QueryReader:
         for text in (*rules.problems, *self.parser.expressions.problems):
             self.session.problem(text)
         made = [
-            Column(name, kind, relation.env.get(one.id) or Value.unknown())
+            OutputColumn(name, kind, relation.env.get(one.id) or Value.unknown())
             for (name, kind), one in zip(named, given, strict=True)
         ]
         sources = [rules.used.get(number, source) for number, source in rules.sources.items()]
