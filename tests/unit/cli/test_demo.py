@@ -22,7 +22,7 @@ class RowCounter:
     def stages(self):
         numbers = itertools.count(1000)
         return {"Kafka       orders": lambda: next(numbers), "S3          raw": lambda: 1 / 0}
-view = demo.View()
+view = demo.DemoView()
 view.changed("kafka", "starting")
 view.follow(RowCounter())
 while not view.totals().get("Kafka       orders", 0) > 1002:

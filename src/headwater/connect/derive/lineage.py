@@ -56,7 +56,7 @@ def _lineage(context: Context, plugin: Plugin | None, builder: Builder) -> None:
         context.problem(f"Connect calls it a {role}, the family {plugin.family} a {plugin.role}")
     if plugin and fits and not (plugin.sink or plugin.source):
         context.problem(
-            f"the keys of {plugin.family} do not determine its datasets outside Kafka for sure"
+            f"the keys of {plugin.family} do not tell its datasets outside Kafka for sure"
         )
     if role == "sink":
         _sink(context, plugin if fits else None, builder)
