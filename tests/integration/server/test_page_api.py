@@ -56,6 +56,26 @@ def test_overview_puts_what_fails_first_with_what_it_reaches(demo: Client) -> No
     assert kinds == {"edges", "schema"}
 
 
+def test_a_table_that_gets_its_location_is_no_change(client: Client) -> None:
+    """A sink knows its table by the catalog's name until its first record has made it."""
+    named = {"namespace": "http://catalog", "name": "default.bids"}
+    placed = dataset(
+        "default/bids", "s3://wh", symlinks=facet(identifiers=[{**named, "type": "TABLE"}])
+    )
+    client.post(
+        event("START", 0, job="sink", inputs=["bids"], outputs=[dataset("default.bids", "http://catalog")]),
+        event("RUNNING", 9, job="sink", inputs=["bids"], outputs=[placed]),
+    )  # fmt: skip
+    (first,) = client.get("/api/v2/overview")["changes"]
+    assert [(end["namespace"], end["name"]) for end in first["added"]] == [
+        ("s3://lake", "bids"),
+        ("s3://wh", "default/bids"),
+    ]
+    client.post(event("RUNNING", 10, job="sink", inputs=["bids", "orders"], outputs=[placed]))
+    newest = client.get("/api/v2/overview")["changes"][0]
+    assert ([end["name"] for end in newest["added"]], newest["removed"]) == (["orders"], [])
+
+
 def test_overview_names_a_job_that_is_late_by_its_own_habit(client: Client) -> None:
     now = datetime.now(timezone.utc)
     for n in range(6):

@@ -147,6 +147,19 @@ class View:
         rows = within(self.connection, sql, set(names))
         return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
+    def root_names(
+        self, names: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[str, str]]:
+        """The name under which each of these datasets is shown: that of the one it is an alias of."""
+        sql = (
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, r.name FROM k"
+            " JOIN namespace n ON n.name = k.space"
+            " JOIN dataset d ON d.namespace = n.id AND d.name = k.name"
+            " JOIN dataset r ON r.id = d.root JOIN namespace m ON m.id = r.namespace"
+        )
+        rows = within(self.connection, sql, set(names))
+        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
     def opened(self, jobs: Iterable[Job]) -> dict[int, list[int]]:
         """The datasets, with directions, that jobs have now: their own and those of their task jobs."""
         found = {job.id: dict.fromkeys(job.state.open) for job in jobs}

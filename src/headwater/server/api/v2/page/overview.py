@@ -35,6 +35,8 @@ TROUBLES = 25
 CANDIDATES = 100
 CHANGES = 20
 REACH = 200
+End = tuple[str, str, str]
+"""A direction, and the namespace and name of a dataset."""
 
 
 class Overview(TypedDict):
@@ -153,19 +155,33 @@ def _changes(view: View) -> list[dict[str, Any]]:
 
 
 def _new_edges(view: View) -> list[dict[str, Any]]:
-    """The latest changes of what jobs read and write; what their task jobs repeat is left out."""
+    """The latest changes of what jobs read and write; what their task jobs repeat is left out.
+
+    Datasets have the names under which they are shown now: a table that a sink knew by its name in a
+    catalog, until the first record made it, is the table at its location.
+    """
     sql = (
         "SELECT v.id, v.job, v.time, v.state FROM job_version v JOIN job j ON j.id = v.job"
         " WHERE j.hidden = 0 ORDER BY v.id DESC LIMIT ?"
     )
     rows = view.all(sql, (CHANGES * 2,))
     jobs = view.jobs(row[1] for row in rows)
-    answers: list[dict[str, Any]] = []
+    versions = []
     for number, job, at, state in rows:
         sql = "SELECT state FROM job_version WHERE job = ? AND id < ? ORDER BY id DESC LIMIT 1"
         before = view.all(sql, (job, number))
-        ends = [_ends(bytes(state)), _ends(bytes(before[0][0])) if before else set()]
-        added, removed = sorted(ends[0] - ends[1]), sorted(ends[1] - ends[0])
+        versions.append(
+            (job, at, _ends(bytes(before[0][0])) if before else set(), _ends(bytes(state)))
+        )
+    shown = view.root_names(end[1:] for *_, old, new in versions for end in old | new)
+
+    def rooted(ends: set[End]) -> set[End]:
+        return {(end[0], *shown.get(end[1:], end[1:])) for end in ends}
+
+    answers: list[dict[str, Any]] = []
+    for job, at, old, new in versions:
+        was, has = rooted(old), rooted(new)
+        added, removed = sorted(has - was), sorted(was - has)
         if added or removed:
             answers.append(
                 {
@@ -180,13 +196,13 @@ def _new_edges(view: View) -> list[dict[str, Any]]:
     return answers[:CHANGES]
 
 
-def _ends(state: bytes) -> set[tuple[str, str, str]]:
+def _ends(state: bytes) -> set[End]:
     inputs, outputs, _ = msgspec.msgpack.decode(state)
     reads = {("input", str(name[0]), str(name[1])) for name in inputs}
     return reads | {("output", str(name[0]), str(name[1])) for name in outputs}
 
 
-def _end(end: tuple[str, str, str]) -> dict[str, str]:
+def _end(end: End) -> dict[str, str]:
     return {"direction": end[0], "namespace": end[1], "name": end[2]}
 
 
