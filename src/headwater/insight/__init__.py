@@ -27,10 +27,11 @@ from headwater.insight.neighbourhood import (
     reach,
     spanned,
 )
-from headwater.insight.trace import trace
+from headwater.insight.trace import ColumnJobs, carriers, trace
 
 __all__ = [
     "Cause",
+    "ColumnJobs",
     "Difference",
     "Freshness",
     "JobGraph",
@@ -43,6 +44,7 @@ __all__ = [
     "around",
     "beside",
     "between",
+    "carriers",
     "difference",
     "flow",
     "freshness",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.database.packing import Packer
 
-__all__ = ["Bodies", "View"]
+__all__ = ["Bodies", "ColumnGraph", "View"]
 
 DATASETS = (
     "SELECT d.id, d.namespace, n.name, d.name, d.root, d.source, d.kind, d.created, d.updated,"
@@ -159,6 +159,26 @@ class View:
         )
         rows = within(self.connection, sql, set(names))
         return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+    def job_facets(self, name: str) -> list[tuple[int, int]]:
+        """Jobs that ever had a facet of this name, with its number; a task job counts as its parent."""
+        sql = (
+            "SELECT DISTINCT coalesce(f.whole, c.entity), c.facet FROM facet_change c"
+            " LEFT JOIN fold f ON f.job = c.entity WHERE c.kind = 1 AND c.name = ?"
+        )
+        return self.all(sql, (name,))
+
+    def namespace_edges(self) -> list[tuple[str, str, int, int]]:
+        """How many edges lead from jobs of a namespace to datasets of another, by direction."""
+        return self.all(
+            # The edges of a task job are its parent's, unless the parent has them itself.
+            "SELECT a.name, b.name, e.direction, count(*) FROM edge e LEFT JOIN fold f ON f.job = e.job"
+            " JOIN job j ON j.id = coalesce(f.whole, e.job) JOIN dataset d ON d.id = e.dataset"
+            " JOIN namespace a ON a.id = j.namespace JOIN namespace b ON b.id = d.namespace"
+            " WHERE e.until IS NULL AND j.hidden = 0 AND d.hidden = 0 AND (f.whole IS NULL"
+            " OR NOT EXISTS (SELECT 1 FROM edge o WHERE o.job = f.whole AND o.dataset = e.dataset"
+            " AND o.direction = e.direction AND o.until IS NULL)) GROUP BY a.name, b.name, e.direction"
+        )
 
     def opened(self, jobs: Iterable[Job]) -> dict[int, list[int]]:
         """The datasets, with directions, that jobs have now: their own and those of their task jobs."""

@@ -13,9 +13,9 @@ from headwater.server.api.types import Named, Object, Time
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
-from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.read.evidence import evidence as of_pair
+from headwater.server.store.read.evidence import intervals
 from headwater.server.store.read.timeline import members, runs_of_dataset
 
 if TYPE_CHECKING:
@@ -89,14 +89,9 @@ def evidence(
     job = job_node(view, next(rest for kind, rest in ends if kind == "job"))
     named = dataset_node(view, next(rest for kind, rest in ends if kind == "dataset"))
     ids = members(view, named.root)
-    sql = (
-        "SELECT since, until FROM edge WHERE (job = ? OR job IN (SELECT job FROM fold WHERE whole = ?))"
-        " AND direction = ? AND dataset IN ({in}) ORDER BY since DESC"
-    )
-    spans = within(view.connection, sql, ids, (job.id, job.id, direction))
+    spans = intervals(view, job.id, ids, direction)
     if not spans:
         raise HttpError(404, "There is no such edge.")
-    spans.sort(key=lambda span: -span[0])
     datasets = view.datasets(ids)
     items = _evidence(view, job, datasets.values(), direction)
     return {

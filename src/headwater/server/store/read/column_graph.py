@@ -70,6 +70,20 @@ class ColumnGraph:
         """What becomes of a column on its way into another one."""
         return self._into[target[0]][source, target[1]]
 
+    def carried(self, datasets: Collection[int]) -> list[tuple[int, int, int]]:
+        """Source dataset, target dataset and job, for each job that writes columns of these.
+
+        Datasets are those their names stand for; a task job counts as its parent.
+        """
+        members = self.members(datasets)
+        sql = (
+            "SELECT DISTINCT c.source, c.dataset, coalesce(f.whole, c.job) FROM column_link c"
+            " LEFT JOIN fold f ON f.job = c.job WHERE c.dataset IN ({in})"
+        )
+        rows = within(self.view.connection, sql, list(members))
+        roots = self.view.roots(row[0] for row in rows)
+        return [(roots[row[0]], members[row[1]], row[2]) for row in rows if row[0] in roots]
+
     def _targets(self, roots: set[int]) -> set[int]:
         """The datasets that have a column from one of these."""
         connection = self.view.connection

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.server.store.database import within
 from headwater.server.store.entities import OUTPUT
 from headwater.server.store.read.column_graph import ColumnGraph
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from headwater.server.store.entities import Held
     from headwater.server.store.view import View
 
-__all__ = ["evidence"]
+__all__ = ["evidence", "intervals"]
 
 NAME = "headwater_evidence"
 LIMIT = 100
@@ -43,6 +46,18 @@ def evidence(
     )
     ((since,),) = view.all(sql, (OUTPUT, target, job, job))
     return {"basis": sources.basis, "since": since, "items": items[:LIMIT]}
+
+
+def intervals(
+    view: View, job: int, datasets: Collection[int], direction: int
+) -> list[tuple[int, int | None]]:
+    """When a job, or a task job of it, had an edge to one of these datasets, the latest first."""
+    sql = (
+        "SELECT since, until FROM edge WHERE (job = ? OR job IN (SELECT job FROM fold WHERE whole = ?))"
+        " AND direction = ? AND dataset IN ({in})"
+    )
+    found = within(view.connection, sql, list(datasets), (job, job, direction))
+    return sorted(found, key=lambda span: -span[0])
 
 
 def _of_pair(view: View, facet: dict[str, Any], origin: int, target: int) -> list[dict[str, Any]]:

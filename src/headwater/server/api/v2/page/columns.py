@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.insight import trace
+from headwater.insight import carriers, trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
-from headwater.server.store.database import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.lineage.facets import Transformation
-    from headwater.server.store.entities import Column, Dataset
-    from headwater.server.store.view import View
+    from headwater.server.store.entities import Column, Dataset, Job
+    from headwater.server.store.view import ColumnGraph, View
 
-    Edges = dict[tuple[Column, Column], tuple[Transformation, ...]]
+    Edge = tuple[Column, Column]
 
 __all__ = ["api", "between"]
 
@@ -76,7 +73,7 @@ def columns(
             for column, far in found.distance.items()
             if column[0] in datasets
         ],
-        "edges": _edges(view, {edge: graph.how(*edge) for edge in found.edges}, datasets),
+        "edges": _edges(view, graph, found.edges, datasets),
         "truncated": found.cut,
     }
 
@@ -86,8 +83,7 @@ def between(view: View, datasets: dict[int, Dataset], at: int | None) -> dict[st
     graph = view.column_graph(at)
     start = sorted(graph.outputs(datasets))
     found = trace(graph, start, depth=1, limit=20 * LIMIT)
-    edges = {edge: graph.how(*edge) for edge in found.edges}
-    return {"edges": _edges(view, edges, datasets), "truncated": found.cut}
+    return {"edges": _edges(view, graph, found.edges, datasets), "truncated": found.cut}
 
 
 def _named(column: Column, dataset: Dataset) -> dict[str, str]:
@@ -106,15 +102,19 @@ def _end(column: Column, dataset: Dataset) -> dict[str, str]:
     return {"namespace": dataset.space, "name": dataset.name, "field": column[1]}
 
 
-def _edges(view: View, found: Edges, datasets: dict[int, Dataset]) -> list[dict[str, Any]]:
-    makers = _jobs_by_pair(view, datasets)
+def _edges(
+    view: View, graph: ColumnGraph, found: Iterable[Edge], datasets: dict[int, Dataset]
+) -> list[dict[str, Any]]:
+    shown = sorted(edge for edge in found if edge[0][0] in datasets and edge[1][0] in datasets)
+    jobs_by_edge = carriers(graph, shown)
+    known = view.jobs({job for jobs in jobs_by_edge.values() for job in jobs})
     proofs = _dataset_evidence(view, datasets)
-    of_jobs = _job_evidence(view, {job for jobs in makers.values() for job in jobs})
+    of_jobs = _job_evidence(view, known.values())
     answers = []
-    for (source, target), how in sorted(found.items()):
-        if source[0] not in datasets or target[0] not in datasets:
-            continue
-        jobs = makers.get((source[0], target[0]), {}).values()
+    for source, target in shown:
+        jobs = [
+            describe.job_id(known[n]) for n in sorted(jobs_by_edge[source, target]) if n in known
+        ]
         ends = (datasets[source[0]].name, datasets[target[0]].name)
         proof = [item for job in jobs for item in of_jobs.get((job, *ends), ())]
         proof = proof or [item for job in jobs for item in of_jobs.get((job, "", ends[1]), ())]
@@ -134,31 +134,12 @@ def _edges(view: View, found: Edges, datasets: dict[int, Dataset]) -> list[dict[
                         "description": step.description,
                         "masking": bool(step.masking),
                     }
-                    for step in how
+                    for step in graph.how(source, target)
                 ],
                 "evidence": proof or proofs.get(target[0], []),
             }
         )
     return answers
-
-
-def _jobs_by_pair(view: View, datasets: Iterable[int]) -> dict[tuple[int, int], dict[int, str]]:
-    """The jobs that carry columns from one dataset to another."""
-    wanted = {root: root for root in datasets}
-    sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
-    wanted.update(dict(within(view.connection, sql, list(wanted))))
-    sql = (
-        "SELECT DISTINCT c.source, c.dataset, coalesce(f.whole, c.job) FROM column_link c"
-        " LEFT JOIN fold f ON f.job = c.job WHERE c.dataset IN ({in})"
-    )
-    rows = within(view.connection, sql, list(wanted))
-    roots = view.roots(row[0] for row in rows)
-    jobs = view.jobs(row[2] for row in rows)
-    found: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)
-    for source, dataset, job in rows:
-        if job in jobs and source in roots:
-            found[roots[source], wanted[dataset]][job] = describe.job_id(jobs[job])
-    return found
 
 
 def _dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
@@ -175,16 +156,16 @@ def _dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, lis
 
 
 def _job_evidence(
-    view: View, jobs: Iterable[int]
+    view: View, jobs: Iterable[Job]
 ) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     """The evidence that jobs report for an edge, by job and the names at both ends.
 
     The evidence for a dataset stands under its name as the destination and no origin.
     """
-    wanted = view.jobs(jobs)
-    facets = describe.Facets(view, (j.state.facets for j in wanted.values()), "headwater_evidence")
+    wanted = list(jobs)
+    facets = describe.Facets(view, (j.state.facets for j in wanted), "headwater_evidence")
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for job in wanted.values():
+    for job in wanted:
         reported = facets.get(job.state.facets, "headwater_evidence")
         for edge in describe.listed(reported, "edges"):
             names = [describe.name_of(edge, side) for side in ("input", "output")]

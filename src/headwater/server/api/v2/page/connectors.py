@@ -73,11 +73,7 @@ def _numbers(view: View) -> list[int]:
 
     Task jobs count as their parent job, so that many tasks leave room for others.
     """
-    sql = (
-        "SELECT DISTINCT coalesce(f.whole, c.entity), c.facet FROM facet_change c"
-        " LEFT JOIN fold f ON f.job = c.entity WHERE c.kind = 1 AND c.name = 'jobType'"
-    )
-    rows = view.all(sql)
+    rows = view.job_facets("jobType")
     bodies = view.bodies({row[1] for row in rows})
     connect = {n for n, body in bodies.items() if _is_connect(body)}
     return sorted({entity for entity, facet in rows if facet in connect})[: LIMIT * 4]

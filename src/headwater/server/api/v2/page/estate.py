@@ -197,17 +197,8 @@ def _groups(view: View) -> dict[str, Any]:
         group(name)["datasets"] += count
     largest = sorted(groups.values(), key=lambda g: (-g["jobs"] - g["datasets"], g["namespace"]))
     kept = {g["namespace"] for g in largest[:NODES]}
-    sql = (
-        # The edges of a task job are its parent's, unless the parent has them itself.
-        "SELECT a.name, b.name, e.direction, count(*) FROM edge e LEFT JOIN fold f ON f.job = e.job"
-        " JOIN job j ON j.id = coalesce(f.whole, e.job) JOIN dataset d ON d.id = e.dataset"
-        " JOIN namespace a ON a.id = j.namespace JOIN namespace b ON b.id = d.namespace"
-        " WHERE e.until IS NULL AND j.hidden = 0 AND d.hidden = 0 AND (f.whole IS NULL"
-        " OR NOT EXISTS (SELECT 1 FROM edge o WHERE o.job = f.whole AND o.dataset = e.dataset"
-        " AND o.direction = e.direction AND o.until IS NULL)) GROUP BY a.name, b.name, e.direction"
-    )
-    edges = []
-    for job_space, dataset_space, direction, count in view.all(sql):
+    edges: list[dict[str, Any]] = []
+    for job_space, dataset_space, direction, count in view.namespace_edges():
         if job_space != dataset_space and {job_space, dataset_space} <= kept:
             ends = (f"namespace:{dataset_space}", f"namespace:{job_space}")
             origin, destination = reversed(ends) if direction == OUTPUT else ends
@@ -215,6 +206,6 @@ def _groups(view: View) -> dict[str, Any]:
     return {
         "groups": largest[:NODES],
         "nodes": [],
-        "edges": sorted(edges, key=lambda e: -int(e["count"]))[:1_000],
+        "edges": sorted(edges, key=lambda e: -e["count"])[:1_000],
         "truncated": len(largest) > NODES,
     }
