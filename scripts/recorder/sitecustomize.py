@@ -1,8 +1,9 @@
 """Record every event that a producer queues and every event that a server's store takes in.
 
 Python imports this by its name when its folder is on the path, in every process that the tests
-start: `HEADWATER_RECORD=folder PYTHONPATH=scripts/recorder:src pytest …`. Each process appends to
-files of its own; `scripts/replay.py` reads them.
+start: `RECORD_EVENTS=folder PYTHONPATH=scripts/recorder:src pytest …`. Each process appends to
+files of its own; `scripts/replay.py` reads them. The variable does not begin with `HEADWATER_`, since
+tests keep such variables of ours from the drivers and servers they start.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-FOLDER = os.environ.get("HEADWATER_RECORD")
+FOLDER = os.environ.get("RECORD_EVENTS")
 LARGEST = 300_000  # bodies that tests make large on purpose are left out
 
 
