@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from headwater.lab.demo.run import Demo
     from headwater.lab.demo.verdict import Item, Verdict
 
-VERIFY_SECONDS = 180.0
+VERIFY_SECONDS = 300.0
 BATCH_EVERY = 60.0
 VERDICT = Path("demo-verdict.json")
 MAX_RATE = 1000

@@ -157,7 +157,7 @@ def kill_loop(
 
 
 def test_killed_again_and_again(connect: ConnectClient, kafka: KafkaClient, tmp_path: Path) -> None:
-    kill_loop(5, connect, kafka, tmp_path, seed=5)
+    kill_loop(3, connect, kafka, tmp_path, seed=5)
 
 
 @pytest.mark.full
@@ -296,6 +296,7 @@ def test_a_server_that_is_down_gets_everything_in_order_later(
         reserved.server_close()
 
 
+@pytest.mark.full
 @pytest.mark.timeout(240)
 def test_a_worker_or_a_broker_that_is_killed_is_an_abort_after_the_grace_time(
     killed_lab: Lab, tmp_path: Path

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from headwater.cli.main import main
 from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.lab import Lab
 
@@ -67,19 +66,33 @@ def _event(
     }
 
 
-def _graph(lab: Lab, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "headwater", "lab", "graph", "--home", str(lab.home.root), *words],
-        env={**os.environ, "CI": "true"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+class Graph:
+    """The command in this process: of a process for each call, starting it is most."""
+
+    def __init__(
+        self, lab: Lab, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+    ) -> None:
+        self.lab = lab
+        self.capsys = capsys
+        self.patch = patch
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        """Exit code, output and errors of `headwater lab graph`."""
+        home = str(self.lab.home.root)
+        self.patch.setattr(sys, "argv", ["headwater", "lab", "graph", "--home", home, *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        return (end.value.code, *self.capsys.readouterr())
 
 
-def test_jobs_come_in_the_order_data_takes(lab: Lab) -> None:
-    drawn = json.loads(_graph(lab, "--json").stdout)
+@pytest.fixture
+def graph(lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Graph:
+    return Graph(lab, capsys, monkeypatch)
+
+
+def test_jobs_come_in_the_order_data_takes(lab: Lab, graph: Graph) -> None:
+    drawn = json.loads(graph("--json")[1])
     assert [job["job"] for job in drawn] == ["z-source", "load", "a-sum"]
     assert drawn[1] == {
         "job": "load",
@@ -87,13 +100,11 @@ def test_jobs_come_in_the_order_data_takes(lab: Lab) -> None:
         "reads": ["kafka orders"],
         "writes": ["warehouse default/bids", "warehouse default/orders"],
     }
-    shown = _graph(lab).stdout
-    assert f"The page: {lab.context.url('server', '/graph')}" in shown
+    assert f"The page: {lab.context.url('server', '/graph')}" in graph()[1]
 
 
-def test_a_column_is_traced_back_to_its_origin(lab: Lab) -> None:
-    shown = _graph(lab, "--column", "warehouse sums total").stdout.splitlines()
-    assert shown == [
+def test_a_column_is_traced_back_to_its_origin(graph: Graph) -> None:
+    assert graph("--column", "warehouse sums total")[1].splitlines() == [
         "warehouse sums total",
         "← warehouse default/orders price   (aggregation, by a-sum)",
         "   ← kafka orders price   (identity, by load)",
@@ -101,15 +112,15 @@ def test_a_column_is_traced_back_to_its_origin(lab: Lab) -> None:
     ]
 
 
-def test_no_such_dataset_and_not_known_yet_are_two_answers(lab: Lab) -> None:
+def test_no_such_dataset_and_not_known_yet_are_two_answers(graph: Graph) -> None:
     for column, code, answer in (
         ("warehouse sums nothing", 2, "warehouse sums has no column nothing"),
         ("warehouse nothing price", 2, "lineage knows no dataset warehouse nothing"),
         ("warehouse default/bids price", 1, "columns of warehouse default/bids are not known yet"),
     ):
-        refused = _graph(lab, "--column", column)
-        assert refused.returncode == code
-        assert answer in refused.stderr
-    first = _graph(lab, "--column", "postgres shop.public.orders price")
-    assert first.stdout.splitlines() == ["postgres shop.public.orders price"]
-    assert _graph(lab, "--column", "nothing").returncode == 2
+        refused, _, reason = graph("--column", column)
+        assert refused == code
+        assert answer in reason
+    first = graph("--column", "postgres shop.public.orders price")
+    assert first[1].splitlines() == ["postgres shop.public.orders price"]
+    assert graph("--column", "nothing")[0] == 2

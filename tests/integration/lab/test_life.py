@@ -127,12 +127,14 @@ def test_a_service_that_does_not_answer_is_not_called_running(home: Path) -> Non
     assert json.loads(told.stdout)[0]["state"] in {"starting", "unhealthy"}
 
 
+@pytest.mark.full
 def test_a_killed_postgres_leaves_nothing_that_hinders_its_successor(home: Path) -> None:
     process.find(home)["postgres"].kill()
     up = headwater("up", "postgres", "--home", home)  # at once: its children may still live
     assert up.returncode == 0, up.stderr
 
 
+@pytest.mark.full
 def test_two_labs_run_side_by_side(home: Path, another: Path) -> None:
     assert headwater("up", *CHEAP, "--home", another).returncode == 0
     here, there = status(home), status(another)
@@ -239,6 +241,7 @@ def test_an_interrupt_ends_up_soon_and_says_what_goes_on(another: Path) -> None:
     assert of_lab(another) == []
 
 
+@pytest.mark.full
 def test_a_second_up_waits_for_the_first(another: Path) -> None:
     commands = [started("up", *CHEAP, "--json", "--home", another) for _ in range(2)]
     told = [command.communicate(timeout=60) for command in commands]

@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from headwater.cli.connect.options import LoginOptions
+from headwater.cli.connect.options import LoginOptions, cluster_config
 from headwater.cli.main import app as headwater
 from headwater.cli.options import spread
 
@@ -142,3 +142,21 @@ def test_secrets_stay_where_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
     assert login.tls() == {"ca": "ca.pem", "cert": "", "key": ""}
     given = LoginOptions(user="ann", password_file=Path("p"), token_file=Path("t")).auth()
     assert (given["password"], given["token"]) == ({"file": "p"}, {"file": "t"})
+
+
+@pytest.mark.parametrize(
+    ("url", "info", "login"),
+    [
+        ("http://registry:8081", "reader:hunter:2", ("reader", "hunter:2")),
+        ("http://reader:own@registry:8081", "", ("reader", "own")),
+        ("http://registry:8081", "", (None, None)),
+    ],
+)
+def test_the_registrys_login_is_in_the_environment_or_the_address(
+    monkeypatch: pytest.MonkeyPatch, url: str, info: str, login: tuple[str | None, str | None]
+) -> None:
+    monkeypatch.setenv("SCHEMA_REGISTRY_USER_INFO", info)
+    found = cluster_config(["http://connect:8083"], LoginOptions(), registry_url=url).registry
+    assert found is not None
+    assert (found.username or None, found.password or None) == login
+    assert found.urls == ("http://registry:8081",)
