@@ -129,6 +129,14 @@ def test_a_harmless_document_stays_as_it_was(document: dict[str, Any]) -> None:
     assert not holds_secret(body)
 
 
+def test_a_credential_is_found_beside_what_was_searched_before() -> None:
+    members = {f"c{n}": "x" * 20 for n in range(20)}
+    assert not holds_secret(json.dumps(members).encode())
+    for case in lines("masked.ndjson"):
+        assert holds_secret(json.dumps({**members, "text": planted(case["text"])}).encode())
+    assert not holds_secret(json.dumps(members).encode())
+
+
 def test_most_documents_are_not_even_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     body = json.dumps({"name": "orders", "query": "SELECT 1 FROM t WHERE d_year = 2001"}).encode()
     monkeypatch.setattr("headwater.lineage.secrets.clean_value", None)

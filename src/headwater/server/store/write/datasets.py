@@ -67,6 +67,11 @@ def hold_ranked(
         if name == "schema":  # claimed, and resolved by rank (write/schemas.py)
             continue
         now = held.get(name)
+        # Reported again, as nearly always.
+        same = now is not None and now[0] == pair[1] and now[1] <= time
+        if now is not None and same and (reader or len(now) == _READER):
+            now[2] = max(now[2], time)
+            continue
         if now is not None and name not in _SHARED:
             theirs = len(now) > _READER
             if reader and not theirs:

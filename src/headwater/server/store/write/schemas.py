@@ -67,6 +67,21 @@ class _Key(NamedTuple):
         return (dataset, job, run, side, subject, version, mark, self.rank, facet, first, last)
 
 
+_AS_READER = f" {int(Rank.READER)}  0"
+"""The end of the place where a job keeps what it claims of its inputs."""
+
+
+def _repeated(dataset: Dataset, held: Held | None, facet: int, time: int) -> bool:
+    """Whether a claim is the one its author made last, made again; the time is noted then."""
+    if held is None or held[0] != facet or held[1] > time:
+        return False
+    if time > held[2]:
+        if dataset.root != dataset.id or dataset.state.ended is not None:
+            return False  # an end may lie between the two
+        held[2] = time
+    return True
+
+
 def is_topic(dataset: Dataset) -> bool:
     """Whether the key and the value of a dataset are claimed on their own."""
     return type_of(dataset.space, "DB_TABLE") == "STREAM"
@@ -135,26 +150,35 @@ class SchemaProjection:
                     dataset, _Key(rank, dataset.id, number, 0, direction), job, facet, time
                 )
             elif direction == INPUT:
-                self._interval(
-                    dataset, _Key(Rank.READER, dataset.id, number, 0, INPUT), job, facet, time
-                )
+                assert job is not None
+                made = job.state.claims.get(f"{slot(dataset.id, INPUT)}{_AS_READER}")
+                if not _repeated(dataset, made, facet, time):
+                    key = _Key(Rank.READER, dataset.id, number, 0, INPUT)
+                    self._interval(dataset, key, job, facet, time)
             elif streaming:
                 assert held is not None
-                key = _Key(Rank.WRITER, dataset.id, number, run.id, OUTPUT)
-                held.stream = self._made(dataset, key, held.stream, facet, time)
+                if not _repeated(dataset, held.stream, facet, time):
+                    key = _Key(Rank.WRITER, dataset.id, number, run.id, OUTPUT)
+                    held.stream = self._made(dataset, key, held.stream, facet, time)
             else:
                 assert held is not None
                 self._batch(held, facet, time)
         if part.change in ENDING and direction != INPUT:
-            if held is None or run is None:
-                self._end(dataset, 0, time)
-            elif streaming and (held.ended is None or time < held.ended[0]):
-                self._end(dataset, run.id, time, held.ended[1] if held.ended else None)
-                held.ended = [time, time]
-            elif not streaming and held.ended is None:
-                held.ended = [time, -1]
+            self._ended(dataset, run, held, time, streaming=streaming)
         if dataset.root != dataset.id:
             self._follow(dataset)
+
+    def _ended(
+        self, dataset: Dataset, run: Run | None, held: Io | None, time: int, *, streaming: bool
+    ) -> None:
+        """Note that an event ends earlier claims: at once, or when the batch has completed."""
+        if held is None or run is None:
+            self._end(dataset, 0, time)
+        elif streaming and (held.ended is None or time < held.ended[0]):
+            self._end(dataset, run.id, time, held.ended[1] if held.ended else None)
+            held.ended = [time, time]
+        elif not streaming and held.ended is None:
+            held.ended = [time, -1]
 
     def merge(self) -> None:
         """Resolve anew what other names stand for since this event."""
@@ -177,6 +201,8 @@ class SchemaProjection:
         mark = -1 if done is None else done
         for key, held in run.state.io.items():
             batch, ended = held.batch, held.ended
+            if batch is None and ended is None:
+                continue
             moved = ended is not None and held.stream is None and ended[1] != mark
             if not moved and (batch is None or batch[3:] == [batch[0], batch[1], mark]):
                 continue
