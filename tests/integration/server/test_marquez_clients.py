@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.lineage.assumptions import NAMED_RUN, NO_OBJECT, NO_ZONE, OTHER_TYPE, to_run_uuid
+from headwater.server.store.keep.purge import Target, purge
 from headwater.server.store.keep.rebuild import rebuild, verify
 
 from .conftest import Client, dataset_url, job_url
@@ -48,6 +49,20 @@ def test_a_job_carries_its_ten_latest_runs_or_null(client: Client) -> None:
         assert (found["declared"]["latestRun"], runs_of(found["declared"])) == (None, None)
     assert runs_of(client.get(job_url("load"))) == newest
     assert runs_of(client.get(job_url("declared"))) is None
+
+
+def test_latest_runs_show_what_changed_since_they_were_asked_for(client: Client) -> None:
+    def shown() -> list[tuple[str, int]]:
+        (job,) = client.get("/api/v1/jobs")["jobs"]
+        assert job["latestRun"] == job["latestRuns"][0]
+        return [(run["state"], len(run["inputDatasetVersions"])) for run in job["latestRuns"]]
+
+    client.post(event("START", 1, run=1, inputs=["a", "b"]), event("START", 2, run=2))
+    assert shown() == [("RUNNING", 0), ("RUNNING", 2)]
+    client.post(event("COMPLETE", 3, run=1))
+    assert shown() == [("RUNNING", 0), ("COMPLETED", 2)]
+    purge(client.store, Target("dataset", "s3://lake", "a"))
+    assert shown() == [("RUNNING", 0), ("COMPLETED", 1)]
 
 
 def test_many_jobs_have_each_their_runs(client: Client) -> None:

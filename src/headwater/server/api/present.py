@@ -12,7 +12,7 @@ from headwater.lineage.events import iso
 from headwater.server.api.facet_columns import columns, tags_of
 from headwater.server.api.java import to_url
 from headwater.server.store.database import within
-from headwater.server.store.entities import INPUT, OUTPUT, unslot
+from headwater.server.store.entities import INPUT, OUTPUT, to_run, unslot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +36,7 @@ MILLISECOND = 1_000
 PHYSICAL = "headwater_physical"
 RUNS = 10
 """How many of its latest runs a job carries."""
+_encode = msgspec.json.Encoder().encode
 _JOB_TYPES = {"STREAMING": "STREAM", "STREAM": "STREAM", "SERVICE": "SERVICE"}
 
 
@@ -84,14 +85,13 @@ class Presenter:
                 dataset = datasets.get(dataset_id)
                 if dataset is None:
                     continue
-                named = identifier(dataset.space, dataset.name)
-                version = versions.get(io.version or 0)
-                sides[direction].append(
-                    {
-                        "datasetVersionId": {**named, "version": version},
-                        "facets": self.held(io.facets, facets),
-                    }
-                )
+                named = {
+                    "namespace": dataset.space,
+                    "name": dataset.name,
+                    "version": versions.get(io.version or 0),
+                }
+                shown = self.held(io.facets, facets) if io.facets else {}
+                sides[direction].append({"datasetVersionId": named, "facets": shown})
             answers[run.id] = self._run(run, jobs.get(run.job), job_versions, sides, facets)
         return answers
 
@@ -138,9 +138,11 @@ class Presenter:
         """Jobs with their latest runs, inputs and outputs."""
         by_id = {job.id: job for job in jobs}
         latest = self.view.runs(job.latest for job in jobs if job.latest is not None)
-        recent = {} if node else self.view.recent_runs(by_id, RUNS)
-        shown = {run.id: run for runs in recent.values() for run in runs} | latest
-        runs = self.runs(shown.values(), by_id)
+        recent = {} if node else self._recent(by_id)
+        runs: dict[int, Any] = {
+            number: shown for pairs in recent.values() for number, shown in pairs
+        }
+        runs |= self.runs((run for run in latest.values() if run.id not in runs), by_id)
         parents = self._parents(by_id, latest)
         opened = self.view.opened(jobs)
         datasets = self.view.datasets(unslot(slot)[0] for held in opened.values() for slot in held)
@@ -177,7 +179,7 @@ class Presenter:
                 answer["currentRunUuid"] = run["id"] if run else None
             else:
                 # Marquez's page reduces the list without a start: it must not be empty.
-                answer["latestRuns"] = [runs[r.id] for r in recent.get(job.id, ())] or None
+                answer["latestRuns"] = [shown for _, shown in recent.get(job.id, ())] or None
             if facets:
                 answer["facets"] = self.held(job.state.facets, bodies)
                 answer["currentVersion"] = versions.get(job.version or 0)
@@ -186,6 +188,24 @@ class Presenter:
                 answer["tags"] = sorted({tag for _, tag in marks})
             answers.append(answer)
         return answers
+
+    def _recent(self, jobs: dict[int, Job]) -> dict[int, list[tuple[int, msgspec.Raw]]]:
+        """The latest runs of each job by id; those that have not changed are not presented anew."""
+        rows = self.view.recent_runs(jobs, RUNS)
+        checkpoint, answers = self.view.run_answers()
+        shown = {row[0]: answers.get(checkpoint, row) for row in rows}
+        changed = [row for row in rows if shown[row[0]] is None]
+        runs = [run for run in map(to_run, changed) if not run.state.static]
+        presented = self.runs(runs, jobs)
+        for row in changed:
+            answer = presented.get(row[0])  # none of a declaration that is kept as a run
+            raw = shown[row[0]] = msgspec.Raw(_encode(answer) if answer is not None else b"")
+            answers.keep(checkpoint, row, raw)
+        found: dict[int, list[tuple[int, msgspec.Raw]]] = {}
+        for number, _, job, _ in rows:
+            if kept := shown[number]:
+                found.setdefault(job, []).append((number, kept))
+        return found
 
     def _parents(self, jobs: dict[int, Job], latest: dict[int, Run]) -> dict[int, str]:
         """What the newest run of each job names as its parent job."""

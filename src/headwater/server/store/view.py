@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import msgspec
 
 from headwater.lineage.events import canonical
-from headwater.server.store.database import ReadConnection, within
+from headwater.server.store.database import ReadConnection, Row, within
 from headwater.server.store.entities import (
     DELETED,
     MERGED,
@@ -27,6 +26,7 @@ from headwater.server.store.read.output_sources import OutputSources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from uuid import UUID
 
     from headwater.server.store.database.packing import Packer
 
@@ -45,11 +45,47 @@ TOGETHER = 100
 """Jobs in one question for their runs; SQLite takes up to 500 parts in one statement."""
 
 
+def uuid_text(uuid: bytes) -> str:
+    """A stored UUID as text; `UUID` takes five times as long, and lists have thousands."""
+    text = uuid.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class RunAnswers:
+    """Runs as they were last shown, kept between reads.
+
+    What is shown of a run follows from its row and from what is never changed, only deleted. Every
+    deletion leaves a checkpoint, so a run is shown again from here as long as both are the same.
+    """
+
+    def __init__(self, limit: int = 16_000_000) -> None:
+        self._limit = limit
+        self._held: dict[int, tuple[int, Row, msgspec.Raw]] = {}
+        self._size = 0
+
+    def get(self, checkpoint: int, row: Row) -> msgspec.Raw | None:
+        """What was shown of the run in this row, if that is still so."""
+        held = self._held.get(row[0])
+        return held[2] if held is not None and held[:2] == (checkpoint, row) else None
+
+    def keep(self, checkpoint: int, row: Row, shown: msgspec.Raw) -> None:
+        """Show this of the run the next time."""
+        self._size += len(shown) + len(row[3])
+        if self._size > self._limit:
+            self.forget()
+        self._held[row[0]] = (checkpoint, row, shown)
+
+    def forget(self) -> None:
+        """Let go of all."""
+        self._held, self._size = {}, 0
+
+
 class Bodies:
     """Facet bodies kept between reads; a facet never changes, so it never goes stale."""
 
     def __init__(self, packer: Packer, limit: int = 16_000_000) -> None:
         self.packer = packer
+        self.runs = RunAnswers()
         self._limit = limit
         self._held: dict[int, bytes] = {}
         self._size = 0
@@ -74,6 +110,7 @@ class Bodies:
     def forget(self) -> None:
         """Let go of every body: one of them may have been deleted."""
         self._held, self._size = {}, 0
+        self.runs.forget()
 
     def unpack(self, connection: ReadConnection, dictionary: int, packed: bytes) -> bytes:
         """A packed body as it was; learns a dictionary that another process stored."""
@@ -211,19 +248,23 @@ class View:
         sql = RUNS + " WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ?"
         return [to_run(row) for row in self.all(sql, (job, limit))]
 
-    def recent_runs(self, jobs: Iterable[int], limit: int) -> dict[int, list[Run]]:
-        """The newest runs of many jobs, each job's newest first."""
+    def recent_runs(self, jobs: Iterable[int], limit: int) -> list[Row]:
+        """The rows of the newest runs of many jobs, each job's newest first."""
         newest = f"{RUNS} WHERE r.job = ? ORDER BY r.created DESC, r.id DESC LIMIT ?"
         wanted = list(jobs)
-        found: dict[int, list[Run]] = {}
+        found: list[Row] = []
         for start in range(0, len(wanted), TOGETHER):
             some = wanted[start : start + TOGETHER]
             sql = " UNION ALL ".join([f"SELECT * FROM ({newest}) q"] * len(some))  # noqa: S608
-            for row in self.all(sql, [value for job in some for value in (job, limit)]):
-                run = to_run(row)
-                if not run.state.static:
-                    found.setdefault(run.job, []).append(run)
+            found += self.all(sql, [value for job in some for value in (job, limit)])
         return found
+
+    def run_answers(self) -> tuple[int, RunAnswers]:
+        """The last checkpoint, and what was shown of runs; to a limited reader they look different."""
+        if self._limit is not None:
+            return 0, RunAnswers()
+        ((seq,),) = self.all("SELECT max(seq) FROM checkpoint")
+        return seq or 0, self._bodies.runs
 
     def graph(self, at: int | None = None) -> StoredGraph:
         """The jobs and datasets as a graph, now or at a moment in microseconds."""
@@ -268,7 +309,7 @@ class View:
             "job": "SELECT id, uuid FROM job_version WHERE id IN ({in})",
         }[table]
         rows = within(self.connection, sql, {i for i in ids if i is not None})
-        return {number: str(UUID(bytes=bytes(uuid))) for number, uuid in rows}
+        return {number: uuid_text(uuid) for number, uuid in rows}
 
     def roots(self, ids: Iterable[int]) -> dict[int, int]:
         """What each dataset stands for."""
