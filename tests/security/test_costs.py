@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import itertools
 import json
@@ -15,6 +16,7 @@ import pytest
 import zstandard
 
 from headwater.lineage.events import EventError, Limits, read
+from headwater.server.ingest.group_commit import Ingest
 from headwater.server.store.write.event_reader import EventReader
 from tests.integration.server.making import columns, dataset, event, facet
 from tests.security.attacks import MB, Cost
@@ -22,6 +24,7 @@ from tests.security.attacks import MB, Cost
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from headwater.server.store import Store
     from tests.integration.server.conftest import Client, Process
 
 zstd = zstandard.ZstdCompressor(level=19).compress
@@ -223,6 +226,33 @@ def test_large_facets_are_not_kept_in_memory() -> None:
         reader.trim()
     held = sum(len(part.body) for part in reader._facets._facets.values())
     assert held < 40 * MB
+
+
+def test_a_small_event_does_not_wait_until_a_large_one_is_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, small_is_kept = EventReader.prepare, threading.Event()
+    large = event("START", 0, run=1, run_facets={"x": facet(text="x" * MB)})
+
+    def prepare(self: EventReader, raw: bytes, **given: Any) -> Any:
+        if len(raw) > MB:
+            assert small_is_kept.wait(30)
+        return read(self, raw, **given)
+
+    async def send() -> list[bool]:
+        ingest = Ingest(store)
+        first = ingest.submit([json.dumps(large).encode()])
+        small = await asyncio.wait_for(ingest.submit([json.dumps(event("START", 1)).encode()]), 20)
+        early = first.done()
+        small_is_kept.set()
+        kept = [receipt.seq > 0 for receipt in (*small, *await first)]
+        again = await ingest.submit([json.dumps(large).encode()])
+        wrong = await ingest.submit([json.dumps({**large, "eventTime": 1}).encode()])
+        await ingest.close()
+        return [*kept, early, again[0].duplicate, wrong[0].error is not None]
+
+    monkeypatch.setattr(EventReader, "prepare", prepare)
+    assert asyncio.run(send()) == [True, True, False, True, True]
 
 
 def test_a_small_event_does_not_wait_for_a_batch(launch: Callable[..., Process]) -> None:

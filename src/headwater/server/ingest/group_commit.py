@@ -8,6 +8,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.lineage.events import EventError, EventProblem
@@ -18,6 +19,8 @@ from headwater.server.store import (
     StoreUnavailableError,
     UnstorableError,
 )
+from headwater.server.store.write.event_reader import EventReader
+from headwater.server.store.write.prepared import PreparedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +35,9 @@ BULK = 128
 """Events of a batch that share one commit: what other requests wait for at most."""
 LARGE = 64 * 1024
 """A body of more bytes than this is not small: one of them, or one part of a batch, to a commit."""
+ASIDE = 256 * 1024
+"""An event of more bytes than this is read before it gets to the writer. Reading takes some 20 ms a
+MB, far more for what is masked, in which the writer commits what others send."""
 
 
 Deliver = Callable[[Any], None]
@@ -40,7 +46,7 @@ Deliver = Callable[[Any], None]
 
 class _Job(NamedTuple):
     deliver: Deliver
-    bodies: Sequence[bytes]
+    bodies: Sequence[bytes | PreparedEvent]
     work: Callable[[Store], Any] | None
 
 
@@ -76,11 +82,13 @@ class Ingest:
         self._queue: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="headwater-writer", daemon=True)
         self._thread.start()
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="headwater-large-events")
+        self._read_aside = 0
 
     def submit(self, bodies: Sequence[bytes]) -> asyncio.Future[list[Receipt]]:
         """Hand events in; the future holds their receipts once they are on the disk."""
         future, deliver = self._promise()
-        self._enqueue(_Job(deliver, bodies, None), large=sum(map(len, bodies)) > LARGE)
+        self._take(bodies, deliver, large=sum(map(len, bodies)) > LARGE)
         return future
 
     async def submit_many(self, bodies: Sequence[bytes]) -> list[Receipt]:
@@ -93,14 +101,36 @@ class Ingest:
                 size += len(bodies[end])
                 end += 1
             future, deliver = self._promise()
-            self._enqueue(_Job(deliver, bodies[start:end], None), large=True)
+            self._take(bodies[start:end], deliver, large=True)
             receipts += await future
             start = end
         return receipts
 
     def hand_in(self, body: bytes, deliver: Deliver) -> None:
         """Hand one event in; `deliver` is called on the loop with a list of its receipt, or an error."""
-        self._enqueue(_Job(deliver, (body,), None), large=len(body) > LARGE)
+        self._take((body,), deliver, large=len(body) > LARGE)
+
+    def _take(self, bodies: Sequence[bytes], deliver: Deliver, *, large: bool) -> None:
+        if len(bodies) != 1 or len(bodies[0]) <= ASIDE:
+            self._enqueue(_Job(deliver, bodies, None), large=large)
+            return
+        self._read_aside += 1
+        # A reader of its own: the writer's remembers what it has met, and serves one thread.
+        read = self._readers.submit(EventReader(self.store.limits).prepare, bodies[0])
+        read.add_done_callback(
+            lambda done: self._loop.call_soon_threadsafe(self._was_read, done, deliver)
+        )
+
+    def _was_read(self, done: Future[PreparedEvent], deliver: Deliver) -> None:
+        self._read_aside -= 1
+        error = done.exception()
+        if isinstance(error, EventError):
+            error.__traceback__ = error.__context__ = None  # it holds all that was decoded
+            deliver([Receipt(error=error)])
+        elif error is not None:
+            deliver(error)
+        else:
+            self._enqueue(_Job(deliver, (done.result(),), None), large=True)
 
     def perform(self, work: Callable[[Store], Any]) -> asyncio.Future[Any]:
         """Carry out any other change, in its turn, on the writer's thread."""
@@ -110,6 +140,9 @@ class Ingest:
 
     async def close(self) -> None:
         """Finish what was handed in, then stop."""
+        while self._read_aside:
+            await asyncio.sleep(0.01)
+        self._readers.shutdown()
         while self._busy or self._waiting or self._large:
             if self.stalled is not None:
                 return  # the writer's thread ends with the process
@@ -242,7 +275,7 @@ class Ingest:
         self.commits += 1
         self.failing = None
 
-    def _append(self, bodies: list[bytes]) -> list[Receipt]:
+    def _append(self, bodies: list[bytes | PreparedEvent]) -> list[Receipt]:
         receipts: list[Receipt] = []
         for start in range(0, len(bodies), GROUP):
             chunk = bodies[start : start + GROUP]
@@ -263,11 +296,14 @@ class Ingest:
         self.accepted += sum(1 for r in receipts if r.seq and not r.duplicate)
         return receipts
 
-    def _singly(self, bodies: list[bytes]) -> list[Receipt]:
+    def _singly(self, bodies: list[bytes | PreparedEvent]) -> list[Receipt]:
         receipts: list[Receipt] = []
         for body in bodies:
             try:
-                receipts += self.store.append([body])
+                # What was read before has the numbers of a commit that was undone.
+                receipts += self.store.append(
+                    [body.raw if isinstance(body, PreparedEvent) else body]
+                )
                 self._committed()
             except StoreUnavailableError:
                 raise

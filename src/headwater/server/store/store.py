@@ -7,7 +7,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -26,11 +26,9 @@ from headwater.server.store.write import commands
 from headwater.server.store.write.event_reader import EventReader
 from headwater.server.store.write.log import UNKNOWN, Log
 from headwater.server.store.write.name_limits import check_command
+from headwater.server.store.write.prepared import PreparedEvent
 from headwater.server.store.write.projection import Projection
 from headwater.server.store.write.session import Session
-
-if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import PreparedEvent
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -70,24 +68,27 @@ class Store:
         self.connection.close()
         self.database.close()
 
-    def append(self, bodies: Sequence[bytes], also: Also | None = None) -> list[Receipt]:
+    def append(
+        self, bodies: Sequence[bytes | PreparedEvent], also: Also | None = None
+    ) -> list[Receipt]:
         """Take events in, in one commit; an event that must be refused does not touch the others.
 
         When this returns, every event with a receipt and no error is on the disk. What `also`
         writes stands in the same commit; if it raises, nothing is kept.
         """
-        self.packer.begin(bodies)
+        self.packer.begin([body for body in bodies if not isinstance(body, PreparedEvent)])
         try:
             return self._append(bodies, also)
         finally:
             self.packer.end()
 
-    def _append(self, bodies: Sequence[bytes], also: Also | None) -> list[Receipt]:
+    def _append(self, bodies: Sequence[bytes | PreparedEvent], also: Also | None) -> list[Receipt]:
         receipts: list[Receipt] = [Receipt()] * len(bodies)
         group: list[tuple[int, PreparedEvent]] = []
         for i, body in enumerate(bodies):
             try:
-                group.append((i, self.reader.prepare(body)))
+                read = body if isinstance(body, PreparedEvent) else self.reader.prepare(body)
+                group.append((i, read))
             except EventError as error:
                 # Its traceback would keep all that was decoded until the last one is answered.
                 error.__traceback__ = error.__context__ = None
