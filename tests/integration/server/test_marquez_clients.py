@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.lineage.assumptions import NAMED_RUN, NO_OBJECT, NO_ZONE, OTHER_TYPE, to_run_uuid
-from headwater.server.store.keep.purge import Target, purge
+from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild, verify
 
 from .conftest import Client, dataset_url, job_url
@@ -61,7 +61,7 @@ def test_latest_runs_show_what_changed_since_they_were_asked_for(client: Client)
     assert shown() == [("RUNNING", 0), ("RUNNING", 2)]
     client.post(event("COMPLETE", 3, run=1))
     assert shown() == [("RUNNING", 0), ("COMPLETED", 2)]
-    purge(client.store, Target("dataset", "s3://lake", "a"))
+    purge(client.store, PurgeTarget("dataset", "s3://lake", "a"))
     assert shown() == [("RUNNING", 0), ("COMPLETED", 1)]
 
 
