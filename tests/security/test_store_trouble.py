@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import signal
+import sqlite3
 import time
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+import zstandard
 
+from headwater.cli.main import _run
 from headwater.lab import process
 from headwater.lab.clients import PostgresClient
 from headwater.lab.lab import Lab
+from headwater.server.ingest import upkeep
 from headwater.server.store import open_store
 from headwater.server.store.database.sqlite import SqliteDatabase
+from tests.integration.server.conftest import Client
 from tests.integration.server.making import event
 from tests.security.attacks import eventually
 
@@ -63,17 +71,12 @@ def test_a_frozen_postgresql_is_503_within_seconds_and_passes(
 
 
 def test_a_damaged_sqlite_file_is_found_and_named(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/headwater.db"
-    store = open_store(url)
-    made = [event("START", n % 50, run=n, job=f"j{n}", outputs=[f"d{n}"]) for n in range(300)]
-    store.append([json.dumps(one).encode() for one in made])
-    store.connection.tidy()  # empties the write-ahead log into the file
-    store.close()
+    file = filled_store(tmp_path)
+    url = f"sqlite:///{file}"
     database = SqliteDatabase(url)
     database.inspect()
     assert database.trouble() is None
     database.close()
-    file = tmp_path / "headwater.db"
     with file.open("r+b") as damaged:
         for page in range(3, file.stat().st_size // 4096):
             damaged.seek(page * 4096)
@@ -82,3 +85,130 @@ def test_a_damaged_sqlite_file_is_found_and_named(tmp_path: Path) -> None:
     database.inspect()
     assert "the SQLite file is damaged" in (database.trouble() or "")
     database.close()
+
+
+def filled_store(folder: Path, count: int = 300) -> Path:
+    """An SQLite file with events, none of them in its write-ahead log."""
+    store = open_store(f"sqlite:///{folder}/headwater.db")
+    made = [event("START", n % 50, run=n, job=f"j{n}", outputs=[f"d{n}"]) for n in range(count)]
+    store.append([json.dumps(one).encode() for one in made])
+    store.connection.tidy()
+    store.close()
+    return folder / "headwater.db"
+
+
+def health(server: Process) -> tuple[int, str]:
+    answer = httpx.get(f"{server.url}/api/v2/health", timeout=30)
+    return answer.status_code, " ".join(answer.json().get("problems", ()))
+
+
+def test_a_file_damaged_under_a_running_server_is_named_by_health(
+    launch: Callable[..., Process], tmp_path: Path
+) -> None:
+    file = filled_store(tmp_path)
+    server = launch(f"sqlite:///{file}", "--no-page")
+    assert health(server) == (200, "")
+    with file.open("r+b") as damaged:
+        for page in range(2, file.stat().st_size // 4096):
+            damaged.seek(page * 4096)
+            damaged.write(b"\xff" * 4096)
+    # Readers let go of the pages that they hold when something was written.
+    made = event("START", 0, run=0, job="j0")
+    assert httpx.post(f"{server.url}/api/v1/lineage", json=made, timeout=30).status_code in (201, 503)
+    assert httpx.get(f"{server.url}/api/v2/events", timeout=30).status_code == 503
+    code, problems = health(server)
+    assert code == 503
+    assert "the SQLite file is damaged" in problems
+
+
+def test_a_body_that_cannot_be_unpacked_is_named_by_health(client: Client) -> None:
+    client.post(event("START", 0))
+    client.store.connection.run("UPDATE log SET body = ?", (b"\x28\xb5\x2f\xfd garbage",))
+    answer = client.call("GET", "/api/v2/events")
+    assert answer.status_code == 503, answer.text
+    found = client.call("GET", "/api/v2/health")
+    assert found.status_code == 503
+    assert "cannot be unpacked" in found.json()["problems"][0]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_file_that_is_not_there_any_more_is_named_by_health(
+    launch: Callable[..., Process], tmp_path: Path, replaced: bool
+) -> None:
+    server = launch(None, "--no-page")
+    file = tmp_path / "headwater.db"
+    file.rename(tmp_path / "moved.db")
+    if replaced:
+        file.write_bytes((tmp_path / "moved.db").read_bytes())
+    code, problems = health(server)
+    assert code == 503
+    assert "another file, or none" in problems
+    (tmp_path / "moved.db").replace(file)
+    assert health(server) == (200, "")
+
+
+def test_damage_that_nothing_reads_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "HOUR", 0.05)
+    file = filled_store(tmp_path)
+    client = Client(open_store(f"sqlite:///{file}"))
+    try:
+        client.call("POST", "/api/v2/flow", json=[])  # starts what runs in the background
+        assert client.get("/api/v2/health")["status"] == "ok"
+        with file.open("r+b") as damaged:
+            damaged.seek(file.stat().st_size - 4096)
+            damaged.write(b"\xff" * 4096)
+        eventually(lambda: client.call("GET", "/api/v2/health").status_code == 503)
+    finally:
+        client.close()
+
+
+def page_of_zeros(file: Path) -> None:
+    with file.open("r+b") as damaged:
+        damaged.seek(3 * 4096)
+        damaged.write(bytes(8 * 4096))
+
+
+def half(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def other_file(file: Path) -> None:
+    file.write_bytes(b"no database\n" * 400)
+
+
+def body(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as raw, raw:
+        raw.execute("UPDATE log SET body = x'28b52ffd00' WHERE seq = 7")
+
+
+def dictionary(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as raw, raw:
+        raw.execute("UPDATE log SET dictionary = 99 WHERE seq = 7")
+
+
+def other_body(file: Path) -> None:
+    packed = zstandard.ZstdCompressor().compress(b"{no JSON")
+    with contextlib.closing(sqlite3.connect(file)) as raw, raw:
+        raw.execute("UPDATE log SET dictionary = 0, body = ? WHERE seq = 7", (packed,))
+
+
+def hashes(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as raw, raw:
+        raw.execute("UPDATE log SET chain = zeroblob(32) WHERE seq = 7")
+
+
+@pytest.mark.parametrize(
+    "damage", [page_of_zeros, half, other_file, body, dictionary, other_body, hashes]
+)
+def test_rebuild_says_that_the_store_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+) -> None:
+    file = filled_store(tmp_path, 40)
+    damage(file)
+    assert _run(["rebuild", "--store", f"sqlite:///{file}"], debug=False) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search("the SQLite file is damaged|the store is damaged|the log was changed", said)
+    assert "restore a backup of it" in said
+    assert "headwater's own" not in said

@@ -43,6 +43,7 @@ from headwater.server.ingest.upkeep import (
 from headwater.server.live import Live
 from headwater.server.routing import Router
 from headwater.server.store import StoreUnavailableError, UnstorableError
+from headwater.server.store.database import DamagedError
 from headwater.server.store.read.limited import LimitedConnection
 from headwater.server.store.view import Bodies
 
@@ -128,6 +129,8 @@ class App:
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="headwater-probe")
         self.trouble: str | None = None
         """What was wrong with the store, though it answered, when it was last asked."""
+        self.damage: str | None = None
+        """What a reader last met in the store that nobody can have written there."""
         self._probing: asyncio.Future[int] | None = None
         self._unpacking = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
@@ -196,6 +199,8 @@ class App:
             return failure(error)
         if isinstance(error, EventError):
             return failure(self.refusal(error))
+        if isinstance(error, DamagedError):
+            self.damage = error.message
         if isinstance(error, StoreUnavailableError):
             return failure(HttpError(503, error.message, headers=RETRY))
         if isinstance(error, UnstorableError):
@@ -352,7 +357,7 @@ class App:
     def _newest(self) -> int:
         with self.store.database.reading() as connection:
             ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
-        self.trouble = self.store.database.trouble()
+        self.trouble = self.store.database.trouble() or self.damage
         return int(seq)
 
     def _read(self, handler: Callable[..., Any], request: Request, limit: Limit | None) -> Any:

@@ -90,14 +90,18 @@ async def try_failing_writes(app: App) -> None:
 
 
 async def look_for_damage(app: App) -> None:
-    """Look through the store's file once: damage is otherwise met only where something is read."""
-    try:
-        await asyncio.to_thread(app.store.database.inspect)
-    except StoreError as error:
-        log.warning("the store cannot be looked through: %s", error)
-    else:
-        if trouble := app.store.database.trouble():
-            log.error("the store: %s", trouble)
+    """Look through the store's file every hour: damage is else met only where something is read."""
+    while True:
+        began = time.monotonic()
+        try:
+            await asyncio.to_thread(app.store.database.inspect)
+        except StoreError as error:
+            log.warning("the store cannot be looked through: %s", error)
+        else:
+            if trouble := app.store.database.trouble():
+                log.error("the store: %s", trouble)
+        # A large file takes long: no more than a fiftieth of the time goes into this.
+        await asyncio.sleep(max(HOUR, 50 * (time.monotonic() - began)))
 
 
 async def watch_writer(app: App) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import zstandard
 
+from headwater.server.store.database import DamagedError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -112,12 +114,17 @@ class Packer:
 
     def unpack(self, dictionary_id: int, packed: bytes) -> bytes:
         """The body that `pack` was given."""
-        mine, data = self._unpackers.by_id, self._dictionaries[dictionary_id]
+        mine, data = self._unpackers.by_id, self._dictionaries.get(dictionary_id)
+        if data is None:
+            raise DamagedError(f"the store is damaged: it has no dictionary {dictionary_id}")
         held = mine.get(dictionary_id)
         if held is None or held[0] is not data:
             unpacker = zstandard.ZstdDecompressor(dict_data=_raw(data) if data else None)
             held = mine[dictionary_id] = (data, unpacker)
-        return bytes(held[1].decompress(packed))
+        try:
+            return bytes(held[1].decompress(packed))
+        except zstandard.ZstdError as error:
+            raise DamagedError(f"the store is damaged: a body cannot be unpacked: {error}") from None
 
     def knows(self, dictionary_id: int) -> bool:
         """Whether bodies packed with that dictionary can be unpacked."""

@@ -206,6 +206,7 @@ class SqliteDatabase:
         except OSError as error:
             raise StoreError(f"cannot open the SQLite store {path}: {error}") from error
         self.path = str(path)
+        self._file = self._identity()
         self._damage: list[str] = []
         self._idle: list[SqliteConnection] = []
         self._lock = threading.Lock()
@@ -241,14 +242,30 @@ class SqliteDatabase:
                 f"the SQLite file is damaged ({self._damage[0]}): stop the server, keep a copy of"
                 " the file, and restore a backup of it"
             )
+        if self._identity() != self._file:
+            return (
+                "another file, or none, is where the SQLite file was: what is written goes to the"
+                " file that was removed and is gone when the server stops. Export the events"
+                " (GET /api/v2/events) before you stop it, then restore a backup"
+            )
         free = shutil.disk_usage(Path(self.path).parent).free
         if free < SPARE:
             return f"its disk is full ({free:,} bytes are free): make room"
         return None
 
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def inspect(self) -> None:
-        with contextlib.suppress(DamagedError), self.reading() as connection:
-            ((found,),) = connection.all("PRAGMA quick_check(1)")
+        # A connection of its own: others hold pages in memory as they were before the damage.
+        with contextlib.suppress(DamagedError):
+            connection = SqliteConnection(self.path, readonly=True, damage=self._damage)
+            with contextlib.closing(connection):
+                ((found,),) = connection.all("PRAGMA quick_check(1)")
             if found != "ok":
                 self._damage.append(str(found).replace("\n", " "))
 

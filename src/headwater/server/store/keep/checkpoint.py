@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import zstandard
 
+from headwater.server.store.database import DamagedError
 from headwater.server.store.database.schema import TABLES
 
 if TYPE_CHECKING:
@@ -85,15 +86,22 @@ def _shape(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(TABLES[name].columns), TABLES[name].key
 
 
+def _unpacked(body: bytes) -> list[tuple[Any, ...]]:
+    try:
+        rows = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body))
+    except (zstandard.ZstdError, msgspec.DecodeError) as error:
+        raise DamagedError(f"the store is damaged: its checkpoint cannot be read: {error}") from None
+    return [tuple(row) for row in rows]
+
+
 def restore(store: Store, checkpoint: Checkpoint) -> None:
     """Put the kept projection in the place of the present one, which must be empty."""
     connection = store.connection
-    unpack = zstandard.ZstdDecompressor().decompress
     sql = "SELECT number FROM checkpoint_part WHERE checkpoint = ? ORDER BY number"
     for (number,) in connection.all(sql, (checkpoint.seq,)):
         sql = "SELECT name, body FROM checkpoint_part WHERE checkpoint = ? AND number = ?"
         ((name, body),) = connection.all(sql, (checkpoint.seq, number))
-        rows = [tuple(row) for row in msgspec.msgpack.decode(unpack(bytes(body)))]
+        rows = _unpacked(bytes(body))
         if name in TABLES:
             connection.upsert(TABLES[name], rows)
             continue

@@ -52,18 +52,22 @@ def verify(store: Store) -> int:
         chain = hashlib.sha256(chain + digest + struct.pack(">qqb", seq, at, kind)).digest()
         expected += 1
         if chain != link or seq != expected:
-            raise StoreError(
-                f"the log was changed: record {seq} does not follow from the one before"
-            )
+            raise _changed(f"record {seq} does not follow from the one before")
         if body is not None and not _is(digest, kind, body):
-            raise StoreError(f"the log was changed: the body of record {seq} has another hash")
+            raise _changed(f"the body of record {seq} has another hash")
         if found and seq == found.seq and chain != found.chain:
             raise StoreError(f"the checkpoint at record {seq} does not fit the log")
         count += body is not None
     ((seq, head),) = store.connection.all("SELECT seq, chain FROM head WHERE id = 1")
     if (seq, bytes(head)) != (expected, chain):
-        raise StoreError(f"the log was changed: it ends at record {expected}, not {seq}")
+        raise _changed(f"it ends at record {expected}, not {seq}")
     return count
+
+
+def _changed(how: str) -> StoreError:
+    return StoreError(
+        f"the log was changed: {how}", hint="keep a copy of the store, and restore a backup of it"
+    )
 
 
 def _links(store: Store, after: int) -> Iterator[Link]:
@@ -85,7 +89,10 @@ def _links(store: Store, after: int) -> Iterator[Link]:
 def _is(digest: bytes, kind: int, body: bytes) -> bool:
     if kind:
         return hashlib.sha256(body).digest() == digest
-    return identity(msgspec.json.decode(body)) == digest
+    try:
+        return identity(msgspec.json.decode(body)) == digest
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def rebuild(store: Store) -> int:
