@@ -55,6 +55,14 @@ def test_responsive_for_a_minute() -> None:
     vitest.check(case, found)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_every_hostile_name() -> None:
+    (case,) = [case for case in BROWSER if case.file == "browser/hostile.test.ts"]
+    found = vitest.results("vitest.browser.config.ts", "browser/hostile.test.ts", full=True)
+    vitest.check(case, found)
+
+
 def unseen(found: list[dict[str, Any]], known: list[Case]) -> list[str]:
     """Results that no case stands for: a title that `vitest.cases` does not find."""
     return [

@@ -118,6 +118,8 @@ class App:
             self.settings.connections, self.settings.client_connections, self.settings.bodies_limit
         )
         self.refusals: Counter[str] = Counter()
+        self.warnings: dict[str, str] = {}
+        """What health says beside its verdict, by whom it is about: events still come in."""
         self.router = Router()
         self.page = PageFiles() if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [

@@ -70,6 +70,12 @@ export function apiPath(
   return text ? `${path}?${text}` : path;
 }
 
+/**
+ * Names as parts of an address. Browsers take `.` and `..` out of an address, however encoded; the
+ * semicolon, which no encoded name holds, keeps them in.
+ */
 export function segments(...parts: string[]): string {
-  return parts.map(encodeURIComponent).join("/");
+  return parts
+    .map((part) => (/^\.\.?$/.test(part) ? `${part};` : encodeURIComponent(part)))
+    .join("/");
 }

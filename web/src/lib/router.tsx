@@ -20,6 +20,7 @@ function read(): Place {
 }
 
 function decode(text: string): string {
+  if (text === ".;" || text === "..;") return text.slice(0, -1);
   try {
     return decodeURIComponent(text);
   } catch {

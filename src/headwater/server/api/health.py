@@ -61,6 +61,7 @@ async def health(app: App, request: Request) -> Response:
     }
     if problems:
         body["problems"] = problems
-    if app.auth.warning is not None:
-        body["warnings"] = [app.auth.warning]
+    warnings = [*filter(None, [app.auth.warning]), *app.warnings.values()]
+    if warnings:
+        body["warnings"] = warnings
     return Response(body, 503 if problems else 200)

@@ -70,6 +70,11 @@ def failure(error: HttpError) -> Response:
     return Response(body, error.code, (JSON, NOSNIFF, *error.headers))
 
 
+DOTS = {b".;": ".", b"..;": ".."}
+"""How the page names what is called `.` or `..`: browsers take both out of an address, encoded or
+not, and an encoded name holds no semicolon."""
+
+
 class Request:
     """A request with its path split before unquoting, so that names may hold slashes."""
 
@@ -78,7 +83,8 @@ class Request:
         self.method: str = scope["method"]
         raw = bytes(scope.get("raw_path") or scope["path"].encode()).split(b"?", 1)[0]
         self.segments = tuple(
-            unquote(part.decode("latin-1")) for part in raw.strip(b"/").split(b"/")
+            DOTS.get(part) or unquote(part.decode("latin-1"))
+            for part in raw.strip(b"/").split(b"/")
         )
         self.path: dict[str, str] = {}
         self.body = body

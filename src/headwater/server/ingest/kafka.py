@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -31,6 +33,14 @@ __all__ = [
 log = logging.getLogger("headwater.server")
 
 BATCH = 500
+BATCH_BYTES = 1024 * 1024
+"""Bytes of values after which a batch is taken in: other requests wait for that commit."""
+LINGER = 0.25
+"""Seconds in which messages gather to one batch."""
+PREFETCH_KB = 16 * 1024
+"""What the client may hold of messages that were not asked for yet; 64 MB if it is not told."""
+LETTER_BYTES = 64 * 1024
+"""What a dead letter holds of a message that is too large for the topic of dead letters."""
 PAUSE = 1.0
 FLUSH_SECONDS = 30
 REASON = 1_000
@@ -78,6 +88,30 @@ class RefusedRecord(NamedTuple):
 
     message: Any
     reason: str
+
+
+class _Unreadable(NamedTuple):
+    """Stands for all records of a batch that the client cannot unpack, up to its last one."""
+
+    place: Place
+    first: int
+    last: int
+    reason: str
+
+    def topic(self) -> str:
+        return self.place[0]
+
+    def partition(self) -> int:
+        return self.place[1]
+
+    def offset(self) -> int:
+        return self.last
+
+    def value(self) -> None:
+        return None
+
+    def key(self) -> None:
+        return None
 
 
 class UndeliveredError(Exception):
@@ -137,6 +171,8 @@ class KafkaBatch(NamedTuple):
     def _unfit(self, message: Any) -> str:
         if id(message) in self.dead:
             return ""
+        if isinstance(message, _Unreadable):
+            return f"offsets {message.first} to {message.last}: {message.reason}"
         value = message.value()
         if value is None:
             return "the message has no value"
@@ -159,6 +195,33 @@ class KafkaBatch(NamedTuple):
         return found
 
 
+class _Letter(NamedTuple):
+    """A message for the dead letters: as it came, and where it came from and why."""
+
+    value: bytes | None
+    key: bytes | None
+    headers: dict[str, str]
+
+    def cut(self) -> _Letter:
+        """The start of it; the whole is where it came from, as long as that topic keeps it."""
+        size = len(self.value or b"")
+        value = (self.value or b"")[:LETTER_BYTES]
+        key = self.key if len(self.key or b"") <= LETTER_BYTES else None
+        return _Letter(value, key, {**self.headers, "cut": f"{len(value)} of {size} bytes"})
+
+
+def _letter(message: Any, reason: str) -> _Letter:
+    # Not `message.headers()`: it ends the process (confluent-kafka 2.16) if the key of one is not
+    # UTF-8, which anyone can write. The headers stay with the message in its own topic.
+    headers = {
+        "error": " ".join(reason.split())[:REASON],
+        "topic": message.topic(),
+        "partition": str(message.partition()),
+        "offset": str(message.offset()),
+    }
+    return _Letter(message.value(), message.key(), headers)
+
+
 class DeadLetters:
     """Writes to a topic, made on first use, and waits until the broker has what was written."""
 
@@ -173,37 +236,54 @@ class DeadLetters:
             from confluent_kafka import Producer
 
             self._producer = Producer(
-                {**self._config, "acks": "all", "enable.idempotence": True, "linger.ms": 5}
+                {
+                    "compression.type": "zstd",
+                    # The broker's limit decides, on what is sent; the client's is on what is packed.
+                    "message.max.bytes": 1_000_000_000,
+                    **self._config,
+                    "acks": "all",
+                    "enable.idempotence": True,
+                    "linger.ms": 5,
+                }
             )
-        failed: list[str] = []
+        letters = [_letter(message, reason) for message, reason in refused]
+        for letter in letters:
+            told = letter.headers
+            log.warning(
+                "topic %s partition %s offset %s is not an OpenLineage event: %s",
+                told["topic"], told["partition"], told["offset"], told["error"][:200],
+            )  # fmt: skip
+        # What came packed, or just fitted, may not fit with what is added here.
+        if too_large := self._deliver(letters):
+            self._deliver([letter.cut() for letter in too_large], last=True)
 
-        def done(error: Any, _: Any) -> None:
-            if error is not None:
+    def _deliver(self, letters: list[_Letter], *, last: bool = False) -> list[_Letter]:
+        """Write letters; answers those that the broker finds too large, unless they are the last try."""
+        from confluent_kafka import KafkaError
+
+        failed: list[str] = []
+        too_large: list[_Letter] = []
+
+        def done(letter: _Letter, error: Any) -> None:
+            if error is None:
+                return
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and not last:
+                too_large.append(letter)
+            else:
                 failed.append(str(error))
 
-        for message, reason in refused:
-            log.warning(
-                "topic %s partition %d offset %d is not an OpenLineage event: %s",
-                message.topic(), message.partition(), message.offset(), reason[:200],
-            )  # fmt: skip
-            headers = {
-                "error": reason[:REASON],
-                "topic": message.topic(),
-                "partition": str(message.partition()),
-                "offset": str(message.offset()),
-            }
-            # A letter that was sent back and failed again keeps only the newest reason.
-            kept = [h for h in message.headers() or () if not h[0].startswith(PREFIX)]
+        for letter in letters:
             self._producer.produce(
                 self.topic,
-                message.value(),
-                message.key(),
-                headers=[*kept, *((PREFIX + k, v.encode()) for k, v in headers.items())],
-                on_delivery=done,
+                letter.value,
+                letter.key,
+                headers=[(PREFIX + k, v.encode()) for k, v in letter.headers.items()],
+                on_delivery=lambda error, _, letter=letter: done(letter, error),
             )
         if self._producer.flush(FLUSH_SECONDS) or failed:
             why = failed[0] if failed else "it does not answer"
             raise HeadwaterError(f"the topic {self.topic} takes no dead letters: {why}")
+        return too_large
 
 
 class KafkaSource:
@@ -234,6 +314,7 @@ class KafkaSource:
                 self._session()
             except Exception as error:  # noqa: BLE001  (a source that is away comes back)
                 log.warning("reading Kafka failed, trying again: %s", error)
+                self.app.warnings["kafka"] = f"Kafka is not being read: {error}"
                 self._stop.wait(PAUSE)
 
     def _session(self) -> None:
@@ -242,6 +323,7 @@ class KafkaSource:
         consumer = Consumer(
             {
                 "session.timeout.ms": 6_000,
+                "queued.max.messages.kbytes": PREFETCH_KB,
                 **self.settings.config,
                 **self._member(),
                 "bootstrap.servers": self.settings.bootstrap,
@@ -254,15 +336,85 @@ class KafkaSource:
         try:
             consumer.subscribe([self.settings.topic], on_assign=self._assigned)
             while not self._stop.is_set():
-                messages = consumer.consume(BATCH, timeout=0.25)
-                faults = [fault for m in messages if (fault := m.error()) is not None]
-                if any(fault.code() != unknown for fault in faults):
-                    raise HeadwaterError(str(faults[0]))
-                batch = [m for m in messages if not m.error()]
-                if batch:
-                    self._settle(consumer, batch)
+                messages = self._gather(consumer)
+                fault = messages.pop() if messages and messages[-1].error() else None
+                if messages:
+                    self._settle(consumer, messages)
+                if fault is not None and fault.error().code() == KafkaError._BAD_COMPRESSION:  # noqa: SLF001
+                    # A batch of zstd that unpacks to more than `receive.message.max.bytes`.
+                    self._settle(consumer, [self._unreadable(fault)])
+                    self._rewind(consumer)
+                elif fault is not None and fault.error().code() != unknown:
+                    raise HeadwaterError(str(fault.error()))
+                if messages or consumer.assignment():
+                    self.app.warnings.pop("kafka", None)
         finally:
             consumer.close()
+
+    def _gather(self, consumer: Any) -> list[Any]:
+        """What comes within a moment, and no more than other requests can wait for.
+
+        If the last of it is an error, nothing was read beyond it.
+        """
+        messages: list[Any] = []
+        size, deadline = 0, time.monotonic() + LINGER
+        while len(messages) < BATCH and size < BATCH_BYTES and not self._stop.is_set():
+            message = consumer.poll(max(0.0, deadline - time.monotonic()))
+            if message is None:
+                break
+            messages.append(message)
+            if message.error():
+                break
+            size += len(message.value() or b"")
+        return messages
+
+    def _unreadable(self, fault: Any) -> _Unreadable:
+        """The batch that a fault is about, whose last offset the client does not say."""
+        place, first = (fault.topic(), fault.partition()), int(fault.offset())
+        with contextlib.closing(self._probe()) as probe:
+
+            def within(offset: int) -> bool:
+                return self._first_at(probe, place, offset) == first
+
+            # A fault anywhere in a batch names the first offset of that batch.
+            inside, step = first, 1
+            while within(inside + step):
+                inside, step = inside + step, step * 2
+            outside = inside + step
+            while outside - inside > 1:
+                middle = (inside + outside) // 2
+                inside, outside = (middle, outside) if within(middle) else (inside, middle)
+        return _Unreadable(place, first, inside, str(fault.error().str()))
+
+    def _probe(self) -> Any:
+        """A consumer beside the group that reads single offsets."""
+        from confluent_kafka import Consumer
+
+        own = {
+            "bootstrap.servers": self.settings.bootstrap,
+            "group.id": self.settings.group,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+        return Consumer({**self.settings.config, **own})
+
+    @staticmethod
+    def _first_at(probe: Any, place: Place, offset: int) -> int | None:
+        """The first offset of the batch around an offset if it cannot be unpacked, else None."""
+        from confluent_kafka import KafkaError, TopicPartition
+
+        probe.assign([TopicPartition(*place, offset)])
+        message = probe.poll(FLUSH_SECONDS)
+        if message is None:
+            raise HeadwaterError(f"Kafka does not answer about {place[0]}/{place[1]} at {offset}")
+        if (error := message.error()) is None:
+            return None
+        if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):  # noqa: SLF001
+            return None
+        if error.code() != KafkaError._BAD_COMPRESSION:  # noqa: SLF001
+            raise HeadwaterError(str(error))
+        return int(message.offset())
 
     def _member(self) -> dict[str, str]:
         """A name of its own lets a server that was killed have its partitions back at once."""

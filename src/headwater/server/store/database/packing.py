@@ -124,7 +124,9 @@ class Packer:
         try:
             return bytes(held[1].decompress(packed))
         except zstandard.ZstdError as error:
-            raise DamagedError(f"the store is damaged: a body cannot be unpacked: {error}") from None
+            raise DamagedError(
+                f"the store is damaged: a body cannot be unpacked: {error}"
+            ) from None
 
     def knows(self, dictionary_id: int) -> bool:
         """Whether bodies packed with that dictionary can be unpacked."""

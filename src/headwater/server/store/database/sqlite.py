@@ -255,7 +255,7 @@ class SqliteDatabase:
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self.path)
+            found = Path(self.path).stat()
         except OSError:
             return None
         return found.st_dev, found.st_ino

@@ -90,7 +90,9 @@ def _unpacked(body: bytes) -> list[tuple[Any, ...]]:
     try:
         rows = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body))
     except (zstandard.ZstdError, msgspec.DecodeError) as error:
-        raise DamagedError(f"the store is damaged: its checkpoint cannot be read: {error}") from None
+        raise DamagedError(
+            f"the store is damaged: its checkpoint cannot be read: {error}"
+        ) from None
     return [tuple(row) for row in rows]
 
 

@@ -1,0 +1,165 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openBrowser } from "./harness.mjs";
+import { drawn, open, runEvent, serve, settled } from "./kit";
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+/** Names that mean something to HTML, scripts, addresses, paths, terminals or writing systems. */
+const ALL = [
+  `<img src=x onerror="alert(1)">`,
+  `"><svg/onload=alert(2)>`,
+  "</title></script><script>alert(3)</script>",
+  "javascript:alert(4)",
+  "data:text/html,<script>alert(5)</script>",
+  "{{7*7}}#{7*7}<%= 7*7 %>",
+  "__proto__",
+  "constructor",
+  ".",
+  "..",
+  "../../etc/passwd",
+  "a/../b",
+  "/",
+  "//evil.example/x",
+  "%2F..%2F",
+  "%",
+  "%00",
+  "a#b?c=d&e=f",
+  "a;b",
+  "a\\b",
+  "a:b:c",
+  " ",
+  "a\nb\tc",
+  "\u202egnp.exe\u2066x\u2069",
+  "\u200b\u200d\ufeff",
+  "👩‍👩‍👧‍👦🏴‍☠️",
+  "ﷺ".repeat(100),
+  "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢L̠ͨͧͩ͘G̴̻͈͍͔̹̑͗̎̅͛́Ǫ̵̹̻̝̳͂̌̌͘!͖̬̰̙̗̿̋ͥͥ̂ͣ̐́́͜͞",
+  "x".repeat(1_024),
+  "'; DROP TABLE job; --",
+  "\u0001\u001b[31mred",
+];
+/** One of each kind; with HEADWATER_FULL all of them, which takes minutes. */
+const NAMES = process.env.HEADWATER_FULL
+  ? ALL
+  : [
+      `<img src=x onerror="alert(1)">`,
+      "__proto__",
+      "..",
+      "a/../b",
+      "%2F..%2F",
+      "a#b?c=d&e=f",
+      "\u202egnp.exe\u2066x\u2069",
+    ];
+const LONG = "y".repeat(10_000);
+
+function hostile(name: string, run: string): Record<string, unknown> {
+  const schema = { fields: [{ name, type: name, description: LONG + name }] };
+  const dataset = (end: string) => ({ namespace: name, name: (name + end).slice(0, 1_024) });
+  const out = dataset("");
+  return {
+    ...runEvent("FAIL", name, run),
+    run: {
+      runId: run,
+      facets: { errorMessage: { message: name, programmingLanguage: name, stackTrace: name } },
+    },
+    job: {
+      namespace: name,
+      name,
+      facets: {
+        sql: { query: `SELECT '${name}' -- ${LONG}` },
+        sourceCodeLocation: { type: "git", url: name, repoUrl: name },
+        documentation: { description: name + LONG },
+        ownership: { owners: [{ name, type: name }] },
+      },
+    },
+    outputs: [
+      {
+        ...out,
+        facets: {
+          schema,
+          documentation: { description: name },
+          dataSource: { name, uri: name },
+          columnLineage: {
+            fields: { [name]: { inputFields: [{ ...dataset(""), field: name }] } },
+          },
+        },
+      },
+    ],
+  };
+}
+
+/** Nothing of a name became part of the page. */
+async function harmless(page: Page, faults: string[], where: string): Promise<void> {
+  expect(faults, where).toEqual([]);
+  const bad =
+    "main img, main script, main iframe, main svg[onload], a[href^='javascript' i], a[href^='data' i]";
+  expect(await page.locator(bad).count(), where).toBe(0);
+  expect(await page.getByText("Something went wrong").count(), where).toBe(0);
+}
+
+/** What the links of a list lead to, as the browser would ask for it. */
+async function targets(page: Page, kind: "jobs" | "datasets"): Promise<Set<string>> {
+  const found = await page
+    .locator(`main a[href^="/${kind}/"]`)
+    .evaluateAll((links) => links.map((one) => new URL((one as HTMLAnchorElement).href).pathname));
+  return new Set(found);
+}
+
+/** Click the first link of a kind; one without anything to see is followed by its address. */
+async function follow(page: Page, name: string, kind: string): Promise<void> {
+  const link = page.locator(`main a[href^="/${kind}/"]`).first();
+  if (/[\p{L}\p{N}\p{P}\p{S}]/u.test(name)) await link.click();
+  else await page.goto(await link.evaluate((one) => (one as HTMLAnchorElement).href));
+}
+
+test("every page opens under hostile names, and links lead to what they name", async () => {
+  const server = await serve();
+  const runs = new Map<string, string>();
+  for (const name of NAMES) {
+    const run = crypto.randomUUID();
+    runs.set(name, run);
+    await server.post("/api/v1/lineage", hostile(name, run));
+  }
+  const { page, faults } = await open(browser, `${server.url}/settings`);
+  for (const path of ["/", "/connectors", "/events", "/graph", "/graph?columns=1"]) {
+    await page.goto(server.url + path);
+    await settled(page);
+    await harmless(page, faults, path);
+  }
+  expect(await drawn(page)).toBeGreaterThan(0);
+  for (const name of NAMES) {
+    const text = (wanted: string) => wanted.replace(/\s+/g, " ").trim();
+    const title = async () => text((await page.locator("h1").first().textContent()) ?? "");
+    await page.goto(`${server.url}/runs/${runs.get(name)}`);
+    await settled(page);
+    await harmless(page, faults, `the run of ${name}`);
+    const [job] = await targets(page, "jobs");
+    await follow(page, name, "jobs");
+    await settled(page);
+    expect(await title(), `the job ${name}`).toBe(text(name));
+    expect(new URL(page.url()).pathname).toBe(job);
+    await harmless(page, faults, `the job ${name}`);
+    await follow(page, name, "datasets");
+    await settled(page);
+    expect(await title(), `the dataset ${name}`).toBe(text(name));
+    await harmless(page, faults, `the dataset ${name}`);
+    await page.reload();
+    await settled(page);
+    expect(await title(), `the dataset ${name}, opened anew`).toBe(text(name));
+  }
+  for (const name of NAMES.filter((_, i) => i % 7 === 0)) {
+    const node = `job:${name}:${name}`;
+    await page.goto(`${server.url}/graph?${new URLSearchParams({ node, select: node })}`);
+    await settled(page);
+    await harmless(page, faults, `the graph around ${name}`);
+  }
+}, 900_000);
