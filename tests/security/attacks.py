@@ -6,17 +6,24 @@ import contextlib
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import psutil
+import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from tests.integration.server.conftest import Process
 
 MB = 1024 * 1024
+
+
+def first_quick(values: Iterable[Any]) -> list[Any]:
+    """The cases of a test, of which the first alone is in the quick run."""
+    first, *others = values
+    return [first, *(pytest.param(other, marks=pytest.mark.full) for other in others)]
 
 
 class Cost:

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from tests.integration.server.conftest import Process
 from tests.integration.server.making import event
-from tests.security.attacks import Cost, alive, answer, connected, ended, eventually
+from tests.security.attacks import (
+    Cost,
+    alive,
+    answer,
+    connected,
+    ended,
+    eventually,
+    first_quick,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from tests.integration.server.conftest import Process
 
 BODY = json.dumps(event("START", 0)).encode()
 
@@ -27,12 +34,15 @@ def post(path: str, length: int, *headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-@pytest.fixture
-def closed(launch: Callable[..., Process], tmp_path: Path) -> Process:
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server that needs a token."""
-    tokens = tmp_path / "tokens"
-    tokens.write_text("right\n")
-    return launch(None, "--no-page", "--token-file", str(tokens))
+    folder = tmp_path_factory.mktemp("closed")
+    (folder / "tokens").write_text("right\n")
+    options = ("--no-page", "--token-file", str(folder / "tokens"))
+    server = Process(f"sqlite:///{folder}/headwater.db", folder / "server.log", *options)
+    yield server
+    server.stop()
 
 
 HEADS = {
@@ -107,7 +117,7 @@ def test_a_length_over_the_limit_is_413_before_anything_is_sent(
             assert found.startswith((b"HTTP/1.1 413", b"HTTP/1.1 400")), found
 
 
-@pytest.mark.parametrize("path", ["/api/v1/lineage", "/api/v2/events"])
+@pytest.mark.parametrize("path", first_quick(["/api/v1/lineage", "/api/v2/events"]))
 def test_bodies_in_flight_have_one_limit(launch: Callable[..., Process], path: str) -> None:
     server = launch(None, "--no-page", "--bodies-limit", "20000000")
     with Cost(server) as cost, contextlib.ExitStack() as held:
@@ -126,9 +136,9 @@ def test_bodies_in_flight_have_one_limit(launch: Callable[..., Process], path: s
 
 @pytest.mark.parametrize(
     "sent",
-    [b"", b"\r\n", b"GET /api/v1/jobs HTTP/1.1\r\nhost: loc", post("/api/v1/lineage", 1_000) + b"{",
+    first_quick([b"", b"\r\n", b"GET /api/v1/jobs HTTP/1.1\r\nhost: loc", post("/api/v1/lineage", 1_000) + b"{",
      post("/api/v2/events", 1_000) + b"[", post("/api/v1/lineage", 1_000, "expect: 100-continue"),
-     b"POST /api/v2/events HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\n[\r\n"],
+     b"POST /api/v2/events HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\n[\r\n"]),
     ids=["nothing", "empty lines", "half a head", "half an event", "half a batch", "continue", "chunks"],
 )  # fmt: skip
 def test_a_client_that_sends_slowly_is_cut_off(launch: Callable[..., Process], sent: bytes) -> None:
@@ -147,6 +157,7 @@ def test_a_client_that_sends_slowly_is_cut_off(launch: Callable[..., Process], s
     assert alive(server)
 
 
+@pytest.mark.full
 def test_a_steady_client_gets_the_time_it_needs(launch: Callable[..., Process]) -> None:
     server = launch(None, "--no-page", "--request-timeout", "1")
     padding = b" " * 40_000
@@ -172,6 +183,7 @@ def test_connections_of_one_client_are_counted(launch: Callable[..., Process]) -
         eventually(lambda: alive(server))
 
 
+@pytest.mark.full
 def test_all_connections_are_counted(launch: Callable[..., Process]) -> None:
     server = launch(None, "--no-page", "--connections", "3")
     with contextlib.ExitStack() as held:

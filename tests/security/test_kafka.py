@@ -141,6 +141,7 @@ def test_headers_that_are_no_text_end_nothing(kafka: Any, reader: Any) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.full
 def test_a_message_too_large_for_the_dead_letters_is_cut(kafka: Any, reader: Any) -> None:
     topic = kafka.topic("large")
     random = os.urandom(1_048_480)  # fits by itself, and not with what a letter adds
@@ -174,6 +175,7 @@ def test_a_batch_that_cannot_be_unpacked_is_passed(kafka: Any, reader: Any) -> N
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.full
 def test_large_messages_are_taken_a_few_at_a_time(
     kafka: Any, reader: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +198,7 @@ def test_large_messages_are_taken_a_few_at_a_time(
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.full
 def test_dead_letters_that_cannot_be_written_hold_and_are_named_by_health(
     kafka: Any, reader: Any
 ) -> None:

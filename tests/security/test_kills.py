@@ -100,7 +100,7 @@ class Estate:
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         sent = {"OPENLINEAGE_URL": self.server.url, "OPENLINEAGE_NAMESPACE": "agent"}
-        options = ("--poll", "0.3", "--heartbeat", "1")
+        options = ("--poll", "0.3", "--heartbeat", "5")
         self.agent = ClusterAgent(work, connect.url, *options, env=sent).start()
         self.starts = itertools.count()
         self.driver = self._driver()

@@ -20,6 +20,7 @@ from headwater.server.store import open_store
 from tests.integration.server.conftest import PROGRAM
 from tests.integration.server.making import event
 from tests.integration.server.test_command import app as program
+from tests.security.attacks import first_quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,13 +105,15 @@ def test_a_second_server_on_one_file_is_refused(
 
 @pytest.mark.parametrize(
     "sent",
-    [
-        b"POST /api/v1/lineage HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
-        b"POST /api/v2/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n[",
-        b"PUT /api/v1/tags/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{",
-        b"GET /api/v1/jobs HTTP/1.1\r\nhost: loc",
-        b"",
-    ],
+    first_quick(
+        [
+            b"POST /api/v1/lineage HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+            b"POST /api/v2/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n[",
+            b"PUT /api/v1/tags/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{",
+            b"GET /api/v1/jobs HTTP/1.1\r\nhost: loc",
+            b"",
+        ]
+    ),
 )
 def test_a_request_half_sent_does_not_keep_a_server_that_stops(
     launch: Callable[..., Process], sent: bytes

@@ -127,6 +127,7 @@ def test_a_program_for_another_server_leaves_what_waits(estate: Estate) -> None:
     assert estate.events("b", "of-a") == estate.events("a", "of-b") == []
 
 
+@pytest.mark.full
 def test_an_end_goes_where_the_start_went(estate: Estate) -> None:
     """Everything of the run was taken when its program was killed: only its end is missing."""
     estate.killed("of-a", "a", HEADWATER_WATCHDOG="off")
@@ -138,6 +139,7 @@ def test_an_end_goes_where_the_start_went(estate: Estate) -> None:
     wait_until(lambda: estate.events("a", "of-a")[-1] == "ABORT", seconds=20, what="ABORT at a")
 
 
+@pytest.mark.full
 def test_a_watchdog_sends_to_nobody_else(estate: Estate) -> None:
     """The file that names the destination is changed while the program runs."""
     file = estate.work / "openlineage.yml"
@@ -162,6 +164,7 @@ def test_a_watchdog_sends_to_nobody_else(estate: Estate) -> None:
     wait_until(lambda: estate.events("a", "of-a")[-1] == "ABORT", seconds=20, what="ABORT at a")
 
 
+@pytest.mark.full
 def test_an_outbox_of_an_earlier_version_goes_where_it_was_meant_to(estate: Estate) -> None:
     """Earlier versions kept all outboxes in one folder, with one row for all destinations."""
     estate.servers["a"].kill()
@@ -226,6 +229,7 @@ def connect() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.full
 def test_an_agent_with_another_server_leaves_what_waits(estate: Estate, connect: str) -> None:
     program = "from headwater.cli.main import main; main()"
     command = [sys.executable, "-c", program, "connect", "watch", "--url", connect]

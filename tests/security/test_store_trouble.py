@@ -24,7 +24,7 @@ from headwater.server.store import open_store
 from headwater.server.store.database.sqlite import SqliteDatabase
 from tests.integration.server.conftest import Client
 from tests.integration.server.making import event
-from tests.security.attacks import eventually
+from tests.security.attacks import eventually, first_quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +42,7 @@ def own_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab.reset()
 
 
+@pytest.mark.full
 def test_a_frozen_postgresql_is_503_within_seconds_and_passes(
     own_postgres: Lab, launch: Callable[..., Process]
 ) -> None:
@@ -134,7 +135,7 @@ def test_a_body_that_cannot_be_unpacked_is_named_by_health(client: Client) -> No
     assert "cannot be unpacked" in found.json()["problems"][0]
 
 
-@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+@pytest.mark.parametrize("replaced", first_quick([False, True]))
 def test_a_file_that_is_not_there_any_more_is_named_by_health(
     launch: Callable[..., Process], tmp_path: Path, replaced: bool
 ) -> None:
@@ -202,7 +203,7 @@ def hashes(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [page_of_zeros, half, other_file, body, dictionary, other_body, hashes]
+    "damage", first_quick([body, page_of_zeros, half, other_file, dictionary, other_body, hashes])
 )
 def test_rebuild_says_that_the_store_is_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]

@@ -107,7 +107,7 @@ class Client:
 
     def call(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
         request = self._http.request(method, path, **kwargs)
-        return asyncio.run_coroutine_threadsafe(request, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(request, self._loop).result(120)
 
     def get(self, path: str, **query: Any) -> Any:
         response = self.call("GET", path, params=query)
