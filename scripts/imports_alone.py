@@ -5,9 +5,12 @@ and fails for whoever imports it first. One interpreter per module would take mi
 modules are imported in one process, which records who imports whom. A module that its own imports
 do not lead back to finds the same modules loaded wherever it comes in the order, so that one
 import of it is proof. Of the others, each part of a cycle (a package that imports its own
-submodules makes one), Python imports the package first: their packages are imported, each in a
+submodules makes one for each of them), Python imports the package first: their packages are imported, each in a
 fork of a process that has loaded third-party libraries only, and in forks of those the modules
 that their package does not import by itself.
+
+Modules whose own statements lead back to them are refused even where every order of imports works
+today: two that need each other are one thing in two files.
 """
 
 from __future__ import annotations
@@ -35,18 +38,22 @@ def main() -> int:
     names = modules()
     seen = json.loads(in_fork(lambda: json.dumps(import_all(names))))
     failures = dict(seen["failures"])
-    in_cycles = cyclic(seen["imports"])
+    in_cycles = cyclic(with_packages(seen["imports"]))
+    circular = cyclic(seen["stated"])
     preload(seen["libraries"])
     for package in sorted({name.rpartition(".")[0] for name in in_cycles}):
         members = [name for name in in_cycles if name.rpartition(".")[0] == package]
         failures |= json.loads(in_fork(partial(import_members, package, members)))
     for name, problem in failures.items():
         print(f"{name} cannot be imported alone:\n{problem}", file=sys.stderr)
+    if circular:
+        print(f"import each other in a circle: {', '.join(circular)}", file=sys.stderr)
     print(
-        f"every module imports alone: {len(names)} modules, {len(in_cycles)} of them in cycles, "
-        f"{len(failures)} failed"
+        f"every module imports alone: {len(names)} modules, {len(failures)} failed, "
+        f"{len(circular)} import each other in a circle, "
+        f"{len(in_cycles)} are imported by their own package"
     )
-    return 1 if failures else 0
+    return 1 if failures or circular else 0
 
 
 def modules() -> list[str]:
@@ -96,6 +103,7 @@ def import_members(package: str, members: Iterable[str]) -> str:
 def import_all(names: Iterable[str]) -> dict[str, Any]:
     """Import every module here: who imports whom, what failed, which libraries were loaded."""
     imports: dict[str, set[str]] = {name: set() for name in names}
+    stated: dict[str, set[str]] = {name: set() for name in names}
     load = builtins.__import__
     load_by_name = importlib.import_module
 
@@ -109,7 +117,12 @@ def import_all(names: Iterable[str]) -> dict[str, Any]:
         if variables and variables.get("__name__") in imports:
             package = variables.get("__package__")
             base = importlib.util.resolve_name("." * level + name, package) if level else name
-            imports[variables["__name__"]] |= {base, *(f"{base}.{one}" for one in fromlist or ())}
+            members = {f"{base}.{one}" for one in fromlist or ()}
+            imports[variables["__name__"]] |= {base, *members}
+            # `from package import module` asks for the module, whatever the package holds by then.
+            stated[variables["__name__"]] |= members
+            if not members <= imports.keys() or not members:
+                stated[variables["__name__"]].add(base)
         return load(name, variables, local, fromlist, level)
 
     def recorded_by_name(name: str, package: str | None = None) -> Any:
@@ -123,20 +136,25 @@ def import_all(names: Iterable[str]) -> dict[str, Any]:
     failures = {name: problem for name in imports if (problem := import_one(name))}
     return {
         "imports": {name: sorted(found & imports.keys()) for name, found in imports.items()},
+        "stated": {name: sorted(found & imports.keys()) for name, found in stated.items()},
         "failures": failures,
         "libraries": [name for name in sys.modules if name.split(".")[0] != PACKAGE],
     }
 
 
-def cyclic(imports: Mapping[str, list[str]]) -> list[str]:
-    """Modules that importing what they need imports again; a module needs its packages too."""
-    needs = {
+def with_packages(imports: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """What Python loads for each module: what it imports, and the packages it lies in."""
+    return {
         name: {
             *(".".join(name.split(".")[:length]) for length in range(1, name.count(".") + 1)),
             *found,
         }
         for name, found in imports.items()
     }
+
+
+def cyclic(needs: Mapping[str, Iterable[str]]) -> list[str]:
+    """Modules that importing what they need imports again."""
 
     def leads_back(name: str) -> bool:
         reached: set[str] = set()
