@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Bodies", "ColumnGraph", "View"]
 
+Name = tuple[str, str]
+"""Namespace and name."""
+
 DATASETS = (
     "SELECT d.id, d.namespace, n.name, d.name, d.root, d.source, d.kind, d.created, d.updated,"
     " d.hidden, d.version, d.state FROM dataset d JOIN namespace n ON n.id = d.namespace"
@@ -171,28 +174,27 @@ class View:
             found = self.jobs([found.id]).get(found.id)
         return None if found is None or found.hidden == DELETED else found
 
-    def parent_jobs(
-        self, names: Iterable[tuple[str, str]]
-    ) -> dict[tuple[str, str], tuple[str, str]]:
+    def parent_jobs(self, names: Iterable[Name]) -> dict[Name, Name]:
         """Map each task job among these names to the parent job it is merged into."""
-        sql = (
-            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, w.name FROM k"
-            " JOIN namespace n ON n.name = k.space"
+        return self._renamed(
+            names,
             " JOIN job j ON j.namespace = n.id AND j.name = k.name JOIN fold f ON f.job = j.id"
-            " JOIN job w ON w.id = f.whole JOIN namespace m ON m.id = w.namespace"
+            " JOIN job s ON s.id = f.whole",
         )
-        rows = within(self.connection, sql, set(names))
-        return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
-    def root_names(
-        self, names: Iterable[tuple[str, str]]
-    ) -> dict[tuple[str, str], tuple[str, str]]:
+    def root_names(self, names: Iterable[Name]) -> dict[Name, Name]:
         """The name under which each of these datasets is shown: that of the one it is an alias of."""
-        sql = (
-            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, r.name FROM k"
-            " JOIN namespace n ON n.name = k.space"
+        return self._renamed(
+            names,
             " JOIN dataset d ON d.namespace = n.id AND d.name = k.name"
-            " JOIN dataset r ON r.id = d.root JOIN namespace m ON m.id = r.namespace"
+            " JOIN dataset s ON s.id = d.root",
+        )
+
+    def _renamed(self, names: Iterable[Name], shown: str) -> dict[Name, Name]:
+        """The name that each of these is shown by: that of `s`, which `shown` joins to it."""
+        sql = (
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, s.name FROM k"  # noqa: S608
+            f" JOIN namespace n ON n.name = k.space{shown} JOIN namespace m ON m.id = s.namespace"
         )
         rows = within(self.connection, sql, set(names))
         return {(row[0], row[1]): (row[2], row[3]) for row in rows}
