@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
@@ -309,6 +310,12 @@ def test_a_claim_between_the_first_and_the_latest_counts() -> None:
     told_of = outcome([[e] for e in sent])[1]
     assert told_of == [("00:00", "a int"), ("00:01", "a int, b int")]
     assert outcome([sorted(sent, key=lambda e: e["eventTime"])])[1] == told_of
+    # At the moment of a change a better rank makes it a correction, whichever comes first.
+    sent[0]["eventTime"] = sent[2]["eventTime"]
+    corrected = [("00:00", "a int, b int")]
+    assert [outcome([[sent[n]] for n in order])[1] for order in permutations(range(3))] == [
+        corrected
+    ] * 6
 
 
 TEXTS = ("a int", "a long", "a int, b int", "key int, a int", "c int")

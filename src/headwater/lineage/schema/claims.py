@@ -69,11 +69,16 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True):
-    """The schema of a dataset from a moment on, with the claims that it is made of."""
+    """The schema of a dataset from a moment on, with the claims that it is made of.
+
+    `settled` is the moment from which on the claims have given this schema: later than `time` where
+    a better rank corrected what the version began with.
+    """
 
     time: int
     fields: tuple[Field, ...]
     claims: tuple[Claim, ...]
+    settled: int = 0
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -335,7 +340,7 @@ def _resolve(time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool
         deciding = ranks[min(ranks)]
         fields += _merged((_part(one, part, topic=topic) for one in deciding), known)
         made.update({id(one.claim): one.claim for one in deciding})
-    return Version(time, tuple(fields), tuple(made.values())) if fields else None
+    return Version(time, tuple(fields), tuple(made.values()), time) if fields else None
 
 
 def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_Held]]]:

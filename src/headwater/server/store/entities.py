@@ -118,8 +118,9 @@ class DatasetState(msgspec.Struct, array_like=True):
     """The symlinks facets that events declared: facet, first and last time."""
     rivals: list[int] = msgspec.field(default_factory=list)
     """Other datasets that declare one of the same symlinks."""
-    schema: Held | None = None
-    """The resolved schema's facet, the rank that decides, and the time of the latest claim."""
+    schema: list[int] | None = None
+    """The resolved schema's facet, the rank that decides, the time of the latest claim, and the
+    moment from which on claims have given this schema."""
     ended: int | None = None
     """When the dataset was last created, altered, dropped or overwritten."""
     claims: dict[str, Held] = msgspec.field(default_factory=dict)

@@ -371,16 +371,16 @@ class SchemaProjection:
                 self._recompute(root)
                 return
             whole = not is_topic(root) or len(parts(fields, topic=True)) > 1
-            state.schema = [facet, rank if whole else UNDECIDED, time]
+            state.schema = [facet, rank if whole else UNDECIDED, time, time]
             state.facets["schema"] = [facet, time, time]
             self.session.rows["facet_change"].append((DATASET, root.id, "schema", time, facet))
             self.session.dirty["dataset"][root.id] = root
             return
-        # Before the latest claim even the same schema may count: a better rank may have corrected the
-        # version that a worse one began, and this claim tells when that one would have changed.
-        same = known[0] == facet
-        if time >= known[2] and (same or (rank > known[1] and not is_topic(root))):
-            known[2] = time
+        # Up to the moment from which on claims have given this schema, even the same one may count: it
+        # may be earlier than what a better rank corrected, or decide at the same moment.
+        same = known[0] == facet and time > known[3]
+        if same or (time >= known[2] and rank > known[1] and not is_topic(root)):
+            known[2] = max(known[2], time)
             if same and rank < known[1] != UNDECIDED and time >= (state.ended or 0):
                 known[1] = rank
             self.session.dirty["dataset"][root.id] = root
@@ -412,10 +412,14 @@ class SchemaProjection:
         latest = max(seen, state.ended or 0, state.schema[2] if state.schema else 0)
         session.dirty["dataset"][root.id] = root
         if now is None:  # a dataset that is gone keeps the schema that it had
-            state.schema = [0, UNDECIDED, latest] if claims else None
+            state.schema = [0, UNDECIDED, latest, latest] if claims else None
         else:
             last = self._facet(now)
-            state.schema = [last, _worst(now, topic=topic), latest]
+            settled = versions[-1].settled if versions else 0
+            if not settled:  # a version from before `since`: of that one the state knows
+                known = state.schema
+                settled = known[3] if known is not None and known[0] == last else latest
+            state.schema = [last, _worst(now, topic=topic), latest, settled]
         if versions:
             self._show(root, ids, [last, versions[-1].time, latest])
         else:
