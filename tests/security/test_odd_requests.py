@@ -50,6 +50,23 @@ def test_what_is_no_text_or_too_deep_is_the_clients_fault(client: Client) -> Non
     assert client.get("/api/v2/health")["status"] == "ok"
 
 
+def test_a_credential_in_a_name_given_by_hand_is_no_error_of_the_server(client: Client) -> None:
+    for name in ("postgres%3A%2F%2Fu%3Ahunter2%40h%2Fdb", "%5B%27password%3Dhunter2%27%5D"):
+        bodies = {
+            "tags": {"description": "password=hunter2"},
+            "namespaces": {"ownerName": "password=hunter2"},
+            "sources": {"type": "DB", "connectionUrl": "postgres://u:hunter2@h/db"},
+            "namespaces/x/jobs": {"type": "BATCH"},
+            "namespaces/x/datasets": {"fields": []},
+        }
+        for kind, body in bodies.items():
+            answer = client.call("PUT", f"/api/v1/{kind}/{name}", json=body)
+            assert answer.status_code < 500, (kind, answer.text)
+        tag = client.call("PUT", f"/api/v1/tags/{name}", json={})
+        assert tag.status_code == 200
+        assert "hunter2" not in tag.text
+
+
 @pytest.mark.parametrize("size", [20, 999, 5_000])
 def test_a_number_of_very_many_digits_is_no_error_of_the_server(client: Client, size: int) -> None:
     digits = "9" * size

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
 from headwater.lineage.events import EventProblem, iso
+from headwater.lineage.secrets import clean_value
 from headwater.lineage.writer import facet
 from headwater.server.api.lookup import to_uuid
 from headwater.server.api.parameters import moment, parse_moment
@@ -197,8 +198,9 @@ for _verb, _state in (
 async def put_tag(app: App, request: Request, name: str) -> Response:
     """Describe a tag."""
     about = _text(request.json(), "description")
-    command = {"command": "tag", "name": name, "description": about}
-    return await _carried_out(app, [command], lambda view: lists.one_tag(view, name))
+    command = clean_value({"command": "tag", "name": name, "description": about})
+    # By the name that is kept, in which a credential is masked.
+    return await _carried_out(app, [command], lambda view: lists.one_tag(view, command["name"]))
 
 
 @api.route("POST", DATASET + "/tags/{tag}", answer=Dataset, status=(201,))
