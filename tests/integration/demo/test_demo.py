@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_whole_pipeline_is_one_graph_and_every_run_ends(tmp_path: Path) -> None:
     home = tmp_path / "demo"
     env = {**os.environ, "CI": "true"}
@@ -29,7 +29,7 @@ def test_the_whole_pipeline_is_one_graph_and_every_run_ends(tmp_path: Path) -> N
         env=env,
         capture_output=True,
         text=True,
-        timeout=540,
+        timeout=840,
         check=False,
     )
     lab = Lab(home)

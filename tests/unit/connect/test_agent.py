@@ -114,6 +114,12 @@ class Bench:
             lookup=self.runs,
         )
 
+    def order_restart(self, *names: str, at: int | None = None) -> None:
+        """Leave the note that `headwater connect restart` leaves."""
+        for name in names:
+            ordered = int(self.clock() * 1_000_000) if at is None else at
+            self.outbox.note("restart/http://fake:8083", json.dumps([name, ordered]).encode())
+
     def read_root(self, root: Mapping[str, str]) -> None:
         pass
 
@@ -520,14 +526,25 @@ def test_our_own_restart_makes_a_new_run_though_nothing_was_seen(bench: Bench) -
     bench.connect.put("sink")
     bench.connect.put("bad", tasks=("FAILED",))
     bench.tick()
-    for name in (b"sink", b"bad"):
-        bench.outbox.note("restart/http://fake:8083", name)
+    bench.order_restart("sink", "bad")
     assert bench.types(1) == []
     found = bench.tick()
     assert [(e["job"], e["type"]) for e in found] == [
         ("sink", "ABORT"), ("sink", "START"), ("bad", "START"), ("bad", "FAIL"),
     ]  # fmt: skip
     assert bench.types() == []
+
+
+def test_a_restart_that_was_seen_before_its_note_is_one(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    ordered = int(bench.clock() * 1_000_000)
+    bench.connect.put("sink", "RESTARTING", ("RESTARTING",))
+    assert bench.types() == ["ABORT"]
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+    bench.order_restart("sink", at=ordered)
+    assert [bench.types() for _ in range(4)] == [[]] * 4
 
 
 def test_another_process_goes_on_with_the_same_runs(bench: Bench) -> None:

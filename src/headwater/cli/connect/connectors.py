@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -113,11 +114,12 @@ def action(word: str) -> Any:
         config = cluster_config(url, login)
         connect = connect_to(config)
         for name in names:
+            ordered = time.time_ns() // 1000
             connect.act(name, word)
             if word == "restart":
                 from headwater.connect.commands.inspect import note_restart
 
-                note_restart(state, config.endpoint.urls[0], name)
+                note_restart(state, config.endpoint.urls[0], name, ordered)
         if as_json:
             print_json({"action": word, "connectors": names})
         else:

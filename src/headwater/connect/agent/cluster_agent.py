@@ -8,6 +8,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.snapshot import SnapshotReader
 from headwater.connect.agent.store import ConnectorStore
@@ -24,8 +26,6 @@ from headwater.lineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    import msgspec
 
     from headwater.connect.debezium.server_runs import RunLookup
     from headwater.connect.derive.refresh import Derivation
@@ -117,7 +117,11 @@ class ClusterAgent:
         began = self._clock()
         for url in self.connect.urls:
             for body in self.outbox.notes(restart_topic(url)):
-                self._restarts[body.decode()] = began
+                name, ordered = msgspec.json.decode(body, type=tuple[str, int])
+                watched = self._watched.get(name)
+                # A poll may have seen the restart before its note was there.
+                if watched is None or watched.tracked.started <= ordered:
+                    self._restarts[name] = began
         try:
             answers = self._poll_connect()
         except ConnectError as error:

@@ -159,13 +159,16 @@ def agent_problems(state: str | None) -> list[dict[str, Any]]:
         outbox.forget_connection()
 
 
-def note_restart(state: str | None, url: str, name: str) -> None:
-    """Leave a note for the agent that a restart was ordered, which its polls may miss."""
+def note_restart(state: str | None, url: str, name: str, ordered: int) -> None:
+    """Leave a note for the agent that a restart was ordered, which its polls may miss.
+
+    `ordered` is the moment, in microseconds, before Connect was asked for it.
+    """
     outbox = _existing(state)
     if outbox is None:
         return
     try:
-        outbox.note(restart_topic(url), name.encode())
+        outbox.note(restart_topic(url), msgspec.json.encode((name, ordered)))
     finally:
         outbox.forget_connection()
 
