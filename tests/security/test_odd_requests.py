@@ -67,6 +67,14 @@ def test_a_credential_in_a_name_given_by_hand_is_no_error_of_the_server(client: 
         assert "hunter2" not in tag.text
 
 
+def test_tags_that_are_no_array_are_refused(client: Client) -> None:
+    path = "/api/v1/namespaces/x/datasets/y"
+    for tags in (2**53, "pii", True, {"pii": 1}):
+        for body in ({"tags": tags}, {"fields": [{"name": "id", "tags": tags}]}):
+            assert client.call("PUT", path, json=body).status_code == 422, body
+    assert client.call("PUT", path, json={"tags": ["pii"]}).status_code == 200
+
+
 @pytest.mark.parametrize("size", [20, 999, 5_000])
 def test_a_number_of_very_many_digits_is_no_error_of_the_server(client: Client, size: int) -> None:
     digits = "9" * size

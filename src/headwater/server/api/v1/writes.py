@@ -279,6 +279,13 @@ def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | Non
     return value
 
 
+def _tags(body: dict[str, Any]) -> list[str]:
+    value = body.get("tags") or []
+    if not isinstance(value, list):
+        raise HttpError(422, "tags must be an array", [EventProblem("tags", "must be an array")])
+    return [tag for tag in value if isinstance(tag, str)]
+
+
 def _static(kind: str, **parts: Any) -> dict[str, Any]:
     spec = f"https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/{kind}"
     now = iso(time.time_ns() // 1000)
@@ -322,10 +329,8 @@ def _dataset(body: dict[str, Any], namespace: str, name: str) -> list[Command]:
         facets[PHYSICAL] = facet(PRODUCER, PHYSICAL, **physical)
     named = {"namespace": namespace, "name": name, "facets": facets}
     made = {"command": "event", "event": _static("DatasetEvent", dataset=named)}
-    tags = [("", tag) for tag in body.get("tags") or () if isinstance(tag, str)]
-    tags += [
-        (f["name"], tag) for f in fields for tag in f.get("tags") or () if isinstance(tag, str)
-    ]
+    tags = [("", tag) for tag in _tags(body)]
+    tags += [(field["name"], tag) for field in fields for tag in _tags(field)]
     marks = [_tagged("dataset", namespace, name, field, tag, on=True) for field, tag in tags]
     return [made, *marks]
 
