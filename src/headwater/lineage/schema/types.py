@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _SAME = {
     "integer": "int",
@@ -51,8 +52,22 @@ _LADDERS = (
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "long": 19}
 
 
+_CACHED_LENGTH = 64
+
+
 def normal(kind: str) -> str:
     """One spelling of a type name, so that `BIGINT` and `long` do not count as a change."""
+    # Every event repeats its types, and each is compared with every claim on its dataset. Long ones
+    # are nested and rare: they would only fill the cache.
+    return _short(kind) if len(kind) <= _CACHED_LENGTH else _normal(kind)
+
+
+@lru_cache(maxsize=4_096)
+def _short(kind: str) -> str:
+    return _normal(kind)
+
+
+def _normal(kind: str) -> str:
     text = " ".join(kind.split()).lower()
     if match := _NESTED.match(text):
         inner = ",".join(normal(part) for part in _split(match[2]))
