@@ -183,3 +183,12 @@ def test_the_time_is_linear_in_the_length(piece: str) -> None:
     # Ten times the text in about ten times the time; quadratic would be a hundred times.
     small, large = spent(4_000), spent(40_000)
     assert large < 30 * max(small, 0.0005)
+
+
+@pytest.mark.parametrize("piece", [*ATTACKS, "pwd=://", "https://a["])
+def test_a_document_is_searched_at_the_price_of_its_length(piece: str) -> None:
+    # Linear is not enough: one repetition inside another took 9 seconds a megabyte.
+    document = json.dumps({"a": (piece * 30_000)[:100_000] + "@@"}).encode()
+    start = time.thread_time()
+    secrets.holds_secret(document)
+    assert time.thread_time() - start < 0.4
