@@ -1,8 +1,8 @@
-"""Run a set of tests in two lanes at once: most tests wait, and two cores wait together.
+"""Run a set of tests in lanes, several at once: most tests wait, and two cores wait together.
 
 `python -m scripts.lanes unit`, `test` or `test-full`, then options for pytest. Each lane is a pytest of
 its own with services of its own, so neither lane sees the other's. Tests that hold the page to a
-time run after both lanes have ended: beside a starting broker they would measure the broker.
+time run after all lanes have ended: beside a starting broker they would measure the broker.
 
 Each line is printed with the name of its lane; the last lines are the failed tests, the closing line
 of every pytest and the time that all of it took. Options that name a test file or folder select so little
@@ -23,7 +23,7 @@ INTEGRATION = "tests/integration"
 SPARK = f"{INTEGRATION}/spark"
 UNIT = "tests/unit"
 PRODUCERS = [f"{UNIT}/connect", f"{UNIT}/emit"]
-SPARK_AND_QUICK = [SPARK, UNIT, "tests/browser"]
+SERVER = [f"{INTEGRATION}/server", "tests/security", UNIT]
 QUICK = "not full and not soak and not timed"
 FULL = "full and not soak and not timed"
 Run = list[str]
@@ -33,16 +33,17 @@ def without(*paths: str) -> Run:
     return [f"--ignore={path}" for path in paths]
 
 
-# Balanced by the time each takes on two idle cores. One lane names folders and the other leaves
-# those out, so that a new folder is in a lane without being named here.
+# Balanced by the time each takes on two idle cores. The last lane leaves out what the others name, so
+# that a new folder is in a lane without being named here.
 LANES: dict[str, dict[str, list[Run]]] = {
     "unit": {
         "producers": [["-m", QUICK, *PRODUCERS]],
         "others": [["-m", QUICK, UNIT, *without(*PRODUCERS)]],
     },
     "test": {
-        "spark+unit": [["-m", QUICK, *SPARK_AND_QUICK]],
-        "services": [["-m", QUICK, *without(*SPARK_AND_QUICK)]],
+        "spark": [["-m", QUICK, SPARK]],
+        "server": [["-m", QUICK, *SERVER]],
+        "others": [["-m", QUICK, *without(SPARK, *SERVER)]],
     },
     "test-full": {
         "quick+spark": [["-m", QUICK], ["-m", FULL, SPARK]],
