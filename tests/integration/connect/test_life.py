@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
@@ -96,6 +98,7 @@ def test_first_seen_failed(agent: ClusterAgent, connect: ConnectClient) -> None:
     connect.delete(name)
 
 
+@pytest.mark.full
 def test_heartbeats_carry_tasks_and_flow(
     agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient
 ) -> None:

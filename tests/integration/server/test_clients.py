@@ -102,6 +102,7 @@ def test_a_server_stops_in_order(server: Any) -> None:
     assert server.stop() in (0, -15)
 
 
+@pytest.mark.full
 def test_kill_minus_nine_loses_nothing_acknowledged(server: Any) -> None:
     acknowledged: list[str] = []
     for round_number in range(3):

@@ -126,7 +126,7 @@ def killed(launch: Callable[..., Process], store: str, times: int) -> None:
 def test_a_killed_server_has_what_it_acknowledged(
     store_url: str, launch: Callable[..., Process]
 ) -> None:
-    killed(launch, store_url, 5)
+    killed(launch, store_url, 3)
 
 
 @pytest.mark.full

@@ -127,6 +127,7 @@ def fan(store: Store, count: int, whole: str = WHOLE) -> None:
         ))  # fmt: skip
 
 
+@pytest.mark.full
 def test_many_parts_leave_room_for_others(client: Client) -> None:
     fan(client.store, MANY)
     client.post(connector())

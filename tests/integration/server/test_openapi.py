@@ -90,9 +90,7 @@ def test_the_readable_page_asks_nobody_else(client: Client) -> None:
     assert all(path in response.text for path in ("/api/v1/lineage", "/api/v2/evidence"))
 
 
-@pytest.mark.parametrize(
-    "store_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
-)
+@pytest.mark.full  # tests/security fuzzes every route in the quick tests
 def test_calls_made_up_from_the_description_do_no_harm(
     launch: Callable[..., Process], store_url: str, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import psycopg
+import pytest
 
 from headwater.server.store import open_store
 from headwater.server.store.keep.rebuild import verify
@@ -51,6 +52,7 @@ def test_what_one_server_takes_in_the_other_shows_and_streams(
     listener.join(10)
 
 
+@pytest.mark.full
 def test_both_write_at_once_and_the_log_has_one_order(
     postgres: Any, launch: Callable[..., Process]
 ) -> None:
@@ -71,6 +73,7 @@ def test_both_write_at_once_and_the_log_has_one_order(
     opened.close()
 
 
+@pytest.mark.full
 def test_one_of_them_closes_silent_runs_and_the_other_takes_over(
     postgres: Any, launch: Callable[..., Process]
 ) -> None:

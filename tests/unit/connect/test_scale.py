@@ -181,6 +181,7 @@ def test_a_thousand_connectors_that_report_themselves_cost_little_too(tmp_path: 
         agent.outbox.forget_connection()
 
 
+@pytest.mark.full
 def test_an_hour_without_a_server_is_told_in_order_afterwards(tmp_path: Path) -> None:
     fake, clock = Rendered(), Clock()
     names = [f"sink-{number}" for number in range(20)]

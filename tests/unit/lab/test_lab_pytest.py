@@ -7,10 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.full
 def test_a_run_within_a_run_leaves_its_lab_alone(tmp_path: Path) -> None:
     test, parents = tmp_path / "test_nothing.py", tmp_path / "lab"
     test.write_text("def test_nothing(): pass")
