@@ -22,7 +22,7 @@ from pathlib import Path
 INTEGRATION = "tests/integration"
 SPARK = f"{INTEGRATION}/spark"
 UNIT = "tests/unit"
-PRODUCERS = [f"{UNIT}/connect", f"{UNIT}/emit"]
+EMIT, CONNECT, PIPELINES = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/pipelines"
 SERVER = [f"{INTEGRATION}/server", "tests/security", UNIT]
 QUICK = "not full and not soak and not timed"
 FULL = "full and not soak and not timed"
@@ -37,8 +37,10 @@ def without(*paths: str) -> Run:
 # that a new folder is in a lane without being named here.
 LANES: dict[str, dict[str, list[Run]]] = {
     "unit": {
-        "producers": [["-m", QUICK, *PRODUCERS]],
-        "others": [["-m", QUICK, UNIT, *without(*PRODUCERS)]],
+        "emit": [["-m", QUICK, EMIT]],
+        "connect": [["-m", QUICK, CONNECT]],
+        "pipelines": [["-m", QUICK, PIPELINES]],
+        "others": [["-m", QUICK, UNIT, *without(EMIT, CONNECT, PIPELINES)]],
     },
     "test": {
         "spark": [["-m", QUICK, SPARK]],
