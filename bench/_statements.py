@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from bench._sample import DRAWS, cpu  # noqa: E402
 from headwater.lab.files.jars import peer_jar  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 MODES = ("off", "headwater", "jar")
@@ -45,6 +48,9 @@ TABLES = {
     "days": "day bigint, date date, year int, month int, week int, weekday string, holiday boolean",
     "promotions": "promotion bigint, name string, channel string, cost decimal(9,2)",
 }
+CHANNELS = ("", "web_", "mail_")
+for _channel in CHANNELS[1:]:
+    TABLES |= {_channel + name: TABLES[name] for name in ("sales", "returns")}
 _JOINED = (
     "sales s JOIN days d ON s.day = d.day JOIN items i ON s.item = i.item"
     " JOIN stores o ON s.store = o.store"
@@ -55,7 +61,22 @@ _PEOPLE = (
 
 
 def statements() -> list[str]:
-    """Queries of the kinds that reports are made of."""
+    """Queries of the kinds that reports are made of, for each channel, and one over all of them."""
+    return [*(text for channel in CHANNELS for text in _of_channel(channel)), _over_channels()]
+
+
+def _over_channels() -> str:
+    sides = " UNION ALL ".join(
+        f"SELECT '{channel}' channel, s.customer, s.price FROM {channel}sales s"
+        for channel in CHANNELS
+    )
+    return (
+        f"SELECT c.last_name, t.channel, sum(t.price) total FROM ({sides}) t JOIN customers c"
+        " ON t.customer = c.customer GROUP BY CUBE (c.last_name, t.channel)"
+    )
+
+
+def _of_channel(channel: str) -> list[str]:
     found: list[str] = []
     for group in ("i.brand", "i.category", "i.color", "o.state", "o.city"):
         found += [
@@ -103,10 +124,16 @@ def statements() -> list[str]:
                 f" FROM sales s JOIN days d ON s.day = d.day WHERE d.year = {year} GROUP BY d.week"
             ),
         ]
-    return found
+    for limit in (10, 50, 100, 500):
+        found.append(
+            f"SELECT s.customer, count(DISTINCT s.item) items, max(r.refund) most FROM sales s LEFT JOIN"
+            f" returns r ON s.sale = r.sale AND s.item = r.item GROUP BY s.customer"
+            f" HAVING sum(s.price) > (SELECT avg(price) * {limit} FROM sales)"
+        )
+    return [re.sub(r"\b(sales|returns)\b", rf"{channel}\1", text) for text in found]
 
 
-def play(mode: str, work: Path) -> dict[str, Any]:
+def play(mode: str, work: Path, every: int) -> dict[str, Any]:
     """Every statement once in this process, after a few that are not counted."""
     import headwater.spark
 
@@ -125,11 +152,13 @@ def play(mode: str, work: Path) -> dict[str, Any]:
         if not headwater.spark.flush(30):
             raise TimeoutError("events do not arrive")
 
-    texts = statements()
+    texts = statements()[::every]
     for number, text in enumerate(texts[:WARM]):
         spark.sql(f"CREATE TABLE warm_{number} USING parquet AS {text}")
     settle()
     process = context._gateway.proc.pid
+    threads = _lineage_threads(context, mode)
+    before = threads()
     python, jvm, times = time.process_time(), cpu(process), []
     for number, text in enumerate(texts):
         began = time.perf_counter()
@@ -137,8 +166,29 @@ def play(mode: str, work: Path) -> dict[str, Any]:
         times.append((time.perf_counter() - began) * 1000)
     settle()
     python, jvm = time.process_time() - python, cpu(process) - jvm
+    asked = threads() - before
     spark.stop()
-    return {"times": times, "python": python * 1000, "jvm": jvm * 1000}
+    return {"times": times, "python": python * 1000, "jvm": jvm * 1000, "threads": asked}
+
+
+def _lineage_threads(context: Any, mode: str) -> Callable[[], float]:
+    """Milliseconds of CPU of the JVM's threads that work for lineage.
+
+    These are Spark's listener bus, on which the jar runs and we are called back, and the thread that
+    answers our worker. What the whole JVM takes varies by more than lineage does.
+    """
+    from headwater.spark.driver.attach import _Attached
+
+    beans = context._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    numbers = [n for n in beans.getAllThreadIds()
+               if str(beans.getThreadInfo(n).getThreadName()).startswith("spark-listener-group")]  # fmt: skip
+    if mode == "headwater" and _Attached.classic is not None:
+        current: list[int] = []
+        ask = context._jvm.java.lang.Thread.currentThread
+        _Attached.classic.worker.post(lambda: current.append(ask().getId()))
+        _Attached.classic.worker.wait(30)
+        numbers += current
+    return lambda: sum(beans.getThreadCpuTime(n) for n in numbers) / 1e6
 
 
 def _session(work: Path) -> SparkSession:
@@ -163,8 +213,8 @@ def _session(work: Path) -> SparkSession:
     return spark
 
 
-def measure(work: Path, rounds: int) -> list[dict[str, Any]]:
-    """A row for each mode."""
+def measure(work: Path, rounds: int, every: int = 1) -> list[dict[str, Any]]:
+    """A row for each mode; of the statements each, or every second or third alone."""
     played: dict[str, list[dict[str, Any]]] = {mode: [] for mode in MODES}
     for turn in range(rounds):
         for mode in MODES[turn % 3 :] + MODES[: turn % 3]:
@@ -172,7 +222,7 @@ def measure(work: Path, rounds: int) -> list[dict[str, Any]]:
             folder.mkdir()
             environment = {**os.environ, "HEADWATER_STATE_DIR": str(folder / "state")}
             ended = subprocess.run(
-                [sys.executable, str(Path(__file__)), mode, str(folder)],
+                [sys.executable, str(Path(__file__)), mode, str(folder), str(every)],
                 env=environment, cwd=folder, stdout=subprocess.PIPE, check=True,
             )  # fmt: skip
             played[mode].append(json.loads(ended.stdout.splitlines()[-1]))
@@ -194,6 +244,9 @@ def row(mode: str, off: list[dict[str, Any]], found: list[dict[str, Any]]) -> di
     ]
     ratio = sum(took for _, took in pairs) / sum(without for without, _ in pairs)
     more = mean("python", found) + mean("jvm", found) - mean("python", off) - mean("jvm", off)
+    own = (
+        mean("python", found) + mean("threads", found) - mean("python", off) - mean("threads", off)
+    )
     return {
         "mode": mode,
         "statements": len(pairs),
@@ -202,6 +255,7 @@ def row(mode: str, off: list[dict[str, Any]], found: list[dict[str, Any]]) -> di
         "95 %": [] if mode == "off" else interval(pairs),
         "Python CPU ms a statement": round(mean("python", found), 1),
         "JVM CPU ms a statement": round(mean("jvm", found), 1),
+        "CPU of lineage's threads": None if mode == "off" else round(own, 1),
         "CPU over off": None if mode == "off" else round(more, 1),
     }
 
@@ -218,4 +272,4 @@ def interval(pairs: list[tuple[float, float]]) -> list[float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(play(sys.argv[1], Path(sys.argv[2]))) + "\n")
+    sys.stdout.write(json.dumps(play(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))) + "\n")

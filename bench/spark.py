@@ -271,6 +271,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=12)
     arguments.add_argument("--batches", type=int, default=10)
     arguments.add_argument("--statement-rounds", type=int, default=3)
+    arguments.add_argument("--every", type=int, default=1, help="one in so many statements")
     arguments.add_argument("--statements", action="store_true", help="batch statements alone")
     arguments.add_argument("--lab", type=Path, help="a lab that is up already")
     arguments.add_argument("--write", action="store_true", help="keep the result for the docs")
@@ -279,7 +280,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
         found: dict[str, Any] = {"cores": os.cpu_count()}
-        found["statements"] = measure(work, given.statement_rounds)
+        found["statements"] = measure(work, given.statement_rounds, given.every)
         if given.statements:
             finish({**json.loads(RESULTS.read_text()), **found}, given)
             return

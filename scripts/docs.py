@@ -177,6 +177,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "connectors": connectors,
     "spark-cases": spark_cases,
     "spark-costs": partial(measured, "spark", "batches", "costs"),
+    "spark-statements": partial(measured, "spark", "statements"),
     "server-speed": server_speed,
     "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }

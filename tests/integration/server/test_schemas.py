@@ -132,6 +132,34 @@ def test_several_subjects_are_a_union_and_each_field_is_marked(client: Client) -
     }
 
 
+def test_what_a_catalog_answered_ends_with_the_table(store: Store) -> None:
+    def table(text: str, uuid: str, sequence: int) -> dict[str, Any]:
+        asked = facet(kind="catalog", subject=uuid, version=0, sequence=sequence)
+        return dataset("t", schema=fields(text), headwater_schemaSource=asked)
+
+    def batch(second: int, number: int, **facets: Any) -> None:
+        out = dataset("t", **facets)
+        for more, state in ((0, "START"), (1, "COMPLETE")):
+            sent = event(state, second + more, job=f"job{number}", run=number, outputs=[out])
+            send(store, sent)
+
+    send(store, beat(0, "stream", 1, outputs=[table("id int, was int", "11-aa", 5)]))
+    send(store, beat(5, "stream", 1, outputs=[table("id int, was int", "11-aa", 5)]))
+    batch(7, 2, lifecycleStateChange=change("OVERWRITE"), schema=fields("id int"))
+    assert told(store, "t") == [("00:00", "id int, was int")]
+    # Made anew, its schemas are counted from the first one on.
+    send(store, beat(10, "reader", 3, inputs=[table("id int", "22-bb", 1)]))
+    send(store, beat(12, "stream", 1, outputs=[table("id int, was int", "11-aa", 5)]))
+    expected = [("00:00", "id int, was int"), ("00:10", "id int")]
+    assert told(store, "t") == expected
+    batch(20, 4, lifecycleStateChange=change("DROP"))
+    batch(30, 5, lifecycleStateChange=change("CREATE"), schema=fields("plain string"))
+    assert told(store, "t") == [*expected, ("00:30", "plain string")]
+    before = told(store, "t")
+    rebuild(store)
+    assert told(store, "t") == before
+
+
 def test_only_a_new_version_is_news(store: Store) -> None:
     news: list[dict[str, Any]] = []
     store.on_change = lambda _, changes: news.extend(changes)

@@ -54,6 +54,7 @@ class Drivers:
     def __init__(self, work: Path, catalog: CatalogClient | None = None) -> None:
         self.work = work
         self.python = sys.executable
+        self.seconds = SECONDS
         self.file = work / "events.ndjson"
         self.environment = {
             key: value
@@ -95,7 +96,7 @@ class Drivers:
             cwd=self.work,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=self.seconds,
             check=False,
         )
         self.wait_settled()

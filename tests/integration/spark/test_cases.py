@@ -17,9 +17,44 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
+    from headwater.lineage.schema import SchemaOrigin
     from headwater.spark.model import PlanLineage
 
     from .cases.stage import Stage
+
+
+QUICK = frozenset(
+    [
+        "create",
+        "alter",
+        "map_in_pandas",
+        "python_udf",
+        "read_json",
+        "from_topic_to_topic",
+        "topic_chosen_by_a_column",
+        "structs",
+        "explode_structs",
+        "checkpoint",
+        "create_table_as_select",
+        "overwrite_partitions",
+        "outer_join_with_a_second_condition",
+        "cube",
+        "windows",
+        "union_distinct",
+        "common_table_expressions",
+        "subqueries",
+        "merge_by_clause",
+        "update",
+        "write_parquet",
+        "save_as_table",
+        "views_through_to_tables",
+        "write_jdbc",
+        "time_travel_by_snapshot",
+        "topic_to_table",
+        "merge_for_each_batch",
+    ]
+)
+"""One case of each kind; the others follow in the full tests."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +97,13 @@ def played(stage: Stage, case: Case) -> tuple[list[PlanLineage], dict[str, str]]
     return [one for one in batches if one.outputs and one.inputs], {}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.full)
+        for case in CASES
+    ],
+)
 def test_lineage_is_exact(stage: Stage, case: Case) -> None:
     lineages, words = played(stage, case)
     truth = read(case.truth.format(**words) if words else case.truth)
@@ -80,6 +121,7 @@ def test_lineage_is_exact(stage: Stage, case: Case) -> None:
 
 def test_there_are_enough_cases() -> None:
     assert len(CASES) >= 60
+    assert {case.name for case in CASES} >= QUICK
 
 
 def written(stage: Stage, name: str) -> PlanLineage:
@@ -107,6 +149,53 @@ def test_a_table_says_its_catalog_its_name_in_it_and_its_columns(stage: Stage) -
     assert [field.name for field in made.schema.columns()] == ["id", "address.zip"]
 
 
+def test_a_table_says_which_schema_of_its_catalog_it_has(stage: Stage) -> None:
+    stage.case = "asked"
+
+    def asked(statement: str) -> tuple[SchemaOrigin, list[str]]:
+        stage.drain()
+        stage.sql(statement)
+        (made,) = written(stage, "asked").outputs
+        assert made.schema_source is not None, statement
+        assert made.schema is not None
+        return made.schema_source, [field.name for field in made.schema.fields]
+
+    stage.sql("create table {out} (id bigint) using iceberg")
+    first, columns = asked("insert into {out} values (1)")
+    assert (first.kind, first.version, columns) == ("catalog", "0", ["id"])
+    second, columns = asked("alter table {out} add column note string")
+    assert (second.subject, second.version, columns) == (first.subject, "1", ["id", "note"])
+    # The schema before is the current one again, under its own id.
+    third, columns = asked("alter table {out} drop column note")
+    assert (third.subject, third.version, columns) == (first.subject, "0", ["id"])
+    assert first.order < second.order < third.order
+    replaced, columns = asked("create or replace table {out} using iceberg as select 1 one, 2 two")
+    assert (replaced.subject, columns) == (first.subject, ["one", "two"])
+    assert replaced.order > third.order
+    stage.sql("drop table {out}")
+    stage.sql("create table {out} (id bigint) using iceberg")
+    anew, _ = asked("insert into {out} values (1)")
+    assert anew.version == "0"
+    assert anew.subject != first.subject
+
+
+def test_what_a_catalog_answered_is_beside_an_input_too_unless_it_is_of_another_time(
+    stage: Stage,
+) -> None:
+    stage.case = "read"
+    stage.sql("create table {out} using iceberg as select id, price from {orders}")
+    (orders,) = written(stage, "read").inputs
+    assert orders.schema_source is not None
+    assert orders.schema is not None
+    assert [field.name for field in orders.schema.fields][:3] == ["id", "customer", "price"]
+    stage.sql(
+        "create or replace table {out} using iceberg as select id from {orders} version as of "
+        + str(stage.sql("select snapshot_id from {orders}.snapshots").first()[0])  # type: ignore[index]
+    )
+    (orders,) = written(stage, "read").inputs
+    assert orders.schema_source is None
+
+
 def test_a_table_that_is_updated_shows_its_own_columns_alone(stage: Stage) -> None:
     stage.case = "updated"
     stage.sql("create table {out} (id bigint, note string) using iceberg")
@@ -131,6 +220,9 @@ def test_a_topic_says_its_cluster_and_the_columns_it_was_read_as(stage: Stage) -
     assert sales.bootstrap == (stage.kafka.bootstrap,)
     assert sales.cluster_id
     assert sales.schema is not None
+    assert sales.schema_source is None, (
+        "what a program reads a record as is no answer of a registry"
+    )
     assert [(f.name, f.type) for f in sales.schema.columns()] == [
         ("id", "long"),
         ("value.key", "string"),
@@ -141,6 +233,24 @@ def test_a_database_never_shows_its_password(stage: Stage) -> None:
     stage.case = "secret"
     stage.customers.write.format("jdbc").options(**stage.pg("people")).save()
     assert stage.pg_options()["password"] not in str(written(stage, "secret"))
+
+
+def test_a_jvm_that_compiles_nothing_is_read_step_by_step(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headwater.spark import jvm
+
+    stage.case = "steps"
+    stage.sql(
+        "create table {out} using iceberg as select city, sum(price) total from {orders}"
+        " where id in (select max(customer) from {orders}) group by cube (city)"
+    )
+    execution = stage.drain()[-1][1]
+    quick = read_batch(stage.spark, execution)
+    assert quick.outputs[0].columns is not None
+    monkeypatch.setitem(jvm._readers, stage.spark.sparkContext._gateway, None)
+    steps = read_batch(stage.spark, execution)
+    assert (quick.inputs, quick.outputs, quick.sql) == (steps.inputs, steps.outputs, steps.sql)
 
 
 def test_sql_is_told(stage: Stage) -> None:

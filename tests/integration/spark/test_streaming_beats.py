@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.lab.clients import KafkaClient
 
 
+@pytest.mark.full
 def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
     server = Process(f"sqlite:///{tmp_path}/headwater.db", tmp_path / "server.log")
     drivers = Drivers(tmp_path)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from headwater.lab.clients import CatalogClient, KafkaClient
 
 
+# Short runs have a query of Kafka's, one with `foreachBatch` and its ends (test_queries.py,
+# test_ends_of_drivers.py), and the lineage of every kind of sink (test_cases.py).
+pytestmark = pytest.mark.full
+
+
 class Ran(NamedTuple):
     """What the shapes told, and where each read and wrote."""
 

@@ -13,9 +13,12 @@ from .drivers import Drivers, Told, check_lives, check_valid
 
 PLUGIN = Path(__file__).parents[2] / "fixtures" / "plugins" / "ledger"
 
-pytestmark = pytest.mark.skipif(
-    pyspark.__version__ < "4", reason="data sources in Python are there from Spark 4.0 on"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        pyspark.__version__ < "4", reason="data sources in Python are there from Spark 4.0 on"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ SLICE = [
 ]  # fmt: skip
 STREAMS = f"{HERE}test_streaming_shapes.py"
 QUERIES = f"{HERE}test_queries.py"
+STATEMENTS = f"{HERE}test_statements.py"
 REMOTE_LIVES = f"{HERE}remote/test_remote_life.py"
 REMOTE = [
     f"{HERE}remote/test_remote_cases.py",
@@ -62,6 +63,7 @@ def _asked(pair: Pair) -> list[str]:
         CASES,
         STREAMS,
         QUERIES,
+        STATEMENTS,
         LIVES,
         "--deselect",
         f"{LIVES}::test_programs_run_without_touching_their_code",
@@ -71,7 +73,7 @@ def _asked(pair: Pair) -> list[str]:
 def _play(name: str, pair: Pair, home: str) -> tuple[int, str]:
     remote = name == CLIENTS
     found = matrix.environment(pair, remote=remote) | {"HEADWATER_LAB_HOME": home}
-    asked = ["-m", "full", *REMOTE] if remote else ["-m", "not full", *_asked(pair)]
+    asked = ["-m", "full", *REMOTE] if remote else ["-m", "not soak and not timed", *_asked(pair)]
     ended = subprocess.run(
         [str(matrix.interpreter(pair)), "-m", "pytest", *PLAIN, *asked],
         env=found, cwd=matrix.ROOT, capture_output=True, text=True, check=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headwater.lineage.schema.claims import (
     Claim,
+    Ends,
     Rank,
     Version,
     current,
@@ -20,6 +21,9 @@ from headwater.lineage.schema.claims import (
     types,
 )
 from headwater.lineage.schema.model import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def fields(text: str) -> tuple[Field, ...]:
@@ -40,8 +44,14 @@ def shown(version: Version) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in types(version.fields).items())
 
 
+def ended(times: Iterable[int] = ()) -> Ends:
+    """Ends at these moments; at every third the dataset was dropped or created."""
+    found = tuple(times)
+    return Ends(found, [time for time in found if time % 3 == 0])
+
+
 def versions(*claims: Claim, ends: tuple[int, ...] = (), topic: bool = False) -> list[Any]:
-    return told(history(claims, ends, topic=topic))
+    return told(history(claims, ended(ends), topic=topic))
 
 
 W, R, S = Rank.WRITER, Rank.READER, Rank.SOURCE
@@ -69,6 +79,34 @@ def test_a_better_rank_corrects_a_guess_and_is_no_change() -> None:
         msgspec.structs.replace(c, first=c.first + 9, last=c.last + 9) for c in (*guess, *answer)
     ]
     assert versions(*early, *late) == [(0, "price int"), (9, "price decimal(38,2)")]
+
+
+def test_a_table_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
+    """Its uuid is another one, and the numbers of its schemas begin anew."""
+    old = [
+        claim(S, "catalog 11-aa", 0, "id int", last=6, version=1),
+        claim(S, "catalog 11-aa", 6, "id int, was int", last=9, version=3),
+    ]
+    new = claim(S, "catalog 22-bb", 10, "id int, name string", last=30, version=1)
+    late = claim(S, "catalog 11-aa", 12, "id int, was int, more int", last=20, version=5)
+    stream = claim(W, "stream", 1, "id int, was int", last=20, run="s")
+    assert versions(*old, new, late, stream) == [
+        (0, "id int"),
+        (6, "id int, was int"),
+        (10, "id int, name string"),
+    ]
+
+
+def test_what_was_answered_of_a_dataset_ends_with_the_dataset() -> None:
+    asked = claim(S, "registry orders-value", 0, "a int", last=5, version=7)
+    plain = claim(W, "writer", 12, "b int", run="w")
+    assert versions(asked, plain, ends=(10,)) == [(0, "a int")], "overwritten: the answer stays"
+    assert versions(asked, plain, ends=(9,)) == [(0, "a int"), (12, "b int")], "made anew"
+    again = claim(S, "registry orders-value", 14, "c int", version=1)
+    assert versions(asked, again, ends=(10,)) == [(0, "a int")]
+    assert versions(asked, again, ends=(9,)) == [(0, "a int"), (14, "c int")]
+    still = msgspec.structs.replace(asked, last=20)
+    assert versions(still, again, ends=(9,)) == [(0, "a int")], "asked again since: it is the same"
 
 
 def test_what_the_better_rank_then_changes_is_a_version() -> None:
@@ -101,7 +139,7 @@ def test_spelling_order_and_descriptions_are_no_change() -> None:
     said = msgspec.structs.replace(fields("b string")[0], description="of the customer")
     again = Claim(W, "a", 5, 5, (said, *fields("a bigint")), "2")
     assert versions(claim(W, "a", 0, "a LONG, b text", run="1"), again) == [(0, "a long, b string")]
-    found = current([again], (), topic=False)
+    found = current([again], ended(), topic=False)
     assert found is not None
     assert found.fields[0].description == "of the customer"
 
@@ -122,8 +160,8 @@ def test_what_is_still_written_after_an_alter_counts_on() -> None:
 def test_an_end_leaves_what_a_registry_and_a_person_declared() -> None:
     declared = claim(Rank.DECLARED, "", 0, "x int")
     assert versions(declared, ends=(10,)) == [(0, "x int")]
-    assert current([declared], (10,), topic=False) is not None
-    assert current([claim(W, "a", 0, "x int")], (10,), topic=False) is None
+    assert current([declared], ended((10,)), topic=False) is not None
+    assert current([claim(W, "a", 0, "x int")], ended((10,)), topic=False) is None
 
 
 def test_a_conflict_of_types_is_a_finding_and_no_version() -> None:
@@ -133,22 +171,22 @@ def test_a_conflict_of_types_is_a_finding_and_no_version() -> None:
         claim(W, "a", 9, "id int, n int", run="3"),
     ]
     assert versions(*claims) == [(0, "id int"), (9, "id int, n int")]
-    (found,) = findings(claims, (), (), topic=False)
+    (found,) = findings(claims, ended(), (), topic=False)
     assert (found.kind, found.since, found.fields) == ("type", 9, ("id",))
     assert {found.one.author, found.other.author} == {"a", "b"}
 
 
 def test_writers_that_differ_are_a_finding_while_both_are_live() -> None:
     claims = [claim(W, "a", 0, "id int, x int"), claim(W, "b", 5, "id int, y int")]
-    (found,) = findings(claims, (), {"a", "b"}, topic=False)
+    (found,) = findings(claims, ended(), {"a", "b"}, topic=False)
     assert (found.kind, found.since, found.fields) == ("writers", 5, ("x", "y"))
-    assert not findings(claims, (), {"a"}, topic=False)
+    assert not findings(claims, ended(), {"a"}, topic=False)
 
 
 def test_a_writer_that_contradicts_the_registry_is_a_finding() -> None:
     known = claim(S, "orders-value", 3, "id long", version=1)
     writers = [claim(W, "right", 0, "id bigint"), claim(W, "wrong", 1, "id int, extra int")]
-    (found,) = findings([known, *writers], (), (), topic=True)
+    (found,) = findings([known, *writers], ended(), (), topic=True)
     assert (found.kind, found.since, found.fields) == ("source", 3, ("id", "extra"))
     assert found.other.author == "wrong"
 
@@ -161,7 +199,7 @@ def claims_of(shapes: tuple[str, ...]) -> st.SearchStrategy[list[Claim]]:
     made = st.builds(
         lambda rank, author, time, text, run, version: claim(
             rank,
-            author,
+            f"catalog {author}" if rank is S and run else author,
             time,
             text,
             run=f"{author}{run}" if rank is W else "",
@@ -192,7 +230,7 @@ def test_order_and_repetition_change_nothing(
         *claims, ends=tuple(ends), topic=topic
     )
     one, other = (
-        [(f.kind, f.since, f.fields) for f in findings(c, ends, "ab", topic=topic)]
+        [(f.kind, f.since, f.fields) for f in findings(c, ended(ends), "ab", topic=topic)]
         for c in (claims, shuffled)
     )
     assert one == other
@@ -205,12 +243,12 @@ def test_later_claims_extend_a_history(
     since = 20
     new = [msgspec.structs.replace(c, first=c.first + since, last=c.last + since) for c in new]
     stops = [*ends, *(time + since for time in later)]
-    early = history(old, ends, topic=topic)
-    rest = history([*old, *new], stops, topic=topic, since=since, early=early)
-    assert told(rest) == told(history([*old, *new], stops, topic=topic))
+    early = history(old, ended(ends), topic=topic)
+    rest = history([*old, *new], ended(stops), topic=topic, since=since, early=early)
+    assert told(rest) == told(history([*old, *new], ended(stops), topic=topic))
 
 
 @given(some, moments)
 def test_no_version_follows_its_equal(claims: list[Claim], ends: list[int]) -> None:
-    shapes = [shape(v.fields) for v in history(claims, ends, topic=False)]
+    shapes = [shape(v.fields) for v in history(claims, ended(ends), topic=False)]
     assert all(a != b for a, b in pairwise(shapes))

@@ -122,9 +122,13 @@ def test_the_second_write_to_a_place_is_not_of_the_call_that_names_it() -> None:
     says, silent = action("/out"), action()
     attribution.open += [says, silent]
     for _ in range(2):
-        assert attribution.candidates(execution(3, "append", "/out")) == [says]
-    assert attribution.candidates(execution(4, "append", "/out")) == [says, silent]
-    assert attribution.candidates(execution(5, "create_table_as_select", "/out")) == [says]
+        assert candidates(attribution, execution(3, "append", "/out")) == [says]
+    assert candidates(attribution, execution(4, "append", "/out")) == [says, silent]
+    assert candidates(attribution, execution(5, "create_table_as_select", "/out")) == [says]
+
+
+def candidates(attribution: ExecutionAttribution, one: Any) -> list[Action]:
+    return attribution.candidates(one.id(), one)
 
 
 def query(number: int, *inputs: str) -> Any:
@@ -141,10 +145,10 @@ def test_a_count_beside_a_write_is_known_by_what_its_frame_reads() -> None:
         frame = query(number, name)
         one.owner = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=lambda frame=frame: frame))
     attribution.open += [counts, other, writes]
-    assert attribution.candidates(query(5, "/in")) == [counts]
-    assert attribution.candidates(query(6, "/in", "/else")) == [counts, other, writes]
+    assert candidates(attribution, query(5, "/in")) == [counts]
+    assert candidates(attribution, query(6, "/in", "/else")) == [counts, other, writes]
     counts.callbacks = 1
-    assert attribution.candidates(query(7, "/in")) == [counts, other, writes]
+    assert candidates(attribution, query(7, "/in")) == [counts, other, writes]
 
 
 def test_what_was_attributed_before_counts_as_written() -> None:
@@ -153,7 +157,7 @@ def test_what_was_attributed_before_counts_as_written() -> None:
     says, silent = action("/out"), action(first=5)
     says.ended.append(EndedExecution(3, execution(3, "append", "/out"), None, 0.0, 0.0))
     attribution.open += [says, silent]
-    assert attribution.candidates(execution(6, "append", "/out")) == [says, silent]
+    assert candidates(attribution, execution(6, "append", "/out")) == [says, silent]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class Application:
         self.events: list[tuple[str, str, float]] = []
         self.settings = SparkSettings(namespace="n", app_name="app")
         self.running: dict[int, Any] = {}
-        self.bridge = SimpleNamespace(alive=True, execution=self.running.get)
+        self.bridge = SimpleNamespace(alive=True, spark=None, execution=self.running.get)
         self.reader = SimpleNamespace(batch=lambda execution: execution.lineage)
         self.queries = SimpleNamespace(altered=lambda _datasets: None)
 

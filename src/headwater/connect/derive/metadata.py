@@ -33,6 +33,7 @@ class CatalogTable(msgspec.Struct, frozen=True):
 
     location: str
     schema: Schema | None = None
+    origin: SchemaOrigin | None = None
 
 
 class Metadata(Protocol):

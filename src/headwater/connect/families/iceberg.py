@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from headwater.connect.derive.family import ExternalDataset, Plugin
 from headwater.lineage import naming
 from headwater.lineage.model import Catalog, Symlink
-from headwater.lineage.schema import SchemaOrigin
 from headwater.lineage.secrets import scrub
 
 if TYPE_CHECKING:
@@ -95,8 +94,7 @@ def _table(context: Context, table: str) -> ExternalDataset | None:
     links = [found for found in (_logical(context, kind, uri, warehouse, table),) if found]
     if where and (place := context.uri(where, "TABLE")):
         schema = known.schema if known else None
-        # An Iceberg table may return to an earlier schema id, so that it orders nothing.
-        origin = SchemaOrigin("catalog", f"{name} {table}") if schema else None
+        origin = known.origin if known and schema else None
         place = place.updated(catalog=catalog, schema=schema, schema_source=origin)
         any_case = context.flag("iceberg.tables.schema-case-insensitive")
         place = replace(place, observed=observed, any_case=any_case)

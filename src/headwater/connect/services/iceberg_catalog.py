@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.connect.derive.metadata import CatalogTable
 from headwater.errors import HeadwaterError
 from headwater.lineage.naming import redact
-from headwater.lineage.schema import Field, Schema
+from headwater.lineage.schema import Field, Schema, iceberg_table
 from headwater.lineage.schema.model import ELEMENT, container
 
 if TYPE_CHECKING:
@@ -167,7 +167,9 @@ class Catalogs:
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         fields = tuple(_field(field) for field in metadata.schema().fields)
-        return CatalogTable(str(metadata.location), Schema(fields))
+        highest = max(schema.schema_id for schema in metadata.schemas)
+        origin = iceberg_table(str(metadata.table_uuid), metadata.current_schema_id, highest)
+        return CatalogTable(str(metadata.location), Schema(fields), origin)
 
     def close(self) -> None:
         """Ask no more."""

@@ -9,7 +9,7 @@ from .connect import read_connect
 from .facet import read_facet, read_fields, replace_fields, write_fields
 from .json_schema import read_json_schema
 from .model import MAX_DEPTH, MAX_FIELDS, Field, Schema, SchemaError
-from .origin import SchemaOrigin, attributed
+from .origin import SchemaOrigin, attributed, iceberg_table
 from .protobuf import read_protobuf
 from .topic import topic_columns, topic_schema
 from .types import widens
@@ -28,6 +28,7 @@ __all__ = [
     "claims",
     "compatible",
     "diff",
+    "iceberg_table",
     "read_avro",
     "read_connect",
     "read_facet",

@@ -8,8 +8,10 @@ repetition: a claim that was repeated is kept as the first and the last time it 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from enum import IntEnum
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -24,6 +26,8 @@ Part = Literal["whole", "value", "key"]
 Author = tuple["Rank", str]
 Types = dict[str, str]
 KEY = "key"
+CATALOG = "catalog "
+"""How the author begins that is a table of a catalog."""
 
 
 class Rank(IntEnum):
@@ -46,8 +50,13 @@ class Rank(IntEnum):
 
     @property
     def ends(self) -> bool:
-        """Whether creating, altering, dropping or overwriting the dataset ends such a claim."""
+        """Whether altering or overwriting the dataset ends such a claim."""
         return self > Rank.DECLARED
+
+    @property
+    def ends_with_dataset(self) -> bool:
+        """Whether creating or dropping the dataset ends such a claim."""
+        return self is not Rank.DECLARED
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -66,6 +75,17 @@ class Claim(msgspec.Struct, frozen=True):
     run: str = ""
     version: int = 0
     facet: int = 0
+
+
+class Ends(NamedTuple):
+    """When a dataset was created, altered, dropped or overwritten, and when created or dropped.
+
+    Claims that were not made again since then no longer count: what a registry or a catalog
+    answered only where the dataset is another one since.
+    """
+
+    all: Collection[int] = ()
+    dataset: Collection[int] = ()
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -124,7 +144,7 @@ def parts(fields: tuple[Field, ...], *, topic: bool) -> dict[Part, tuple[Field, 
 
 def history(
     claims: Iterable[Claim],
-    ends: Iterable[int],
+    ends: Ends,
     *,
     topic: bool,
     since: int = 0,
@@ -132,10 +152,8 @@ def history(
 ) -> list[Version]:
     """Each schema that the dataset has had, the oldest first.
 
-    `ends` are the moments at which the dataset was created, altered, dropped or overwritten:
-    claims of jobs that were not made again since then no longer count. A better rank that is
-    received for the first time corrects the version that holds then, because the dataset did not
-    change. Where no claim is later than `since`, `early` may be the versions until then.
+    A better rank that is received for the first time corrects the version that holds then, because
+    the dataset did not change. Where no claim is later than `since`, `early` may be the versions until then.
     """
     found = list(early)
     ranks: dict[Part, tuple[Rank, bytes]] = {}
@@ -175,7 +193,7 @@ def _corrected(
 
 def current(
     claims: Iterable[Claim],
-    ends: Iterable[int],
+    ends: Ends,
     *,
     topic: bool,
     before: tuple[Field, ...] = (),
@@ -186,7 +204,7 @@ def current(
 
 
 def findings(
-    claims: Iterable[Claim], ends: Iterable[int], live: Collection[str], *, topic: bool
+    claims: Iterable[Claim], ends: Ends, live: Collection[str], *, topic: bool
 ) -> list[Finding]:
     """What disagrees now; `live` are the jobs that write the dataset at this moment."""
     held, _ = _last(claims, ends)
@@ -220,7 +238,7 @@ class _Held(NamedTuple):
 _Claims = dict[Author, _Held]
 
 
-def _last(claims: Iterable[Claim], ends: Iterable[int]) -> tuple[_Claims, int]:
+def _last(claims: Iterable[Claim], ends: Ends) -> tuple[_Claims, int]:
     held: _Claims = {}
     time = 0
     for time, held in _moments(claims, ends):  # noqa: B007  (the last is wanted)
@@ -228,28 +246,28 @@ def _last(claims: Iterable[Claim], ends: Iterable[int]) -> tuple[_Claims, int]:
     return held, time
 
 
-def _moments(
-    claims: Iterable[Claim], ends: Iterable[int], since: int = 0
-) -> Iterator[tuple[int, _Claims]]:
+def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tuple[int, _Claims]]:
     """Each moment at which some author's schema changes, with all that count from then on.
 
     Of those before `since` only the last. The mapping is one and the same and goes on changing.
     """
-    stops = set(ends)
+    stops, renewals = set(ends.all), sorted(set(ends.dataset))
     shapes: dict[int, bytes] = {}
     claims = _once(claims, shapes)
     authors: dict[Author, list[Claim]] = {}
     for claim in claims:
         authors.setdefault((claim.rank, claim.author), []).append(claim)
+    until = _succeeded(authors)
     changes = [
         (moment, author, claim)
         for author, made in authors.items()
-        for moment, claim in _changes(author, made, shapes)
+        for moment, claim in _changes(author, made, shapes, renewals)
+        if moment < until.get(author, moment + 1)
     ]
     changes.sort(key=lambda change: change[:2])
     held: _Claims = {}
     place, moved = 0, False
-    for time in sorted({*(change[0] for change in changes), *stops}):
+    for time in sorted({*(change[0] for change in changes), *stops, *until.values()}):
         if moved and time >= since:
             moved = False
             yield since - 1, held
@@ -262,8 +280,13 @@ def _moments(
             else:
                 held[author] = _Held(time, found, claim)
                 moved = True
+        for author in [a for a, h in held.items() if until.get(a, time + 1) <= time]:
+            del held[author]
+            moved = True
         if time in stops:
-            for author in [a for a, h in held.items() if a[0].ends and h.claim.last < time]:
+            ended = [a for a, h in held.items() if h.claim.last < time and (
+                a[0].ends_with_dataset if time in renewals else a[0].ends)]  # fmt: skip
+            for author in ended:
                 del held[author]
                 moved = True
         if moved and time >= since:
@@ -271,6 +294,19 @@ def _moments(
             yield time, held
     if moved:
         yield since - 1, held
+
+
+def _succeeded(authors: Mapping[Author, list[Claim]]) -> dict[Author, int]:
+    """Until when each table of a catalog counts: of two on one dataset the later takes its place.
+
+    A table that is dropped and made anew is another table, whose versions begin anew.
+    """
+    tables = sorted(
+        (min(claim.first for claim in made), author)
+        for author, made in authors.items()
+        if author[0] is Rank.SOURCE and author[1].startswith(CATALOG)
+    )
+    return {author: later for (_, author), (later, _) in pairwise(tables)}
 
 
 def _once(claims: Iterable[Claim], shapes: dict[int, bytes]) -> list[Claim]:
@@ -296,17 +332,24 @@ def _newest(claim: Claim) -> tuple[int, bytes]:
 
 
 def _changes(
-    author: Author, claims: list[Claim], shapes: Mapping[int, bytes]
+    author: Author, claims: list[Claim], shapes: Mapping[int, bytes], renewals: Sequence[int]
 ) -> Iterator[tuple[int, Claim]]:
-    """The claim of one author over time, by version from the first claim on that has one."""
+    """The claim of one author over time, by version from the first claim on that has one.
+
+    A dataset that was created or dropped in between may have its versions counted anew.
+    """
     versioned = [c for c in claims if c.version] if author[0] is Rank.SOURCE else []
     begin = min((c.first for c in versioned), default=None)
     for moment, claim in _by_time([c for c in claims if not versioned or not c.version], shapes):
         # What came before a version was known stays as it was: history only grows.
         if begin is None or moment < begin:
             yield moment, claim
-    newest = 0
+    newest = era = 0
     for claim in sorted(versioned, key=lambda c: (c.first, -c.version, shapes[id(c.fields)])):
+        if (now := bisect_right(renewals, claim.first)) != era:
+            era, since = now, renewals[now - 1]
+            alive = (c.version for c in versioned if c.first < since <= c.last)
+            newest = max(alive, default=0)
         if claim.version > newest:
             newest = claim.version
             yield claim.first, claim

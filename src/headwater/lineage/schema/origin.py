@@ -21,8 +21,8 @@ _HIGHEST = 2**53
 class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     """One subject or table that was asked directly.
 
-    `kind` is `registry` or `catalog`. `version` orders the answers of a subject, where it has one.
-    `fields` are the names of the fields it answered, `part` is `key` or `value` of a topic; with
+    `kind` is `registry` or `catalog`. `version` orders the answers of a subject, where it has one;
+    where versions may return, `sequence` does. `fields` are the names of the fields it answered, `part` is `key` or `value` of a topic; with
     neither it answered all of them. `others` are further subjects of the same dataset.
     """
 
@@ -32,6 +32,7 @@ class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     part: str = ""
     fields: tuple[str, ...] = ()
     others: tuple[SchemaOrigin, ...] = ()
+    sequence: int = 0
 
     def beside(self, others: tuple[SchemaOrigin, ...]) -> SchemaOrigin:
         """This subject with others of the same dataset."""
@@ -40,7 +41,7 @@ class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def order(self) -> int:
         """The version as a number; 0 where it is none, so that time decides."""
-        text = str(self.version)
+        text = str(self.sequence or self.version)
         found = int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0
         return found if found < _HIGHEST else 0
 
@@ -49,6 +50,20 @@ class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.fields:
             return name in self.fields
         return not self.part or (name == KEY) == (self.part == KEY)
+
+
+def iceberg_table(uuid: str, schema_id: int, highest: int) -> SchemaOrigin | None:
+    """What an Iceberg catalog answered: a table, its current schema, and the highest it ever had.
+
+    The table's uuid is the same in every catalog, and another one when the table is made anew. A
+    table that loses a column that it was given returns to the id of the schema before, so the id
+    alone orders nothing. What is not told apart is a second return to the same highest schema, as
+    when a column is renamed back and forth twice.
+    """
+    if not uuid:
+        return None
+    sequence = 2 * highest + (1 if schema_id == highest else 2)
+    return SchemaOrigin("catalog", uuid, str(schema_id), sequence=sequence)
 
 
 Answer = tuple[str, int, tuple["Field", ...]]

@@ -70,7 +70,10 @@ class Io(msgspec.Struct, array_like=True):
     batch: Held | None = None
     """The schema that a batch claims of its output: facet, first and last time, and as stored."""
     ended: Held | None = None
-    """When the run first reported that it creates, alters, drops or overwrites, and as stored."""
+    """When the run first reported that it creates, alters, drops or overwrites, and as stored.
+
+    The third number is the run as stored, which says whether it created or dropped.
+    """
 
 
 class Namespace(msgspec.Struct):

@@ -11,10 +11,12 @@ from headwater.spark import job_names, reporting
 from headwater.spark.batch.statistics import ActionStatistics
 from headwater.spark.driver.wrapped_methods import SQL_QUERY, without_comments
 from headwater.spark.model import PlanLineage
+from headwater.spark.stores import formats
 
 if TYPE_CHECKING:
     from headwater.emit.process_exit import RunEnd
     from headwater.emit.run_emitter import RunEmitter
+    from headwater.lineage.model import Dataset
     from headwater.lineage.naming import DatasetName
     from headwater.spark.batch.attribution import CallMark
     from headwater.spark.batch.script import Script
@@ -129,7 +131,11 @@ class Action:
     @property
     def settled(self) -> bool:
         """Whether its end reports nothing new: a new table gets its location, an altered one its schema."""
-        return all(one.placed for one in self.lineage.outputs) and not self.altered
+        made = self.lineage.operation.startswith(("create_table", "replace_table"))
+        outputs = self.lineage.outputs
+        if made and any(_keeps_schema(one) for one in outputs):
+            return False
+        return all(one.placed for one in outputs) and not self.altered
 
     @property
     def altered(self) -> frozenset[DatasetName]:
@@ -164,3 +170,9 @@ class Action:
             lineage = replace(lineage, sql=self.entry.sql)
         counted = self.statistics
         self.life.lineage = reporting.lineage(lineage, settings, counted.inputs, counted.outputs)
+
+
+def _keeps_schema(one: Dataset) -> bool:
+    """Whether the catalog of a table has a schema of it to report, once it is made."""
+    table_format = formats.by_name(one.storage_layer) if one.catalog is not None else None
+    return table_format is not None and table_format.keeps_catalogs

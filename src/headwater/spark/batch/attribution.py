@@ -77,14 +77,12 @@ class ExecutionAttribution:
         """Keep a call that starts a streaming query: what it executes is no action of its own."""
         self._query_starts.append(start)
 
-    def is_query_start(self, execution: Any) -> bool:
+    def is_query_start(self, number: int) -> bool:
         """Whether an execution was made while a streaming query was being started."""
-        number = int(execution.id())
         return any(start.made(number) for start in self._query_starts)
 
-    def candidates(self, execution: Any, error: Any = None) -> list[Action]:
+    def candidates(self, number: int, execution: Any, error: Any = None) -> list[Action]:
         """Every call that an execution may belong to; exactly one when it is certain."""
-        number = int(execution.id())
         calls = [*self.open, *self._finished]
         for action in calls:
             if number in action.executions:

@@ -89,7 +89,8 @@ class Script:
             statement.lineage = again if again.outputs else statement.lineage
         for execution in executions:
             if execution.failure is None:
-                statement.statistics.read(execution.execution, statement.lineage)
+                spark = self._app.bridge.spark
+                statement.statistics.read(spark, execution.execution, statement.lineage)
         if statement.life is None:
             statement.start(self._app)
         if statement.life is not None:

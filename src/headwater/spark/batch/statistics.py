@@ -6,17 +6,22 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
-from headwater.spark.jvm import attempt
+from headwater.spark.jvm import JvmSession
 from headwater.spark.stores import formats
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from headwater.lineage.model import Dataset
     from headwater.lineage.naming import DatasetName
+    from headwater.spark.jvm import Texts
     from headwater.spark.model import PlanLineage
 
 _ROWS, _BYTES, _FILES = "numOutputRows", "numOutputBytes", "numFiles"
 _METRIC = re.compile(r"(\w+) -> SQLMetric\(.*?, value: (-?\d+)\)")
-MAX_LEAVES = 32
+_WRITTEN = ("output.isEmpty", "metrics.toString", "commitProgress.numOutputRows")
+_SCANNED = ("simpleString(1000)", "metrics.toString")
+MAX_COUNTED = 100
 
 
 class ActionStatistics:
@@ -27,41 +32,34 @@ class ActionStatistics:
         self.outputs: dict[DatasetName, dict[str, int]] = {}
 
     @faults.log_and_ignore("counting rows")
-    def read(self, execution: Any, lineage: PlanLineage) -> None:
+    def read(self, spark: SparkSession, execution: Any, lineage: PlanLineage) -> None:
         """Take in an execution that is over."""
-        plan = _executed(execution.executedPlan())
+        session = JvmSession(spark)
+        root, commands, leaves = session.counts(execution, MAX_COUNTED, _WRITTEN, _SCANNED)
         # A plan with columns is a query inside the command, or reports how the command went.
         if lineage.targets:
-            self._commands(plan, lineage.targets)
-        elif len(lineage.outputs) == 1 and plan.output().isEmpty():
-            found = _written(plan)
-            if found:
-                self.outputs[lineage.outputs[0].id] = found
-        self._leaves(plan, lineage)
+            self._commands(commands, lineage.targets)
+        elif len(lineage.outputs) == 1 and root[0] == "true" and (found := _written(root)):
+            self.outputs[lineage.outputs[0].id] = found
+        if lineage.inputs:
+            self._leaves(leaves, list(lineage.inputs))
 
-    def _commands(self, plan: Any, targets: tuple[DatasetName, ...]) -> None:
+    def _commands(self, commands: list[Texts], targets: tuple[DatasetName, ...]) -> None:
         """Count what each command of a multi-insert has written."""
-        commands = plan.children()
-        if commands.size() != len(targets):
+        if len(commands) != len(targets):
             return
-        for place, target in enumerate(targets):
+        for target, counted in zip(targets, commands, strict=True):
             sums = self.outputs.setdefault(target, {})
-            for key, value in _written(commands.apply(place)).items():
+            for key, value in _written(counted).items():
                 sums[key] = sums.get(key, 0) + value
 
-    def _leaves(self, plan: Any, lineage: PlanLineage) -> None:
-        wanted = list(lineage.inputs)
-        if not wanted:
-            return
-        leaves = plan.collectLeaves()
+    def _leaves(self, leaves: list[Texts], wanted: list[Dataset]) -> None:
         sums: dict[DatasetName, dict[str, int]] = {}
-        for at in range(min(leaves.size(), MAX_LEAVES)):
-            leaf = leaves.apply(at)
-            text = str(leaf.simpleString(1000))
+        for text, shown in leaves:
             if text.startswith("LocalTableScan") or formats.is_log_scan(text):
                 # Rows of the driver's own, or a read of a table's log.
                 continue
-            metrics = _metrics(leaf)
+            metrics = _metrics(shown)
             owner = _owner(text, wanted)
             if owner is None or _ROWS not in metrics:
                 continue
@@ -83,40 +81,20 @@ class ActionStatistics:
             largest.update({key: max(value, largest.get(key, 0)) for key, value in count.items()})
 
 
-def _executed(plan: Any) -> Any:
-    """The plan that really ran, below commands and adaptive execution."""
-    for _ in range(6):
-        name = str(plan.nodeName())
-        if name == "CommandResult":
-            plan = plan.commandPhysicalPlan()
-        elif name.startswith("AdaptiveSparkPlan"):
-            plan = plan.executedPlan()
-        elif name.startswith("ResultQueryStage"):  # since Spark 4.0, around the last stage
-            plan = plan.plan()
-        else:
-            break
-    return plan
-
-
-def _written(plan: Any) -> dict[str, int]:
-    """Rows, bytes and files that a command's node has counted."""
-    metrics = _metrics(plan)
+def _written(counted: Texts) -> dict[str, int]:
+    """Rows, bytes and files that a command's node has counted, or the rows that its writer has."""
+    _, shown, rows = counted
+    metrics = _metrics(shown)
     found = {}
     for key, name in (("rowCount", _ROWS), ("size", _BYTES), ("fileCount", _FILES)):
         if metrics.get(name):
             found[key] = metrics[name]
-    # Only writes of the data source V2 API have a progress; asking others throws in the JVM.
-    if found or str(plan.nodeName()).startswith("Execute "):
-        return found
-    progress = attempt(plan, "commitProgress")
-    if progress is None or not progress.isDefined():
-        return {}
-    return {"rowCount": int(progress.get().numOutputRows())}
+    return found or ({"rowCount": int(rows)} if rows is not None else {})
 
 
-def _metrics(node: Any) -> dict[str, int]:
-    """The metrics of a node, in two calls: as a text, since each metric would take four."""
-    return {name: int(value) for name, value in _METRIC.findall(str(node.metrics().toString()))}
+def _metrics(shown: str | None) -> dict[str, int]:
+    """The metrics of a node from their text, since each of them would take four calls."""
+    return {name: int(value) for name, value in _METRIC.findall(shown or "")}
 
 
 def _owner(text: str, wanted: list[Dataset]) -> Dataset | None:

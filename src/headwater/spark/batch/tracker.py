@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -38,7 +39,7 @@ POLL_SECONDS = 0.05
 LONG_POLL_SECONDS = 0.5
 LONG_SECONDS = 2.0
 """From this age on, a call without a plan is polled less often."""
-DRAIN_SECONDS = 2.0
+DRAIN_SECONDS = 10.0
 MAX_OPEN = 1000
 MAX_POLLED = 200
 MAX_UNREAD = 64
@@ -60,6 +61,8 @@ class ActionTracker:
         self._attribution = ExecutionAttribution(application.reader)
         self.unattributed = UnattributedExecutions()
         self._polled = application.bridge.next_execution
+        self._returned: deque[Action] = deque()
+        """The calls that have returned and whose callbacks may still arrive."""
         self._overflowed = False
 
     @property
@@ -110,7 +113,8 @@ class ActionTracker:
         action.raised = error
         if self._app.bridge.alive:
             action.end_plan = self._next_plan()
-        self._app.worker.post(self._drain, action)
+        self._returned.append(action)
+        self._app.worker.post(self._drain)
 
     def query_starting(self, start: Action) -> None:
         """This thread is about to start a streaming query: what that executes is no action."""
@@ -126,12 +130,18 @@ class ActionTracker:
     def _next_plan(self) -> int | None:
         return self._app.bridge.next_plan or None
 
-    def _drain(self, action: Action) -> None:
-        if action.raised is not None:
-            action.failure = PROCESS_EXIT.of(action.raised)
+    def _drain(self) -> None:
+        """Wait for the callbacks of all calls that have returned, at once: it may take a while."""
+        returned = [self._returned.popleft() for _ in range(len(self._returned))]
+        if not returned:
+            return
+        for action in returned:
+            if action.raised is not None:
+                action.failure = PROCESS_EXIT.of(action.raised)
         self._app.bridge.drain(DRAIN_SECONDS)
         # The callbacks that the drain has brought are in the queue before this.
-        self._app.worker.post(self.finish, action)
+        for action in returned:
+            self._app.worker.post(self.finish, action)
 
     def poll(self) -> None:
         """Find the plans of the actions under way."""
@@ -162,9 +172,11 @@ class ActionTracker:
         bridge = self._app.bridge
         following = bridge.next_execution
         # Micro-batches may have passed since the last poll: what runs is among the last executions.
-        for number in range(max(self._polled, following - MAX_POLLED), following):
-            execution = bridge.execution(number)
-            calls = self._attribution.candidates(execution) if self._is_batch(execution) else []
+        for place in range(max(self._polled, following - MAX_POLLED), following):
+            execution = bridge.execution(place)
+            if not self._is_batch(execution):
+                continue
+            calls = self._attribution.candidates(int(execution.id()), execution)
             if len(calls) != 1 or calls[0].micro_batch is not None:
                 continue
             if calls[0] in self._attribution.open and _any_thread(calls[0]):
@@ -179,7 +191,8 @@ class ActionTracker:
     ) -> None:
         """Spark reports that an execution has ended."""
         query = self._app.queries.owner(execution)
-        calls = [] if query is not None else self._attribution.candidates(execution, error)
+        number = int(execution.id())
+        calls = [] if query is not None else self._attribution.candidates(number, execution, error)
         query = query or self._in_micro_batch(calls, execution)
         if query is not None:
             if error is None and query.foreach_batch:
@@ -190,10 +203,9 @@ class ActionTracker:
         if action is not None and action.life is not None and not is_open:
             return
         if action is None or not is_open:
-            self._add_unattributed(function, execution, nanoseconds, error, calls)
+            self._add_unattributed(function, number, execution, nanoseconds, error, calls)
             return
         action.callbacks += 1
-        number = int(execution.id())
         action.executions.add(number)
         failure = None if error is None else self._jvm_failure(error)
         action.failure = action.failure or failure
@@ -264,7 +276,7 @@ class ActionTracker:
             self._learn(action, one.number, one.execution)
         for one in ended:
             if one.failure is None:
-                action.statistics.read(one.execution, action.lineage)
+                action.statistics.read(self._app.bridge.spark, one.execution, action.lineage)
 
     def _read_statement(self, action: Action) -> None:
         """Name a statement that failed before Spark had a plan of it as if it had not."""
@@ -286,7 +298,7 @@ class ActionTracker:
             if lineage.operation == action.lineage.operation and lineage.outputs:
                 action.lineage = lineage
             return
-        node = node_of(execution)
+        node = lineage.node or node_of(execution)
         if self._app.settings.allows_node(node):
             action.learn(number, lineage, node)
 
@@ -304,22 +316,28 @@ class ActionTracker:
                 action.start(self._app)
 
     def _add_unattributed(
-        self, function: str, execution: Any, nanoseconds: int, error: Any, calls: list[Action]
+        self,
+        function: str,
+        number: int,
+        execution: Any,
+        nanoseconds: int,
+        error: Any,
+        calls: list[Action],
     ) -> None:
-        if not calls and self._attribution.is_query_start(execution):
+        if not calls and self._attribution.is_query_start(number):
             # The table that a query is to write to, made by `toTable`.
             return
         reads = bool(calls) and all(call.reads for call in calls)
         entry = EntryPoint("read", job_names.operation(function)) if reads else None
         action = Action(entry, time.time() - nanoseconds / 1e9)
         action.jvm_error, action.candidates, action.end_plan = error, calls, 0
-        node = node_of(execution)
-        action.learn(int(execution.id()), self._app.reader.batch(execution), node)
+        lineage = self._app.reader.batch(execution)
+        action.learn(number, lineage, lineage.node or node_of(execution))
         if not action.known or not self._app.settings.allows_node(action.node):
             return
         action.failure = None if error is None else self._jvm_failure(error)
         if error is None:
-            action.statistics.read(execution, action.lineage)
+            action.statistics.read(self._app.bridge.spark, execution, action.lineage)
         self.unattributed.add(action)
 
     def _end_unattributed(self, at_once: bool = False) -> None:

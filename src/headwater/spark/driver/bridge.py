@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # Exit codes after SIGTERM, SIGINT or SIGHUP: the JVM ran its shutdown hooks.
 SIGNAL_EXIT_CODES = frozenset({143, 130, 129, -15, -2, -1})
+EMPTY_SECONDS = 2.0
+BUSY_SECONDS = 0.2
+"""After this long the listener bus of a program is taken to be busy all the time."""
 EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
 PLAN = "org.apache.spark.sql.execution.QueryExecution$"
 
@@ -30,6 +33,7 @@ class JvmBridge:
         self.jvm: Any = self.context._jvm  # noqa: SLF001
         self.session: Any = spark._jsparkSession  # noqa: SLF001
         self._scala_context: Any = self.context._jsc.sc()  # noqa: SLF001
+        self._listener_bus: Any = self._scala_context.listenerBus()
         self.stopped = False
         self._shutting_down = False
         self._hook: Any = None
@@ -38,8 +42,12 @@ class JvmBridge:
         self._executions: Any = None
         self._plans: Any = None
         self._planner: Any = None
+        self._posted: Any = None
+        self._processed: Any = None
+        self._uncounted = 0
         self._find_counter()
         self._find_plans()
+        self._find_events()
 
     @faults.log_and_ignore("finding running executions (START will be emitted with the end)")
     def _find_counter(self) -> None:
@@ -61,6 +69,18 @@ class JvmBridge:
         owner = kind.getField("MODULE$").get(None)
         int(counter.get(owner))
         self._plans, self._planner = counter, owner
+
+    @faults.log_and_ignore(
+        "counting the events of the listener bus (busy programs may wait longer)"
+    )
+    def _find_events(self) -> None:
+        registry = self._listener_bus.metrics().metricRegistry()
+        posted = registry.counter("numEventsPosted")
+        processed = registry.timer("queue.shared.listenerProcessingTime")
+        self._listener_bus.waitUntilEmpty(int(EMPTY_SECONDS * 1000))
+        # Events before the queue was there, and those it dropped, are posted and never processed.
+        self._uncounted = int(posted.getCount()) - int(processed.getCount())
+        self._posted, self._processed = posted, processed
 
     @property
     def pinned(self) -> bool:
@@ -151,8 +171,22 @@ class JvmBridge:
         """Wait until Spark has called back for everything that has happened so far."""
         if not self.alive:
             return False
+        deadline = time.monotonic() + seconds
+        first = min(seconds, BUSY_SECONDS) if self._processed is not None else seconds
         try:
-            self._scala_context.listenerBus().waitUntilEmpty(int(seconds * 1000))
+            self._listener_bus.waitUntilEmpty(int(first * 1000))
+        except Exception:  # noqa: BLE001
+            return self._wait_processed(deadline)
+        return True
+
+    def _wait_processed(self, deadline: float) -> bool:
+        """Wait for the events so far alone: with calls on many threads the bus is never empty."""
+        try:
+            wanted = int(self._posted.getCount()) - self._uncounted
+            while int(self._processed.getCount()) < wanted:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.02)
         except Exception:  # noqa: BLE001
             return False
         return True

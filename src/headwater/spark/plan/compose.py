@@ -12,13 +12,12 @@ from headwater.spark.columns import output
 from headwater.spark.columns.output import OutputColumn
 from headwater.spark.columns.types import schema_of, struct_schema
 from headwater.spark.columns.value import Value
-from headwater.spark.jvm import JvmSession, numbers
+from headwater.spark.jvm import numbers
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import row_level
 from headwater.spark.plan.leaves import read_leaves
 from headwater.spark.plan.operators import ColumnReader, KnownColumn
-from headwater.spark.plan.tree import complete, parse
-from headwater.spark.plan.writes import Write, fields
+from headwater.spark.plan.tree import read_tree
 from headwater.spark.stores import formats, kafka
 
 if TYPE_CHECKING:
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
     from headwater.lineage.naming import DatasetName
     from headwater.spark.columns.scope import Relation
     from headwater.spark.columns.source import Source
-    from headwater.spark.plan.tree import Node
+    from headwater.spark.jvm import JvmSession
+    from headwater.spark.plan.tree import Node, Tree
+    from headwater.spark.plan.writes import Write
 
 MAX_NODES = 2000
 MAX_CELLS = 60_000
@@ -63,14 +64,16 @@ class Composer:
         shown = plan if write.target is None else write.target
         if shown is None:
             return Query([], [], {}, [], (), 0, known=False)
-        outputs = fields(shown) + list(write.added)
+        schema, attributes = self.session.texts(shown, "schema.json", "output.toString")
+        outputs = msgspec.json.decode(schema)["fields"] + list(write.added)
         names = [item["name"] for item in outputs]
         parts = write.parts or (plan,)
-        if not all(self._fits(part, len(names)) for part in parts):
-            return self._leaves_only(parts, "too large to be read")
         try:
-            tree, found = self._read(plan, write)
-            order = numbers(shown.output().toString(), names[: len(names) - len(write.added)])
+            read = self._read(plan, write, len(names))
+            if read is None:
+                return self._leaves_only(parts, "too large to be read")
+            tree, found = read
+            order = numbers(attributes, names[: len(names) - len(write.added)])
             order += [-1 - place for place in range(len(write.added) if order else 0)]
             if write.target is not None and order and order[0] in found:
                 found[order[0]].target = True
@@ -91,25 +94,27 @@ class Composer:
         sources = [plans.used.get(number, source) for number, source in found.items()]
         return Query(made, order, relation.rows, sources, joined, plans.nodes, known=True)
 
-    def _read(self, plan: Any, write: Write) -> tuple[Node, dict[int, Source]]:
-        tree = parse(self.session.json(plan))
+    def _read(self, plan: Any, write: Write, width: int) -> tuple[Node, dict[int, Source]] | None:
+        tree = self._tree(plan, width)
+        if tree is None:
+            return None
         if not write.parts:
-            complete(self.session, plan, tree)
-            found = read_leaves(self.session, plan, self.known, tree)
-        else:
-            # What a command keeps to itself stands below it from here on, as Spark's own would.
-            found = {}
-            for part in write.parts:
-                below = parse(self.session.json(part))
-                complete(self.session, part, below)
-                found |= read_leaves(self.session, part, self.known, below)
-                tree.children.append(below)
-        return tree, found
+            return tree.root, read_leaves(self.session, plan, self.known, tree)
+        # What a command keeps to itself stands below it from here on, as Spark's own would.
+        found: dict[int, Source] = {}
+        for part in write.parts:
+            below = self._tree(part, width)
+            if below is None:
+                return None
+            found |= read_leaves(self.session, part, self.known, below)
+            tree.root.children.append(below.root)
+        return tree.root, found
 
-    def _fits(self, plan: Any, width: int) -> bool:
-        """Whether a plan is small enough, found out in one call; wide ones may have fewer nodes."""
-        limit = min(self.max_nodes, max(50, MAX_CELLS // max(width, 1)))
-        return plan.apply(limit) is None
+    def _tree(self, plan: Any, width: int) -> Tree | None:
+        """A plan's tree, or None when it is too large; wide ones may have fewer nodes."""
+        return read_tree(
+            self.session, plan, min(self.max_nodes, max(50, MAX_CELLS // max(width, 1)))
+        )
 
     def _leaves_only(self, parts: tuple[Any, ...], why: str) -> Query:
         self.session.problem(f"the plan is {why}: its columns are not known")

@@ -101,7 +101,7 @@ def _v2(session: JvmSession, plan: Any, change: Change) -> Dataset | None:
             if known is None or change != "ALTER":
                 return known
             # The plan has the table as it was before.
-            return with_schema(known, loaded(child.catalog(), child.identifier()))
+            return with_schema(session, known, loaded(child.catalog(), child.identifier()))
     if resolved in ("ResolvedV1TableIdentifier", "ResolvedV1Identifier"):
         return None
     found_source: list[Source] = list(leaves.read_leaves(session, child).values())
@@ -111,7 +111,7 @@ def _v2(session: JvmSession, plan: Any, change: Change) -> Dataset | None:
 
 def _with_columns(plan: Any, made: Dataset | None) -> Dataset | None:
     schema = attempt(plan, "tableSchema")
-    if made is None or schema is None:
+    if made is None or schema is None or made.schema_source is not None:
         return made
     return msgspec.structs.replace(made, schema=struct_schema(msgspec.json.decode(schema.json())))
 
@@ -135,7 +135,7 @@ def _v1(session: JvmSession, plan: Any, change: Change) -> Dataset | None:
     table = None if change == "DROP" else described(session, database, identifier.table())
     found = None if table is None else catalogs.read_table(session, table, "catalog table")
     if found is not None:
-        return with_schema(found, table) if change == "ALTER" else found
+        return with_schema(session, found, table) if change == "ALTER" else found
     logical = _logical(session, database, identifier.table())
     return Dataset(*logical, type="TABLE") if logical else None
 

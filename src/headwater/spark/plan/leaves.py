@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.spark.columns.source import OpaqueSource, Source
 from headwater.spark.jvm import attempt, class_name, kind, option, seq
 from headwater.spark.plan.rdds import datasets_of
+from headwater.spark.plan.tree import read_tree
 from headwater.spark.stores import catalog as catalogs
-from headwater.spark.stores import files, kafka, relations
+from headwater.spark.stores import files, formats, kafka, relations
 from headwater.spark.stores.catalog import identifier_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterator
 
     from headwater.spark.jvm import JvmSession
-    from headwater.spark.plan.tree import Node
+    from headwater.spark.plan.tree import Tree
 
 MAX_LEAVES = 300
+MAX_NODES = 2000
 _FIRST = re.compile(r"#(\d+)[A-Za-z]*\)?$")
 _EMPTY = ("LocalRelation", "Range", "OneRowRelation", "CTERelationRef", "UnionLoopRef",
           "EmptyRelation", "CommandResult")  # fmt: skip
 
 
+class _Leaf(NamedTuple):
+    """One leaf; `table` is what the tree shows of a table of Spark's own catalog."""
+
+    kind: str
+    number: int
+    table: list[Any]
+    java: Callable[[], Any]
+
+
 def read_leaves(
-    session: JvmSession, plan: Any, known: Container[int] = frozenset(), tree: Node | None = None
+    session: JvmSession, plan: Any, known: Container[int] = frozenset(), tree: Tree | None = None
 ) -> dict[int, Source]:
     """What the leaves of a plan and of the queries inside it read, by their first attribute.
 
@@ -33,56 +44,71 @@ def read_leaves(
     plan saves calls: its leaves stand in the same order.
     """
     found: dict[int, Source] = {}
-    shown = _shown(tree) if tree is not None else []
-    for place, leaf in enumerate(_leaves(session, plan, shown)):
-        if place < len(shown):
-            short, number = shown[place]
-        else:
-            short = kind(leaf)
-            number = -1 if short in _EMPTY else first_number(leaf)
-        if short in _EMPTY:
+    for seen, leaf in enumerate(_all_leaves(session, plan, tree)):
+        if seen >= MAX_LEAVES:
+            session.problem(f"only the first {MAX_LEAVES} leaves of the plan were read")
+            break
+        if leaf.kind in _EMPTY or leaf.number < 0 or leaf.number in found:
             continue
-        if number < 0 or number in found or (short == "LogicalRDD" and number in known):
+        if leaf.kind == "LogicalRDD" and leaf.number in known:
             continue
         try:
-            source = _read(session, leaf, short)
+            source = _shown_table(session, leaf) or _read(session, leaf.java(), leaf.kind)
         except Exception as error:  # noqa: BLE001
-            session.problem(f"{short}: could not be read ({type(error).__name__})")
+            session.problem(f"{leaf.kind}: could not be read ({type(error).__name__})")
             source = None
-        found[number] = source or OpaqueSource(())
+        found[leaf.number] = source or OpaqueSource(())
     return found
 
 
-def _shown(tree: Node) -> list[tuple[str, int]]:
-    """The class and the first attribute of every leaf, from left to right."""
-    found: list[tuple[str, int]] = []
-    waiting = [tree]
+def _all_leaves(session: JvmSession, plan: Any, tree: Tree | None) -> Iterator[_Leaf]:
+    """The leaves of a plan, then those of the queries inside of its expressions."""
+    yield from _leaves(plan, tree)
+    if tree is not None and not tree.inner:
+        return
+    inside = attempt(plan, "subqueriesAll")
+    for query in seq(inside) if inside is not None else ():
+        yield from _leaves(query, read_tree(session, query, MAX_NODES) if tree else None)
+
+
+def _leaves(plan: Any, tree: Tree | None) -> Iterator[_Leaf]:
+    """The leaves of a plan alone, from left to right."""
+    if tree is None:
+        for leaf in seq(plan.collectLeaves()):
+            short = kind(leaf)
+            number = -1 if short in _EMPTY else first_number(leaf)
+            yield _Leaf(short, number, [], lambda leaf=leaf: leaf)  # type: ignore[misc]
+        return
+    asked: list[Any] = []
+    place = -1
+    waiting = [tree.root]
     while waiting:
         node = waiting.pop()
         waiting.extend(reversed(node.children))
-        if not node.children:
-            outputs = node.nodes("output")
-            found.append((node.kind, outputs[0].id if outputs else -1))
-    return found
+        if node.children:
+            continue
+        place += 1
+        outputs = node.nodes("output")
+        shown = node.get("catalogTable") or node.get("tableMeta")
+        table = shown.get("headwater_table", []) if isinstance(shown, dict) else []
+        number = outputs[0].id if outputs else -1
+        yield _Leaf(node.kind, number, table, lambda at=place: _nth(plan, at, asked))  # type: ignore[misc]
 
 
-def _leaves(session: JvmSession, plan: Any, shown: list[tuple[str, int]]) -> Iterable[Any]:
-    first = plan.collectLeaves()
-    if first.size() != len(shown):
-        # The tree is of another plan: its leaves are not these.
-        shown.clear()
-    groups = [first]
-    inside = attempt(plan, "subqueriesAll")
-    if inside is not None:
-        groups += [one.collectLeaves() for one in seq(inside)]
-    seen = 0
-    for leaves in groups:
-        for place in range(leaves.size()):
-            seen += 1
-            if seen > MAX_LEAVES:
-                session.problem(f"only the first {MAX_LEAVES} leaves of the plan were read")
-                return
-            yield leaves.apply(place)
+def _nth(plan: Any, place: int, asked: list[Any]) -> Any:
+    if not asked:
+        asked.append(plan.collectLeaves())
+    return asked[0].apply(place)
+
+
+def _shown_table(session: JvmSession, leaf: _Leaf) -> Source | None:
+    """The table that the tree shows, unless a table format keeps it and knows more."""
+    if not leaf.table:
+        return None
+    evidence = "hive table" if leaf.kind == "HiveTableRelation" else "catalog table"
+    found = catalogs.catalog_table(session, *leaf.table, evidence=evidence)
+    own = found is not None and formats.by_name(found.storage_layer) is None
+    return Source((found,)) if own and found is not None else None
 
 
 def first_number(leaf: Any) -> int:

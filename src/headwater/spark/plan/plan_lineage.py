@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.lineage.naming import redact
 from headwater.spark.error_text import without_plan
-from headwater.spark.jvm import JvmSession, attempt, kind, option_text
+from headwater.spark.jvm import JvmSession, attempt
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import multi_insert, rdds
 from headwater.spark.plan.compose import Composer
@@ -33,6 +33,7 @@ __all__ = ["join_batch_to_stream", "read_batch", "read_rdd", "read_statement", "
 
 SECONDS = 10.0
 _REMEMBERED = 5000
+_HEAD = ("logical.origin.sqlText", "logical.nodeName", "analyzed.getClass.getName")
 
 log = logging.getLogger("headwater.spark")
 _memory: WeakKeyDictionary[SparkContext, dict[int, KnownColumn]] = WeakKeyDictionary()
@@ -71,32 +72,34 @@ def _batch(
     spark: SparkSession, execution: Any, known: Mapping[int, KnownColumn], seconds: float
 ) -> PlanLineage:
     session = JvmSession(spark)
-    sql = _sql(execution)
-    try:
-        plan = execution.analyzed()
-    except Exception:
-        refused = read_refused(session, execution.logical())
-        if not refused.operation:
-            raise
-        return msgspec.structs.replace(refused, sql=sql)
-    node = kind(plan)
+    sql, top, name = session.texts(execution, *_HEAD)
+    if name is None:
+        found = read_refused(session, execution.logical())
+        if not found.operation:
+            execution.analyzed()  # raises what is wrong
+    else:
+        composer = Composer(session, seconds, {**_remembered(spark), **known})
+        node = name[name.rfind(".") + 1 :]
+        found = _analyzed(composer, execution.analyzed(), node, sql or "")
+    if not found.operation:
+        _remember(spark, found)
+    return msgspec.structs.replace(found, sql=sql or "", node=top or "")
+
+
+def _analyzed(composer: Composer, plan: Any, node: str, sql: str) -> PlanLineage:
+    session = composer.session
     if (change := read_change(session, plan, node)) is not None:
         operation, dataset = change
         outputs: tuple[Dataset, ...] = (dataset,) if dataset is not None else ()
-        problems = tuple(session.problems)
-        return PlanLineage(outputs=outputs, operation=operation, sql=sql, problems=problems)
-    composer = Composer(session, seconds, {**_remembered(spark), **known})
+        return PlanLineage(outputs=outputs, operation=operation, problems=tuple(session.problems))
     writes = read_writes(session, plan, node)
     if not writes:
-        found = composer.compose(composer.query(plan, Write("")), Write(""))
-        _remember(spark, found)
-        return msgspec.structs.replace(found, sql=sql)
+        return composer.compose(composer.query(plan, Write("")), Write(""))
     if writes[0].operation == "append" and sql.lstrip()[:5].lower() == "merge":
         writes[0] = writes[0]._replace(operation="merge_into_table")
-    found = multi_insert.together(
+    return multi_insert.together(
         [composer.compose(composer.query(write.query, write), write) for write in writes]
     )
-    return msgspec.structs.replace(found, sql=sql)
 
 
 def _streaming(spark: SparkSession, query: Any, seconds: float) -> PlanLineage:
@@ -119,13 +122,6 @@ def _guarded(read: Callable[[], PlanLineage]) -> PlanLineage:
         problem = f"the plan could not be read: {type(error).__name__}: {text[:200]}"
         found = PlanLineage(problems=(problem,))
     return msgspec.structs.replace(found, seconds=time.monotonic() - start)
-
-
-def _sql(execution: Any) -> str:
-    try:
-        return option_text(execution.logical().origin().sqlText()) or ""
-    except Exception:  # noqa: BLE001
-        return ""
 
 
 def _remembered(spark: SparkSession) -> dict[int, KnownColumn]:

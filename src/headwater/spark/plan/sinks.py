@@ -71,7 +71,7 @@ def _as_it_is_now(session: JvmSession, found: Dataset, table: Any) -> Dataset:
     """A table with the columns it has now: a running query keeps it as it was at the start."""
     name = table.identifier()
     database = option(name.database()) or "default"
-    return catalogs.with_schema(found, catalogs.described(session, database, name.table()))
+    return catalogs.with_schema(session, found, catalogs.described(session, database, name.table()))
 
 
 def _table(
@@ -85,4 +85,4 @@ def _table(
     if source is None:
         return ()
     now = catalogs.loaded(catalog, pair.productElement(1)) if pair is not None else None
-    return tuple(catalogs.with_schema(one, now) for one in source.datasets)
+    return tuple(catalogs.with_schema(session, one, now) for one in source.datasets)

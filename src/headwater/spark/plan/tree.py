@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -91,6 +91,23 @@ def build(flat: list[Raw]) -> Node:
         children = [waiting.pop() for _ in range(count)]
         waiting.append(Node(data, children))
     return waiting[-1]
+
+
+class Tree(NamedTuple):
+    """The tree of a plan, and whether it may have queries inside of its expressions."""
+
+    root: Node
+    inner: bool
+
+
+def read_tree(session: JvmSession, plan: Any, limit: int) -> Tree | None:
+    """The tree of a plan of the JVM, or None when it has more nodes than the limit."""
+    found = session.json(plan, limit)
+    if found is None:
+        return None
+    root = parse(found.text)
+    complete(session, plan, root)
+    return Tree(root, found.inner)
 
 
 def complete(session: JvmSession, plan: Any, tree: Node) -> None:

@@ -90,9 +90,8 @@ def changed(given: tuple[Dataset, ...], change: Change) -> tuple[Dataset, ...]:
     return tuple(msgspec.structs.replace(d, change=LifecycleChange(change)) for d in given)
 
 
-def _names(plan: Any) -> tuple[str, ...]:
-    listed = attempt(plan, "outputColumnNames")
-    return tuple(str(listed.mkString("\x01")).split("\x01")) if listed is not None else ()
+def _names(session: JvmSession, plan: Any) -> tuple[str, ...]:
+    return tuple(session.texts(plan, "outputColumnNames")[0] or ())
 
 
 def _datasets(source: Any) -> tuple[Dataset, ...]:
@@ -178,7 +177,7 @@ def _files(session: JvmSession, plan: Any) -> Write:
     if overwrite:
         outputs = changed(outputs, "OVERWRITE")
     operation = "insert_into_hadoop_fs_relation_command"
-    return Write(operation, plan.query(), outputs, _names(plan))
+    return Write(operation, plan.query(), outputs, _names(session, plan))
 
 
 @command("InsertIntoHiveTable")
@@ -187,20 +186,20 @@ def _hive(session: JvmSession, plan: Any) -> Write:
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if plan.overwrite():
         outputs = changed(outputs, "OVERWRITE")
-    return Write("insert_into_hive_table", plan.query(), outputs, _names(plan))
+    return Write("insert_into_hive_table", plan.query(), outputs, _names(session, plan))
 
 
 @command("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand",
          "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand")  # fmt: skip
 def _table_as_select(session: JvmSession, plan: Any) -> Write:
-    table = attempt(plan, "table", "tableDesc")
-    found = catalogs.read_table(session, table, "catalog table")
-    given = attempt(plan, "mode")
-    mode = str(given.toString()) if given is not None else ""
+    field = "tableDesc" if "HiveTable" in kind(plan) else "table"
+    described = (f"{field}.{path}" for path in catalogs.DESCRIBED)
+    mode, names, *table = session.texts(plan, "mode", "outputColumnNames", *described)
+    found = catalogs.catalog_table(session, *table, evidence="catalog table")
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if mode != "Append":
         outputs = changed(outputs, "OVERWRITE" if mode == "Overwrite" else "CREATE")
-    return Write("create_table_as_select", plan.query(), outputs, _names(plan))
+    return Write("create_table_as_select", plan.query(), outputs, tuple(names or ()))
 
 
 @command("SaveIntoDataSourceCommand")

@@ -10,7 +10,7 @@ import msgspec
 from headwater.lineage.model import Catalog, Dataset, Symlink
 from headwater.lineage.naming import DatasetName, hive_location, hive_namespace
 from headwater.spark.columns.types import struct_schema
-from headwater.spark.jvm import attempt, class_name, option, option_text
+from headwater.spark.jvm import attempt, class_name, option
 from headwater.spark.model import observed
 from headwater.spark.stores import files, formats
 from headwater.spark.stores.paths import name_of
@@ -26,6 +26,8 @@ BY_NAME = "catalog name"
 """The evidence of a table that the catalog does not know: it would lie where new ones do."""
 
 _PARTS = re.compile(r"`((?:[^`]|``)+)`")
+DESCRIBED = ("identifier.quotedString", "provider", "tableType.name", "storage.locationUri")
+"""What `catalog_table` is to know of a `CatalogTable`."""
 METASTORES = ("spark.hadoop.hive.metastore.uris", "hive.metastore.uris",
               "spark.hive.metastore.uris")  # fmt: skip
 
@@ -42,12 +44,21 @@ def metastore(session: Session) -> str:
 
 def read_table(session: JvmSession, table: Any, evidence: str) -> Dataset | None:
     """The dataset of a `CatalogTable`: where its files lie, and its name as a symlink."""
-    # Each call costs the driver a tenth of a millisecond: as texts, options and names take one.
-    parts = [part.replace("``", "`") for part in _PARTS.findall(table.identifier().quotedString())]
+    return catalog_table(session, *session.texts(table, *DESCRIBED), evidence=evidence)
+
+
+def catalog_table(
+    session: JvmSession,
+    quoted: str,
+    provider: str | None,
+    type_name: str | None,
+    located: str | None,
+    *,
+    evidence: str,
+) -> Dataset | None:
+    """The dataset of a table as Spark's own catalog describes it."""
+    parts = [part.replace("``", "`") for part in _PARTS.findall(quoted)]
     database, name = parts[-2] if len(parts) > 1 else "default", parts[-1]
-    provider = option_text(table.provider()) or ""
-    type_name = attempt(table.tableType(), "name") or ""
-    located = option_text(table.storage().locationUri())
     if located is None:
         located = default_location(session, database, name)
     address = metastore(session)
@@ -57,7 +68,9 @@ def read_table(session: JvmSession, table: Any, evidence: str) -> Dataset | None
     if place is None:
         session.problem(f"{database}.{name}: no location is known of this table")
         return None
-    return session_table(session, place, [database, name], provider, type_name, evidence)
+    return session_table(
+        session, place, [database, name], provider or "", type_name or "", evidence
+    )
 
 
 def session_table(
@@ -88,17 +101,13 @@ def session_table(
 def default_location(session: JvmSession, database: str, name: str) -> str:
     """Where Spark puts a table that has no location of its own, below its database's location."""
     try:
-        state = session.spark._jsparkSession.sessionState()  # noqa: SLF001
-        identifier = _identifier(state, database, name)
-        return str(state.catalog().defaultTablePath(identifier).toString())
+        return session.default_location(_quoted(database, name))
     except Exception:  # noqa: BLE001  (there may be no such database)
         return _below_warehouse(session, database, name)
 
 
-def _identifier(state: Any, database: str, name: str) -> Any:
-    """A `TableIdentifier`, parsed: a class of the JVM is found by a call for each part of its name."""
-    quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (database, name))
-    return state.sqlParser().parseTableIdentifier(quoted)
+def _quoted(database: str, name: str) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in (database, name))
 
 
 def _below_warehouse(session: JvmSession, database: str, name: str) -> str:
@@ -154,6 +163,8 @@ def named(
     found: Dataset | None = None
     if table_format is not None:
         if not gone and kind != "VIEW":
+            if (known := table_format.existing(session, catalog, identifier)) is not None:
+                return known
             place = table_format.planned_location(session, catalog, identifier)
             if place is not None:
                 return table_format.in_catalog(session, where, identifier, place)
@@ -200,16 +211,22 @@ def described(session: JvmSession, database: str, name: str) -> Any:
     """The `CatalogTable` that Spark's own catalog has now under a name, or None."""
     try:
         state = session.spark._jsparkSession.sessionState()  # noqa: SLF001
-        return state.catalog().getTableMetadata(_identifier(state, database, name))
+        # Parsed: a class of the JVM is found by a call for each part of its name.
+        identifier = state.sqlParser().parseTableIdentifier(_quoted(database, name))
+        return state.catalog().getTableMetadata(identifier)
     except Exception:  # noqa: BLE001
         return None
 
 
-def with_schema(given: Dataset, table: Any) -> Dataset:
+def with_schema(session: JvmSession, given: Dataset, table: Any) -> Dataset:
     """A dataset with the columns that a table has, as its catalog describes it."""
-    schema = attempt(table, "schema") if table is not None else None
-    if schema is None:
+    if table is None:
         return given
+    table_format = formats.owner(class_name(table))
+    found = table_format.described(session, given, table) if table_format is not None else given
+    schema = attempt(table, "schema") if found is given else None
+    if schema is None:
+        return found
     return msgspec.structs.replace(given, schema=struct_schema(msgspec.json.decode(schema.json())))
 
 

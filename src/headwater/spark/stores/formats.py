@@ -175,6 +175,14 @@ class TableFormat:
         """A table by catalog and name; `place` is its location, None when that is not known."""
         return None
 
+    def described(self, session: JvmSession, given: Dataset, table: Any) -> Dataset:
+        """A dataset with the schema that its catalog has for a table of the V2 API now."""
+        return given
+
+    def existing(self, session: JvmSession, catalog: Any, identifier: list[str]) -> Dataset | None:
+        """The table that a catalog of the format has now under a name."""
+        return None
+
     def planned_location(
         self, session: JvmSession, catalog: Any, identifier: list[str]
     ) -> DatasetName | None:

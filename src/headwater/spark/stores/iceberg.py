@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyspark
 
 from headwater.lineage.model import Catalog, Dataset, Symlink
@@ -16,7 +17,9 @@ from headwater.lineage.naming import (
     parse_jdbc,
     redact,
 )
+from headwater.lineage.schema import iceberg_table
 from headwater.spark.columns.source import Source
+from headwater.spark.columns.types import struct_schema
 from headwater.spark.jvm import attempt, hidden
 from headwater.spark.model import observed
 from headwater.spark.stores import catalog as catalogs
@@ -39,6 +42,8 @@ _IMPLEMENTATIONS = (
     ("glue", "GlueCatalog"),
     ("nessie", "NessieCatalog"),
 )
+_CONVERTER = "org.apache.iceberg.spark.SparkSchemaUtil"
+_NUMBER = re.compile(r"\d+")
 _VERSION = re.compile(r"VERSION AS OF '?([^']+)'?")
 _SELECTOR = re.compile(r"^(?:branch_(?P<branch>.+)|tag_(?P<tag>.+)|snapshot_id_(?P<id>\d+))$")
 _ALTERS = (
@@ -84,11 +89,14 @@ class Iceberg(TableFormat):
         options: Mapping[str, str],
     ) -> Source | None:
         """The source behind a `SparkTable`."""
-        place = name_of(table.table().location())
+        held = table.table()
+        place = name_of(held.location())
         if place is None:
             return None
         version = self.version(table, identifier, options)
-        return Source.of(self._dataset(session, place, catalog, identifier, version))
+        found = self._dataset(session, place, catalog, identifier, version)
+        # What is read by snapshot, branch or tag may have a schema of its own.
+        return Source.of(found if version else with_current_schema(session, found, held))
 
     def at_path(self, session: Session, path: str, evidence: str) -> Dataset | None:
         """The table at exactly this path."""
@@ -120,14 +128,24 @@ class Iceberg(TableFormat):
             return None
         return self._dataset(session, logical, catalog, identifier, version, linked=False)
 
+    def described(self, session: JvmSession, given: Dataset, table: Any) -> Dataset:
+        """A dataset with the schema that a `SparkTable` has now."""
+        return with_current_schema(session, given, table.table())
+
+    def existing(self, session: JvmSession, catalog: Any, identifier: list[str]) -> Dataset | None:
+        """The table that a catalog has now under a name, with its schema."""
+        table = _loaded(session, catalog, identifier)
+        place = name_of(table.location()) if table is not None else None
+        if place is None:
+            return None
+        found = self._dataset(session, place, catalog.name(), identifier)
+        return with_current_schema(session, found, table)
+
     def planned_location(
         self, session: JvmSession, catalog: Any, identifier: list[str]
     ) -> DatasetName | None:
         """Where a table that does not exist yet will lie, as far as its catalog can say."""
         kind, setting = _settings(session, catalog.name())
-        loaded = _loaded(session, catalog, identifier)
-        if loaded is not None:
-            return name_of(loaded)
         if warehouse := setting("warehouse"):
             # Without a type and an implementation Iceberg's catalog is Hive's.
             if len(identifier) == 2 and (kind or setting("catalog-impl") or "hive") == "hive":
@@ -199,7 +217,26 @@ class Iceberg(TableFormat):
 FORMAT = Iceberg()
 
 
-def _loaded(session: JvmSession, catalog: Any, identifier: list[str]) -> str | None:
+def with_current_schema(session: JvmSession, given: Dataset, table: Any) -> Dataset:
+    """A dataset with the schema that its catalog has for this `Table`, and which one it is."""
+    try:
+        # Asked as one object: another program may alter the table between two calls.
+        schema = table.schema()
+        uuid, listed = session.texts(table, "uuid", "schemas.keySet")
+        current = int(schema.schemaId())
+        highest = max(int(number) for number in _NUMBER.findall(listed))
+        shown = session.static(_CONVERTER, "convert", schema).json()
+    except Exception:  # noqa: BLE001  (a table of another kind, such as one of metadata)
+        return given
+    return msgspec.structs.replace(
+        given,
+        schema=struct_schema(msgspec.json.decode(shown)),
+        schema_source=iceberg_table(uuid, current, highest),
+    )
+
+
+def _loaded(session: JvmSession, catalog: Any, identifier: list[str]) -> Any:
+    """The table that a catalog has now under a name, or None."""
     try:
         namespace = session.spark.sparkContext._gateway.new_array(  # type: ignore[union-attr]  # noqa: SLF001
             session.jvm.java.lang.String, len(identifier) - 1
@@ -209,10 +246,9 @@ def _loaded(session: JvmSession, catalog: Any, identifier: list[str]) -> str | N
         known = session.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(
             namespace, identifier[-1]
         )
-        located: str = catalog.loadTable(known).table().location()
+        return catalog.loadTable(known).table()
     except Exception:  # noqa: BLE001
         return None
-    return located
 
 
 def _settings(session: Session, catalog: str) -> tuple[str, Setting]:

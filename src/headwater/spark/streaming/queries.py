@@ -121,7 +121,7 @@ class ClassicQuery(QueryRun):
             self._take_in(command.lineage)
         if command.lineage.outputs and not command.mixed:
             counted = ActionStatistics()
-            counted.read(execution, replace(command.lineage, inputs=()))
+            counted.read(self._bridge.spark, execution, replace(command.lineage, inputs=()))
             self.statistics.add_written(counted.outputs)
 
     @faults.log_and_ignore("finding the rows of a micro-batch in a plan")

@@ -7,12 +7,14 @@ import sys
 import threading
 from pathlib import Path
 
+import pyspark
 from pyspark.errors import AnalysisException
 from tests.integration.spark.programs import shapes
 
 import headwater.spark
 
-TABLES, ROUNDS, THREADS = 40, 8, 4
+THREADS = 4
+TABLES, ROUNDS = (int(number) for number in sys.argv[2:] or (40, 8))
 namespace = sys.argv[1]
 work = Path.cwd()
 spark = shapes.session("repeated")
@@ -51,10 +53,11 @@ def play(thread: int) -> None:
         spark.sql(
             f"FROM rows INSERT INTO m{thread} SELECT a, b INSERT INTO n{thread} SELECT a, b WHERE a > 1"
         )
-        spark.sql(
-            f"BEGIN INSERT INTO x{thread} SELECT a, b FROM rows; INSERT INTO y{thread} SELECT b, a"
-            " FROM rows; END"
-        )
+        if pyspark.__version__ >= "4":
+            spark.sql(
+                f"BEGIN INSERT INTO x{thread} SELECT a, b FROM rows; INSERT INTO y{thread} SELECT b, a"
+                " FROM rows; END"
+            )
         with contextlib.suppress(AnalysisException):
             spark.sql(f"INSERT INTO f{thread} SELECT nope, b FROM rows")
 

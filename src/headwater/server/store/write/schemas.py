@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headwater.lineage.lifecycle import State
 from headwater.lineage.schema.claims import (
     Claim,
+    Ends,
     Rank,
     Version,
     current,
@@ -38,6 +39,8 @@ DATASET = 0
 UNDECIDED = 99
 """The rank of a topic of which the key or the value is not known yet."""
 ENDING = frozenset({"CREATE", "ALTER", "DROP", "OVERWRITE"})
+RENEWING = frozenset({"CREATE", "DROP"})
+"""Changes after which a dataset is another one; such an end is stored as `-1 - run`."""
 _COLUMNS = "SELECT rank, job, run, subject, version, facet, first, last FROM claim WHERE "
 _CLAIMS = _COLUMNS + "dataset IN ({in})"
 _LATER = _COLUMNS + "(rank <= 2 OR last >= ?) AND dataset IN ({in})"
@@ -89,17 +92,20 @@ def is_topic(dataset: Dataset) -> bool:
 
 def read_claims(
     connection: ReadConnection, ids: Sequence[int], since: int = 0
-) -> tuple[list[tuple[Any, ...]], list[int]]:
+) -> tuple[list[tuple[Any, ...]], Ends]:
     """The stored claims on a dataset under all its names, and when earlier ones ended.
 
     Those that ended before `since` are left out.
     """
-    ends = [row[0] for row in within(connection, "SELECT time FROM schema_end WHERE dataset IN ({in})", ids)]  # fmt: skip
-    low = max((time for time in ends if time < since), default=None)
-    if low is None:
+    sql = "SELECT time, run FROM schema_end WHERE dataset IN ({in})"
+    found = within(connection, sql, ids)
+    low = max((time for time, _ in found if time < since), default=0)
+    renewals = {time for time, run in found if run < 0}
+    # Claims of the best ranks are always read, so what may have ended them must be known.
+    ends = Ends(renewals.union(time for time, _ in found if time >= low), renewals)
+    if not low:
         return within(connection, _CLAIMS, ids), ends
-    rows = within(connection, _LATER, ids, (low,))
-    return rows, [time for time in ends if time >= low]
+    return within(connection, _LATER, ids, (low,)), ends
 
 
 def to_claims(rows: Iterable[tuple[Any, ...]], fields: Any) -> list[Claim]:
@@ -164,21 +170,31 @@ class SchemaProjection:
                 assert held is not None
                 self._batch(held, facet, time)
         if part.change in ENDING and direction != INPUT:
-            self._ended(dataset, run, held, time, streaming=streaming)
+            renewed = part.change in RENEWING
+            self._ended(dataset, run, held, time, streaming=streaming, renewed=renewed)
         if dataset.root != dataset.id:
             self._follow(dataset)
 
     def _ended(
-        self, dataset: Dataset, run: Run | None, held: Io | None, time: int, *, streaming: bool
+        self,
+        dataset: Dataset,
+        run: Run | None,
+        held: Io | None,
+        time: int,
+        *,
+        streaming: bool,
+        renewed: bool,
     ) -> None:
         """Note that an event ends earlier claims: at once, or when the batch has completed."""
+        number = run.id if run is not None and held is not None else 0
+        mark = -1 - number if renewed else number
         if held is None or run is None:
-            self._end(dataset, 0, time)
+            self._end(dataset, mark, time)
         elif streaming and (held.ended is None or time < held.ended[0]):
-            self._end(dataset, run.id, time, held.ended[1] if held.ended else None)
-            held.ended = [time, time]
+            self._end(dataset, mark, time, held.ended[1] if held.ended else None)
+            held.ended = [time, time, mark]
         elif not streaming and held.ended is None:
-            held.ended = [time, -1]
+            held.ended = [time, -1, mark]
 
     def merge(self) -> None:
         """Resolve anew what other names stand for since this event."""
@@ -210,7 +226,8 @@ class SchemaProjection:
             if dataset is None:
                 continue
             if moved and ended is not None:
-                self._end(dataset, run.id, done, ended[1] if ended[1] >= 0 else None)
+                number = ended[2] if len(ended) > 2 else run.id
+                self._end(dataset, number, done, ended[1] if ended[1] >= 0 else None)
                 ended[1] = mark
             if batch is not None:
                 self._written(dataset, job, run, held, done)
@@ -323,7 +340,7 @@ class SchemaProjection:
         ids = self._members(root)
         sql = (
             "SELECT dataset, job, run, side, subject, version, mark, rank, facet, first, last"
-            " FROM claim WHERE rank > 2 AND run >= 0 AND dataset IN ({in})"
+            " FROM claim WHERE rank <> 2 AND run >= 0 AND dataset IN ({in})"
         )
         rows = within(session.connection, sql, ids)
         runs = self._runs({row[2] for row in rows if row[2]})
@@ -333,9 +350,13 @@ class SchemaProjection:
             if run:
                 use = runs[run].state.io.get(slot(dataset, side)) if run in runs else None
                 held = use.stream if use is not None else None
-            else:
+            elif job:
                 place = f"{slot(dataset, side)} {rank} {subject} {version}"
                 held = session.job_of(job).state.claims.get(place)
+            else:
+                member = self._dataset(dataset)
+                place = f"{rank} {subject} {version}"
+                held = member.state.claims.get(place) if member is not None else None
             if held is not None and held[0] == facet and held[2] > last:
                 session.rows["claim"].append((*row[:10], held[2]))
 
@@ -407,7 +428,7 @@ class SchemaProjection:
         versions = history(claims, ends, topic=topic, since=since, early=early)
         now = current(claims, ends, topic=topic, before=versions[-1].fields if versions else ())
         last = self._replace(root, ids, early, versions)
-        state.ended = max(ends, default=state.ended)
+        state.ended = max(ends.all, default=state.ended)
         seen = max((c.last for c in claims), default=0)
         latest = max(seen, state.ended or 0, state.schema[2] if state.schema else 0)
         session.dirty["dataset"][root.id] = root
