@@ -33,7 +33,7 @@ from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3
 from headwater.lab.files.jars import peer_jar, pipeline_jars  # noqa: E402
 from headwater.lab.lab import Lab  # noqa: E402
 from headwater.lineage.naming import DatasetName  # noqa: E402
-from headwater.spark import config  # noqa: E402
+from headwater.spark.driver import config  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ class PlanLineage(Lineage, frozen=True):
     """What one query reads and writes.
 
     `operation` is the part of the job's name such as `append`, `merge_into` or
-    `create_table_as_select`, `node` the name of the node at the top of the plan. `nodes` and `seconds` are the size of the plan and the time it took to
-    read it. `frontier` is what the columns of the query's result are made of, for queries that go
+    `create_table_as_select`, `node` the name of the node at the top of the plan. `nodes` and
+    `seconds` are the size of the plan and the time it took to read it. `frontier` is what the columns of the query's result are made of, for queries that go
     on from it; only `headwater.spark.plan.plan_lineage` looks into it. `targets` are the outputs of the
     commands of one statement, in the order of its plan; a table that two of them write is there twice.
     """

@@ -45,6 +45,12 @@ def source(subject: str, version: int = 1, **more: Any) -> dict[str, Any]:
     return facet(kind="registry", subject=subject, version=version, **more)
 
 
+def table(text: str, uuid: str, sequence: int) -> dict[str, Any]:
+    """A dataset whose schema a catalog answered."""
+    asked = facet(kind="catalog", subject=uuid, version=0, sequence=sequence)
+    return dataset("t", schema=fields(text), headwater_schemaSource=asked)
+
+
 def change(kind: str) -> dict[str, Any]:
     return facet(lifecycleStateChange=kind)
 
@@ -133,10 +139,6 @@ def test_several_subjects_are_a_union_and_each_field_is_marked(client: Client) -
 
 
 def test_what_a_catalog_answered_ends_with_the_table(store: Store) -> None:
-    def table(text: str, uuid: str, sequence: int) -> dict[str, Any]:
-        asked = facet(kind="catalog", subject=uuid, version=0, sequence=sequence)
-        return dataset("t", schema=fields(text), headwater_schemaSource=asked)
-
     def batch(second: int, number: int, **facets: Any) -> None:
         out = dataset("t", **facets)
         for more, state in ((0, "START"), (1, "COMPLETE")):
@@ -346,6 +348,25 @@ def test_a_claim_between_the_first_and_the_latest_counts() -> None:
     ] * 6
 
 
+def test_a_table_that_is_reported_late_takes_the_place_of_the_one_before() -> None:
+    dropped = dataset("t", lifecycleStateChange=change("DROP"))
+    sent = [
+        beat(1, "stream", 1, outputs=[table("a int", "11-aa", 1)]),
+        beat(20, "stream", 1, outputs=[table("a int", "11-aa", 1)]),
+        event("COMPLETE", 10, job="drop", run=2, outputs=[dropped]),
+        beat(12, "other", 3, outputs=[dataset("t", schema=fields("c int"))]),
+        beat(3, "reader", 4, inputs=[table("a int", "22-bb", 1)]),
+    ]
+    told_of = outcome([[e] for e in sent])[1]
+    assert told_of == [("00:01", "a int"), ("00:12", "c int")]
+    assert outcome([sorted(sent, key=lambda e: e["eventTime"])])[1] == told_of
+
+
+ASKED = (
+    *(source("s", version) for version in range(3)),
+    *(facet(kind="catalog", subject=uuid, version=0, sequence=sequence)
+      for uuid, sequence in (("11-aa", 1), ("11-aa", 3), ("22-bb", 1))),
+)  # fmt: skip
 TEXTS = ("a int", "a long", "a int, b int", "key int, a int", "c int")
 KINDS = ("START", "RUNNING", "COMPLETE", "FAIL")
 
@@ -359,8 +380,8 @@ def some_events(draw: st.DrawFn) -> list[dict[str, Any]]:
         kind = draw(st.sampled_from(["", "", "", "CREATE", "OVERWRITE", "DROP"]))
         if kind:
             facets["lifecycleStateChange"] = change(kind)
-        if draw(st.integers(0, 4)) == 0:
-            facets["headwater_schemaSource"] = source("s", draw(st.integers(0, 2)))
+        if draw(st.integers(0, 3)) == 0:
+            facets["headwater_schemaSource"] = draw(st.sampled_from(ASKED))
         name = draw(st.sampled_from([("t", "s3://lake"), ("orders", KAFKA)]))
         side = draw(st.sampled_from(["inputs", "outputs"]))
         how = draw(st.sampled_from(["stream", "batch", "batch", "job", "dataset"]))

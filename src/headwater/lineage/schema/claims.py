@@ -153,7 +153,8 @@ def history(
     """Each schema that the dataset has had, the oldest first.
 
     A better rank that is received for the first time corrects the version that holds then, because
-    the dataset did not change. Where no claim is later than `since`, `early` may be the versions until then.
+    the dataset did not change. Where no claim is later than `since`, `early` may be the versions
+    until then.
     """
     found = list(early)
     ranks: dict[Part, tuple[Rank, bytes]] = {}

@@ -22,8 +22,9 @@ class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     """One subject or table that was asked directly.
 
     `kind` is `registry` or `catalog`. `version` orders the answers of a subject, where it has one;
-    where versions may return, `sequence` does. `fields` are the names of the fields it answered, `part` is `key` or `value` of a topic; with
-    neither it answered all of them. `others` are further subjects of the same dataset.
+    where versions may return, `sequence` does. `fields` are the names of the fields it answered,
+    `part` is `key` or `value` of a topic; with neither it answered all of them. `others` are further
+    subjects of the same dataset.
     """
 
     kind: str = ""

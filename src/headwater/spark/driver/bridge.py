@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 # Exit codes after SIGTERM, SIGINT or SIGHUP: the JVM ran its shutdown hooks.
 SIGNAL_EXIT_CODES = frozenset({143, 130, 129, -15, -2, -1})
-EMPTY_SECONDS = 2.0
 BUSY_SECONDS = 0.2
 """After this long the listener bus of a program is taken to be busy all the time."""
+COUNTS = 3
 EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
 PLAN = "org.apache.spark.sql.execution.QueryExecution$"
 
@@ -42,12 +42,9 @@ class JvmBridge:
         self._executions: Any = None
         self._plans: Any = None
         self._planner: Any = None
-        self._posted: Any = None
-        self._processed: Any = None
-        self._uncounted = 0
+        self._events: BusEvents | None = None
         self._find_counter()
         self._find_plans()
-        self._find_events()
 
     @faults.log_and_ignore("finding running executions (START will be emitted with the end)")
     def _find_counter(self) -> None:
@@ -69,18 +66,6 @@ class JvmBridge:
         owner = kind.getField("MODULE$").get(None)
         int(counter.get(owner))
         self._plans, self._planner = counter, owner
-
-    @faults.log_and_ignore(
-        "counting the events of the listener bus (busy programs may wait longer)"
-    )
-    def _find_events(self) -> None:
-        registry = self._listener_bus.metrics().metricRegistry()
-        posted = registry.counter("numEventsPosted")
-        processed = registry.timer("queue.shared.listenerProcessingTime")
-        self._listener_bus.waitUntilEmpty(int(EMPTY_SECONDS * 1000))
-        # Events before the queue was there, and those it dropped, are posted and never processed.
-        self._uncounted = int(posted.getCount()) - int(processed.getCount())
-        self._posted, self._processed = posted, processed
 
     @property
     def pinned(self) -> bool:
@@ -172,18 +157,48 @@ class JvmBridge:
         if not self.alive:
             return False
         deadline = time.monotonic() + seconds
-        first = min(seconds, BUSY_SECONDS) if self._processed is not None else seconds
+        events = self._events
+        first = min(seconds, BUSY_SECONDS) if events is not None else seconds
         try:
             self._listener_bus.waitUntilEmpty(int(first * 1000))
         except Exception:  # noqa: BLE001
-            return self._wait_processed(deadline)
+            return events is not None and events.wait(deadline)
+        if events is None:
+            self._events = BusEvents.of(self._listener_bus)
         return True
 
-    def _wait_processed(self, deadline: float) -> bool:
-        """Wait for the events so far alone: with calls on many threads the bus is never empty."""
+    def trace(self, throwable: Any) -> str:
+        """The stack trace of a JVM exception."""
+        utils = getattr(self.jvm, "org.apache.spark.util.Utils")
+        return redact(str(utils.exceptionString(throwable)))
+
+
+class BusEvents:
+    """How many events Spark has posted, and how many of them our listeners have been called with.
+
+    With calls on many threads the listener bus is never empty, but the events until now are over soon.
+    """
+
+    def __init__(self, bus: Any) -> None:
+        registry = bus.metrics().metricRegistry()
+        self._posted = registry.counter("numEventsPosted")
+        self._processed = registry.timer("queue.shared.listenerProcessingTime")
+        self._dropped = registry.counter("queue.shared.numDroppedEvents")
+        # Those from before the queue was there are never processed. An event that is posted between
+        # the two readings would be taken for one of them: the lowest difference is right.
+        self._never = min(self._count(bus) for _ in range(COUNTS))
+
+    @staticmethod
+    @faults.log_and_ignore("counting the events of the listener bus (ends may take longer)")
+    def of(bus: Any) -> BusEvents:
+        """The events of a bus, which is empty now."""
+        return BusEvents(bus)
+
+    def wait(self, deadline: float) -> bool:
+        """Wait for the events until now; False when the time is up."""
         try:
-            wanted = int(self._posted.getCount()) - self._uncounted
-            while int(self._processed.getCount()) < wanted:
+            wanted = int(self._posted.getCount()) - self._never
+            while self._over < wanted:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.02)
@@ -191,10 +206,14 @@ class JvmBridge:
             return False
         return True
 
-    def trace(self, throwable: Any) -> str:
-        """The stack trace of a JVM exception."""
-        utils = getattr(self.jvm, "org.apache.spark.util.Utils")
-        return redact(str(utils.exceptionString(throwable)))
+    def _count(self, bus: Any) -> int:
+        bus.waitUntilEmpty(int(BUSY_SECONDS * 1000))
+        over = self._over
+        return int(self._posted.getCount()) - over
+
+    @property
+    def _over(self) -> int:
+        return int(self._processed.getCount()) + int(self._dropped.getCount())
 
 
 def trace_of(error: BaseException) -> str:

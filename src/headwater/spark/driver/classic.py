@@ -62,6 +62,8 @@ class ClassicApplication(Application):
         if made is not None:
             if not self._registrations:
                 self.bridge.add_shutdown_hook()
+                # Counts the events of the listener bus while it is idle.
+                self.worker.post(self.bridge.drain, POLL_SECONDS)
             self._registrations[key] = made
             # A service may make a session for each request; the first is the program's own.
             if len(self._registrations) > MAX_SESSIONS:
