@@ -362,6 +362,22 @@ def test_a_table_that_is_reported_late_takes_the_place_of_the_one_before() -> No
     assert outcome([sorted(sent, key=lambda e: e["eventTime"])])[1] == told_of
 
 
+def test_a_claim_that_is_repeated_between_two_ends_counts_when_it_comes_late() -> None:
+    altered = dataset("t", lifecycleStateChange=change("ALTER"))
+    a, b = (dataset("t", schema=fields(text)) for text in ("a int", "b int"))
+    sent = [
+        beat(0, "stream", 1, outputs=[a]),
+        beat(2, "stream", 1, outputs=[a]),
+        event("COMPLETE", 5, job="alter", run=2, outputs=[altered]),
+        beat(6, "reader", 3, inputs=[b]),
+        event("COMPLETE", 10, job="alter", run=4, outputs=[altered]),
+        beat(7, "stream", 1, outputs=[a]),
+    ]
+    told_of = outcome([[e] for e in sent])[1]
+    assert told_of == [("00:00", "a int")]
+    assert outcome([sorted(sent, key=lambda e: e["eventTime"])])[1] == told_of
+
+
 ASKED = (
     *(source("s", version) for version in range(3)),
     *(facet(kind="catalog", subject=uuid, version=0, sequence=sequence)

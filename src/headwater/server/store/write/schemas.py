@@ -291,7 +291,8 @@ class SchemaProjection:
         if held is not None and held[0] == facet and held[1] <= time:
             if time > held[2]:
                 ended = self._root(dataset).state.ended
-                crossed = ended is not None and held[2] < ended <= time
+                # Any of the ends may lie between, also one before the last.
+                crossed = ended is not None and held[2] < ended
                 held[2] = time
                 if crossed:
                     rows.append(key.row(*held))
@@ -399,7 +400,9 @@ class SchemaProjection:
             return
         # Up to the moment from which on claims have given this schema, even the same one may count: it
         # may be earlier than what a better rank corrected, or decide at the same moment.
-        same = known[0] == facet and time > known[3]
+        # A table of a catalog ends the one before it, which may be all that holds the schema later on.
+        alone = rank is not Rank.SOURCE or time >= known[2]
+        same = known[0] == facet and time > known[3] and alone
         if same or (time >= known[2] and rank > known[1] and not is_topic(root)):
             known[2] = max(known[2], time)
             if same and rank < known[1] != UNDECIDED and time >= (state.ended or 0):
