@@ -192,7 +192,7 @@ def _hive(session: JvmSession, plan: Any) -> Write:
 @command("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand",
          "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand")  # fmt: skip
 def _table_as_select(session: JvmSession, plan: Any) -> Write:
-    field = "tableDesc" if "HiveTable" in kind(plan) else "table"
+    field = "table" if kind(plan) == "CreateDataSourceTableAsSelectCommand" else "tableDesc"
     described = (f"{field}.{path}" for path in catalogs.DESCRIBED)
     mode, names, *table = session.texts(plan, "mode", "outputColumnNames", *described)
     found = catalogs.catalog_table(session, *table, evidence="catalog table")
