@@ -105,9 +105,13 @@ def _target(session: JvmSession, plan: Any) -> tuple[Dataset | None, str]:
 def _existing(session: JvmSession, names: list[str]) -> tuple[Dataset, str] | None:
     quoted = ".".join("`" + name.replace("`", "``") + "`" for name in names)
     try:
-        jvm_session = session.spark._jsparkSession  # noqa: SLF001
-        plan = jvm_session.table(quoted).queryExecution().analyzed()
-    except Exception:  # noqa: BLE001  (there is no such table)
+        # Not `session.table`: Spark would report the failed analysis of a missing table to our
+        # listener, and the call that the program is in meanwhile would be taken for failed.
+        analyzer = session.spark._jsparkSession.sessionState().analyzer()  # noqa: SLF001
+        plan = analyzer.execute(parsed(session, f"TABLE {quoted}"))
+    except Exception:  # noqa: BLE001  (there is no such catalog)
+        return None
+    if not plan.resolved():
         return None
     datasets = [
         one for source in leaves.read_leaves(session, plan).values() for one in source.datasets
