@@ -23,7 +23,7 @@ INTEGRATION = "tests/integration"
 SPARK = f"{INTEGRATION}/spark"
 UNIT = "tests/unit"
 EMIT, CONNECT, PIPELINES = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/pipelines"
-SERVER = [f"{INTEGRATION}/server", "tests/security", UNIT]
+SERVER, SECURITY = f"{INTEGRATION}/server", "tests/security"
 QUICK = "not full and not soak and not timed"
 FULL = "full and not soak and not timed"
 Run = list[str]
@@ -44,8 +44,9 @@ LANES: dict[str, dict[str, list[Run]]] = {
     },
     "test": {
         "spark": [["-m", QUICK, SPARK]],
-        "server": [["-m", QUICK, *SERVER]],
-        "others": [["-m", QUICK, *without(SPARK, *SERVER)]],
+        "server": [["-m", QUICK, SERVER]],
+        "unit": [["-m", QUICK, SECURITY, UNIT]],
+        "others": [["-m", QUICK, *without(SPARK, SERVER, SECURITY, UNIT)]],
     },
     "test-full": {
         "quick+spark": [["-m", QUICK], ["-m", FULL, SPARK]],
