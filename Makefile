@@ -61,7 +61,7 @@ soak: setup ## Run the tests that take longer than an hour: kill loops and load,
 	@$(BIN)/pytest -m soak --timeout=0 $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the unit tests alone (40 seconds)
+unit: setup ## Run the unit tests alone (a minute)
 	@$(BIN)/python -m scripts.lanes unit $(ARGS)
 
 .PHONY: check
