@@ -19,6 +19,7 @@ from headwater.connect.model import Connector
 from headwater.connect.services import iceberg_catalog as module
 from headwater.connect.services.iceberg_catalog import CatalogError, Catalogs
 from headwater.lineage.schema import Field, Schema
+from headwater.lineage.schema.origin import iceberg_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,6 +70,17 @@ def landed(metadata: FakeMetadata) -> tuple[list[str], list[str]]:
     return [output for _, output in lineage.derived.columns_of(edge) or ()], [
         f.name for f in table.schema.fields
     ]
+
+
+def test_a_table_is_claimed_by_its_uuid_as_in_spark() -> None:
+    metadata = FakeMetadata()
+    metadata.found = CatalogTable(
+        "s3://lake/shop/orders", columns("id", "price"), iceberg_table("u-1", 3, 3)
+    )
+    (table,) = derivation(SINK, metadata, DeriveSettings(), derive).derived.lineage.outputs
+    origin = table.schema_source
+    assert origin is not None
+    assert (origin.kind, origin.subject, origin.version) == ("catalog", "u-1", "3")
 
 
 def test_only_columns_that_the_table_has_are_claimed() -> None:
