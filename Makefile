@@ -49,7 +49,7 @@ demo: setup ## Run the orders pipeline with lineage from end to end and judge it
 	@$(BIN)/headwater demo $(if $(ONCE),--once)
 
 .PHONY: test
-test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (11 minutes)
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (9 minutes)
 	@$(BIN)/python -m scripts.lanes test $(ARGS)
 
 .PHONY: test-full
@@ -58,21 +58,31 @@ test-full: setup ## Run every test that an hour holds: matrices, fault loops, ev
 
 .PHONY: soak
 soak: setup ## Run the tests that take longer than an hour: kill loops and load, without a limit
-	@$(BIN)/pytest -m soak --timeout=0 $(ARGS)
+	@$(BIN)/pytest -s -m soak --timeout=0 $(ARGS)
 
 .PHONY: unit
 unit: setup ## Run the unit tests alone (a minute)
 	@$(BIN)/python -m scripts.lanes unit $(ARGS)
 
-.PHONY: check
+# Two at a time, the longest first.
+CHECKS := check-types check-imports check-page check-unused check-layers check-lint
+.PHONY: check $(CHECKS)
 check: setup ## Check format, lint, complexity, types, the direction of imports and unused code
+	@$(MAKE) --no-print-directory -k -j2 $(CHECKS)
+
+check-types:
+	@$(BIN)/mypy
+check-imports:
+	@$(BIN)/python -m scripts.imports_alone
+check-page:
+	@cd web && npm run --silent check
+check-unused:
+	@$(BIN)/python -m scripts.unused
+check-layers:
+	@$(BIN)/lint-imports
+check-lint:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
-	@$(BIN)/python -m scripts.imports_alone
-	@$(BIN)/python -m scripts.unused
-	@cd web && npm run --silent check
 
 .PHONY: format
 format: setup ## Format the code and mend what the linter can

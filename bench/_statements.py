@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 MODES = ("off", "headwater", "jar")
 WARM = 6
@@ -168,7 +170,13 @@ def play(mode: str, work: Path, every: int) -> dict[str, Any]:
     python, jvm = time.process_time() - python, cpu(process) - jvm
     asked = threads() - before
     spark.stop()
-    return {"times": times, "python": python * 1000, "jvm": jvm * 1000, "threads": asked}
+    return {
+        "times": times,
+        "python": python * 1000,
+        "jvm": jvm * 1000,
+        "threads": asked,
+        "load": os.getloadavg()[0],
+    }
 
 
 def _lineage_threads(context: Any, mode: str) -> Callable[[], float]:
@@ -231,43 +239,56 @@ def measure(work: Path, rounds: int, every: int = 1) -> list[dict[str, Any]]:
 
 
 def row(mode: str, off: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, Any]:
-    """What one mode took, against what the same statement took without lineage in the same round."""
+    """What one mode took, against what the same statements took without lineage.
+
+    Times are those of each statement's fastest round, since a busy machine only adds to them.
+    """
     count = len(found[0]["times"])
-
-    def mean(kind: str, played: list[dict[str, Any]]) -> float:
-        return statistics.fmean(one[kind] for one in played) / count
-
-    pairs = [
-        (without, took)
-        for one, other in zip(off, found, strict=True)
-        for without, took in zip(one["times"], other["times"], strict=True)
-    ]
-    ratio = sum(took for _, took in pairs) / sum(without for without, _ in pairs)
-    more = mean("python", found) + mean("jvm", found) - mean("python", off) - mean("jvm", off)
-    own = (
-        mean("python", found) + mean("threads", found) - mean("python", off) - mean("threads", off)
-    )
+    pairs = list(zip(_fastest(off), _fastest(found), strict=True))
+    rounds = list(zip(off, found, strict=True))
+    compared = mode != "off"
     return {
         "mode": mode,
-        "statements": len(pairs),
-        "median ms": round(statistics.median(took for _, took in pairs), 1),
-        "ratio": round(ratio, 3),
-        "95 %": [] if mode == "off" else interval(pairs),
-        "Python CPU ms a statement": round(mean("python", found), 1),
-        "JVM CPU ms a statement": round(mean("jvm", found), 1),
-        "CPU of lineage's threads": None if mode == "off" else round(own, 1),
-        "CPU over off": None if mode == "off" else round(more, 1),
+        "statements": count * len(found),
+        "load average": round(statistics.fmean(one["load"] for one in found), 1),
+        "fastest round, median ms": round(statistics.median(took for _, took in pairs), 1),
+        "ratio": round(_ratio(pairs), 3),
+        "95 %": interval(pairs, _ratio) if compared else [],
+        "Python CPU ms a statement": round(_cpu(found, "python"), 1),
+        "JVM CPU ms a statement": round(_cpu(found, "jvm"), 1),
+        "CPU of lineage's threads": round(_more(rounds, "python", "threads"), 1)
+        if compared
+        else None,
+        "95 % of it": interval(rounds, lambda drawn: _more(drawn, "python", "threads"))
+        if compared
+        else [],
+        "CPU over off": round(_more(rounds, "python", "jvm"), 1) if compared else None,
     }
 
 
-def interval(pairs: list[tuple[float, float]]) -> list[float]:
-    """The 95 % interval of the ratio, by drawing pairs of one statement anew."""
+def _fastest(played: list[dict[str, Any]]) -> list[float]:
+    return [min(times) for times in zip(*(one["times"] for one in played), strict=True)]
+
+
+def _ratio(pairs: list[tuple[float, float]]) -> float:
+    return sum(took for _, took in pairs) / sum(without for without, _ in pairs)
+
+
+def _cpu(played: list[dict[str, Any]], kind: str) -> float:
+    """Milliseconds of CPU a statement."""
+    return statistics.fmean(one[kind] for one in played) / len(played[0]["times"])
+
+
+def _more(rounds: list[tuple[dict[str, Any], dict[str, Any]]], *kinds: str) -> float:
+    """Milliseconds of CPU a statement that the second mode of each round took more."""
+    off, found = ([pair[place] for pair in rounds] for place in (0, 1))
+    return sum(_cpu(found, kind) - _cpu(off, kind) for kind in kinds)
+
+
+def interval(given: list[T], compare: Callable[[list[T]], float]) -> list[float]:
+    """The 95 % interval of a comparison, by drawing what is compared anew."""
     chance = random.Random(7)
-    found = []
-    for _ in range(DRAWS):
-        drawn = [chance.choice(pairs) for _ in pairs]
-        found.append(sum(took for _, took in drawn) / sum(without for without, _ in drawn))
-    found.sort()
+    found = sorted(compare(chance.choices(given, k=len(given))) for _ in range(DRAWS))
     return [round(found[int(DRAWS * 0.025)], 3), round(found[int(DRAWS * 0.975)], 3)]
 
 

@@ -1,4 +1,4 @@
-"""Write the generated parts of the docs anew; `--check` only says which are out of date.
+"""Write the generated parts of the docs again; `--check` only says which are out of date.
 
 A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer.main
 
 from headwater.cli.main import app
-from headwater.connect.families.docs import connectors
+from headwater.connect.families import BUILT_IN
 from headwater.lab.files.artifacts import lock
 from headwater.lab.files.cache import Cache
 from headwater.lab.files.plugins import PREFIX, plugins
@@ -24,6 +24,7 @@ from headwater.lab.home import Home
 from headwater.lab.services import COMPANIONS, SERVICES
 from headwater.lab.services.base import LabContext, Service
 from headwater.lab.stories import STORIES
+from headwater.lineage.naming import STORES, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -116,6 +117,32 @@ def make_targets() -> str:
     return table(["command", "what it does"], ([f"`make {name}`", said] for name, said in found))
 
 
+def connectors() -> str:
+    """Every connector plug-in: its family, its classes, its role and the keys that are read."""
+    lines = ["| family | connector | type | outside Kafka | keys read |", "|---|---|---|---|---|"]
+    for plugin in BUILT_IN:
+        names = "<br>".join(f"`{name}`" for name in plugin.classes if not name.endswith("*"))
+        keys = ", ".join(f"`{key}`" for key in dict.fromkeys(plugin.keys))
+        lines.append(f"| {plugin.family} | {names} | {plugin.role} | {plugin.stores} | {keys} |")
+    return "\n".join(lines) + "\n"
+
+
+def naming(*, ours: bool) -> str:
+    """How the datasets of each store are named."""
+
+    def row(store: Store) -> list[str]:
+        port = str(store.port) if store.port else ""
+        if port and "port" not in store.fields:
+            port += ", not written"
+        cells = (store.title, f"`{store.key}`", f"`{store.namespace}`", f"`{store.name}`")
+        aliases = ", ".join(f"`{alias}`" for alias in store.schemes)
+        return [*cells, port, aliases, *([store.why] if ours else [])]
+
+    header = ["store", "key", "namespace", "name", "default port", "also read as"]
+    rows = (row(store) for store in STORES.values() if store.ours == ours)
+    return table([*header, *(["why"] if ours else [])], rows)
+
+
 def spark_cases() -> str:
     """From what `bench/spark_cases.py --write` found."""
     shown = {"exact": "exact", "sources": "sources only", "wrong": "wrong", "none": "nothing"}
@@ -175,6 +202,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "stories": stories,
     "make-targets": make_targets,
     "connectors": connectors,
+    "naming-openlineage": partial(naming, ours=False),
+    "naming-ours": partial(naming, ours=True),
     "spark-cases": spark_cases,
     "spark-costs": partial(measured, "spark", "batches", "costs"),
     "spark-statements": partial(measured, "spark", "statements"),

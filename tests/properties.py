@@ -1,15 +1,42 @@
-"""How many examples a property test tries: all in `make test-full`, a quarter elsewhere."""
+"""What property and fuzz tests share: how many examples, orders of events, paths of a document."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis import settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
 
 FULL = os.environ.get("HEADWATER_TESTS") == "full"  # set by scripts/lanes.py
 
 
 def examples(count: int, **others: Any) -> settings:
+    """All examples in `make test-full`, a quarter elsewhere."""
     # No deadline: how long one example takes says more of a busy machine than of the code.
     return settings(max_examples=count if FULL else max(10, count // 4), deadline=None, **others)
+
+
+def in_another_order(data: st.DataObject, sent: list[T]) -> list[list[T]]:
+    """The same events in another order, some of them repeated, cut into two groups."""
+    again = data.draw(st.lists(st.sampled_from(sent), max_size=3))
+    shuffled = data.draw(st.permutations([*sent, *again]))
+    cut = data.draw(st.integers(0, len(shuffled)))
+    return [shuffled[:cut], shuffled[cut:]]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every member and item of a document."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, inner in items:
+        yield (*path, key)
+        yield from places(inner, (*path, key))

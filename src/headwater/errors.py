@@ -2,7 +2,10 @@
 
 HeadwaterError            something failed                              exit code 1
 ├── UsageError            the request itself is wrong                   exit code 2
-└── EnvironmentProblem    this machine lacks or denies something        exit code 3
+├── EnvironmentProblem    this machine lacks or denies something        exit code 3
+└── NotFoundError         what was asked for is not there               exit code 4
+
+Exit code 5 is no error: a question was answered, and the answer is that something breaks.
 """
 
 from __future__ import annotations
@@ -29,3 +32,9 @@ class EnvironmentProblem(HeadwaterError):
     """This machine lacks or denies something the work needs."""
 
     exit_code = 3
+
+
+class NotFoundError(HeadwaterError):
+    """What was asked for is not there; the hint has the nearest names."""
+
+    exit_code = 4

@@ -58,9 +58,10 @@ def test_responsive_for_a_minute() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_every_hostile_name() -> None:
-    (case,) = [case for case in BROWSER if case.file == "browser/hostile.test.ts"]
     found = vitest.results("vitest.browser.config.ts", "browser/hostile.test.ts", full=True)
-    vitest.check(case, found)
+    for case in BROWSER:
+        if case.file == "browser/hostile.test.ts":
+            vitest.check(case, found)
 
 
 def unseen(found: list[dict[str, Any]], known: list[Case]) -> list[str]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from tests.properties import places
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
@@ -50,18 +52,6 @@ def kept() -> list[bytes]:
     """Bodies that once broke something, or could: each is sent in every run."""
     lines = (FIXTURES / "fuzz" / "bodies.ndjson").read_text().splitlines()
     return [json.loads(line)["body"].encode("latin-1") for line in lines]
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in a document."""
-    items: Any = ()
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, list):
-        items = enumerate(value)
-    for key, inner in items:
-        yield (*path, key)
-        yield from places(inner, (*path, key))
 
 
 def _at(made: Any, path: tuple[Any, ...]) -> Any:

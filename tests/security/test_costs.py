@@ -16,6 +16,7 @@ import pytest
 import zstandard
 
 from headwater.lineage.events import EventError, Limits, read
+from headwater.server.api.batch import split
 from headwater.server.ingest.group_commit import Ingest
 from headwater.server.store.write.event_reader import EventReader
 from tests.integration.server.making import columns, dataset, event, facet
@@ -171,7 +172,9 @@ def test_an_event_of_many_live_runs_costs_the_same_as_of_few(client: Client) -> 
         assert sorted(taken[-30:])[15] < 0.05, times
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(4, 12))]
+)
 def test_edges_are_the_same_however_many_of_them_are_looked_at(
     client: Client, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,3 +277,17 @@ def test_a_small_event_does_not_wait_for_a_batch(launch: Callable[..., Process])
         took = time.monotonic() - began
     assert answers == [201]
     assert probe.longest < max(0.5, took / 3)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_large_batch_is_not_split_on_the_loop(client: Client) -> None:
+    """What the loop does, every other request waits for."""
+    body = b'[{"a": [' + b"[]," * 4 * MB + b"[]]}]"
+    clock = time.pthread_getcpuclockid(client.loop_thread)
+    client.get("/api/v2/health")
+    began = time.thread_time()
+    assert len(split(body, 10)) == 1
+    whole = time.thread_time() - began
+    before = time.clock_gettime(clock)
+    assert client.call("POST", "/api/v2/events", content=body).status_code == 413
+    assert time.clock_gettime(clock) - before < whole / 2

@@ -193,6 +193,18 @@ def test_what_may_be_read_is_answered(limited: tuple[Client, str]) -> None:
     assert ask(client, token, "/api/v1/tags/x", method="PUT", content=b"{}").status_code == 403
 
 
+def test_what_a_limited_reader_seeks_first_is_found_by_others_later(
+    limited: tuple[Client, str],
+) -> None:
+    client, token = limited
+    query = {"q": f"{MARK}_raw"}
+    assert ask(client, token, "/api/v2/search", params=query).json()["results"] == []
+    assert ask(client, ADMIN, "/api/v2/search", params=query).json()["results"]
+    assert ask(client, token, "/api/v2/names", params={"q": f"{MARK}_ra"}).json()["nearest"] == []
+    near = ask(client, ADMIN, "/api/v2/names", params={"q": f"{MARK}_ra"}).json()["nearest"]
+    assert near[0]["name"] == f"{MARK}_raw"
+
+
 def test_the_live_stream_is_limited_too(limited: tuple[Client, str]) -> None:
     client, token = limited
     limit = client.app.auth.limit(f"Bearer {token}".encode())

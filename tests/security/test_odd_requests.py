@@ -92,6 +92,53 @@ def test_a_huge_last_event_id_is_refused(launch: Callable[..., Process]) -> None
         assert answer.status_code == 200
 
 
+OFFER = (
+    "host: localhost\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n"
+    "http2-settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\ncontent-type: application/json\r\n"
+)
+
+
+def test_a_request_that_offers_http2_is_answered_as_what_it_is(
+    launch: Callable[..., Process],
+) -> None:
+    """Java's HttpClient makes this offer with its first request on a connection."""
+    server = launch(None, "--no-page")
+
+    def posted(path: str, second: int, *, chunked: bool = False) -> tuple[bytes, bytes]:
+        body = json.dumps(event("START", second, run=second)).encode()
+        if chunked:
+            size, body = "transfer-encoding: chunked", b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        else:
+            size = f"content-length: {len(body)}"
+        return f"POST {path} HTTP/1.1\r\n{OFFER}{size}\r\n\r\n".encode(), body
+
+    def answers(connection: socket.socket, count: int) -> list[bytes]:
+        found = b""
+        while found.count(b"HTTP/1.1 ") < count:
+            part = connection.recv(65536)
+            assert part, found
+            found += part
+        return [one[:3] for one in found.split(b"HTTP/1.1 ")[1:]]
+
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        for number, path in enumerate(("/api/v1/lineage", "/api/v2/events")):
+            whole, apart = posted(path, 10 * number), posted(path, 10 * number + 1)
+            connection.sendall(b"".join(whole))
+            assert answers(connection, 1) == [b"201"]
+            connection.sendall(apart[0])
+            time.sleep(0.05)  # two packets, as Java sends them
+            connection.sendall(apart[1])
+            assert answers(connection, 1) == [b"201"]
+            connection.sendall(b"".join(posted(path, 10 * number + 2, chunked=True)))
+            assert answers(connection, 1) == [b"201"]
+            pair = [part for n in (3, 4) for part in posted(path, 10 * number + n)]
+            connection.sendall(b"".join(pair))
+            assert answers(connection, 2) == [b"201"] * 2
+        connection.sendall(f"GET /api/v2/health HTTP/1.1\r\n{OFFER}\r\n".encode())
+        assert answers(connection, 1) == [b"200"]
+    assert httpx.get(f"{server.url}/api/v2/health").json()["events"] == 10
+
+
 def test_json_is_never_sniffed(client: Client) -> None:
     for path in ("/api/v1/jobs", "/api/v1/namespaces/none", "/api/v2/health", "/api/v2/graph"):
         assert client.call("GET", path).headers["x-content-type-options"] == "nosniff", path

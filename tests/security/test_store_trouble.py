@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import signal
 import sqlite3
+import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -19,8 +21,8 @@ from headwater.cli.main import _run
 from headwater.lab import process
 from headwater.lab.clients import PostgresClient
 from headwater.lab.lab import Lab
-from headwater.server.ingest import upkeep
-from headwater.server.store import open_store
+from headwater.server.ingest import group_commit, upkeep
+from headwater.server.store import StoreUnavailableError, open_store
 from headwater.server.store.database.sqlite import SqliteDatabase
 from tests.integration.server.conftest import Client
 from tests.integration.server.making import event
@@ -69,6 +71,58 @@ def test_a_frozen_postgresql_is_503_within_seconds_and_passes(
         )
     )
     eventually(lambda: httpx.get(f"{server.url}/api/v2/health", timeout=30).status_code == 200)
+
+
+@pytest.mark.parametrize("computes", [True, False], ids=["computing", "waiting"])
+def test_only_a_writer_that_waits_for_the_store_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, computes: bool
+) -> None:
+    """On a machine short of CPU a commit takes long and the store answers late: that is no 503."""
+    monkeypatch.setattr(upkeep, "PATIENCE", 0.5)
+    client = Client(open_store(f"sqlite:///{tmp_path}/headwater.db"))
+    client.post(event("START", 0))
+    append, released = client.store.append, threading.Event()
+    used, asked = itertools.count(), itertools.count()
+
+    def slow(bodies: Any) -> Any:
+        released.wait(60)
+        return append(bodies)
+
+    def cpu_seconds(_: threading.Thread) -> float:
+        if next(asked) == 6:  # seconds after the writer began
+            released.set()
+        return next(used) if computes else 0.0
+
+    async def no_answer(_: float) -> int:
+        raise StoreUnavailableError("the store did not answer")
+
+    monkeypatch.setattr(client.store, "append", slow)
+    monkeypatch.setattr(client.app, "probe", no_answer)
+    monkeypatch.setattr(group_commit, "_cpu_seconds", cpu_seconds)
+    answer = client.call("POST", "/api/v1/lineage", content=json.dumps(event("START", 1)))
+    released.set()
+    assert answer.status_code == (201 if computes else 503), answer.text
+    client.close()
+
+
+def test_the_cpu_of_a_writer_is_known() -> None:
+    stop = threading.Event()
+
+    def compute() -> None:
+        while not stop.is_set():
+            pass
+
+    for work, expected in ((compute, True), (stop.wait, False)):
+        stop.clear()
+        thread = threading.Thread(target=work)
+        thread.start()
+        before = time.thread_time()
+        while time.thread_time() - before < 0.05:  # the other gets its turn in between
+            pass
+        assert (group_commit._cpu_seconds(thread) > group_commit.COMPUTING) is expected
+        stop.set()
+        thread.join()
+        assert group_commit._cpu_seconds(thread) == 0.0
 
 
 def test_a_damaged_sqlite_file_is_found_and_named(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ function hostile(name: string, run: string): Record<string, unknown> {
 async function harmless(page: Page, faults: string[], where: string): Promise<void> {
   expect(faults, where).toEqual([]);
   const bad =
-    "main img, main script, main iframe, main svg[onload], a[href^='javascript' i], a[href^='data' i]";
+    "main img, .palette img, main script, .palette script, iframe, svg[onload], a[href^='javascript' i], a[href^='data' i]";
   expect(await page.locator(bad).count(), where).toBe(0);
   expect(await page.getByText("Something went wrong").count(), where).toBe(0);
 }
@@ -161,5 +161,40 @@ test("every page opens under hostile names, and links lead to what they name", a
     await page.goto(`${server.url}/graph?${new URLSearchParams({ node, select: node })}`);
     await settled(page);
     await harmless(page, faults, `the graph around ${name}`);
+  }
+}, 900_000);
+
+test("the search palette shows hostile names as text and opens what they name", async () => {
+  const server = await serve();
+  for (const name of NAMES)
+    await server.post("/api/v1/lineage", hostile(name, crypto.randomUUID()));
+  const { page, faults } = await open(browser, `${server.url}/settings`);
+  const names = page.locator(".palette-name");
+  for (const name of NAMES.filter((one) => one.trim() !== "")) {
+    const query = new URLSearchParams({ q: name.trim(), limit: "20" });
+    const answer = await page.request.get(`${server.url}/api/v2/search?${query}`);
+    const [first, ...others] = (await answer.json()).results;
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Search names" }).fill(name);
+    // A field of one line takes the breaks out of what is pasted, and then finds other things.
+    if (!/[\n\t]/.test(name))
+      await expect.poll(() => names.count(), { message: name }).toBe(others.length + 1);
+    await names.first().waitFor({ state: "attached" }); // one of no width counts as hidden
+    await harmless(page, faults, `the search for ${name}`);
+    const inner = names.first().locator("span").last();
+    const bidi = await inner.evaluate((one) => getComputedStyle(one).unicodeBidi);
+    expect(bidi, "a name turns no text around that is not its own").toBe("isolate");
+    await page.keyboard.press("Enter");
+    await settled(page);
+    if (!/[\n\t]/.test(name))
+      expect(await page.locator("h1").first().textContent(), name).toBe(first.name);
+    await harmless(page, faults, `what the search for ${name} opened`);
+  }
+  for (const long of [LONG, "é".repeat(10_000), "👩‍👩‍👧‍👦".repeat(2_000)]) {
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Search names" }).fill(long);
+    await page.getByText("Nothing fits").waitFor();
+    await harmless(page, faults, "a search of 10,000 characters");
+    await page.keyboard.press("Escape");
   }
 }, 900_000);

@@ -30,6 +30,7 @@ from headwater.cli.output import (
     out,
     print_json,
     state,
+    table_of,
 )
 from headwater.errors import HeadwaterError
 
@@ -99,7 +100,7 @@ def demo(
             if not once:
                 with view.held():
                     _invite(shown, opens=not no_open)
-                while True:  # until Ctrl-C, whatever somebody does to the lab meanwhile
+                while True:  # until Ctrl-C, whatever happens to the lab meanwhile
                     time.sleep(1)
         except KeyboardInterrupt:
             if not verified:
@@ -228,7 +229,7 @@ class DemoView:
         new = [item for item in items if item.seen and item.what not in self._seen]
         self._seen.update(item.what for item in new)
         past = time.monotonic() - self.began
-        if new:  # in one go: each time something is printed, the counts below are drawn anew
+        if new:  # in one go: each time something is printed, the counts below are drawn again
             lines = (
                 f"{past:6.1f} s  [green]✓[/] {item.what} {item.state}".rstrip() for item in new
             )
@@ -276,7 +277,7 @@ class DemoView:
             self._over.wait(LOOK_SECONDS)
 
     def _show(self) -> None:
-        """Each time anew: a live display that is started again wipes what was printed since."""
+        """A new one each time: a live display that is started again wipes what was printed since."""
         if is_interactive():
             self._live = Live(console=err, get_renderable=self._render, refresh_per_second=2)
             self._live.start()
@@ -315,9 +316,7 @@ def _rate(samples: list[tuple[float, int]]) -> str:
 
 def verdict_table(verdict: Verdict) -> Table:
     """Every expected job, edge and column path, and whether it is seen."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("", "seen in the lineage server", "state"):
-        table.add_column(name)
+    table = table_of("", "seen in the lineage server", "state")
 
     def rows(title: str, items: list[Item]) -> None:
         table.add_row("", f"[bold]{title}[/]", "")

@@ -12,6 +12,7 @@ from headwater.emit import outbox_listing
 from headwater.emit.journal import REFUSED_FILE, settle, state_folder
 from headwater.errors import UsageError
 from headwater.lineage.events import iso
+from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
     from headwater.emit.outbox_listing import RefusedEvent
@@ -162,7 +163,7 @@ def _row(one: RefusedEvent) -> dict[str, Any]:
         "id": one.id,
         "destination": one.destination,
         "reason": one.reason,
-        "refusedAt": iso(one.refused_at * 1_000_000) if one.refused_at else "",
+        "refusedAt": iso(one.refused_at * SECOND) if one.refused_at else "",
         "namespace": one.namespace,
         "job": one.job,
         "run": one.run,

@@ -17,6 +17,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from rich.tree import Tree
+
     from headwater.errors import HeadwaterError
 
 
@@ -30,6 +32,7 @@ class _Console(Console):
 out = _Console(highlight=False)
 err = _Console(stderr=True, highlight=False)
 PIPE_WIDTH = 200
+PIPE_LINE = 20_000
 
 # A character the terminal's encoding lacks must not end the program.
 for stream in (sys.stdout, sys.stderr):
@@ -41,6 +44,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 STATE_STYLE = {
     "running": "green",
     "starting": "yellow",
+    "paused": "yellow",
+    "restarting": "yellow",
+    "unassigned": "yellow",
+    "destroyed": "yellow",
     "unhealthy": "red",
     "died": "bold red",
     "failed": "bold red",
@@ -72,6 +79,11 @@ def table_of(*columns: str) -> Table:
     return table
 
 
+def print_tree(tree: Tree) -> None:
+    """Print a tree as wide as the terminal; what reads a pipe wants a node a line."""
+    (out if out.is_terminal else Console(highlight=False, width=PIPE_LINE)).print(tree)
+
+
 def print_wide(table: Table) -> None:
     """Print a table as wide as the terminal; what reads a pipe wants a row a line."""
     (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
@@ -85,8 +97,14 @@ def confirm(question: str) -> None:
 
 
 def state(name: str) -> str:
-    """A state's name in its colour."""
-    return f"[{STATE_STYLE.get(name, 'none')}]{name}[/]"
+    """The state of a service, a connector or a task in its colour."""
+    shown = name.lower()
+    return f"[{STATE_STYLE.get(shown, 'none')}]{escape(shown)}[/]"
+
+
+def remark(text: str) -> None:
+    """Print what a person may want to know beside a command's result, on standard error."""
+    err.print(escape(text), style="yellow", soft_wrap=True)
 
 
 def size(count: float | None) -> str:
@@ -150,4 +168,4 @@ class FetchBar:
         self._bar.update(self._task, completed=done)
 
     def say(self, text: str) -> None:
-        err.print(escape(text), style="yellow", soft_wrap=True)
+        remark(text)

@@ -30,7 +30,7 @@ MEMORY_SECONDS = 15.0
 
 
 class RunEnd(NamedTuple):
-    """What ends a run: the event, a word for why, and for a failure its message and trace."""
+    """What ends a run: the event, the reason in short, and for a failure its message and trace."""
 
     type: EventType
     reason: str

@@ -81,15 +81,15 @@ class Run:
         return self._above.below(self._ref) if self._above else Ancestors(self._ref, self._ref)
 
     def inputs(self, *datasets: DatasetLike, schema: Mapping[str, str] | None = None) -> None:
-        """Say what the program reads: URIs, or pairs of namespace and name."""
+        """Report what the program reads: URIs, or pairs of namespace and name."""
         self._add(self._inputs, datasets, schema)
 
     def outputs(self, *datasets: DatasetLike, schema: Mapping[str, str] | None = None) -> None:
-        """Say what the program writes."""
+        """Report what the program writes."""
         self._add(self._outputs, datasets, schema)
 
     def columns(self, output: DatasetLike, fields: Mapping[str, Iterable[Source]]) -> None:
-        """Say where columns come from: `{column: [(input, its column, "AGGREGATION")]}`.
+        """Report where columns come from: `{column: [(input, its column, "AGGREGATION")]}`.
 
         The third part is IDENTITY when it is left out. Inputs and the output become known by it.
         """
@@ -136,12 +136,12 @@ class Run:
         self._thread.start()
 
     @faults.log_and_ignore("emitting a run's lineage")
-    def _say(self) -> None:
+    def _report(self) -> None:
         if self._life is not None:
-            self._know(self._life)
+            self._fill(self._life)
             self._life.running()
 
-    def _know(self, life: RunEmitter) -> None:
+    def _fill(self, life: RunEmitter) -> None:
         life.lineage = Lineage(tuple(self._inputs.values()), tuple(self._outputs.values()))
 
     def _live(self) -> None:
@@ -151,7 +151,7 @@ class Run:
                 self._over.wait(SETTLE_SECONDS)
                 self._changed.clear()
             if not self._over.is_set():
-                self._say()
+                self._report()
 
     @faults.log_and_ignore("ending a run")
     def _finish(self, ending: RunEnd) -> None:
@@ -159,7 +159,7 @@ class Run:
         self._changed.set()
         PROCESS_EXIT.forget(self._finish)
         if self._life is not None:
-            self._know(self._life)
+            self._fill(self._life)
             self._life.end(ending)
 
     def _add(

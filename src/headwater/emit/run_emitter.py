@@ -14,6 +14,7 @@ import headwater
 from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import Emitted
 from headwater.lineage.model import End, Failure, Lineage, RunRef
+from headwater.lineage.moments import SECOND
 from headwater.lineage.writer import Writer
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PRODUCER = f"urn:headwater:emit:{headwater.__version__}"
 HEARTBEAT_SECONDS = 300.0
-MICROS = 1_000_000
 
 
 def heartbeat_seconds() -> float:
@@ -83,7 +83,7 @@ class RunEmitter:
     @property
     def emitted_at(self) -> float:
         """The time of the last event, in seconds since 1970; 0 before the first."""
-        return self._emitted.at / MICROS
+        return self._emitted.at / SECOND
 
     def start(self, moment: float | None = None) -> None:
         """Emit START, with the lineage as far as it is known."""
@@ -110,8 +110,8 @@ class RunEmitter:
     def _emit(
         self, kind: EventType, moment: float, facets: Facets, ending: RunEnd | None = None
     ) -> None:
-        after = self._emitted.emit(kind, round(moment * MICROS))
-        body = self._body(kind, after.at / MICROS, facets, ending)
+        after = self._emitted.emit(kind, round(moment * SECOND))
+        body = self._body(kind, after.at / SECOND, facets, ending)
         if kind is EventType.START:
             self._key = self._journal.begin(self.run.id, body)
         elif after.over:

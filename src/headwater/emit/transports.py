@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
 import threading
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -46,7 +48,7 @@ def _http(transport: Any) -> Callable[[bytes], None]:
 
     def send(body: bytes) -> None:
         try:
-            transport.emit(json.loads(body))
+            _post(transport, address, body)
         except requests.HTTPError as error:
             answer = error.response
             if answer is None:
@@ -63,6 +65,38 @@ def _http(transport: Any) -> Callable[[bytes], None]:
             raise HeadwaterError(redact(_short(error))) from None
 
     return send
+
+
+def _post(transport: Any, address: str | None, body: bytes) -> None:
+    """Post an event as the transport is configured to.
+
+    Its own `emit` takes an object, which it writes as JSON again: 2 ms of CPU an event.
+    """
+    import requests
+
+    bearer = transport.config.auth.get_bearer()
+    headers = {"Content-Type": "application/json"}
+    headers |= {"Authorization": bearer} if bearer else {}
+    headers |= transport.config.custom_headers
+    if transport.compression is not None:
+        body = gzip.compress(body, compresslevel=3)
+        headers["Content-Encoding"] = "gzip"
+    # A client certificate is shown to the server it is meant for, and to none that this redirects to.
+    certificate = getattr(transport, "cert", None)
+    # Its trace would show the headers.
+    traced, HTTPConnection.debuglevel = HTTPConnection.debuglevel, 0
+    try:
+        answer = transport.session.post(
+            address, data=body, headers=headers, timeout=transport.timeout,
+            verify=transport.verify, cert=certificate, allow_redirects=certificate is None,
+        )  # fmt: skip
+    finally:
+        HTTPConnection.debuglevel = traced
+    answer.close()
+    if answer.is_redirect:
+        message = "a redirect is not followed with a client certificate"
+        raise requests.HTTPError(f"{answer.status_code}: {message}", response=answer)
+    answer.raise_for_status()
 
 
 def _kafka(transport: Any) -> Callable[[bytes], None]:

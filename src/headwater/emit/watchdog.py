@@ -1,6 +1,6 @@
-"""A small child that outlives a killed process and says what the process no longer can.
+"""A small child process that outlives a killed process and ends its runs.
 
-It waits at the end of a pipe. When the pipe closes without a word, it ends the runs the process
+It waits at the end of a pipe. When the pipe closes without a last line, it ends the runs the process
 left open as ABORT, and sends what the outbox still holds.
 """
 

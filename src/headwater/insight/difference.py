@@ -1,4 +1,4 @@
-"""What changed between two moments of a graph: jobs, datasets, edges, columns."""
+"""What changed between two moments of a graph: jobs, datasets, edges, columns, schemas, states."""
 
 from __future__ import annotations
 
@@ -14,17 +14,32 @@ if TYPE_CHECKING:
     from headwater.lineage.graph import Edge
     from headwater.lineage.schema import SchemaChange
 
-__all__ = ["Difference", "Moment", "SchemaDifference", "difference"]
+__all__ = ["Difference", "Moment", "SchemaDifference", "StateDifference", "difference"]
+
+
+ColumnEdge = tuple[tuple[N, str], tuple[N, str]]
+"""A column of a dataset leads into a column of another one."""
 
 
 @dataclass(frozen=True)
 class Moment(Generic[N]):
-    """A graph as it was: its nodes, its edges, the schemas of its datasets."""
+    """A graph as it was: nodes, edges, the schemas of datasets, edges of columns, states of jobs."""
 
     nodes: frozenset[N] = frozenset()
     edges: frozenset[Edge[N]] = frozenset()
     schemas: Mapping[N, Schema] = field(default_factory=dict)
     cut: bool = False
+    columns: frozenset[ColumnEdge[N]] = frozenset()
+    states: Mapping[N, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StateDifference(Generic[N]):
+    """How the newest run of a job stood, then and later."""
+
+    job: N
+    before: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -46,9 +61,14 @@ class Difference(Generic[N]):
     removed: tuple[Edge[N], ...] = ()
     schemas: tuple[SchemaDifference[N], ...] = ()
     cut: bool = False
+    columns_added: tuple[ColumnEdge[N], ...] = ()
+    columns_removed: tuple[ColumnEdge[N], ...] = ()
+    states: tuple[StateDifference[N], ...] = ()
 
     def __bool__(self) -> bool:
-        return any((self.appeared, self.vanished, self.added, self.removed, self.schemas))
+        nodes, edges = self.appeared or self.vanished, self.added or self.removed
+        columns = self.columns_added or self.columns_removed
+        return bool(nodes or edges or columns or self.schemas or self.states)
 
 
 def difference(before: Moment[N], after: Moment[N]) -> Difference[N]:
@@ -60,6 +80,13 @@ def difference(before: Moment[N], after: Moment[N]) -> Difference[N]:
         tuple(sorted(before.edges - after.edges)),
         tuple(_schemas(before, after)),
         before.cut or after.cut,
+        tuple(sorted(after.columns - before.columns)),
+        tuple(sorted(before.columns - after.columns)),
+        tuple(
+            StateDifference(job, before.states[job], after.states[job])
+            for job in sorted(before.states.keys() & after.states.keys())
+            if before.states[job] != after.states[job]
+        ),
     )
 
 

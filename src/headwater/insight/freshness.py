@@ -29,6 +29,8 @@ class JobStatus(NamedTuple):
     last: int | None = None
     usual: int | None = None
     streaming: bool = False
+    planned: JobProblem | None = None
+    """How somebody ended the newest run on purpose, where its producer reports that."""
 
 
 class JobProblem(str, Enum):
@@ -38,6 +40,13 @@ class JobProblem(str, Enum):
     ABORTED = "aborted"
     ENDED = "ended"
     LATE = "late"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+    @property
+    def planned(self) -> bool:
+        """Whether somebody wanted it so."""
+        return self in (JobProblem.PAUSED, JobProblem.STOPPED)
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,8 @@ def trouble_of(status: JobStatus, now: int) -> tuple[JobProblem, int] | None:
     since = status.since if status.since is not None else status.last
     if status.state is State.FAILED:
         return JobProblem.FAILED, since or 0
+    if status.planned is not None and status.state.finished:
+        return status.planned, since or 0
     if status.state is State.ABORTED:
         return JobProblem.ABORTED, since or 0
     if status.state is State.COMPLETED:
@@ -139,7 +150,8 @@ def freshness(
     return Freshness(verdict, since, last, usual, due, tuple(causes), cut)
 
 
-def _explained(job: N, before: Graph[N], wrong: Collection[N]) -> bool:
-    """Whether a job further up is in trouble too."""
+def _explained(job: N, before: Graph[N], wrong: Mapping[N, tuple[JobProblem, int]]) -> bool:
+    """Whether a job further up was in trouble before this one, or as soon."""
     up = walk(before, [job], Direction.UPSTREAM, depth=1_000_000, limit=1_000_000)
-    return any(node in wrong for node in up.distance if node != job)
+    since = wrong[job][1]
+    return any(node in wrong and wrong[node][1] <= since for node in up.distance if node != job)

@@ -24,7 +24,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
 
 
 def follow(log: Path, lines: int) -> Iterator[str]:
-    """The last lines, then what is added, also after the log was begun anew."""
+    """The last lines, then what is added, also after the log was truncated or replaced."""
     file = log.open("rb")
     try:
         yield from (f"{line}\n" for line in _end(file, lines))

@@ -75,10 +75,9 @@ def refuse(field: str, problem: str) -> NoReturn:
 def check_size(raw: bytes, value: Any, limits: Limits) -> None:
     """Hold a decoded value to the limits of depth and number; raises EventError."""
     brackets = raw.translate(None, _NOT_BRACKETS)
-    if len(brackets) <= 2 * limits.depth:  # every level takes two
-        brackets = b""
-    for _ in range(limits.depth // 2):
-        if not brackets:
+    for left in range(limits.depth, 0, -2):  # each round takes two levels away at most
+        if len(brackets) <= 2 * left:  # and every level takes two
+            brackets = b""
             break
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
     if brackets or (len(raw) > limits.members and raw.count(b",") >= limits.members):

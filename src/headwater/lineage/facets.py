@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from headwater.lineage.column_facets import (
-    ColumnInputs,
-    ColumnLineage,
-    InputField,
-    Lineage,
-    LineageEntry,
-    LineageField,
-    LineageInput,
-    Transformation,
-    sources,
-)
-from headwater.lineage.salvage import salvage
+from headwater.lineage.model import Transformation
+from headwater.lineage.moments import SECOND
 from headwater.lineage.schema.origin import SchemaOrigin
 
 __all__ = [
@@ -56,6 +46,66 @@ class Schema(msgspec.Struct):
     """`schema`: the columns of a dataset."""
 
     fields: list[Field] | None = None
+
+
+class InputField(msgspec.Struct, gc=False):
+    """One input column of an output column."""
+
+    namespace: str
+    name: str
+    field: str
+    transformations: list[Transformation] | None = None
+
+
+class ColumnInputs(msgspec.Struct, gc=False):
+    """The inputs of one output column."""
+
+    inputFields: list[InputField] | None = None  # noqa: N815
+    transformationDescription: str | None = None  # noqa: N815
+    transformationType: str | None = None  # noqa: N815
+
+
+class ColumnLineage(msgspec.Struct):
+    """`columnLineage`: which input columns each output column comes from."""
+
+    fields: dict[str, ColumnInputs] | None = None
+    dataset: list[InputField] | None = None
+    explicit: bool = False
+    """Whether this is the explicit `lineage` facet in the shape of this one."""
+
+
+class LineageInput(msgspec.Struct):
+    """A source named by the explicit `lineage` facet."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str | None = None
+    field: str | None = None
+    transformations: list[Transformation] | None = None
+
+
+class LineageField(msgspec.Struct):
+    """The sources of one column in the explicit `lineage` facet."""
+
+    inputs: list[LineageInput] | None = None
+
+
+class LineageEntry(msgspec.Struct):
+    """The sources of one target in the explicit `lineage` facet of a job."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str | None = None
+    inputs: list[LineageInput] | None = None
+    fields: dict[str, LineageField] | None = None
+
+
+class Lineage(msgspec.Struct):
+    """`lineage`: explicit sources, target by target on a job, or of one dataset."""
+
+    entries: list[LineageEntry] | None = None
+    inputs: list[LineageInput] | None = None
+    fields: dict[str, LineageField] | None = None
 
 
 class Symlink(msgspec.Struct):
@@ -113,7 +163,7 @@ class EmissionPattern(msgspec.Struct):
         every = self.windowDuration
         if self.eventTrigger != "PERIODIC" or every is None or not 0 < every <= _LONGEST:
             return None
-        return max(int(every * 1_000_000), 1_000_000)
+        return max(int(every * SECOND), SECOND)
 
 
 class JobType(msgspec.Struct):
@@ -244,7 +294,7 @@ def read(name: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T | None:
     try:
         found = decoder.decode(raw)
     except msgspec.ValidationError:
-        return salvage(msgspec.json.decode(raw), kind)
+        return _salvage(msgspec.json.decode(raw), kind)
     except (msgspec.DecodeError, RecursionError):
         return None
     return found if isinstance(found, kind) else None
@@ -259,4 +309,46 @@ def problems(name: str, raw: bytes | msgspec.Raw) -> str | None:
     except msgspec.ValidationError as error:
         text = str(error).replace("`", "")
         return text[:1].lower() + text[1:]
+    return None
+
+
+def sources(facet: ColumnLineage) -> set[tuple[str, str]]:
+    """The datasets that a `columnLineage` facet names, by namespace and name."""
+    found = {
+        (i.namespace, i.name) for f in (facet.fields or {}).values() for i in f.inputFields or ()
+    }
+    return found.union((i.namespace, i.name) for i in facet.dataset or ())
+
+
+def _salvage(value: Any, kind: type[T]) -> T | None:
+    """The members of an object that fit, each by itself; None without one that must be there."""
+    if not isinstance(value, dict):
+        return None
+    kept = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name in value:
+            found = _member(value[field.encode_name], field.type)
+            if found is not None:
+                kept[field.name] = found
+    try:
+        return kind(**kept)
+    except TypeError:
+        return None
+
+
+def _member(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        pass
+    options = get_args(kind) or (kind,)
+    inner = next(
+        (o for o in options if isinstance(o, type) and issubclass(o, msgspec.Struct)), None
+    )
+    if inner is not None:
+        return _salvage(value, inner)
+    listed = next((get_args(o) for o in options if getattr(o, "__origin__", None) is list), None)
+    if listed and isinstance(value, list):
+        parts = (_member(item, listed[0]) for item in value)
+        return [part for part in parts if part is not None]
     return None

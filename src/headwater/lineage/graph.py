@@ -185,7 +185,7 @@ def _spread(
     found: Walk[N],
 ) -> None:
     distance, steps = found.distance, found.steps
-    room = limit - (len(distance) if counts is None else sum(map(counts, distance)))
+    left = limit - (len(distance) if counts is None else sum(map(counts, distance)))
     for far in range(1, depth + 1):
         if not frontier:
             break
@@ -194,10 +194,10 @@ def _spread(
             other = step[1]
             if other not in distance:
                 if counts is None or counts(other):
-                    if room <= 0:
+                    if left <= 0:
                         found.cut = True
                         continue
-                    room -= 1
+                    left -= 1
                 distance[other] = far
                 following[other] = None
             steps.append(step)

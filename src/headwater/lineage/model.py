@@ -100,7 +100,7 @@ class Statistics(msgspec.Struct, frozen=True):
     files: int | None = None
 
 
-class Transformation(msgspec.Struct, frozen=True):
+class Transformation(msgspec.Struct, frozen=True, gc=False):
     """How an input column enters an output column; None is left out of the event."""
 
     type: str | None = None
@@ -173,13 +173,15 @@ class Edge(msgspec.Struct, frozen=True):
     """One input that feeds one output, and how that is known.
 
     `columns_known` says whether the columns of this pair are known; they are in the output's
-    `columns`.
+    `columns`. `named` are the columns of the input that the job names although it hands on whole
+    records: those it cannot do without.
     """
 
     input: DatasetName
     output: DatasetName
     evidence: tuple[Evidence, ...] = ()
     columns_known: bool = False
+    named: tuple[str, ...] = ()
 
 
 class Lineage(msgspec.Struct, frozen=True):

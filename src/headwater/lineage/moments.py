@@ -6,10 +6,11 @@ import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-__all__ = ["EPOCH", "from_micros", "iso", "micros", "to_rfc3339"]
+__all__ = ["EPOCH", "SECOND", "from_micros", "iso", "micros", "to_rfc3339"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
+SECOND = 1_000_000
+"""Microseconds in a second."""
 
 _ISO_8601 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-]\d\d)(?::?(\d\d))?)?(?:\[.*\])?"

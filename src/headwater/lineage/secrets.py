@@ -175,8 +175,10 @@ def _pairs(text: str) -> str:
             continue
         separator = found["sep"]
         spaced = separator[:1].isspace() or separator[-1:].isspace()
+        if separator[:1] in _QUOTED and ":" in separator:
+            spaced = False  # a member of JSON in a text, and no sentence
         if found["key"].lower() == "token":
-            grade = _LIKELY  # parsers speak of tokens
+            grade = _LIKELY  # parsers call their symbols tokens
         if not spaced and text[found.start() - 1 : found.start()] in _QUERIES:
             grade = _CERTAIN
         start, end = _value(text, found, grade, spaced=spaced)
@@ -240,6 +242,18 @@ _FLAG = re.compile(
     r"(?<!\S)(--?(?P<key>[A-Za-z][\w.\-]{1,80})\s{1,8})(?![-=])(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+)"
 )
 _LOGIN_FLAG = re.compile(r"(?<!\S)((?:-u|--user)[ =])[^\s:/]{1,200}:(?!\s)[^\s]+")
+# `key value`, as in spark-defaults.conf
+_PROPERTY = re.compile(
+    r"(?<!\S)((?P<key>(?:spark|fs)\.[\w.\-]{3,200})[ \t]{1,40})(?![=:])([^\s\"']+)"
+)
+_NETRC = re.compile(r"(\blogin\s{1,8}\S{1,200}\s{1,8}password\s{1,8})\S+", re.IGNORECASE)
+_MYSQL_FLAG = re.compile(r"(\bmysql\w{0,5} (?:[^\n;|]{0,400}? )?-p)[^\s;|]+")
+_SQLPLUS = re.compile(
+    r"(\bsqlplus\s(?:-\w+\s){0,4}[\"']?[^\s@/]{1,128}/)[^\s@/]\S{0,256}@", re.IGNORECASE
+)
+_COOKIE = re.compile(
+    r"(\b(?:set-)?cookie[\"']?: ?[\"']?)[^\s=;\"']{1,200}=[^\n\"']+", re.IGNORECASE
+)
 _SCHEME = re.compile(
     r"\b(bearer|basic)\s{1,8}(?=[a-z+/._~\-]{0,400}[0-9=])[a-z0-9+/=._~\-]{12,}", re.IGNORECASE
 )
@@ -270,7 +284,7 @@ _QUERY = re.compile(r"[?#][\w.%\-\[\]$]*=.*$", re.DOTALL)
 _SHAPES = re.compile(
     r"(?<![\w\-])(?:(?:AKIA|ASIA)[A-Z0-9]{16}(?![\w\-])"
     r"|eyJ[\w\-]{8,}\.[\w\-]{8,}(?:\.[\w\-]*)?"
-    r"|gh[ops]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w\-]{20,}|xox[abprs]-[\w\-]{10,}"
+    r"|gh[ops]_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{30,}|[rs]k_live_\w{16,}|hvs\.[\w\-]{20,}|github_pat_\w{30,}|glpat-[\w\-]{20,}|xox[abprs]-[\w\-]{10,}"
     r"|dapi[0-9a-f]{32}|AIza[\w\-]{35}|hw_[\w\-]{43}|bot\d{6,12}:[\w\-]{30,})"
 )
 
@@ -336,13 +350,17 @@ _STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("hook", "/services/t", "with/key"), lambda text: _WEBHOOK.sub(rf"\1{MASK}", text)),
     (("-----begin",), lambda text: _PEM.sub(MASK, text)),
     (("oracle:",), lambda text: _ORACLE.sub(rf"\1{MASK}@", text)),
+    (("sqlplus ",), lambda text: _SQLPLUS.sub(rf"\1{MASK}@", text)),
+    (("mysql ", "mysqldump ", "mysqladmin "), lambda text: _MYSQL_FLAG.sub(rf"\1{MASK}", text)),
+    (("password",), lambda text: _NETRC.sub(rf"\1{MASK}", text)),
+    (("cookie",), lambda text: _COOKIE.sub(rf"\1{MASK}", text)),
     (("identified", "pass", "secret", "token", "credential"), lambda text: _SQL.sub(_sql, text)),
     (("pass", "pw", "secret", "credential", "jaas", "token", "key", "sig", "auth", "jwt", "sas"),
-     lambda text: _elements(_FLAG.sub(_flag, _pairs(text)))),
+     lambda text: _elements(_PROPERTY.sub(_flag, _FLAG.sub(_flag, _pairs(text))))),
     (("-u ", "--user"), lambda text: _LOGIN_FLAG.sub(rf"\1{MASK}", text)),
     (("bearer ", "basic "), lambda text: _SCHEME.sub(rf"\1 {MASK}", text)),
     (("akia", "asia", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "dapi", "aiza",
-      "hw_", "/bot"), lambda text: _SHAPES.sub(MASK, text)),
+      "hw_", "/bot", "npm_", "k_live_", "hvs."), lambda text: _SHAPES.sub(MASK, text)),
 )  # fmt: skip
 
 
@@ -364,8 +382,9 @@ def redact(text: str) -> str:
 # What the hints of _STEPS have in them, each from a letter that is rare in JSON and joined by their
 # first letters, which takes half the time. Not the @: a login is found by _login.
 _HINT = re.compile(
-    rb"k(?:e[yn]|ia)|p(?:ass|w)|c(?:re[td]|le:)|j(?:aas|wt)|s(?:ig|as|ia)|uth|h(?:ook|[pos]_|w_)"
-    rb"|/(?:services/t|bot)|-(?:----b|u |-us)|fied|b(?:earer |asic |_pat_)|yj|xox|dapi|za|glpat-"
+    rb"k(?:e[yn]|ia|ie|_live_)|p(?:ass|w|m_|lus )|c(?:re[td]|le:)|j(?:aas|wt)|s(?:ig|as|ia)|uth"
+    rb"|h(?:ook|[pos]_|w_|vs\.)|/(?:services/t|bot)|-(?:----b|u |-us)|fied|b(?:earer |asic |_pat_)"
+    rb"|y(?:j|sql\w{0,5} )|xox|dapi|za|glpat-"
 )
 # Facets have most of their members in common with others that were searched before: a part between
 # two commas is searched once. No hint has a comma in it.

@@ -297,6 +297,7 @@ class Writer:
                 "input": edge.input._asdict(),
                 "output": edge.output._asdict(),
                 "columns": edge.columns_known,
+                **({"named": list(edge.named)} if edge.named else {}),
                 "evidence": _evidence(edge.evidence),
             }
             for edge in lineage.edges or ()
@@ -431,22 +432,20 @@ def _step(step: Transformation) -> dict[str, Any]:
 
 def _entry(output: Dataset, edges: Iterable[Edge]) -> dict[str, Any]:
     inputs = [_dataset_input(edge.input) for edge in edges if edge.output == output.id]
+    if output.columns:  # what decides about rows belongs to the output as a whole
+        inputs += [_column_input(source) for source in output.columns.dataset]
     found: dict[str, Any] = {**output.id._asdict(), "type": "DATASET", "inputs": inputs}
     columns = output.columns.fields if output.columns else {}
     fields = {
-        name: {
-            "inputs": [
-                {
-                    **_dataset_input(source.dataset),
-                    "field": source.field,
-                    "transformations": [_step(step) for step in source.transformations],
-                }
-                for source in sources
-            ]
-        }
+        name: {"inputs": [_column_input(source) for source in sources]}
         for name, sources in columns.items()
     }
     return {**found, "fields": fields} if fields else found
+
+
+def _column_input(source: ColumnSource) -> dict[str, Any]:
+    steps = [_step(step) for step in source.transformations]
+    return {**_dataset_input(source.dataset), "field": source.field, "transformations": steps}
 
 
 def _dataset_input(name: DatasetName) -> dict[str, Any]:
@@ -490,17 +489,38 @@ def _cut_sql(event: dict[str, Any]) -> None:
         sql["query"] = sql["query"][:TRIMMED_TEXT]
 
 
+def _entries(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries of the `lineage` facet, which has the columns once more."""
+    entries: list[dict[str, Any]] = event["job"]["facets"].get("lineage", {}).get("entries", [])
+    return entries
+
+
 def _drop_indirect(event: dict[str, Any]) -> None:
+    lists = []
     for output in event["outputs"]:
-        columns = output.get("facets", {}).get("columnLineage")
-        if not columns:
-            continue
-        columns.pop("dataset", None)
-        for entry in columns["fields"].values():
-            for item in entry["inputFields"]:
-                steps = item.get("transformations", ())
-                item["transformations"] = [s for s in steps if s.get("type") != "INDIRECT"]
-            entry["inputFields"] = [i for i in entry["inputFields"] if i["transformations"]]
+        if columns := output.get("facets", {}).get("columnLineage"):
+            columns.pop("dataset", None)
+            lists += [entry["inputFields"] for entry in columns["fields"].values()]
+    for entry in _entries(event):
+        entry["inputs"] = [one for one in entry["inputs"] if "field" not in one]
+        lists += [field["inputs"] for field in entry.get("fields", {}).values()]
+    for sources in lists:
+        for one in sources:
+            steps = one.get("transformations", ())
+            one["transformations"] = [s for s in steps if s.get("type") != "INDIRECT"]
+        sources[:] = [one for one in sources if one["transformations"]]
+
+
+def _drop_columns(event: dict[str, Any]) -> None:
+    for output in event["outputs"]:
+        output.get("facets", {}).pop("columnLineage", None)
+    for entry in _entries(event):
+        entry.pop("fields", None)
+
+
+def _drop_pairs(event: dict[str, Any]) -> None:
+    for name in ("lineage", "headwater_evidence"):
+        event["job"]["facets"].pop(name, None)
 
 
 def _dropper(side: str, name: str) -> Callable[[dict[str, Any]], None]:
@@ -521,8 +541,9 @@ _TRIMS: tuple[tuple[str, Callable[[dict[str, Any]], None]], ...] = (
     ("sql", _cut_sql),
     ("indirect columns", _drop_indirect),
     ("schemas of inputs", _dropper("inputs", "schema")),
-    ("columns", _dropper("outputs", "columnLineage")),
+    ("columns", _drop_columns),
     ("schemas of outputs", _dropper("outputs", "schema")),
+    ("pairs", _drop_pairs),
     ("datasets", _drop_datasets),
 )
 

@@ -14,6 +14,7 @@ import msgspec
 from headwater.lineage.events import EventError, EventProblem
 from headwater.server.http import (
     HttpError,
+    NotFoundError,
     Receive,
     Request,
     Response,
@@ -45,13 +46,14 @@ from headwater.server.routing import Router
 from headwater.server.store import StoreUnavailableError, UnstorableError
 from headwater.server.store.database import DamagedError
 from headwater.server.store.read.limited import LimitedConnection
-from headwater.server.store.view import Bodies
+from headwater.server.store.view import Bodies, View
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from headwater.server.routing import Route
     from headwater.server.store import Store
+    from headwater.server.store.database import ReadConnection
     from headwater.server.store.read.limited import Limit
 
     Message = MutableMapping[str, Any]
@@ -173,7 +175,8 @@ class App:
         self._readers.shutdown(wait=not stuck)
         self._prober.shutdown(wait=not stuck)
         self.auth.close()
-        self.store.close()
+        if not stuck:  # else the writer may come back to what was closed under it
+            self.store.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection of the server."""
@@ -307,7 +310,7 @@ class App:
     async def _stream(
         self, answer: Stream, request: Request, route: Route, receive: Receive, send: Send
     ) -> None:
-        """Let a stream run until it ends, its client goes, or its token lets nobody in any more."""
+        """Let a stream run until it ends, its client goes, or its token is revoked."""
         revoked = asyncio.Event()
 
         async def watch() -> None:
@@ -366,11 +369,25 @@ class App:
         with self.store.database.reading() as connection:
             if limit is not None:
                 limited = LimitedConnection(connection, self.store.database.dialect, limit)
-                return _without_hidden(handler(limited, request), limited)
-            answer = handler(connection, request)
+                return _without_hidden(self._asked(handler, limited, request), limited)
+            answer = self._asked(handler, connection, request)
         if isinstance(answer, Response):
             return answer
         return Response(msgspec.json.encode(answer))
+
+    def _asked(
+        self, handler: Callable[..., Any], connection: ReadConnection, request: Request
+    ) -> Any:
+        try:
+            return handler(connection, request)
+        except NotFoundError as error:
+            # Marquez's dialect answers as Marquez does.
+            if error.nearest is None and request.segments[:2] == ("api", "v2"):
+                from headwater.server.api.v2.page.search import names_of
+
+                view = View(connection, self.bodies)
+                error.nearest = names_of(self, view).nearest(view, error.name, error.kind)
+            raise
 
     def _refuse_foreign(self, request: Request) -> None:
         names = (b"host", b"sec-fetch-site", b"origin", b"content-type")

@@ -27,7 +27,7 @@ class Message(NamedTuple):
     id: int
     kind: str
     data: bytes | dict[str, Any]
-    """As JSON, or still as the change it is: while nobody listens, most are never asked for."""
+    """As JSON, or still as the change it is: while no page listens, most are never asked for."""
 
     def written(self) -> Message:
         """The message with its data as JSON."""

@@ -49,15 +49,17 @@ def wait_for_columns(
 
 
 def with_both(agent: ClusterAgent, shop: Shop) -> dict[str, Any]:
-    """The Iceberg sink's newest event once records of both topics have reached it."""
+    """The Iceberg sink's newest event once both topics and both tables are seen in use."""
     agent.wait_for(shop.iceberg, "START")
-    wait_until(
-        lambda: len(agent.events(shop.iceberg)[-1]["inputs"]) == 2,
-        seconds=60,
-        what="both topics to be seen in use",
-        interval=0.3,
+
+    def complete() -> dict[str, Any] | None:
+        event = agent.events(shop.iceberg)[-1]
+        placed = [d for d in event["outputs"] if d["namespace"].startswith("s3://")]
+        return event if len(event["inputs"]) == len(placed) == 2 else None
+
+    return wait_until(
+        complete, seconds=60, what="both topics in use, both tables located", interval=0.3
     )
-    return agent.events(shop.iceberg)[-1]
 
 
 def test_every_connector_is_in_the_graph(
@@ -112,7 +114,7 @@ def test_columns_from_the_table_through_kafka_to_iceberg(agent: ClusterAgent, sh
     origin = topic["facets"]["columnLineage"]["fields"]["price"]["inputFields"]
     assert [(i["name"].rsplit(".", 1)[-1], i["field"]) for i in origin] == [("orders", "price")]
     assert topic["facets"]["headwater_cluster"]["clusterId"]
-    event = agent.events(shop.iceberg)[-1]
+    event = with_both(agent, shop)
     table = next(d for d in event["outputs"] if "orders" in d["name"].rsplit("/", 1)[-1])
     assert columns(table) == ORDER
     origin = table["facets"]["columnLineage"]["fields"]["price"]["inputFields"]

@@ -75,7 +75,7 @@ class ClusterAgent:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(120)
 
     @property
     def log(self) -> str:

@@ -101,26 +101,3 @@ def test_jobs_come_in_the_order_data_takes(lab: Lab, graph: Graph) -> None:
         "writes": ["warehouse default/bids", "warehouse default/orders"],
     }
     assert f"The page: {lab.context.url('server', '/graph')}" in graph()[1]
-
-
-def test_a_column_is_traced_back_to_its_origin(graph: Graph) -> None:
-    assert graph("--column", "warehouse sums total")[1].splitlines() == [
-        "warehouse sums total",
-        "← warehouse default/orders price   (aggregation, by a-sum)",
-        "   ← kafka orders price   (identity, by load)",
-        "      ← postgres shop.public.orders price   (identity, by z-source)",
-    ]
-
-
-def test_no_such_dataset_and_not_known_yet_are_two_answers(graph: Graph) -> None:
-    for column, code, answer in (
-        ("warehouse sums nothing", 2, "warehouse sums has no column nothing"),
-        ("warehouse nothing price", 2, "lineage knows no dataset warehouse nothing"),
-        ("warehouse default/bids price", 1, "columns of warehouse default/bids are not known yet"),
-    ):
-        refused, _, reason = graph("--column", column)
-        assert refused == code
-        assert answer in reason
-    first = graph("--column", "postgres shop.public.orders price")
-    assert first[1].splitlines() == ["postgres shop.public.orders price"]
-    assert graph("--column", "nothing")[0] == 2

@@ -18,7 +18,7 @@ from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import export, rebuild
 from headwater.server.store.keep.stale_runs import close_stale
 from headwater.server.store.view import Bodies, View
-from tests.properties import examples
+from tests.properties import examples, in_another_order
 
 from .conftest import Client, dataset_url, job_url
 from .making import at, columns, dataset, event, facet, run_id, schema
@@ -310,16 +310,14 @@ def edges(store: Store) -> list[Any]:
 def test_order_repetition_and_grouping_change_nothing(
     data: st.DataObject, sent: list[dict[str, Any]]
 ) -> None:
-    again = data.draw(st.lists(st.sampled_from(sent), max_size=3))
-    shuffled = data.draw(st.permutations([*sent, *again]))
-    cut = data.draw(st.integers(0, len(shuffled)))
+    first, second = in_another_order(data, sent)
     with tempfile.TemporaryDirectory() as folder:
         one, other = (open_store(f"sqlite:///{folder}/{name}.db") for name in "xy")
         for item in sent:
             send(one, item)
-        send(other, *shuffled[:cut])
+        send(other, *first)
         other.forget()
-        send(other, *shuffled[cut:])
+        send(other, *second)
         found, drawn = state(one), edges(one)
         assert (state(other), edges(other)) == (found, drawn)
         ran = {item["job"]["name"] for item in sent if "run" in item}

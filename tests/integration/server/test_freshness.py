@@ -11,6 +11,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -110,6 +111,9 @@ jobs = st.builds(
 )
 
 
+@pytest.mark.parametrize(
+    "store_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True
+)
 def test_page_api_and_command_agree_on_any_estate(
     launch: Callable[..., Process], store_url: str
 ) -> None:

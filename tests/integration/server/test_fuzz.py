@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from tests.properties import examples
+from tests.properties import examples, places
 
 from .making import columns, dataset, event, facet, run_id, schema
 
@@ -112,18 +112,6 @@ def test_bad_input_is_named_and_does_no_harm(http: httpx.Client, case: str) -> N
     assert len(answer.content) < 20_000
     health = http.get("/api/v2/health").json()
     assert (health["status"], health["events"]) == ("ok", before)
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in an event."""
-    items: Any = ()
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, list):
-        items = enumerate(value)
-    for key, inner in items:
-        yield (*path, key)
-        yield from places(inner, (*path, key))
 
 
 PLACES = sorted(set(places(rich())), key=str)

@@ -86,6 +86,26 @@ def test_a_job_that_copies_one_into_the_other_keeps_them_apart(client: Client) -
     assert [list(move) for move in (*old["moves"], *new["moves"])] == [["to", "at"], ["from", "at"]]
 
 
+@pytest.mark.parametrize(("origin", "target"), [(OLD, NEW), (NEW, OLD)])
+def test_what_a_job_writes_from_the_other_is_the_later_one(
+    client: Client, origin: str, target: str
+) -> None:
+    """Both declare the symlink with the same event, as a table that is made anew elsewhere does."""
+    ends: dict[str, Any] = {"inputs": [linked(origin)], "outputs": [linked(target)]}
+    client.post(event("START", 0, job="anew", **ends), event("COMPLETE", 5, job="anew", **ends))
+    assert "from" in page(client, target)["moves"][0]
+    assert "to" in page(client, origin)["moves"][0]
+    assert page(client, HIVE["name"], HIVE["namespace"])["name"] == target
+
+
+def test_a_symlink_in_a_namespace_of_its_own_names_the_dataset(client: Client) -> None:
+    client.post(sink(0))
+    assert page(client, HIVE["name"], HIVE["namespace"])["name"] == OLD
+    space, name = quote(HIVE["namespace"], safe=""), HIVE["name"]
+    assert client.get(f"/api/v1/namespaces/{space}/datasets/{name}")["name"] == OLD
+    assert client.call("GET", f"/api/v1/namespaces/{space}/datasets/none").status_code == 404
+
+
 STORIES = {
     "one": [sink(0), stream(10), sink(20), by_name(30)],
     "moved": [sink(0), sink(5), stream(10), by_name(30)],

@@ -11,7 +11,6 @@ import pytest
 from .drivers import Drivers, Told, check_lives
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from headwater.lab.clients import CatalogClient, KafkaClient
@@ -26,14 +25,6 @@ ENDS = {
     "killed": ("ABORT", -9),
     "jvm_killed": ("FAIL", 1),
 }
-# What a process does of itself is held without Spark (tests/unit/emit/test_ends.py), so that the
-# short run needs the one end alone that only a driver has.
-SHORT = ("jvm_killed",)
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory, catalog: CatalogClient) -> Drivers:
-    return Drivers(tmp_path_factory.mktemp("ends"), catalog)
 
 
 def order(number: int, supplier: str = "acme") -> str:
@@ -55,40 +46,16 @@ def place(kafka: KafkaClient, catalog: CatalogClient, work: Path) -> str:
     return json.dumps(given)
 
 
-def test_ends_of_queries(
-    drivers: Drivers, kafka: KafkaClient, catalog: CatalogClient, tmp_path: Path
-) -> None:
-    told = drivers.run("ends.py", "inside", "kafka_to_kafka", place(kafka, catalog, tmp_path))
-    assert told.code == 0, told.error
-    check_lives(told.events)
-    assert told.types("stopped")[-1] == "ABORT"
-    assert told.types("natural")[-1] == "COMPLETE"
-    assert told.types("broken")[-1] == "FAIL"
-    assert told.types("ends_inside")[-1] == "COMPLETE"
-    error = told.last("broken")["run"]["facets"]["errorMessage"]
-    assert "no such supplier" in error["stackTrace"], "the Python trace"
-    assert "org.apache.spark" in error["stackTrace"], "the JVM's trace"
-    for job in ("stopped", "natural", "broken"):
-        assert len({event["run"]["runId"] for event in told.of(job)}) == 1
-
-
 class Ended:
-    """Programs that ended with these shapes running; a start of Spark takes a core, so two a time."""
+    """Programs that ended with every shape running; a start of Spark takes a core, so two a time."""
 
-    def __init__(
-        self,
-        work: Path,
-        kafka: KafkaClient,
-        catalog: CatalogClient,
-        shapes: Sequence[str],
-        ends: Sequence[str] = tuple(ENDS),
-    ) -> None:
+    def __init__(self, work: Path, kafka: KafkaClient, catalog: CatalogClient) -> None:
         def end(how: str) -> Told:
             given = place(kafka, catalog, work / how / "place")
-            return Drivers(work / how, catalog).run("ends.py", how, ",".join(shapes), given)
+            return Drivers(work / how, catalog).run("ends.py", how, ",".join(SHAPES), given)
 
         with ThreadPoolExecutor(2) as pool:
-            self.told = dict(zip(ends, pool.map(end, ends), strict=True))
+            self.told = dict(zip(ENDS, pool.map(end, ENDS), strict=True))
 
     def check(self, how: str, shape: str) -> None:
         told, (expected, code) = self.told[how], ENDS[how]
@@ -107,23 +74,10 @@ class Ended:
 
 
 @pytest.fixture(scope="module")
-def one(
-    tmp_path_factory: pytest.TempPathFactory, kafka: KafkaClient, catalog: CatalogClient
-) -> Ended:
-    return Ended(tmp_path_factory.mktemp("one"), kafka, catalog, SHAPES[:1], SHORT)
-
-
-@pytest.fixture(scope="module")
 def many(
     tmp_path_factory: pytest.TempPathFactory, kafka: KafkaClient, catalog: CatalogClient
 ) -> Ended:
-    return Ended(tmp_path_factory.mktemp("many"), kafka, catalog, SHAPES)
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("how", SHORT)
-def test_ends_of_drivers(how: str, one: Ended) -> None:
-    one.check(how, SHAPES[0])
+    return Ended(tmp_path_factory.mktemp("many"), kafka, catalog)
 
 
 @pytest.mark.full

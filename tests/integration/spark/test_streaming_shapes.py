@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from headwater.lab.clients import CatalogClient, KafkaClient
 
 
-# Short runs have a query of Kafka's, one with `foreachBatch` and its ends (test_queries.py,
-# test_ends_of_drivers.py), and the lineage of every kind of sink (test_cases.py).
+# Short runs have three shapes (test_one_of_each.py), queries with `foreachBatch` (test_queries.py) and
+# the lineage of every kind of sink (test_cases.py).
 pytestmark = pytest.mark.full
 
 

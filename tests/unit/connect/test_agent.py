@@ -19,7 +19,7 @@ from headwater.connect.model import Connector, Derived, job_of
 from headwater.connect.services.endpoint import ProblemKind
 from headwater.connect.services.registry import RegistryError
 from headwater.emit import Outbox
-from headwater.lineage.model import Dataset, Lineage
+from headwater.lineage.model import Dataset, Lineage, Symlink
 from headwater.lineage.schema import Field, Schema
 
 from .fake_connect import SINK, FakeConnect
@@ -78,7 +78,15 @@ def derive(connector: Connector, metadata: Any, settings: DeriveSettings) -> Der
                 )
                 for topic in topics
             ),
-            outputs=(Dataset("file", connector.config["file"]),),
+            outputs=(
+                Dataset(
+                    "file",
+                    connector.config["file"],
+                    symlinks=tuple(
+                        Symlink("file", n) for n in connector.config.get("links", "").split()
+                    ),
+                ),
+            ),
             edges=(),
         ),
         family="file",
@@ -290,7 +298,12 @@ def test_the_log_has_the_reason_of_every_event(
         "new dataset /other",
         "dataset /data/out.txt is gone",
     ]
-    bench.connect.put("sink", tasks=("RUNNING", "FAILED"), config={**SINK, "file": "/other"})
+    placed = {**SINK, "file": "/lake/other", "links": "/other"}
+    bench.connect.put("sink", config=placed)
+    bench.tick()
+    (changes,) = reasons()
+    assert changes.split("; ")[1:] == ["1 task instead of 2", "dataset /other is /lake/other now"]
+    bench.connect.put("sink", tasks=("RUNNING", "FAILED"), config=placed)
     bench.tick()
     assert reasons() == ["task 1 failed"]
     bench.connect.put("sink", tasks=("RUNNING",) * 2, config={**SINK, "file": "/other"})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import wait
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,6 +190,39 @@ def test_a_slow_catalog_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None
         assert next(iter(catalogs._known.values())).found == CatalogTable("s3://lake/b")
     finally:
         slow.set()
+        catalogs.close()
+
+
+class SlowImport(SourceLoader):
+    """Finds the catalog's library, and takes longer to load it than a catalog may take."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name == "pyiceberg.catalog.rest" else None
+
+    def get_filename(self, fullname: str) -> str:
+        return fullname
+
+    def get_data(self, path: str) -> bytes:
+        time.sleep(0.5)
+        return b"class RestCatalog: pass"
+
+
+def test_the_time_to_load_the_library_is_not_the_catalogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = CatalogTable("s3://lake/a")
+
+    def ask(*args: object) -> CatalogTable:
+        importlib.import_module("pyiceberg.catalog.rest")
+        return found
+
+    monkeypatch.setattr(Catalogs, "_ask", ask)
+    monkeypatch.setattr(module, "PATIENCE", 0.3)
+    monkeypatch.delitem(sys.modules, "pyiceberg.catalog.rest", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [SlowImport(), *sys.meta_path])
+    catalogs = Catalogs()
+    try:
+        assert catalogs.table({"uri": "http://catalog", "type": "rest"}, "shop.orders") == found
+        assert catalogs.problem == ""
+    finally:
         catalogs.close()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headwater.connect.life.intervals import SECOND
+from headwater.lineage.moments import SECOND
 from tests.properties import examples
 
 from .test_debezium_runs import CONFIG, JOB, NAME, Joined

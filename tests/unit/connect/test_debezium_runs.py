@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.life.intervals import SECOND
 from headwater.connect.services.endpoint import ProblemKind
+from headwater.lineage.moments import SECOND
 
 from .backend import Backend
 from .fake_connect import SINK

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.agent.flow import FlowMeter, FlowReporter
+from headwater.connect.agent.flow import FlowMeter
 from headwater.connect.life.state import TrackedConnector
 from headwater.connect.model import Connector, Derived, job_of
 from headwater.connect.services.kafka import (
@@ -18,6 +18,8 @@ from headwater.connect.services.kafka import (
     client_config,
 )
 from headwater.connect.services.live_metadata import LiveMetadata
+from headwater.emit.destinations import destinations
+from headwater.emit.flow import FlowReporter
 from headwater.errors import UsageError
 from headwater.lineage.events import EventType
 from headwater.lineage.model import Dataset, Lineage
@@ -135,7 +137,10 @@ def test_samples_go_to_servers_that_know_flow(kafka: FakeKafka) -> None:
         return httpx.Response(404 if request.url.host == "old" else 202)
 
     samples = FlowMeter(kafka).measure([tracked("source")])  # type: ignore[arg-type]
-    reporter = FlowReporter([("http://new/", {"Authorization": "Bearer t"}), ("http://old", {})])
+    login = {"type": "api_key", "api_key": "t"}
+    new = destinations({"type": "http", "url": "http://new/", "auth": login})
+    old = destinations({"type": "http", "url": "http://old"})
+    reporter = FlowReporter([*new, *old, *destinations({"type": "console"})])
     reporter._http = httpx.Client(transport=httpx.MockTransport(handler))
     for _ in range(2):
         reporter.post(samples)

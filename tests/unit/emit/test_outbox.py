@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -357,6 +358,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Encoding"] == "gzip":
+            body = gzip.decompress(body)
         code = self.codes.pop(0) if self.codes else 201
         if code == 201:
             self.bodies.append((body, self.headers["Authorization"]))
@@ -391,6 +394,19 @@ def test_over_http_the_bytes_are_the_same_each_time(
     assert sender.stop(flush=15)
     assert handler.bodies == [(event("r", 7), "Bearer t0ken")]
     assert outbox.refused() == []
+
+
+@pytest.mark.parametrize("more", [{}, {"compression": "gzip"}])
+def test_over_http_an_event_arrives_as_it_was_queued(
+    server: tuple[str, type[Answers]], more: dict[str, str]
+) -> None:
+    url, handler = server
+    headers = {"Authorization": "Basic abc"}
+    (to,) = destinations({"type": "http", "url": url, "custom_headers": headers, **more})
+    queued = b'{"run": {"runId": "r"}, "job": null}'
+    to.send(queued)
+    to.close()
+    assert handler.bodies == [(queued, "Basic abc")]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ import os, signal, sys
 if {early}:
     signal.signal(signal.SIGTERM, lambda *_: (print("theirs"), sys.exit(0)))
 from headwater.emit.process_exit import PROCESS_EXIT
-PROCESS_EXIT.watch(lambda ending: print(ending.type.value, ending.reason))
+PROCESS_EXIT.watch(lambda ending: print(ending.type.value, ending.reason, flush=True))
 {end}
 """
 

@@ -163,10 +163,12 @@ def test_a_watchdog_that_is_gone_keeps_no_other_journal_from_its_end(
 
 def test_a_forked_child_closes_what_it_has_opened_itself(told: Path, tmp_path: Path) -> None:
     program = (
-        "import os, sys\n"
+        "import os, sys, time\n"
         "from headwater.emit import journals\n"
         f"own = journals.journal({config(told)!r})\n"
         f"key = own.begin({RUN!r}, {body(EventType.START)!r})\n"
+        # A fork while the sender's thread imports its transport would leave the child waiting for that.
+        f"while not os.path.exists({str(told)!r}): time.sleep(0.01)\n"
         "child = os.fork()\n"
         f"own = journals.journal({config(told)!r}) if not child else own\n"
         f"key = own.begin({RUN!r}, {body(EventType.START)!r}) if not child else key\n"

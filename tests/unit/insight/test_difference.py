@@ -43,3 +43,16 @@ def test_a_cut_side_is_told() -> None:
     edges = [(A, JOB), (A, job("other"))]
     assert difference(moment(*edges, limit=1), moment(*edges)).cut
     assert not difference(moment(*edges), moment(*edges)).cut
+
+
+def test_columns_and_states_come_and_go() -> None:
+    edge, other = (((A, "id"), (B, "id")), ((A, "x"), (B, "y")))
+    before = Moment(columns=frozenset({edge}), states={JOB: "RUNNING", job("gone"): "RUNNING"})
+    after = Moment(columns=frozenset({other}), states={JOB: "FAILED"})
+    found = difference(before, after)
+    assert (found.columns_added, found.columns_removed) == ((other,), (edge,))
+    assert [(one.job, one.before, one.after) for one in found.states] == [
+        (JOB, "RUNNING", "FAILED")
+    ]
+    assert found
+    assert not difference(after, after)

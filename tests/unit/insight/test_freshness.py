@@ -73,11 +73,19 @@ def test_a_failed_job_far_up_is_the_cause() -> None:
 
 def test_the_root_stands_first_and_what_it_explains_after_it() -> None:
     found = judged(
-        ingest=JobStatus(State.ABORTED, NOW - 10 * MINUTE),
-        clean=JobStatus(State.FAILED, NOW - 20 * MINUTE),
+        ingest=JobStatus(State.ABORTED, NOW - 20 * MINUTE),
+        clean=JobStatus(State.FAILED, NOW - 10 * MINUTE),
     )
     assert [(c.job.name, c.root) for c in found.causes] == [("ingest", True), ("clean", False)]
     assert found.since == NOW - 20 * MINUTE
+
+
+def test_what_failed_first_is_no_consequence() -> None:
+    found = judged(
+        ingest=JobStatus(State.ABORTED, NOW - 10 * MINUTE),
+        clean=JobStatus(State.FAILED, NOW - 20 * MINUTE),
+    )
+    assert [(c.job.name, c.root) for c in found.causes] == [("clean", True), ("ingest", True)]
 
 
 @pytest.mark.parametrize(

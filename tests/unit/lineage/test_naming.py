@@ -141,9 +141,3 @@ def test_a_missing_part_is_named() -> None:
 def test_a_bootstrap_without_a_host_is_refused(bootstrap: str) -> None:
     with pytest.raises(naming.NamingError):
         naming.kafka_namespace(bootstrap)
-
-
-def test_the_published_table_is_the_code() -> None:
-    text = (ROOT / "docs" / "naming.md").read_text(encoding="utf-8")
-    start, end = "<!-- table: begin -->\n", "<!-- table: end -->"
-    assert text.split(start)[1].split(end)[0] == naming.table()

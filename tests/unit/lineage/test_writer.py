@@ -168,6 +168,9 @@ def test_evidence_has_one_shape_with_and_without_pairs() -> None:
     pairs = run_event(replace(LINEAGE, edges=(Edge(RAW, TOPIC, INPUT.evidence),)))
     facet = pairs["job"]["facets"]["headwater_evidence"]
     assert [edge["evidence"] for edge in facet["edges"]] == [[known]]
+    assert "named" not in facet["edges"][0]
+    names = run_event(replace(LINEAGE, edges=(Edge(RAW, TOPIC, INPUT.evidence, True, ("id",)),)))
+    assert names["job"]["facets"]["headwater_evidence"]["edges"][0]["named"] == ["id"]
     assert [item["evidence"] for item in facet["datasets"]] == [[known], []]
     assert "headwater_evidence" not in run_event(Lineage((OUTPUT,)))["job"]["facets"]
 
@@ -270,6 +273,41 @@ def test_a_job_event_is_trimmed_too() -> None:
     assert len(raw) < writer.MAX_BYTES
     assert len(found["inputs"]) == writer.TRIMMED_DATASETS
     assert "datasets" in found["job"]["facets"]["headwater_trimmed"]["parts"]
+
+
+def test_pairs_and_their_columns_are_trimmed_too() -> None:
+    """The `lineage` facet holds each column once more, so it must not be what is left."""
+    sources = (
+        ColumnSource(RAW, "f", (Transformation("DIRECT", "X", "", False),)),
+        ColumnSource(RAW, "g", (Transformation("INDIRECT", "JOIN", "", False),)),
+    )
+    columns = ColumnLineage({f"c{n}": sources for n in range(300)}, sources[1:])
+    edges = (Edge(RAW, TOPIC),)
+    whole = run_event(Lineage((Dataset(*RAW),), (Dataset(*TOPIC, columns=columns),), edges=edges))
+    size = len(encode(whole))
+
+    def left(max_bytes: int) -> tuple[dict[str, Any], list[str]]:
+        raw = encode(whole, max_bytes)
+        assert len(raw) <= max_bytes
+        found = json.loads(raw)
+        return found["job"]["facets"], found["run"]["facets"]["headwater_trimmed"]["parts"]
+
+    facets, parts = left(size - 1000)
+    assert parts[-1] == "indirect columns"
+    (entry,) = facets["lineage"]["entries"]
+    assert entry["inputs"] == [{**RAW._asdict(), "type": "DATASET"}]
+    assert all(len(field["inputs"]) == 1 for field in entry["fields"].values())
+    facets, parts = left(5_000)
+    assert parts[-1] == "columns"
+    assert "fields" not in facets["lineage"]["entries"][0]
+
+    outputs = tuple(Dataset("s3://b", f"{n:06}" * 20) for n in range(6_000))
+    many = tuple(Edge(RAW, output.id) for output in outputs)
+    raw = encode(
+        Writer(PRODUCER).job_event(TIME, JOB, Lineage((Dataset(*RAW),), outputs, many[:9]))
+    )
+    assert len(raw) < writer.MAX_BYTES
+    assert "lineage" not in json.loads(raw)["job"]["facets"]
 
 
 def test_transports_of_the_client_get_its_own_class() -> None:

@@ -21,6 +21,10 @@ def spark() -> Iterator[SparkSession]:
     for key, value in {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
+        # A few rows are read sooner than code is made for them.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

@@ -128,3 +128,11 @@ def test_a_job_whose_namespace_carries_a_login_has_one_name(spelled: str) -> Non
     found = read(json.dumps(made))
     assert found.job is not None
     assert found.job.key == ("http://scheduler:8080/x", "load")
+
+
+def test_a_facet_of_an_input_is_none_of_an_output() -> None:
+    """Also where the same reader has met the same bytes on the other side before."""
+    both = [dataset("shop.raw", inputFacets={"x_in": FACET}), dataset("shop.more")]
+    made = {**event(), "inputs": both, "outputs": both}
+    item = EventReader(Limits()).prepare(json.dumps(made, separators=(",", ":")).encode())
+    assert [[name for name, _ in part.io] for _, part in item.datasets] == [["x_in"], [], [], []]

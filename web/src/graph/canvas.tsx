@@ -27,6 +27,8 @@ interface CanvasProps {
   anchor: string | null;
   selected: string | null;
   column: string | null;
+  /** Whether the side panel lights nodes itself. */
+  lit: boolean;
   chosen: string | null;
   actions: Actions;
   select: (id: string | null) => void;
@@ -47,7 +49,8 @@ function isPlain(node: BoxNode | FrameNode): boolean {
 }
 
 function Inner(props: CanvasProps) {
-  const { laid, still, anchor, selected, column, chosen, actions, select, choose, focus } = props;
+  const { laid, still, anchor, selected, column, lit, chosen, actions } = props;
+  const { select, choose, focus } = props;
   const flow = useReactFlow();
   const size = useSight(laid, { anchor, selected, column });
   const { model, places } = laid;
@@ -132,12 +135,13 @@ function Inner(props: CanvasProps) {
   const edges = useMemo(() => [...plain, ...fine], [plain, fine]);
 
   useEffect(() => {
+    if (lit) return;
     if (column) light.column(column, model.columns);
     else if (selected && model.boxes.some((box) => box.id === selected))
       light.node(selected, model.wires, model.boxes);
     else light.off();
     return () => light.off();
-  }, [model, selected, column]);
+  }, [model, selected, column, lit]);
 
   useEffect(() => {
     function key(event: KeyboardEvent): void {
@@ -179,11 +183,11 @@ function Inner(props: CanvasProps) {
       onNodeClick={(_, node) => isPlain(node) && select(node.id)}
       onNodeDoubleClick={(_, node) => isPlain(node) && focus(node.id)}
       onNodeMouseEnter={(_, node) => {
-        if (!selected && !column && node.type !== "frame")
+        if (!lit && !selected && !column && node.type !== "frame")
           light.node(node.id, model.wires, model.boxes);
       }}
       onNodeMouseLeave={() => {
-        if (!selected && !column) light.off();
+        if (!lit && !selected && !column) light.off();
       }}
       onEdgeClick={(_, edge) => choose(edge.id)}
       onPaneClick={() => {

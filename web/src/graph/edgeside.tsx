@@ -5,10 +5,35 @@ import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { ColumnEdge, ColumnPath, EdgeProof, MapNode, Evidence as Proof } from "../lib/types";
 import { how } from "../pages/schema";
-import { Ago, Json } from "../ui/basics";
-import { Icon } from "../ui/icons";
+import { Ago, CloseButton, Json } from "../ui/basics";
+import { Icon, type IconName } from "../ui/icons";
 import { StateBadge } from "../ui/state";
 import type { Wire } from "./model";
+
+/** The top of a panel beside the graph: what it is about, its JSON and how to close it. */
+export function SideHead({
+  icon,
+  title,
+  json,
+  close,
+}: {
+  icon: IconName;
+  title: string;
+  json?: string;
+  close: () => void;
+}) {
+  return (
+    <header>
+      <p className="crumb">
+        <Icon name={icon} size={16} /> {title}
+      </p>
+      <span>
+        {json ? <Json path={json} /> : null}
+        <CloseButton close={close} />
+      </span>
+    </header>
+  );
+}
 
 function Reasons({ evidence }: { evidence: Proof[] }) {
   return evidence.map((item) => (
@@ -49,11 +74,13 @@ export function ColumnSide({
   at,
   close,
   pick,
+  drop,
 }: {
   id: string;
   at: string | null;
   close: () => void;
   pick: (id: string) => void;
+  drop: (dataset: string, column: string) => void;
 }) {
   const path = apiPath("/api/v2/columns", { node: id, at });
   const { data, error } = useResource<ColumnPath>(path, (change) => change.kind === "edges");
@@ -61,23 +88,15 @@ export function ColumnSide({
   const steps = data?.edges ?? [];
   return (
     <aside className="side" aria-label="Column">
-      <header>
-        <p className="crumb">
-          <Icon name="column" size={16} /> Column
-        </p>
-        <span>
-          <Json path={path} />
-          <button
-            type="button"
-            className="button icon-only quiet"
-            aria-label="Close"
-            onClick={close}
-          >
-            <Icon name="close" />
-          </button>
-        </span>
-      </header>
+      <SideHead icon="column" title="Column" json={path} close={close} />
       <h2 className="mono wrap">{me?.field ?? id.split(":").pop()}</h2>
+      {me ? (
+        <div className="side-actions">
+          <button type="button" className="button small" onClick={() => drop(me.dataset, me.field)}>
+            Impact of dropping it
+          </button>
+        </div>
+      ) : null}
       {error ? <p className="row-error">{error.message}</p> : null}
       {data && steps.length === 0 ? (
         <p className="muted">No producer has told where it comes from or goes.</p>
@@ -106,14 +125,7 @@ export function ColumnSide({
 export function EdgeSide({ edge, close }: { edge: ColumnEdge; close: () => void }) {
   return (
     <aside className="side" aria-label="Edge">
-      <header>
-        <p className="crumb">
-          <Icon name="graph" size={16} /> {how(edge)}
-        </p>
-        <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
-      </header>
+      <SideHead icon="graph" title={how(edge)} close={close} />
       <p className="wrap">
         <Link to={datasetUrl(edge.source)}>
           {edge.source.name}.<b>{edge.source.field}</b>
@@ -147,22 +159,12 @@ export function WireSide({
   const first = data?.intervals.at(-1);
   return (
     <aside className="side" aria-label="Edge">
-      <header>
-        <p className="crumb">
-          <Icon name="graph" size={16} /> {ends[0]?.kind === "job" ? "Writes" : "Reads"}
-        </p>
-        <span>
-          <Json path={path} />
-          <button
-            type="button"
-            className="button icon-only quiet"
-            aria-label="Close"
-            onClick={close}
-          >
-            <Icon name="close" />
-          </button>
-        </span>
-      </header>
+      <SideHead
+        icon="graph"
+        title={ends[0]?.kind === "job" ? "Writes" : "Reads"}
+        json={path}
+        close={close}
+      />
       <p className="wrap">
         {ends[0] ? <Link to={nodeUrl(ends[0].kind, ends[0])}>{ends[0].name}</Link> : null} →{" "}
         {ends[1] ? <Link to={nodeUrl(ends[1].kind, ends[1])}>{ends[1].name}</Link> : null}

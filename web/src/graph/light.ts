@@ -1,9 +1,10 @@
 import { useSyncExternalStore } from "react";
+import type { ImpactAnswer, ImpactEffect } from "../lib/types";
 import type { Box, ColumnWire, Wire } from "./model";
 
 /** Which nodes, wires and columns are lit: told to each by itself, so that only what changes redraws. */
 
-export type Level = "" | "self" | "up" | "down" | "dim";
+export type Level = "" | "self" | "up" | "down" | "dim" | ImpactEffect;
 
 interface Lit {
   nodes: Map<string, Level> | null;
@@ -57,6 +58,29 @@ export class Light {
       for (const job of wire.edge.jobs) nodes.set(job, "down");
     }
     this.set({ nodes, wires: new Set(), columns: path.columns, columnWires: path.wires });
+  }
+
+  /** Light what a change hits, each by its effect. */
+  impact(answer: ImpactAnswer, wires: Wire[]): void {
+    const nodes = new Map<string, Level>();
+    const order: Level[] = ["carries", "unknown", "rows", "changes", "breaks"];
+    const worse = (id: string, effect: ImpactEffect): void => {
+      if (order.indexOf(effect) > order.indexOf(nodes.get(id) ?? "")) nodes.set(id, effect);
+    };
+    const columns = new Set<string>();
+    for (const job of answer.jobs) worse(job.id, job.effect);
+    for (const one of answer.columns) {
+      worse(one.dataset, one.effect);
+      if (one.column)
+        columns.add(`datasetField:${one.dataset.slice("dataset:".length)}:${one.column}`);
+    }
+    for (const { column } of answer.changes)
+      if (column) columns.add(`datasetField:${answer.dataset.slice("dataset:".length)}:${column}`);
+    nodes.set(answer.dataset, "self");
+    const lit = new Set(
+      wires.filter((w) => nodes.has(w.source) && nodes.has(w.target)).map((w) => w.id),
+    );
+    this.set({ nodes, wires: lit, columns, columnWires: new Set() });
   }
 
   level = (id: string): Level => (this.lit.nodes ? (this.lit.nodes.get(id) ?? "dim") : "");

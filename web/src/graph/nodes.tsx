@@ -5,6 +5,7 @@ import { nodeKind } from "../lib/kinds";
 import { shortName } from "../lib/names";
 import type { Field, State } from "../lib/types";
 import { Icon } from "../ui/icons";
+import { EFFECTS } from "../ui/impact";
 import { StateMark, stateWord } from "../ui/state";
 import { light, useLevel } from "./light";
 import type { Box } from "./model";
@@ -180,8 +181,11 @@ function BoxView({ data, selected }: NodeProps<BoxNode>) {
   const state = node?.kind === "job" ? `job-${node.state.toLowerCase()}` : "";
   return (
     <div
-      className={`box box-${box.kind} ${state} ${node?.change ? `change-${node.change}` : ""} ${level} ${selected ? "selected" : ""}`}
+      className={`box box-${box.kind} ${state} ${node?.change ? `change-${node.change}` : ""} ${EFFECTS.some(([effect]) => effect === level) ? `hit-${level}` : level} ${selected ? "selected" : ""}`}
     >
+      {EFFECTS.some(([effect]) => effect === level) ? (
+        <span className={`box-effect effect effect-${level}`}>{level}</span>
+      ) : null}
       <Handle type="target" position={Position.Left} isConnectable={false} />
       {box.kind === "group" ? (
         <GroupContent box={box} actions={actions} />

@@ -7,6 +7,7 @@ import type { MapNode } from "../lib/types";
 import { Ago } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { StateBadge } from "../ui/state";
+import { SideHead } from "./edgeside";
 import type { Box, Wire } from "./model";
 
 interface SideProps {
@@ -17,6 +18,7 @@ interface SideProps {
   focus: (id: string) => void;
   fold: (id: string, side: "up" | "down") => void;
   select: (id: string) => void;
+  impact: (id: string) => void;
 }
 
 function Neighbour({
@@ -50,7 +52,7 @@ function Neighbour({
   );
 }
 
-export function NodeSide({ box, wires, nodes, close, focus, fold, select }: SideProps) {
+export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact }: SideProps) {
   const node = box.node;
   if (!node) return null;
   const kind = nodeKind(node);
@@ -70,14 +72,7 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select }: Side
   ];
   return (
     <aside className="side" aria-label={`${kind.label} ${node.name}`}>
-      <header>
-        <p className="crumb">
-          <Icon name={kind.icon} size={16} /> {kind.label}
-        </p>
-        <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
-      </header>
+      <SideHead icon={kind.icon} title={kind.label} close={close} />
       <h2 className="wrap">
         <Link to={nodeUrl(node.kind, node)}>{node.name}</Link>
       </h2>
@@ -108,6 +103,11 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select }: Side
         <Link className="button small" to={nodeUrl(node.kind, node)}>
           Open its page
         </Link>
+        {node.kind === "dataset" ? (
+          <button type="button" className="button small" onClick={() => impact(node.id)}>
+            Impact of a change
+          </button>
+        ) : null}
       </div>
       {sides.map(({ name, side, list, end }) => (
         <section key={name} aria-label={name}>

@@ -9,6 +9,8 @@ export interface View {
   namespace: string | null;
   select: string | null;
   column: string | null;
+  /** A change whose impact is shown, as `ui/impact` writes it. */
+  impact: string | null;
   depth: number;
   times: Times;
   expanded: string[];
@@ -99,6 +101,7 @@ export function useView(): View {
         column && node && !column.startsWith("datasetField:")
           ? `datasetField:${node.slice("dataset:".length)}:${column}`
           : column,
+      impact: asked.get("impact"),
       depth: Number.isFinite(depth) ? depth : 2,
       times,
       expanded: asked.getAll("x"),

@@ -51,8 +51,14 @@ export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T>
   return (await response.json()) as T;
 }
 
-export async function postJson<T>(path: string): Promise<T> {
-  const response = await call(path, { method: "POST" });
+export async function postJson<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const init: RequestInit = { method: "POST" };
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { "content-type": "application/json" };
+  }
+  if (signal) init.signal = signal;
+  const response = await call(path, init);
   return (await response.json()) as T;
 }
 

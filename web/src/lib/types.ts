@@ -286,3 +286,73 @@ export interface FlowSample {
   lag: number | null;
   lastRecordAt: string | null;
 }
+
+export type ImpactEffect = "breaks" | "changes" | "rows" | "unknown" | "carries" | "unaffected";
+
+/** A change of a dataset that somebody thinks about. */
+export interface PlannedChange {
+  kind: "drop" | "rename" | "type" | "delete";
+  column: string;
+  to: string;
+}
+
+export interface ImpactStep {
+  dataset: string;
+  column: string | null;
+  job: string;
+  target: string | null;
+}
+
+export interface ImpactJob extends Named {
+  id: string;
+  effect: ImpactEffect;
+  change: string;
+  why: string;
+  owners: { name: string }[];
+  stops: string[];
+  path: ImpactStep[];
+}
+
+export interface ImpactColumn {
+  dataset: string;
+  column: string | null;
+  effect: ImpactEffect;
+}
+
+export interface ImpactAnswer {
+  dataset: string;
+  changes: { column: string; text: string; judged: boolean }[];
+  verdict: ImpactEffect;
+  counts: Record<ImpactEffect, number>;
+  jobs: ImpactJob[];
+  columns: ImpactColumn[];
+  unaffected: string[];
+  coverage: { jobs: number; columnsKnown: number; complete: boolean };
+  truncated: boolean;
+}
+
+export interface Cause {
+  kind:
+    | "failed"
+    | "aborted"
+    | "late"
+    | "lagging"
+    | "schema"
+    | "ended"
+    | "quality"
+    | "paused"
+    | "stopped";
+  planned: boolean;
+  root: boolean;
+  node: string;
+  named: Named;
+  since: string | null;
+  detail: string | null;
+  path: string[];
+  changes: { time: string; node: string; text: string }[];
+}
+
+export interface WhyAnswer {
+  verdict: string;
+  causes: Cause[];
+}

@@ -1,18 +1,26 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { apiPath, segments } from "../lib/api";
 import { bytes, duration } from "../lib/format";
 import { storeKind } from "../lib/kinds";
 import { datasetId, graphUrl, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
-import type { ColumnPath, DatasetPage as Dataset, JobFacts, Named, Write } from "../lib/types";
-import { Ago, Empty, Loading, Panel, Problem, Tag } from "../ui/basics";
+import type {
+  ColumnPath,
+  DatasetPage as Dataset,
+  JobFacts,
+  Named,
+  PlannedChange,
+  Write,
+} from "../lib/types";
+import { Ago, Empty, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
 import { RawFacets } from "../ui/code";
-import { Icon } from "../ui/icons";
+import { Impact, written } from "../ui/impact";
 import { DatasetLink, Facts, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { owners, producerTags } from "./job";
 import { Columns, Findings, History } from "./schema";
+import { Why } from "./why";
 
 const VERDICT: Record<string, string> = {
   live: "Written right now",
@@ -151,30 +159,21 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
     data ? columnsPath : null,
     (change) => change.kind === "edges",
   );
+  const [change, setChange] = useState<PlannedChange | null>(null);
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
   const kind = storeKind(data.store, data.type);
   const { freshness } = data;
   const me = datasetId(data);
   return (
     <div className="page">
-      <div className="page-title">
-        <div>
-          <p className="crumb">
-            <Icon name={kind.icon} size={16} /> {kind.label} in{" "}
-            <span className="mono">{data.namespace}</span>
-          </p>
-          <h1 className="wrap">{data.name}</h1>
-          {data.description ? <p className="lead wrap">{data.description}</p> : null}
-        </div>
-        <div className="page-actions">
-          <Link className="button" to={graphUrl(me)}>
-            Show in the graph
-          </Link>
-          <Link className="button" to={graphUrl(me, { columns: "1" })}>
-            Columns in the graph
-          </Link>
-        </div>
-      </div>
+      <PageTitle kind={kind} of={data}>
+        <Link className="button" to={graphUrl(me)}>
+          Show in the graph
+        </Link>
+        <Link className="button" to={graphUrl(me, { columns: "1" })}>
+          Columns in the graph
+        </Link>
+      </PageTitle>
       <Panel title="Now" json={path}>
         <Facts
           items={[
@@ -219,12 +218,31 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
           ]}
         />
       </Panel>
+      <Why dataset={data} stale={freshness.verdict === "stale"} />
       <Panel title="Columns" json={columnsPath}>
         {data.columns.length === 0 ? (
           <Empty icon="column">No producer has said which columns there are.</Empty>
         ) : (
           <Columns dataset={data} edges={lineage.data?.edges ?? []} />
         )}
+      </Panel>
+      <Panel
+        title="Impact of a change"
+        json={path}
+        aside={
+          change ? (
+            <Link className="button small" to={graphUrl(me, { impact: written(me, change) })}>
+              Light it in the graph
+            </Link>
+          ) : null
+        }
+      >
+        <Impact
+          node={me}
+          columns={data.columns.map((field) => field.name)}
+          change={change}
+          ask={setChange}
+        />
       </Panel>
       {data.findings.length > 0 ? (
         <Panel title="Disagreements on the schema" json={path}>

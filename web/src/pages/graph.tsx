@@ -4,6 +4,7 @@ import { Canvas } from "../graph/canvas";
 import { ColumnSide, EdgeSide, WireSide } from "../graph/edgeside";
 import { useEstate } from "../graph/estate";
 import { save } from "../graph/export";
+import { ImpactSide } from "../graph/impactside";
 import { useLayout } from "../graph/layout";
 import type { Model } from "../graph/model";
 import type { Actions } from "../graph/nodes";
@@ -17,6 +18,7 @@ import { plural } from "../lib/format";
 import { useResource } from "../lib/resource";
 import type { MapNode, Overview } from "../lib/types";
 import { Empty, Loading, Problem } from "../ui/basics";
+import { readChange, written } from "../ui/impact";
 import { FirstRun } from "./firstrun";
 import "../styles/graph.css";
 
@@ -74,7 +76,7 @@ export default function GraphPage() {
   const actions: Actions = useMemo(
     () => ({
       unfold: (id, side) => toggle(id, side),
-      column: (id) => set({ column: id, select: null }),
+      column: (id) => set({ column: id, select: null, impact: null }),
       group: view.group,
       close: view.close,
     }),
@@ -83,7 +85,7 @@ export default function GraphPage() {
   const select = useCallback(
     (id: string | null) => {
       setEdge(null);
-      set({ select: id, column: null });
+      set({ select: id, column: null, impact: null });
     },
     [set],
   );
@@ -97,6 +99,8 @@ export default function GraphPage() {
   const selected = laid?.model.boxes.find((one) => one.id === view.select);
   const chosen = laid?.model.columns.find((one) => one.id === edge)?.edge;
   const wire = laid?.model.wires.find((one) => one.id === edge);
+  const planned = readChange(view.impact);
+  const changed = planned ? nodes.get(planned.node) : undefined;
   const empty = map && map.nodes.length === 0 && !map.groups;
   return (
     <div className="graph-page">
@@ -129,6 +133,7 @@ export default function GraphPage() {
               anchor={view.node}
               selected={view.select}
               column={view.column}
+              lit={changed !== undefined}
               chosen={edge}
               actions={actions}
               select={select}
@@ -154,12 +159,24 @@ export default function GraphPage() {
           <EdgeSide edge={chosen} close={() => setEdge(null)} />
         ) : wire && nodes.has(wire.source) && nodes.has(wire.target) ? (
           <WireSide wire={wire} nodes={nodes} close={() => setEdge(null)} />
+        ) : planned && changed && laid ? (
+          <ImpactSide
+            key={planned.node}
+            dataset={changed}
+            change={planned.change}
+            model={laid.model}
+            ask={(change) => set({ impact: written(planned.node, change) })}
+            close={() => set({ impact: null })}
+          />
         ) : view.column ? (
           <ColumnSide
             id={view.column}
             at={view.times.at}
             close={() => set({ column: null })}
             pick={(id) => set({ column: id })}
+            drop={(node, column) =>
+              set({ impact: written(node, { kind: "drop", column, to: "" }), column: null }, true)
+            }
           />
         ) : selected?.node && laid ? (
           <NodeSide
@@ -170,6 +187,9 @@ export default function GraphPage() {
             focus={focus}
             fold={(id, side) => view.fold(id, side)}
             select={select}
+            impact={(id) =>
+              set({ impact: written(id, { kind: "delete", column: "", to: "" }) }, true)
+            }
           />
         ) : null}
       </div>

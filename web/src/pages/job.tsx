@@ -5,9 +5,8 @@ import { graphUrl, jobId, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, usePlace } from "../lib/router";
 import type { JobPage as Job, Named, Run } from "../lib/types";
-import { Ago, Empty, Json, Loading, Panel, Problem, Tag } from "../ui/basics";
+import { Ago, Empty, Json, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
 import { RawFacets, Sql } from "../ui/code";
-import { Icon } from "../ui/icons";
 import { DatasetLink, Facts, JobLink, JobRow, Rows } from "../ui/lists";
 import { count } from "../ui/plot";
 import { StateBadge } from "../ui/state";
@@ -135,22 +134,12 @@ export function JobPage({ job: named }: { job: Named }) {
   const sql = text(facet(job.facets, "sql").query);
   return (
     <div className="page">
-      <div className="page-title">
-        <div>
-          <p className="crumb">
-            <Icon name={kind.icon} size={16} /> {kind.label} in{" "}
-            <span className="mono">{job.namespace}</span>
-          </p>
-          <h1 className="wrap">{job.name}</h1>
-          {job.description ? <p className="lead wrap">{job.description}</p> : null}
-        </div>
-        <div className="page-actions">
-          <Link className="button" to={graphUrl(jobId(job))}>
-            Show in the graph
-          </Link>
-          {job.run && job.state === "RUNNING" ? <Abort run={job.run} done={reload} /> : null}
-        </div>
-      </div>
+      <PageTitle kind={kind} of={job}>
+        <Link className="button" to={graphUrl(jobId(job))}>
+          Show in the graph
+        </Link>
+        {job.run && job.state === "RUNNING" ? <Abort run={job.run} done={reload} /> : null}
+      </PageTitle>
       <Panel title="Now" json={path}>
         <Facts
           items={[

@@ -6,11 +6,19 @@ import { layered } from "../graph/layered";
 import { keyOf, type Laid, place, shapeOf } from "../graph/layout";
 import { arrange } from "../graph/layout.worker";
 import { columnPath, Light } from "../graph/light";
-import { folded, merge } from "../graph/model";
+import { folded, merge, type Wire } from "../graph/model";
 import { reuse } from "../graph/reuse";
 import { beside } from "../graph/walk";
 import { wrapped } from "../graph/words";
-import type { ColumnEdge, DatasetNode, EstateMap, JobNode, MapEdge, MapNode } from "../lib/types";
+import type {
+  ColumnEdge,
+  DatasetNode,
+  EstateMap,
+  ImpactAnswer,
+  JobNode,
+  MapEdge,
+  MapNode,
+} from "../lib/types";
 
 const more = { upstream: 0, downstream: 0 };
 
@@ -381,4 +389,31 @@ test("what has not changed stays the same object", () => {
     one.id,
   ]);
   expect(next.wires).toBe(first.wires);
+});
+
+test("what a change hits is lit by its effect, the worst of several, and the rest is dim", () => {
+  const found = new Light();
+  const wire = (source: string, target: string) => ({ id: `${source}>${target}`, source, target });
+  const wires = [wire("dataset:a:t", "job:j:x"), wire("job:j:x", "dataset:a:out")] as Wire[];
+  found.impact(
+    {
+      dataset: "dataset:a:t",
+      changes: [{ column: "price", text: "", judged: true }],
+      jobs: [{ id: "job:j:x", effect: "breaks" }],
+      columns: [
+        { dataset: "dataset:a:out", column: null, effect: "rows" },
+        { dataset: "dataset:a:out", column: "total", effect: "changes" },
+      ],
+    } as unknown as ImpactAnswer,
+    wires,
+  );
+  expect(found.level("dataset:a:t")).toBe("self");
+  expect(found.level("job:j:x")).toBe("breaks");
+  expect(found.level("dataset:a:out")).toBe("changes");
+  expect(found.level("job:j:other")).toBe("dim");
+  expect(found.wire("job:j:x>dataset:a:out")).toBe("self");
+  expect(found.wire("elsewhere")).toBe("dim");
+  expect(found.columnLevel("datasetField:a:t:price")).toBe("self");
+  expect(found.columnLevel("datasetField:a:out:total")).toBe("self");
+  expect(found.columnLevel("datasetField:a:out:id")).toBe("dim");
 });

@@ -1,11 +1,13 @@
-import { cleanup, render, screen } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
-import type { JobFacts } from "../lib/types";
+import type { ImpactAnswer, JobFacts, PlannedChange } from "../lib/types";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { Moves } from "../pages/dataset";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how } from "../pages/schema";
+import { Causes } from "../pages/why";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
+import { ChangeForm, Hits, readChange, written } from "../ui/impact";
 import { JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { StateBadge } from "../ui/state";
@@ -218,4 +220,123 @@ test("a plot can be heard", () => {
   expect(screen.getByRole("img").getAttribute("aria-label")).toBe(
     "Rows: 3 values, the last 2, the highest 3",
   );
+});
+
+const ANSWER: ImpactAnswer = {
+  dataset: "dataset:db:orders",
+  changes: [{ column: "price", text: "price is dropped", judged: true }],
+  verdict: "breaks",
+  counts: { breaks: 1, changes: 1, rows: 0, unknown: 1, carries: 0, unaffected: 4 },
+  jobs: [
+    {
+      id: "job:ns:sum",
+      namespace: "ns",
+      name: "sum",
+      effect: "breaks",
+      change: "price is dropped",
+      why: "it names price",
+      owners: [{ name: "team-a" }],
+      stops: ["dataset:s3://lake:totals"],
+      path: [
+        {
+          dataset: "dataset:db:orders",
+          column: "price",
+          job: "job:ns:sum",
+          target: "dataset:s3://lake:totals",
+        },
+      ],
+    },
+    {
+      id: `job:ns:${EVIL}`,
+      namespace: "ns",
+      name: EVIL,
+      effect: "unknown",
+      change: "price is dropped",
+      why: "it has no column lineage",
+      owners: [],
+      stops: [],
+      path: [],
+    },
+  ],
+  columns: [
+    { dataset: "dataset:s3://lake:totals", column: "total", effect: "changes" },
+    { dataset: "dataset:s3://lake:totals", column: null, effect: "rows" },
+  ],
+  unaffected: [],
+  coverage: { jobs: 6, columnsKnown: 5, complete: false },
+  truncated: true,
+};
+
+test("an impact shows who is hit, the path, and how much is known", () => {
+  const { container } = render(<Hits answer={ANSWER} />);
+  expect(container.querySelector("img")).toBeNull();
+  expect(screen.getByLabelText("breaks").textContent).toContain("sum it names price");
+  screen.getByText("orders.price → sum");
+  screen.getByText("writes totals");
+  expect(screen.getByLabelText("unknown").textContent).toContain(EVIL);
+  expect(screen.getByLabelText("Columns hit").textContent).toContain("changes totals.total");
+  expect(container.textContent).toContain(
+    "6 jobs looked at, the columns of 5 are known; 4 unaffected, 1 unknown; the answer was cut",
+  );
+});
+
+test("a change is asked for once it is whole", () => {
+  const asked: PlannedChange[] = [];
+  render(
+    <ChangeForm columns={["id", "price"]} chosen={null} ask={(change) => asked.push(change)} />,
+  );
+  const submit = screen.getByRole("button", { name: "Who is hit?" });
+  fireEvent.change(screen.getByLabelText("column"), { target: { value: "price" } });
+  fireEvent.click(submit);
+  fireEvent.change(screen.getByLabelText("What if I"), { target: { value: "rename" } });
+  expect(submit).toHaveProperty("disabled", true);
+  fireEvent.change(screen.getByLabelText("to"), { target: { value: " cost " } });
+  fireEvent.click(submit);
+  fireEvent.change(screen.getByLabelText("What if I"), { target: { value: "delete" } });
+  fireEvent.click(submit);
+  expect(asked).toEqual([
+    { kind: "drop", column: "price", to: "" },
+    { kind: "rename", column: "price", to: "cost" },
+    { kind: "delete", column: "", to: "" },
+  ]);
+});
+
+test("a change survives its address", () => {
+  const change: PlannedChange = { kind: "rename", column: "a&b=c|d", to: "ä" };
+  expect(readChange(written("dataset:s3://lake:x", change))).toEqual({
+    node: "dataset:s3://lake:x",
+    change,
+  });
+  expect(readChange("kind=purge&node=x")).toBeNull();
+  expect(readChange(null)).toBeNull();
+});
+
+test("a cause has its error, its way and what changed before; planned is said so", () => {
+  const cause = {
+    kind: "failed",
+    planned: false,
+    root: true,
+    node: "job:shop:sink",
+    named: { namespace: "shop", name: "sink" },
+    since: "2026-01-08T11:26:00Z",
+    detail: `permission denied ${EVIL}`,
+    path: ["job:shop:sink", "dataset:kafka://k:9092:stats"],
+    changes: [{ time: "2026-01-08T11:00:00Z", node: "dataset:db:a", text: "price was removed" }],
+  } as const;
+  const paused = { ...cause, kind: "paused", planned: true, node: "job:shop:source" } as const;
+  const { container } = render(
+    <Causes
+      causes={[
+        { ...cause, path: [...cause.path], changes: [...cause.changes] },
+        { ...paused, root: false, path: [], changes: [] },
+      ]}
+    />,
+  );
+  const [first, second] = container.querySelectorAll("li");
+  expect(first?.textContent).toContain("sink failed");
+  expect(first?.textContent).toContain("sink → stats");
+  expect(first?.textContent).toContain("before: a, price was removed");
+  expect(first?.querySelector("a")?.getAttribute("href")).toBe("/jobs/shop/sink");
+  expect(container.querySelector("img")).toBeNull();
+  expect(second?.textContent).toContain("was paused (planned), as a consequence");
 });

@@ -149,3 +149,34 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
 export function Tag({ children }: { children: ReactNode }) {
   return <span className="tag">{children}</span>;
 }
+
+export function CloseButton({ close }: { close: () => void }) {
+  return (
+    <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>
+      <Icon name="close" />
+    </button>
+  );
+}
+
+interface PageTitleProps {
+  kind: { icon: IconName; label: string };
+  of: { namespace: string; name: string; description?: string | null };
+  children: ReactNode;
+}
+
+/** The top of a job's or a dataset's page: its kind, its name, and what can be done with it. */
+export function PageTitle({ kind, of, children }: PageTitleProps) {
+  return (
+    <div className="page-title">
+      <div>
+        <p className="crumb">
+          <Icon name={kind.icon} size={16} /> {kind.label} in{" "}
+          <span className="mono">{of.namespace}</span>
+        </p>
+        <h1 className="wrap">{of.name}</h1>
+        {of.description ? <p className="lead wrap">{of.description}</p> : null}
+      </div>
+      <div className="page-actions">{children}</div>
+    </div>
+  );
+}

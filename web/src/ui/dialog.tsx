@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import { Icon } from "./icons";
+import { CloseButton } from "./basics";
 
 interface DialogProps {
   title: string;
@@ -34,14 +34,7 @@ export function Dialog({ title, close, className = "", bare = false, children }:
       {bare ? null : (
         <header className="dialog-head">
           <h2>{title}</h2>
-          <button
-            type="button"
-            className="button icon-only quiet"
-            aria-label="Close"
-            onClick={close}
-          >
-            <Icon name="close" />
-          </button>
+          <CloseButton close={close} />
         </header>
       )}
       {children}

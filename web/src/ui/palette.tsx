@@ -19,6 +19,9 @@ const WORD: Record<Found["kind"], string> = {
   tag: "Tag",
 };
 
+/** No name is longer, and a longer address is refused. */
+const LONGEST = 1_024;
+
 export function useSearch(query: string): { results: Found[]; asked: string } {
   const [state, setState] = useState<{ results: Found[]; asked: string }>({
     results: [],
@@ -94,7 +97,7 @@ export function Palette({ close }: { close: () => void }) {
           placeholder="Names, columns, tags"
           value={query}
           onChange={(event) => {
-            setQuery(event.target.value);
+            setQuery(event.target.value.slice(0, LONGEST));
             setAt(0);
           }}
           onKeyDown={key}
@@ -119,7 +122,7 @@ export function Palette({ close }: { close: () => void }) {
               {found.kind === "tag" ? `${found.tag} · ` : ""}
               {found.field ? <b>{found.field}</b> : null}
               {found.field ? " in " : ""}
-              {found.name}
+              <span>{found.name}</span>
             </span>
             <span className="palette-space mono">{found.namespace}</span>
             <span className="palette-kind">{WORD[found.kind]}</span>

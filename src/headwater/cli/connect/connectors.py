@@ -19,6 +19,7 @@ from headwater.cli.connect.options import (
 )
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
+from headwater.cli.output import state as state_shown
 
 if TYPE_CHECKING:
     from headwater.connect.services.rest import ConnectorEntry, ConnectRest
@@ -45,7 +46,7 @@ def list_connectors(
         table.add_row(
             escape(row["name"]),
             row["type"],
-            tables.state(row["state"]),
+            state_shown(row["state"]),
             f"{running}/{len(row['tasks'])} running" if row["tasks"] else "none",
             "" if row["lag"] is None else f"{row['lag']:,}",
             escape(row["lineage"] or row["problem"]),

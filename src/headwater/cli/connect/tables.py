@@ -1,4 +1,4 @@
-"""Connectors and their lineage as tables, wide where nobody's terminal says otherwise."""
+"""Connectors and their lineage as tables, wide where the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from headwater.cli.output import out, print_wide, table_of
+from headwater.cli.output import out, print_wide, state, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from headwater.connect.model import Derived
 
-STYLES = {"RUNNING": "green", "FAILED": "bold red", "PAUSED": "yellow", "STOPPED": "dim"}
 LEAST_WIDTH = 40
 
 
@@ -73,11 +72,6 @@ def _evidence(found: Any) -> str:
     return "; ".join(
         f"{one.source}: {one.detail} ({'observed' if one.observed else 'derived'})" for one in found
     )
-
-
-def state(name: str) -> str:
-    """A state of Connect's in its colour."""
-    return f"[{STYLES.get(name, 'yellow')}]{name.lower()}[/]"
 
 
 def _with_evidence(*columns: str) -> Table:

@@ -16,20 +16,12 @@ from headwater.errors import HeadwaterError, UsageError
 
 
 def graph(
-    column: Annotated[
-        str | None,
-        typer.Option(
-            "--column",
-            metavar="'STORE DATASET COLUMN'",
-            help="Where a column comes from, as 'warehouse default/orders price'.",
-        ),
-    ] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what the lab's lineage server shows: each job, what it reads and what it writes."""
     lab = open_lab(home)
-    from headwater.lab.demo.graph_text import jobs, origins
+    from headwater.lab.demo.graph_text import jobs
     from headwater.lab.demo.lineage_client import LineageClient
 
     if "server" not in lab.home.settings.wanted:
@@ -39,36 +31,19 @@ def graph(
         )
     lineage = LineageClient(lab.context)
     try:
-        if column is None:
-            drawn = jobs(lineage)
-            if as_json:
-                print_json(drawn)
-                return
-            table = table_of("job", "state", "reads", "writes")
-            for one in drawn:
-                table.add_row(one.job, one.state, "\n".join(one.reads), "\n".join(one.writes))
-            print_wide(table)
-            url = lineage.page("/graph")
-            out.print(f"\nThe page: [cyan]{escape(url)}[/]", soft_wrap=True)
-            return
-        words = column.split()
-        if len(words) != 3:
-            raise UsageError(
-                f"{column!r} is not a store, a dataset and a column",
-                hint="for example --column 'warehouse default/orders price'",
-            )
-        steps = origins(lineage, " ".join(words[:2]), words[2])
+        drawn = jobs(lineage)
     except httpx.HTTPError as error:
         raise HeadwaterError(
             f"the lab's lineage server does not answer: {error}", hint="headwater lab up server"
         ) from error
     if as_json:
-        print_json(steps)
+        print_json(drawn)
         return
-    for step in steps:
-        arrow = f"{'   ' * (step.distance - 1)}← " if step.distance else ""
-        by = f"   ({step.how}, by {', '.join(step.jobs)})" if step.jobs else ""
-        out.print(f"{arrow}{escape(step.column)}[dim]{escape(by)}[/]", soft_wrap=True)
+    table = table_of("job", "state", "reads", "writes")
+    for one in drawn:
+        table.add_row(one.job, one.state, "\n".join(one.reads), "\n".join(one.writes))
+    print_wide(table)
+    out.print(f"\nThe page: [cyan]{escape(lineage.page('/graph'))}[/]", soft_wrap=True)
 
 
 def run(

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from headwater.cli.output import err
+from headwater.cli.output import remark
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,21 +34,16 @@ Services = Annotated[
 
 def open_lab(home: Path | None) -> Lab:
     """The lab in a folder."""
-    # Loading psutil and friends here keeps `headwater --help` and the other rooms quick, and lets
+    # Loading psutil and friends here keeps `headwater --help` and the other commands quick, and lets
     # a missing extra be reported in one line.
     try:
         from headwater.lab.lab import Lab
     except ModuleNotFoundError as error:
         raise missing(error) from error
-    return Lab(home, say=say)
+    return Lab(home, say=remark)
 
 
 def missing(error: ModuleNotFoundError) -> UsageError:
     """What to say when the lab's extra is not installed."""
     text = f"the lab needs {error.name}, which is not installed"
     return UsageError(text, hint="pip install 'headwater[lab]'")
-
-
-def say(text: str) -> None:
-    """A word in passing."""
-    err.print(escape(text), style="yellow", soft_wrap=True)

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from headwater.cli.lab.options import Home, Services, missing, open_lab, say
+from headwater.cli.lab.options import Home, Services, missing, open_lab
 from headwater.cli.output import (
     AsJson,
     FetchBar,
@@ -24,6 +24,7 @@ from headwater.cli.output import (
     out,
     print_json,
     print_wide,
+    remark,
     size,
     state,
 )
@@ -57,7 +58,7 @@ def up(
                 services or (), fixed=_ports(port or []), progress=progress, changed=changed
             )
     except KeyboardInterrupt:
-        say(f"interrupted; what was started goes on until: headwater lab down{where}")
+        remark(f"interrupted; what was started goes on until: headwater lab down{where}")
         raise
     if as_json:
         print_json(rows)
@@ -156,7 +157,7 @@ def fetch(services: Services = None, as_json: AsJson = False) -> None:
         with FetchBar() as progress:
             fetched = fetching.fetch(cache, lock().select(wanted), progress)
     except KeyboardInterrupt:
-        say("interrupted; what has arrived is kept: headwater lab fetch goes on from there")
+        remark("interrupted; what has arrived is kept: headwater lab fetch goes on from there")
         raise
     if as_json:
         print_json({**fetched._asdict(), "cache": str(cache.root)})

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.cli.server import copies, events, freshness, purge, runs, serve, tokens
+from headwater.cli.server import (
+    copies,
+    diff,
+    events,
+    freshness,
+    impact,
+    purge,
+    runs,
+    serve,
+    tokens,
+    trace,
+    why,
+)
 
 if TYPE_CHECKING:
     import typer
@@ -18,6 +30,10 @@ def register(app: typer.Typer) -> None:
     app.command("up", hidden=True)(serve.server)
     app.command()(serve.rebuild)
     app.command()(freshness.freshness)
+    app.command()(diff.diff)
+    app.command()(impact.impact)
+    app.command()(trace.trace)
+    app.command()(why.why)
     app.add_typer(copies.app, name="store")
     app.add_typer(events.app, name="events")
     app.add_typer(purge.app, name="purge")

@@ -1,55 +1,181 @@
-"""Asking a lineage server something, or to do something."""
+"""Asking a lineage server something, or to do something: where it is, who asks, and what goes wrong."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003  (typer reads the annotation)
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from urllib.parse import quote, urlsplit, urlunsplit
 
-from headwater.errors import HeadwaterError
+import typer
 
-__all__ = ["SERVER", "get", "post"]
+import headwater
+from headwater.cli.output import AsJson, out
+from headwater.errors import HeadwaterError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Named", "Server", "ServerOptions", "path_of"]
 
 SERVER = "http://127.0.0.1:5000"
 SECONDS = 600
+NO_ROUTE = "HTTP 404 Not Found"
 
 
-def get(url: str, path: str, *, hint: str) -> dict[str, Any]:
-    """What the server at a URL answers."""
-    return _ask("GET", url, path, None, hint)
+@dataclass(frozen=True)
+class ServerOptions:
+    """Which server is asked and by whom, and how the answer is printed."""
+
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            help=f"Where the server answers; else $OPENLINEAGE_URL, else {SERVER}.",
+            show_default=False,
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="A file with the token; else in $HEADWATER_TOKEN."),
+    ] = None
+    as_json: AsJson = False
+
+    def server(self) -> Server:
+        """The server that is asked."""
+        url = self.url or os.environ.get("OPENLINEAGE_URL", "").strip() or SERVER
+        return Server(url, _token(self.token_file))
 
 
-def post(
-    url: str, path: str, *answers: str, body: dict[str, str] | None = None, hint: str
-) -> dict[str, Any]:
-    """Have the server at a URL do something; what it answers has these keys."""
-    answer = _ask("POST", url, path, body, hint)
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return (os.environ.get("HEADWATER_TOKEN") or "").strip() or None
     try:
-        return {name: answer[name] for name in answers}
-    except KeyError as error:
-        raise HeadwaterError(f"{url} does not answer as Headwater does", hint=hint) from error
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the token file: {error}") from error
+    tokens = [text for line in lines if (text := line.strip()) and not text.startswith("#")]
+    if not tokens:
+        raise UsageError(f"the token file {file} holds no token")
+    return tokens[0]
 
 
-def _ask(
-    method: str, url: str, path: str, body: dict[str, str] | None, hint: str
-) -> dict[str, Any]:
-    """One call; the token in HEADWATER_TOKEN says who asks."""
-    import httpx
+class Named(NamedTuple):
+    """A dataset, or one of its columns, as the server calls it."""
 
-    held = os.environ.get("HEADWATER_TOKEN")
-    headers = {"authorization": f"Bearer {held}"} if held else {}
-    address = f"{url.rstrip('/')}{path}"
-    try:
-        response = httpx.request(method, address, json=body, headers=headers, timeout=SECONDS)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise HeadwaterError(f"{url} does not answer: {error}", hint=hint) from error
-    try:
-        answer = response.json()
-        if response.is_error:
-            raise HeadwaterError(str(answer["message"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise HeadwaterError(
-            f"{url} does not answer as Headwater does: HTTP {response.status_code}", hint=hint
-        ) from error
-    if not isinstance(answer, dict):
-        raise HeadwaterError(f"{url} does not answer as Headwater does", hint=hint)
-    return answer
+    namespace: str
+    name: str
+    field: str
+    node: str
+
+
+def path_of(*parts: str) -> str:
+    """A path of these parts: names may hold slashes, which travel encoded."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+class Server:
+    """A lineage server by its URL."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+
+    @property
+    def url(self) -> str:
+        """Where it answers, without the password that its URL may hold."""
+        parts = urlsplit(self._url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """What the server answers; parameters that are None are left out."""
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        return self._ask("GET", path, query=given)
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Have the server do something."""
+        return self._ask("POST", path, body=body)
+
+    def find(self, typed: str) -> Named:
+        """The one dataset or column that a text names; raises with the candidates where it is not one."""
+        answer = self.get("/api/v2/names", q=typed)
+        found = [
+            Named(one["namespace"], one["name"], one.get("field", ""), one["node"])
+            for one in answer["matches"]
+        ]
+        if len(found) > 1:
+            raise UsageError(
+                f"{typed!r} can be any of {len(found)}{' or more' if answer['truncated'] else ''}",
+                hint=f"say which: {_listed(answer['matches'])}",
+            )
+        return found[0]
+
+    def page(self, *parts: str) -> str:
+        """An address of the server's page."""
+        return f"{self.url}{path_of(*parts)}"
+
+    def print_page(self, *parts: str) -> None:
+        """Print an address of the page; a person may follow it, a pipe need not carry it."""
+        if out.is_terminal:
+            address = self.page(*parts)
+            out.print(f"[dim]the page:[/] [link={address}]{address}[/link]", soft_wrap=True)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        import httpx
+
+        headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
+        try:
+            response = httpx.request(
+                method, self._url + path, params=query, json=body, headers=headers, timeout=SECONDS
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise HeadwaterError(
+                f"{self.url} does not answer: {error}",
+                hint="say where the server is: --url or OPENLINEAGE_URL; start one: headwater server",
+            ) from error
+        return self._answer(response)
+
+    def _answer(self, response: httpx.Response) -> dict[str, Any]:
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        message = answer.get("message") if isinstance(answer, dict) else None
+        if not isinstance(answer, dict) or (response.is_error and not isinstance(message, str)):
+            raise HeadwaterError(
+                f"{self.url} does not answer as Headwater does: HTTP {response.status_code}",
+                hint="say where the server is: --url or OPENLINEAGE_URL",
+            )
+        if not response.is_error:
+            return answer
+        raise self._refusal(response.status_code, str(message), answer.get("nearest"))
+
+    def _refusal(self, code: int, message: str, nearest: Any) -> HeadwaterError:
+        if code in (401, 403):
+            hint = "a token that may do this: --token-file FILE or HEADWATER_TOKEN"
+            return HeadwaterError(f"{self.url} refused: {message}", hint=hint)
+        if code == 404 and message == NO_ROUTE:
+            return HeadwaterError(
+                f"{self.url} does not know this question: it is older than this command"
+                f" (headwater {headwater.__version__})",
+                hint="update the server",
+            )
+        if code == 404:
+            near = _listed(nearest) if isinstance(nearest, list) and nearest else ""
+            return NotFoundError(message, hint=f"near it: {near}" if near else None)
+        return UsageError(message) if code == 400 else HeadwaterError(message)
+
+
+def _listed(names: list[dict[str, Any]]) -> str:
+    return ", ".join(
+        f"{one['namespace']}:{one['name']}" + (f".{one['field']}" if one.get("field") else "")
+        for one in names
+    )

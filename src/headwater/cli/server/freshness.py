@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
-from headwater.cli.output import AsJson, out, print_json
-from headwater.cli.server.client import SERVER, get
+from headwater.cli.options import spread
+from headwater.cli.output import out, print_json
+from headwater.cli.server.client import ServerOptions, path_of
 
 __all__ = ["freshness"]
 
 
+@spread
 def freshness(
     namespace: Annotated[str, typer.Argument(help="The dataset's namespace.")],
     name: Annotated[str, typer.Argument(help="The dataset's name.")],
-    url: Annotated[str, typer.Option("--url", help="Where the server answers.")] = SERVER,
-    as_json: AsJson = False,
+    how: ServerOptions,
 ) -> None:
-    """Say whether a dataset is up to date, and if not, since when and because of which job.
-
-    A token is read from HEADWATER_TOKEN.
-    """
-    path = f"/api/v2/datasets/{quote(namespace, safe='')}/{quote(name, safe='')}/freshness"
-    found = get(url, path, hint="say where it is: --url")
-    if as_json:
+    """Say whether a dataset is up to date, and if not, since when and because of which job."""
+    server = how.server()
+    found = server.get(path_of("api", "v2", "datasets", namespace, name, "freshness"))
+    if how.as_json:
         print_json(found)
         return
     since = f" since {found['since']}" if found["since"] else ""
@@ -39,3 +36,4 @@ def freshness(
             markup=False,
             soft_wrap=True,
         )
+    server.print_page("datasets", namespace, name)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, confirm, out, print_json
-from headwater.cli.server.client import SERVER, post
+from headwater.cli.output import confirm, out, print_json
+from headwater.cli.server.client import ServerOptions
 from headwater.cli.server.store import StoreUrl, opened
 from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwater.cli.server.client import Server
 
 __all__ = ["app"]
 
@@ -25,18 +28,11 @@ COUNTS = ("jobs", "datasets", "records")
 
 
 @dataclass(frozen=True)
-class PurgeOptions:
-    """Which server deletes it, and how the result is printed."""
+class PurgeOptions(ServerOptions):
+    """Which server deletes it, or in which store, and how the result is printed."""
 
-    url: Annotated[
-        str,
-        typer.Option(
-            "--url", help="The server that does it; an admin token is in HEADWATER_TOKEN."
-        ),
-    ] = SERVER
     store: StoreUrl = None
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
-    as_json: AsJson = False
 
 
 @app.command("job")
@@ -72,7 +68,7 @@ def _purge(kind: str, namespace: str, name: str, how: PurgeOptions) -> None:
     found = (
         _in_store(kind, namespace, name, how.store)
         if how.store
-        else _on_server(kind, namespace, name, how.url)
+        else _on_server(kind, namespace, name, how.server())
     )
     if how.as_json:
         print_json(found)
@@ -88,7 +84,7 @@ def _in_store(kind: str, namespace: str, name: str, store: str) -> dict[str, Any
         return purge(held, PurgeTarget(kind, namespace, name))._asdict()
 
 
-def _on_server(kind: str, namespace: str, name: str, url: str) -> dict[str, Any]:
+def _on_server(kind: str, namespace: str, name: str, server: Server) -> dict[str, Any]:
     body = {"kind": kind, "namespace": namespace, "name": name, "confirm": name or namespace}
-    hint = "say --url, or --store to do it without a server"
-    return post(url, "/api/v2/purge", *COUNTS, body=body, hint=hint)
+    answer = server.post("/api/v2/purge", body)
+    return {part: answer[part] for part in COUNTS}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
-from headwater.cli.output import AsJson, out, print_json
-from headwater.cli.server.client import SERVER, post
+from headwater.cli.options import spread
+from headwater.cli.output import out, print_json
+from headwater.cli.server.client import ServerOptions, path_of
 
 __all__ = ["app"]
 
@@ -21,15 +21,14 @@ def runs() -> None:
 
 
 @app.command()
+@spread
 def abort(
     run: Annotated[str, typer.Argument(metavar="ID", help="The run's UUID.")],
-    url: Annotated[str, typer.Option("--url", help="Where the server answers.")] = SERVER,
-    as_json: AsJson = False,
+    how: ServerOptions,
 ) -> None:
-    """Close a run that will not end by itself. A token is read from HEADWATER_TOKEN."""
-    path = f"/api/v2/runs/{quote(run, safe='')}/abort"
-    state = post(url, path, "state", hint="say where it is: --url")["state"]
-    if as_json:
+    """Close a run that will not end by itself."""
+    state = how.server().post(path_of("api", "v2", "runs", run, "abort"))["state"]
+    if how.as_json:
         print_json({"run": run, "state": state})
     else:
         out.print(f"run {run} is {state}", markup=False)

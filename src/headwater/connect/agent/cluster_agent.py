@@ -269,7 +269,7 @@ class ClusterAgent:
         if condition(entry.status) is not Condition.RUNNING:
             return None
         if watched.tracked.suppressed:
-            watched.forget_answer()  # the run that another producer has begun is looked for
+            watched.forget_answer()  # ask the server for the run that another producer has started
         after = self._reader.derive(watched, watched.tracked, entry, topics)
         step = next_step(after, Condition.RUNNING, now)
         return step if step.emissions else None

@@ -6,15 +6,12 @@ figures into the next heartbeat.
 
 from __future__ import annotations
 
-import logging
 import time
-from typing import TYPE_CHECKING, Any, Literal
-
-import httpx
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from headwater.connect.services.kafka import KafkaError
-from headwater.lineage.events import iso
+from headwater.emit.flow import DatasetRef, FlowSample
+from headwater.lineage.moments import SECOND, iso
 from headwater.lineage.naming import kafka_namespace
 
 if TYPE_CHECKING:
@@ -22,34 +19,10 @@ if TYPE_CHECKING:
 
     from headwater.connect.life.state import TrackedConnector
     from headwater.connect.services.kafka import EndOffsets, KafkaAdmin
-
-log = logging.getLogger(__name__)
+    from headwater.emit.flow import Direction
 
 INTERVAL = 10.0
 NEWEST_EVERY = 3
-# A server that knows no flow is asked again after so many seconds.
-RETRY_AFTER = 600.0
-Direction = Literal["input", "output"]
-
-
-class DatasetRef(msgspec.Struct, frozen=True):
-    """The dataset that a sample is about."""
-
-    namespace: str
-    name: str
-
-
-class Sample(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One topic as one run reads or writes it, at one moment."""
-
-    run: str
-    dataset: DatasetRef
-    direction: Direction
-    time: str
-    records_per_second: float | None = None
-    end_offset: int | None = None
-    lag: int | None = None
-    last_record_at: str | None = None
 
 
 class FlowMeter:
@@ -57,13 +30,13 @@ class FlowMeter:
 
     def __init__(self, kafka: KafkaAdmin) -> None:
         self.kafka = kafka
-        self.latest: dict[str, tuple[Sample, ...]] = {}
+        self.latest: dict[str, tuple[FlowSample, ...]] = {}
         self.lag: dict[str, int] = {}
         self._before: dict[tuple[str, str], tuple[float, int]] = {}
         self._last: dict[str, int] = {}
         self._round = 0
 
-    def measure(self, connectors: Iterable[TrackedConnector]) -> list[Sample]:
+    def measure(self, connectors: Iterable[TrackedConnector]) -> list[FlowSample]:
         """One round over the topics of the runs that are under way."""
         running = [tracked for tracked in connectors if tracked.open and tracked.derived]
         try:
@@ -72,7 +45,7 @@ class FlowMeter:
             return []  # the cluster's problems name the reason
         return found
 
-    def _measure(self, running: list[TrackedConnector]) -> list[Sample]:
+    def _measure(self, running: list[TrackedConnector]) -> list[FlowSample]:
         uses = {tracked.name: self._topics(tracked) for tracked in running}
         newest = self._round % NEWEST_EVERY == 0
         self._round += 1
@@ -85,7 +58,7 @@ class FlowMeter:
         committed = self.kafka.committed(groups.values())
         now = time.time()
         self._last |= {topic: end.last for topic, end in ends.items() if end.last is not None}
-        found: list[Sample] = []
+        found: list[FlowSample] = []
         for tracked in running:
             group = groups.get(tracked.name)
             done = committed.get(group) if group else None
@@ -128,7 +101,7 @@ class FlowMeter:
         ends: EndOffsets,
         done: Mapping[tuple[str, int], int] | None,
         now: float,
-    ) -> Sample:
+    ) -> FlowSample:
         end = sum(ends.offsets.values())
         position, lag = end, None
         if direction == "input" and done is not None:
@@ -137,11 +110,11 @@ class FlowMeter:
                 lag = sum(max(0, ends.offsets.get(part, at) - at) for part, at in read.items())
                 position = sum(read.values())
         last = self._last.get(topic)
-        return Sample(
+        return FlowSample(
             run=run,
             dataset=DatasetRef(namespace, topic),
             direction=direction,
-            time=iso(int(now * 1_000_000)),
+            time=iso(int(now * SECOND)),
             records_per_second=self._rate(run, f"{direction}/{topic}", position, now),
             end_offset=end,
             lag=lag,
@@ -154,35 +127,3 @@ class FlowMeter:
         if before is None or now <= before[0] or position < before[1]:
             return None
         return round((position - before[1]) / (now - before[0]), 3)
-
-
-class FlowReporter:
-    """Posts samples to the servers that events go to; one without `/api/v2/flow` is asked rarely."""
-
-    def __init__(self, servers: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-        self._servers = [(url.rstrip("/"), dict(headers)) for url, headers in servers]
-        self._http = httpx.Client(timeout=5.0, trust_env=False)
-        self._retry_at: dict[str, float] = {}
-
-    def post(self, samples: list[Sample]) -> None:
-        """Send the samples; what does not arrive is lost."""
-        if not samples:
-            return
-        body = msgspec.json.encode({"samples": samples})
-        for url, headers in self._servers:
-            if time.monotonic() < self._retry_at.get(url, 0.0):
-                continue
-            try:
-                answer = self._http.post(
-                    f"{url}/api/v2/flow",
-                    content=body,
-                    headers={"Content-Type": "application/json", **headers},
-                )
-                if answer.status_code in (404, 405):
-                    self._retry_at[url] = time.monotonic() + RETRY_AFTER
-            except httpx.HTTPError as error:
-                log.debug("flow samples not sent to %s: %s", url, error)
-
-    def close(self) -> None:
-        """Let go of connections."""
-        self._http.close()

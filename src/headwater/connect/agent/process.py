@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
-from headwater.connect.agent.flow import INTERVAL, FlowMeter, FlowReporter
+from headwater.connect.agent.flow import INTERVAL, FlowMeter
 from headwater.connect.agent.lineage import ClusterLineage, JobNames
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.store import STATUS
@@ -23,6 +23,7 @@ from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.connect.services.registry import SchemaRegistry
 from headwater.connect.services.rest import ConnectRest
 from headwater.emit import Outbox, OutboxInUseError, Sender, destinations
+from headwater.emit.flow import FlowReporter
 from headwater.errors import UsageError
 from headwater.lineage.naming import redact
 
@@ -165,7 +166,7 @@ class AgentProcess:
             for target in targets:
                 log.info("events go to %s", target.shown)
             servers = [target.server for target in targets if target.server]
-            reporter, self._lookup = FlowReporter(servers), ServerRuns(servers)
+            reporter, self._lookup = FlowReporter(targets), ServerRuns(servers)
             try:
                 self._lead(reporter)
             finally:

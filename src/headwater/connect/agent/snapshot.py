@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from headwater.connect.debezium import naming as debezium
 from headwater.connect.derive.refresh import fill_gaps
-from headwater.connect.life.intervals import SECOND
 from headwater.connect.life.state import Condition, TrackedConnector, bare, digest, shown_config
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import ConnectError
 from headwater.connect.transforms import lineage_options
+from headwater.lineage.moments import SECOND
 from headwater.lineage.secrets import scrub, secret_values
 
 if TYPE_CHECKING:

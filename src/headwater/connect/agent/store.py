@@ -74,7 +74,7 @@ class ConnectorStore:
         try:
             self.outbox.commit(change for _, change in changes)
         except Exception:
-            # What is not on disk was not seen: everything is examined anew.
+            # What is not on disk was not emitted: every connector is examined again.
             for watched in self.watched.values():
                 watched.forget_answer()
                 watched.forget_lineage()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from headwater.connect.life.intervals import SECOND
 from headwater.connect.life.state import Condition, EmittedEnd, fingerprint
 from headwater.connect.life.steps import END_EVENTS, Emission
 from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import TERMINAL
+from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
     from headwater.connect.debezium.server_runs import ServerRun

@@ -25,10 +25,11 @@ from headwater.connect.debezium.run_selection import (
     task_is_ending,
 )
 from headwater.connect.debezium.task_jobs import declare_task_jobs, mark_tasks_to_check
-from headwater.connect.life.intervals import SECOND, Intervals
+from headwater.connect.life.intervals import Intervals
 from headwater.connect.life.state import Condition
 from headwater.connect.life.steps import Step, next_step, rename_job
 from headwater.connect.model import TRANSFORM
+from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
     from headwater.connect.debezium.server_runs import RunLookup, ServerRun

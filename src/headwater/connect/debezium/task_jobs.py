@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.debezium.run_selection import remember_ends
-from headwater.connect.life.intervals import SECOND
 from headwater.connect.life.state import Condition
 from headwater.connect.life.steps import END_EVENTS, Emission, Step
 from headwater.connect.model import DEBEZIUM, TRANSFORM
 from headwater.lineage.events import EventType
+from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,7 +124,7 @@ def _reported_job(derived: Derived, task: int) -> str:
 def end_open_runs(
     tracked: TrackedConnector, task: int, runs: list[ServerRun], now: int
 ) -> list[Emission]:
-    """The ends of those runs of a task's job that nobody else will end; newest runs first."""
+    """The ends of those runs of a task's job that no other producer will end; newest runs first."""
     open_runs = [run.id for run in runs if run.live and run.id not in tracked.ended]
     kind, inferred = END_EVENTS.get(tracked.condition, EventType.ABORT), False
     if tracked.condition is Condition.LOST:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from headwater.connect.derive.config_values import PLACEHOLDER, split
+from headwater.connect.derive.named_columns import named_columns
 from headwater.lineage import naming
 from headwater.lineage.model import (
     ColumnLineage,
@@ -60,7 +61,15 @@ class Builder:
                 for output in self._outputs.values()
             ),
             edges=tuple(
-                Edge(flow.input, flow.output, flow.evidence, flow.columns is not None)
+                Edge(
+                    flow.input,
+                    flow.output,
+                    flow.evidence,
+                    flow.columns is not None,
+                    named_columns(
+                        self.context.config, ((one.input, one.output) for one in flow.columns or ())
+                    ),
+                )
                 for flow in self._flows.values()
             ),
             sql=self.sql,

@@ -34,12 +34,12 @@ def sink_topics(context: Context) -> list[tuple[str, Evidence]]:
         if there is None and not kept:
             context.problem("topics.regex: no topic was seen yet and the broker cannot be asked")
         how = Evidence("broker topics", "topics.regex")
-        quiet = [
+        unwritten = [
             (topic, how)
             for topic in sorted(there or ())
             if topic not in kept and not topic.startswith("__") and expression.matches(topic)
         ]
-        return [*((topic, SEEN) for topic in kept), *quiet]
+        return [*((topic, SEEN) for topic in kept), *unwritten]
     if not listed and not config.get("topics.regex"):
         extra = _declared(context)
         return [(t, SEEN) for t in seen] or extra
@@ -70,7 +70,7 @@ def source_topics(
     # A list may spell a table in other letters than the database, which names the topic.
     spelled = {topic.lower() for topic, _, _ in found if topic in seen}
     found = [item for item in found if item[0] in seen or item[0].lower() not in spelled]
-    if seen and context.chain.unknown:  # which topic of a table is not written cannot be said
+    if seen and context.chain.unknown:  # which of its topics is not written is unknown
         found = [item for item in found if item[0] in seen]
     if seen and not found:
         return [(topic, _single(reading), SEEN) for topic in seen]

@@ -98,7 +98,7 @@ BUILT_IN: tuple[Plugin, ...] = (
 
 @lru_cache(maxsize=1)
 def plugins() -> tuple[Plugin, ...]:
-    """The built-in plug-ins and those that other packages announce, theirs first."""
+    """The built-in plug-ins and those of other packages, which come first."""
     return (*_announced(), *BUILT_IN)
 
 

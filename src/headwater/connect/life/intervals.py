@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from headwater.lineage.moments import SECOND
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SECOND = 1_000_000
 LONGEST_WAIT = 30.0
 # A heartbeat may be sent after this share of its interval, so that not all are due at once.
 EARLY = 0.7
@@ -39,12 +40,12 @@ class Intervals(msgspec.Struct, frozen=True):
         """
         oldest = sorted(ages, reverse=True)
         interval = self.heartbeat * SECOND
-        room = int(len(oldest) * self.poll / self.heartbeat * 1.5) + 5
-        crowded = len(oldest) > room
+        early = int(len(oldest) * self.poll / self.heartbeat * 1.5) + 5
+        many = len(oldest) > early
         return {
             name
             for place, (age, name) in enumerate(oldest)
-            if age >= interval or (crowded and place < room and age >= interval * EARLY)
+            if age >= interval or (many and place < early and age >= interval * EARLY)
         }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headwater.connect.life.state import Condition
 from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import TERMINAL
+from headwater.lineage.naming import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +54,7 @@ def _changes(before: TrackedConnector, now: TrackedConnector) -> list[str]:
         found.append("its configuration changed")
     tasks = [len(one.status.tasks) for one in (before, now)]
     if tasks[0] != tasks[1]:
-        found.append(f"{tasks[1]} tasks instead of {tasks[0]}")
+        found.append(f"{tasks[1]} task{'s' * (tasks[1] != 1)} instead of {tasks[0]}")
     elif before.status.workers != now.status.workers:
         found.append("its tasks are on other workers")
     found += _named("topics in use: {}", set(now.topics) - set(before.topics))
@@ -65,8 +66,17 @@ def _changes(before: TrackedConnector, now: TrackedConnector) -> list[str]:
 def _lineage_changes(before: Derived, now: Derived) -> list[str]:
     old, new = _datasets(before), _datasets(now)
     both = [(old[key], new[key]) for key in new if key in old]
-    found = _named("new dataset {}", (new[key].name for key in new if key not in old))
-    found += _named("dataset {} is gone", (old[key].name for key in old if key not in new))
+    came = {key: one for key, one in new.items() if key not in old}
+    went = {key: one for key, one in old.items() if key not in new}
+    found = []
+    for key, one in tuple(came.items()):
+        # A table is known by its name in the catalog until it is made, then by its location.
+        links = {DatasetName(link.namespace, link.name) for link in one.symlinks}
+        if former := links & went.keys():
+            found += _named(f"dataset {{}} is {one.name} now", (went.pop(n).name for n in former))
+            del came[key]
+    found += _named("new dataset {}", (one.name for one in came.values()))
+    found += _named("dataset {} is gone", (one.name for one in went.values()))
     known = (b.name for a, b in both if a.schema is None and b.schema is not None)
     found += _named("columns of {} are known now", known)
     changed = (b.name for a, b in both if a.schema is not None and a.schema != b.schema)
@@ -76,7 +86,7 @@ def _lineage_changes(before: Derived, now: Derived) -> list[str]:
     return found
 
 
-def _datasets(derived: Derived) -> dict[object, Dataset]:
+def _datasets(derived: Derived) -> dict[DatasetName, Dataset]:
     return {one.id: one for one in (*derived.lineage.inputs, *derived.lineage.outputs)}
 
 

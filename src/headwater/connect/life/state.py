@@ -100,7 +100,7 @@ class TrackedConnector(
     tasks_declared: str = ""
     """What was last declared about them, by which a change is noticed."""
     tasks_to_check: tuple[int, ...] = ()
-    """Tasks whose jobs may have runs that nobody else ends."""
+    """Tasks with jobs that may have open runs which only the agent can end."""
     suppressed: bool = False
     """Whether run events are held back: Debezium reports the run, and which one is not known."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.life.intervals import SECOND
 from headwater.connect.life.state import Condition
+from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
     from headwater.connect.derive.refresh import Derivation
@@ -62,7 +62,7 @@ class WatchedConnector:
         self._answer = b""
 
     def forget_lineage(self) -> None:
-        """Derive the lineage anew with the next examination."""
+        """Derive the lineage again with the next examination."""
         self.lineage = None
 
     def settled(self, seen: Condition, now: int, grace: float) -> Condition:

@@ -1,15 +1,20 @@
-"""Answers of services, read up to a size and within a time: a service may be broken or hostile."""
+"""HTTP clients of services; answers are read up to a size and a time, since any may be hostile."""
 
 from __future__ import annotations
 
 import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 
+from headwater.connect.services.endpoint import LOOPBACK, tls_context
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from headwater.connect.services.endpoint import Endpoint
 
 # A connector with its status takes about 5 KB, so this is a cluster of ten thousand.
 MAX_BYTES = 64_000_000
@@ -33,6 +38,27 @@ class Answer(NamedTuple):
     def is_success(self) -> bool:
         """Whether the service did what it was asked for."""
         return 200 <= self.status_code < 300
+
+
+def client(
+    endpoint: Endpoint,
+    accept: str = "application/json",
+    *,
+    connect_seconds: float = 5.0,
+    transport: httpx.BaseTransport | None = None,
+) -> httpx.Client:
+    """An HTTP client with a service's login, certificates and timeouts; no proxy to loopback."""
+    headers = {"Accept": accept}
+    if endpoint.token:
+        headers["Authorization"] = f"Bearer {endpoint.token}"
+    return httpx.Client(
+        auth=httpx.BasicAuth(endpoint.username, endpoint.password) if endpoint.username else None,
+        headers=headers,
+        timeout=httpx.Timeout(endpoint.timeout, connect=min(connect_seconds, endpoint.timeout)),
+        verify=tls_context(endpoint),
+        trust_env=not all(urlsplit(url).hostname in LOOPBACK for url in endpoint.urls),
+        transport=transport,
+    )
 
 
 def ask(

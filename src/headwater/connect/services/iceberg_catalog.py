@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from importlib import import_module
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,10 @@ class Catalogs:
             return None  # only the worker knows how to get in
         client = frozenset((k, v) for k, v in catalog.items() if k in NEEDED and "${" not in v)
         key = (client, name)
+        # Loading the library takes a second of CPU: not the catalog's time, and a program that ends
+        # meanwhile in a thread of ours would be aborted by the library's own.
+        with suppress(ImportError):
+            import_module("pyiceberg.catalog.rest")
         with self._lock:
             known = self._known.get(key)
             if known and time.monotonic() < known.until:

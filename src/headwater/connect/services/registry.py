@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from headwater.connect.services.answers import AnswerTooLargeError, ask
+from headwater.connect.services.answers import AnswerTooLargeError, ask, client
 from headwater.connect.services.endpoint import (
-    LOOPBACK,
     ConnectError,
     Endpoint,
     ProblemKind,
     kind_of,
-    tls_context,
 )
 from headwater.lineage.naming import redact
 from headwater.lineage.schema import (
@@ -102,19 +100,8 @@ class SchemaRegistry:
         self._subjects: frozenset[str] = frozenset()
         self._list_at = float("-inf")
         self._wait, self._until = 1.0, float("-inf")
-        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
-        if endpoint.token:
-            headers["Authorization"] = f"Bearer {endpoint.token}"
-        self._http = httpx.Client(
-            auth=httpx.BasicAuth(endpoint.username, endpoint.password)
-            if endpoint.username
-            else None,
-            headers=headers,
-            timeout=httpx.Timeout(endpoint.timeout, connect=min(3.0, endpoint.timeout)),
-            verify=tls_context(endpoint),
-            trust_env=urlsplit(self.url).hostname not in LOOPBACK,
-            transport=transport,
-        )
+        accept = "application/vnd.schemaregistry.v1+json, application/json"
+        self._http = client(endpoint, accept, connect_seconds=3.0, transport=transport)
 
     def close(self) -> None:
         """Let go of connections."""
@@ -134,7 +121,7 @@ class SchemaRegistry:
     def latest(self, subject: str) -> RegisteredSchema | None:
         """The newest version of a subject, at most some seconds old; None when there is none.
 
-        A subject that is not there is looked for in each poll.
+        A subject that does not exist is asked for in each poll.
 
         Raises RegistryError when the registry cannot be asked and never answered before.
         """

@@ -13,16 +13,15 @@ from headwater.connect.services.answers import (
     Answer,
     AnswerTooLargeError,
     ask,
+    client,
     has_control,
     one_line,
 )
 from headwater.connect.services.endpoint import (
-    LOOPBACK,
     ConnectError,
     Endpoint,
     ProblemKind,
     kind_of,
-    tls_context,
 )
 from headwater.lineage.naming import redact
 
@@ -122,7 +121,7 @@ def read_entry(name: str, raw: bytes | msgspec.Raw) -> ConnectorEntry:
 
 
 class ConnectRest:
-    """A Connect cluster, spoken to through whichever of its workers answers."""
+    """A Connect cluster, asked through whichever of its workers answers."""
 
     def __init__(self, endpoint: Endpoint, *, transport: httpx.BaseTransport | None = None) -> None:
         self.endpoint = endpoint
@@ -131,18 +130,7 @@ class ConnectRest:
         self._at = 0
         self._no_topics = self.cloud
         self._passwords: dict[str, frozenset[str]] = {}
-        auth = httpx.BasicAuth(endpoint.username, endpoint.password) if endpoint.username else None
-        headers = {"Accept": "application/json"}
-        if endpoint.token:
-            headers["Authorization"] = f"Bearer {endpoint.token}"
-        self._http = httpx.Client(
-            auth=auth,
-            headers=headers,
-            timeout=httpx.Timeout(endpoint.timeout, connect=min(5.0, endpoint.timeout)),
-            verify=tls_context(endpoint),
-            trust_env=not all(urlsplit(url).hostname in LOOPBACK for url in self.urls),
-            transport=transport,
-        )
+        self._http = client(endpoint, transport=transport)
 
     @property
     def shown(self) -> str:

@@ -24,7 +24,7 @@ CALM_SECONDS = 30.0
 CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink")
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 TRANSFORMS = "org.apache.kafka.connect.transforms"
-# The column by which the Iceberg sink tells one topic's records from another's. It routes by a field
+# The column by which the Iceberg sink distinguishes the records of two topics. It routes by a field
 # of the value and by nothing else, and writes that field too as long as it adds new columns.
 ORIGIN = "source_topic"
 # As the pipeline's own jobs make theirs.
@@ -126,14 +126,14 @@ class Shop:
         }
 
     def _put(self, path: str, body: dict[str, str] | None = None) -> None:
-        """PUT, again and again while Connect shares out its work anew and takes no other."""
+        """PUT, repeated while Connect rebalances and answers 409."""
 
         def answered() -> httpx.Response | None:
             answer = self.http.put(path, json=body)
             return None if answer.status_code == httpx.codes.CONFLICT else answer
 
         answer = wait_until(
-            answered, seconds=CALM_SECONDS, what="Connect to have shared out its work", interval=0.3
+            answered, seconds=CALM_SECONDS, what="the end of a rebalance of Connect", interval=0.3
         )
         if answer.is_error:
             raise HeadwaterError(f"Connect refused {path}: {answer.text}")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.demo.lineage_client import state_of
 
 if TYPE_CHECKING:
@@ -20,15 +19,6 @@ class JobRow(msgspec.Struct, kw_only=True):
     state: str
     reads: list[str]
     writes: list[str]
-
-
-class GraphStep(msgspec.Struct, kw_only=True):
-    """A column on the way back to where it comes from."""
-
-    column: str
-    distance: int
-    how: str = ""
-    jobs: list[str] = []
 
 
 def jobs(lineage: LineageClient) -> list[JobRow]:
@@ -53,54 +43,6 @@ def jobs(lineage: LineageClient) -> list[JobRow]:
     return ordered
 
 
-def origins(lineage: LineageClient, dataset: str, column: str) -> list[GraphStep]:
-    """Where a column comes from, step by step, the column itself first."""
-    node = f"datasetField:{':'.join(lineage.name(dataset))}:{column}"
-    asked = lineage.http.get("/api/v2/columns", params={"node": node, "depth": 20})
-    if asked.status_code == 404:
-        if lineage.dataset(dataset):
-            raise UsageError(
-                f"{dataset} has no column {column}",
-                hint=f"its columns: {', '.join(lineage.fields(dataset)) or 'none'}",
-            )
-        raise UsageError(
-            f"lineage knows no dataset {dataset}",
-            hint="datasets and their short names: headwater lab graph",
-        )
-    asked.raise_for_status()
-    answer = asked.json()
-    if not answer["columnsKnown"]:
-        raise HeadwaterError(
-            f"the columns of {dataset} are not known yet",
-            hint="a connector's are reported by the poll after its schema is registered or its "
-            "table is created",
-        )
-    edges: dict[str, list[dict[str, Any]]] = {}
-    for edge in answer["edges"]:
-        edges.setdefault(edge["destination"], []).append(edge)
-    steps = [GraphStep(column=f"{dataset} {column}", distance=0)]
-    seen = {node}
-
-    def climb(target: str, distance: int) -> None:
-        for edge in edges.get(target, ()):
-            if edge["origin"] in seen or not _is_value(edge):
-                continue
-            seen.add(edge["origin"])
-            source = edge["source"]
-            steps.append(
-                GraphStep(
-                    column=f"{short(lineage, source)} {source['field']}",
-                    distance=distance,
-                    how=", ".join(sorted({_words(how) for how in edge["how"]})),
-                    jobs=[job.split(":", 2)[2] for job in edge["jobs"]],
-                )
-            )
-            climb(edge["origin"], distance + 1)
-
-    climb(node, 1)
-    return steps
-
-
 def short(lineage: LineageClient, dataset: dict[str, Any]) -> str:
     """A dataset's name with the lab's word for its store, as `kafka orders`."""
     stores = {space: store for store, space in lineage.namespaces.items()}
@@ -109,12 +51,3 @@ def short(lineage: LineageClient, dataset: dict[str, Any]) -> str:
 
 def _names(lineage: LineageClient, job: dict[str, Any], side: str) -> list[str]:
     return sorted(short(lineage, dataset) for dataset in job.get(side, []))
-
-
-def _is_value(edge: dict[str, Any]) -> bool:
-    """Whether the value itself goes along; a column may also only decide which rows do."""
-    return any(how["type"] != "INDIRECT" for how in edge["how"]) or not edge["how"]
-
-
-def _words(how: dict[str, Any]) -> str:
-    return str(how["subtype"] or how["type"] or "").lower()

@@ -94,7 +94,7 @@ class Cache:
         )
 
     def built(self, name: Path, build: Callable[[Path], None]) -> Path:
-        """A folder that is there whole, as it was built, or is built anew."""
+        """A folder that is there complete, as it was built, or is built again."""
         folder = self.root / name
         if _intact(folder):
             return folder

@@ -1,4 +1,4 @@
-"""The maintainer's command that makes `jars.lock` anew: `python -m headwater.lab.files.relock`.
+"""The maintainer's command that writes `jars.lock`: `python -m headwater.lab.files.relock`.
 
 The roots below are what a person chooses; everything they need is resolved through Ivy, downloaded,
 measured and pinned. With names of bundles behind it, only those are; the others stay as they are.

@@ -97,7 +97,7 @@ class Connect(Service):
                 heap=512,
                 flags=[f"-Dlog4j2.configurationFile={lab.home.conf('connect-log4j2.properties')}"],
             ),
-            # The AWS client inside the Iceberg sink looks for a region even when told one.
+            # The AWS client inside the Iceberg sink looks for a region even when one is set.
             {"AWS_REGION": "us-east-1"},
         )
 

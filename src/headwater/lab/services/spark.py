@@ -40,7 +40,7 @@ WORKER_SECONDS = 12
 
 
 def _core() -> tuple[str, str]:
-    """The versions of Scala and Spark, as the name of Spark's core jar tells them."""
+    """The versions of Scala and Spark, read from the name of Spark's core jar."""
     (jar,) = pyspark_jars().glob("spark-core_*.jar")
     scala, _, spark = jar.stem.removeprefix("spark-core_").partition("-")
     return scala, spark
@@ -78,7 +78,7 @@ class SparkDaemon(Service):
                 "SPARK_HOME": str(pyspark_jars().parent),
                 # Keeps the web pages on the loopback address too.
                 "SPARK_LOCAL_IP": LOOPBACK,
-                # Spark's scripts tell it; without it a worker cannot start an executor.
+                # Spark's scripts set it; without it a worker cannot start an executor.
                 "SPARK_SCALA_VERSION": _core()[0],
             },
         )

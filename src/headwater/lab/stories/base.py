@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Check(msgspec.Struct, kw_only=True):
-    """One thing that a story looked at."""
+    """One check of a story, and its result."""
 
     what: str
     ok: bool
@@ -59,7 +59,7 @@ class StoryListener(Protocol):
         """Something is waited for; called again and again."""
 
     def checked(self, check: Check) -> None:
-        """Something was looked at."""
+        """A check has a result."""
 
 
 class Story(ABC):

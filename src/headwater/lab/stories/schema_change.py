@@ -24,7 +24,7 @@ ROTATION_SECONDS = 150.0
 
 
 class SchemaChange(Story):
-    """Somebody alters a table; nobody told the rest of the estate."""
+    """A table is altered, and no other team knows."""
 
     name = "schema-change"
     title = "A column is added in PostgreSQL"

@@ -1,4 +1,4 @@
-"""What a story has at hand: a running pipeline, its lineage, and somebody who listens."""
+"""What a story has at hand: a running pipeline, its lineage, and a printer of results."""
 
 from __future__ import annotations
 

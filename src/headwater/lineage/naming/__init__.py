@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from headwater.lineage.secrets import redact
 
 from . import identifier
+from .address import NamingError
 from .canonical import canonical
-from .errors import NamingError
 from .jdbc import JdbcTarget, from_jdbc, parse_jdbc
-from .registry import SCHEMES, STORES, table
+from .registry import SCHEMES, STORES
 from .store import DatasetName, Store
 from .uri import from_arn, from_uri
 
@@ -36,7 +36,6 @@ __all__ = [
     "parse_jdbc",
     "redact",
     "split_identifier",
-    "table",
 ]
 
 split_identifier = identifier.split

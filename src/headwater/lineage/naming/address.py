@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .errors import NamingError
-
 WEB_PORTS = {"http": 80, "https": 443}
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.\-_]*://")
@@ -17,6 +15,10 @@ _REDSHIFT = re.compile(
     r"^([a-z0-9\-]+)\.[a-z0-9]+\.([a-z0-9\-]+)\.redshift(?:-serverless)?\.amazonaws\.com"
 )
 _MQ_PORT = re.compile(r"^(.+)\((\d+)\)$")
+
+
+class NamingError(ValueError):
+    """An address from which no dataset name can be made; the message never holds credentials."""
 
 
 class Address(NamedTuple):

@@ -8,8 +8,7 @@ from functools import lru_cache
 from headwater.lineage.secrets import CONTAINER_SCHEMES, redact, strip_query, strip_users
 
 from . import address, jdbc
-from .address import WEB_PORTS
-from .errors import NamingError
+from .address import WEB_PORTS, NamingError
 from .registry import SCHEMES
 from .store import DatasetName
 from .uri import KEYED, container

@@ -6,7 +6,7 @@ import re
 from urllib.parse import unquote
 
 from . import address
-from .errors import NamingError
+from .address import NamingError
 from .registry import STORES
 
 Parsed = tuple[str, str, dict[str, str]]

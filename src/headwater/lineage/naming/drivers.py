@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from . import address
+from .address import NamingError
 from .dialects import options, pick, plain
-from .errors import NamingError
 from .registry import STORES
 
 if TYPE_CHECKING:

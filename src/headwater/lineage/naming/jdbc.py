@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headwater.lineage.secrets import redact
 
 from . import dialects, drivers
-from .errors import NamingError
+from .address import NamingError
 from .identifier import split
 from .registry import STORES
 from .store import DatasetName

@@ -99,7 +99,7 @@ OURS = (
         "{hub}",
         9093,
         ours=True,
-        why="a hub is a topic at its Kafka endpoint, so both doors give one name",
+        why="a hub is a topic at its Kafka endpoint, so both endpoints give one name",
     ),
     Store(
         "mqtt",

@@ -33,36 +33,3 @@ SCHEMES: Mapping[str, Store] = MappingProxyType(
         **{store.scheme: store for store in reversed(_ALL)},
     }
 )
-
-
-def table() -> str:
-    """The published table of names as Markdown: OpenLineage's stores first, then our own."""
-    spec = [_row(store) for store in _ALL if not store.ours]
-    ours = [f"{_row(store)} {store.why} |" for store in _ALL if store.ours]
-    return "\n".join(
-        [
-            "### Named by OpenLineage",
-            "",
-            "| store | key | namespace | name | default port | also read as |",
-            "|---|---|---|---|---|---|",
-            *spec,
-            "",
-            "### Named by us",
-            "",
-            "| store | key | namespace | name | default port | also read as | why |",
-            "|---|---|---|---|---|---|---|",
-            *ours,
-            "",
-        ]
-    )
-
-
-def _row(store: Store) -> str:
-    port = str(store.port) if store.port else ""
-    if port and "port" not in store.fields:
-        port += ", not written"
-    aliases = ", ".join(f"`{alias}`" for alias in store.schemes)
-    cells = (store.title, f"`{store.key}`", f"`{store.namespace}`", f"`{store.name}`")
-    return f"| {' | '.join((*cells, port, aliases))} |".replace("|  |", "| |").replace(
-        "|  |", "| |"
-    )

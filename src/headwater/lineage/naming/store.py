@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headwater.lineage.secrets import strip_query
 
 from . import address
-from .errors import NamingError
+from .address import NamingError
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _SUFFIX = re.compile(r"\{(\w+)\}(\.[a-z.]+)")

@@ -7,8 +7,7 @@ import re
 from headwater.lineage.secrets import CONTAINER_SCHEMES, redact, strip_query
 
 from . import address
-from .address import WEB_PORTS
-from .errors import NamingError
+from .address import WEB_PORTS, NamingError
 from .registry import SCHEMES
 from .store import DatasetName
 

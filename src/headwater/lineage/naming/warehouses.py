@@ -82,7 +82,7 @@ OURS = (
         "{datasource}",
         8888,
         ours=True,
-        why="a datasource is its table; the router is its door",
+        why="a datasource is its table; clients connect to the router",
     ),
     Store(
         "pinot",
@@ -91,7 +91,7 @@ OURS = (
         "{table}",
         9000,
         ours=True,
-        why="tables are unique in a cluster; the controller is its door",
+        why="tables are unique in a cluster; clients connect to the controller",
     ),
     Store(
         "bigtable",

@@ -12,7 +12,7 @@ from .model import MAX_DEPTH, MAX_FIELDS, Field, Schema, SchemaError
 from .origin import SchemaOrigin, attributed, iceberg_table
 from .protobuf import read_protobuf
 from .topic import topic_columns, topic_schema
-from .types import widens
+from .types import same_family, widens
 
 __all__ = [
     "MAX_DEPTH",
@@ -36,6 +36,7 @@ __all__ = [
     "read_json_schema",
     "read_protobuf",
     "replace_fields",
+    "same_family",
     "topic_columns",
     "topic_schema",
     "widens",

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import logical
-from .model import ELEMENT, Budget, Field, Schema, SchemaError, bounded, container, shown, unique
-from .text import decode, string
+from .model import (
+    ELEMENT,
+    Budget,
+    Field,
+    Schema,
+    SchemaError,
+    bounded,
+    container,
+    decode_json,
+    shown,
+    string,
+    unique,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,7 +47,7 @@ def read_avro(schema: object, references: Mapping[str, object] | None = None) ->
 def _root(schema: object) -> Any:
     if isinstance(schema, str) and schema.strip() in _PRIMITIVES:
         return schema.strip()
-    return decode(schema)
+    return decode_json(schema)
 
 
 class _Reader:

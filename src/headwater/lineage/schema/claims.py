@@ -131,6 +131,20 @@ def shape(fields: tuple[Field, ...]) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+_SHAPES: dict[int, tuple[tuple[Field, ...], bytes]] = {}
+SHAPES = 8_192
+
+
+def remembered_shape(fields: tuple[Field, ...]) -> bytes:
+    """The shape of fields that a caller keeps and asks with again and again."""
+    known = _SHAPES.get(id(fields))
+    if known is None or known[0] is not fields:
+        if len(_SHAPES) >= SHAPES:
+            _SHAPES.clear()
+        known = _SHAPES[id(fields)] = (fields, shape(fields))
+    return known[1]
+
+
 def parts(fields: tuple[Field, ...], *, topic: bool) -> dict[Part, tuple[Field, ...]]:
     """The parts that a claim has fields of; a topic's key and value are claimed on their own."""
     if not topic:
@@ -142,15 +156,15 @@ def parts(fields: tuple[Field, ...], *, topic: bool) -> dict[Part, tuple[Field, 
     return {part: found for part, found in split.items() if found}
 
 
-def history(
+def history_and_current(
     claims: Iterable[Claim],
     ends: Ends,
     *,
     topic: bool,
     since: int = 0,
     early: Sequence[Version] = (),
-) -> list[Version]:
-    """Each schema that the dataset has had, the oldest first.
+) -> tuple[list[Version], Version | None]:
+    """Each schema that the dataset has had, the oldest first, and the one now as `current` has it.
 
     A better rank that is received for the first time corrects the version that holds then, because
     the dataset did not change. Where no claim is later than `since`, `early` may be the versions
@@ -158,6 +172,8 @@ def history(
     """
     found = list(early)
     ranks: dict[Part, tuple[Rank, bytes]] = {}
+    held: _Claims = {}
+    time = 0
     for time, held in _moments(claims, ends, since):
         before = found[-1].fields if found else ()
         version = _resolve(time, held, before, topic=topic)
@@ -171,7 +187,7 @@ def history(
             version = msgspec.structs.replace(version, time=found.pop().time)
         if not found or shape(found[-1].fields) != shape(version.fields):
             found.append(version)
-    return found
+    return found, _resolve(time, held, found[-1].fields if found else (), topic=topic)
 
 
 def _ranks(held: _Claims, version: Version, *, topic: bool) -> dict[Part, tuple[Rank, bytes]]:
@@ -253,12 +269,15 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
     Of those before `since` only the last. The mapping is one and the same and goes on changing.
     """
     stops, renewals = set(ends.all), sorted(set(ends.dataset))
-    shapes: dict[int, bytes] = {}
+    shapes: dict[int, bytes] = {}  # by the identity of the fields, which are large to hash
     claims = _once(claims, shapes)
     authors: dict[Author, list[Claim]] = {}
     for claim in claims:
         authors.setdefault((claim.rank, claim.author), []).append(claim)
     until = _succeeded(authors)
+    succeeded: dict[int, list[Author]] = {}
+    for author, moment in until.items():
+        succeeded.setdefault(moment, []).append(author)
     changes = [
         (moment, author, claim)
         for author, made in authors.items()
@@ -281,9 +300,8 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
             else:
                 held[author] = _Held(time, found, claim)
                 moved = True
-        for author in [a for a, h in held.items() if until.get(a, time + 1) <= time]:
-            del held[author]
-            moved = True
+        for author in succeeded.get(time, ()):
+            moved |= held.pop(author, None) is not None
         if time in stops:
             ended = [a for a, h in held.items() if h.claim.last < time and (
                 a[0].ends_with_dataset if time in renewals else a[0].ends)]  # fmt: skip
@@ -300,7 +318,7 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
 def _succeeded(authors: Mapping[Author, list[Claim]]) -> dict[Author, int]:
     """Until when each table of a catalog counts: of two on one dataset the later takes its place.
 
-    A table that is dropped and made anew is another table, whose versions begin anew.
+    A table that is dropped and created again is another table, whose versions begin again.
     """
     tables = sorted(
         (min(claim.first for claim in made), author)
@@ -316,7 +334,7 @@ def _once(claims: Iterable[Claim], shapes: dict[int, bytes]) -> list[Claim]:
     for claim in claims:
         found = shapes.get(id(claim.fields))
         if found is None:
-            found = shapes[id(claim.fields)] = shape(claim.fields)
+            found = shapes[id(claim.fields)] = remembered_shape(claim.fields)
         key = (claim.rank, claim.author, claim.run, claim.version, found)
         seen = kept.get(key)
         if seen is not None:
@@ -337,7 +355,7 @@ def _changes(
 ) -> Iterator[tuple[int, Claim]]:
     """The claim of one author over time, by version from the first claim on that has one.
 
-    A dataset that was created or dropped in between may have its versions counted anew.
+    A dataset that was created or dropped in between may have its versions counted from the start.
     """
     versioned = [c for c in claims if c.version] if author[0] is Rank.SOURCE else []
     begin = min((c.first for c in versioned), default=None)

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from . import logical
-from .model import ELEMENT, Budget, Field, Schema, SchemaError, bounded, container, shown, unique
-from .text import decode, string
+from .model import (
+    ELEMENT,
+    Budget,
+    Field,
+    Schema,
+    SchemaError,
+    bounded,
+    container,
+    decode_json,
+    shown,
+    string,
+    unique,
+)
 
 _TYPES = {
     "int8": "int",
@@ -26,7 +37,7 @@ _TYPES = {
 @bounded
 def read_connect(schema: object) -> Schema:
     """Read a Connect schema, or a whole `{"schema": ..., "payload": ...}` message."""
-    data = decode(schema)
+    data = decode_json(schema)
     if isinstance(data, dict) and "schema" in data and "type" not in data:
         data = data["schema"]
     if data is None:

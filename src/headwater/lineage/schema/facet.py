@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .model import Budget, Field, Schema, SchemaError, bounded, shown, unique
-from .text import string
+from .model import Budget, Field, Schema, SchemaError, bounded, shown, string, unique
 
 
 @bounded

@@ -8,8 +8,19 @@ from urllib.parse import unquote
 import msgspec
 
 from . import logical
-from .model import ELEMENT, Budget, Field, Schema, SchemaError, bounded, container, shown, unique
-from .text import decode, string
+from .model import (
+    ELEMENT,
+    Budget,
+    Field,
+    Schema,
+    SchemaError,
+    bounded,
+    container,
+    decode_json,
+    shown,
+    string,
+    unique,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,12 +44,12 @@ _CONNECT = {
 @bounded
 def read_json_schema(schema: object, references: Mapping[str, object] | None = None) -> Schema:
     """Read a JSON Schema from text or decoded JSON; `references` are other documents by name."""
-    root = decode(schema)
+    root = decode_json(schema)
     if isinstance(root, bool):
         root = {}
     if not isinstance(root, dict):
         raise SchemaError("schema: a JSON Schema is an object")
-    documents = {name: decode(text) for name, text in (references or {}).items()}
+    documents = {name: decode_json(text) for name, text in (references or {}).items()}
     field = _Reader(documents).field("", root, root, ())
     return Schema(field.fields, field.type, field.description)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -136,3 +136,20 @@ def _canonical(fields: tuple[Field, ...]) -> str:
         for f in sorted(fields, key=lambda f: f.name)
     )
     return f"({','.join(parts)})"
+
+
+def decode_json(schema: object) -> Any:
+    """JSON text or bytes as Python values; values that are decoded already pass through."""
+    if not isinstance(schema, (str, bytes)):
+        return schema
+    try:
+        return msgspec.json.decode(schema)
+    except RecursionError:
+        raise SchemaError("schema: the JSON is nested too deeply to be read") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise SchemaError(f"schema: not JSON that can be read: {error}") from None
+
+
+def string(value: object) -> str:
+    """The value when it is a string, else nothing."""
+    return value if isinstance(value, str) else ""

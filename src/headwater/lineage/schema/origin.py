@@ -56,10 +56,12 @@ class SchemaOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
 def iceberg_table(uuid: str, schema_id: int, highest: int) -> SchemaOrigin | None:
     """What an Iceberg catalog answered: a table, its current schema, and the highest it ever had.
 
-    The table's uuid is the same in every catalog, and another one when the table is made anew. A
+    The table's uuid is the same in every catalog, and another one when the table is created again. A
     table that loses a column that it was given returns to the id of the schema before, so the id
-    alone orders nothing. What is not told apart is a second return to the same highest schema, as
-    when a column is renamed back and forth twice.
+    alone orders nothing. What is not distinguished is a second return to the same highest schema, as
+    when a column is renamed back and forth twice: the schema before it is shown until the table gets
+    a new one. The metadata's `last-updated-ms` would distinguish them, but it changes with every
+    commit, so that each write would be stored as a claim of its own.
     """
     if not uuid:
         return None

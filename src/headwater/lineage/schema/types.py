@@ -92,6 +92,20 @@ def widens(old: str, new: str) -> bool:
     return _wider(_sized(old), _sized(new))
 
 
+_FAMILIES = (
+    ("tinyint", "smallint", "int", "long", "float", "double", "decimal"),
+    ("string", "varchar", "char", "enum", "uuid"),
+    ("date", "timestamp", "timestamp_ntz", "timestamp-micros", "timestamp-millis"),
+    ("bytes", "fixed"),
+)
+
+
+def same_family(old: str, new: str) -> bool:
+    """Whether both are numbers, texts, moments or bytes, so that most expressions take either."""
+    kinds = _sized(normal(old))[0], _sized(normal(new))[0]
+    return kinds[0] == kinds[1] or any(set(kinds) <= set(family) for family in _FAMILIES)
+
+
 def _wider(old: tuple[str, int, int], new: tuple[str, int, int]) -> bool:
     (kind, size, scale), (target, room, places) = old, new
     if target == "decimal":

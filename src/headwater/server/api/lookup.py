@@ -13,7 +13,7 @@ from uuid import UUID
 from headwater.insight import beside
 from headwater.lineage.assumptions import to_run_uuid
 from headwater.server.api.facet_columns import field_names
-from headwater.server.http import HttpError
+from headwater.server.http import HttpError, NotFoundError
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
@@ -44,27 +44,39 @@ _VERSION = re.compile(r"#[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 def namespace_id(view: View, namespace: str) -> int:
     """The id of a namespace that is shown."""
-    rows = view.all("SELECT id FROM namespace WHERE name = ? AND hidden = 0", (namespace,))
-    if not rows:
+    found = _namespace(view, namespace)
+    if found is None:
         raise HttpError(404, f"Namespace '{namespace}' not found.")
-    return int(rows[0][0])
+    return found
+
+
+def _namespace(view: View, namespace: str) -> int | None:
+    rows = view.all("SELECT id FROM namespace WHERE name = ? AND hidden = 0", (namespace,))
+    return int(rows[0][0]) if rows else None
+
+
+def _check_namespace(view: View, namespace: str, kind: str, name: str) -> None:
+    if _namespace(view, namespace) is None:
+        raise NotFoundError(f"Namespace '{namespace}' not found.", kind, name)
 
 
 def the_dataset(view: View, namespace: str, name: str) -> Dataset:
-    """The dataset of this name."""
-    namespace_id(view, namespace)
+    """The dataset of this name, or the one that it stands for."""
     found = view.dataset(namespace, name)
+    # The namespace of an alias may hold nothing of its own.
+    if found is None or found.space == namespace:
+        _check_namespace(view, namespace, "dataset", name)
     if found is None or found.hidden:
-        raise HttpError(404, f"Dataset '{name}' not found.")
+        raise NotFoundError(f"Dataset '{name}' not found.", "dataset", name)
     return found
 
 
 def the_job(view: View, namespace: str, name: str) -> Job:
     """The job of this name, or the parent job it is merged into."""
-    namespace_id(view, namespace)
+    _check_namespace(view, namespace, "job", name)
     found = view.shown(namespace, name)
     if found is None:
-        raise HttpError(404, f"Job '{name}' not found.")
+        raise NotFoundError(f"Job '{name}' not found.", "job", name)
     return found
 
 
@@ -122,7 +134,8 @@ def dataset_node(view: View, text: str) -> Dataset:
         found = view.dataset(namespace, name)
         if found is not None and not found.hidden:
             return found
-    raise HttpError(404, f"Dataset '{text.rpartition(':')[2][:200]}' not found.")
+    name = text.rpartition(":")[2]
+    raise NotFoundError(f"Dataset '{name[:200]}' not found.", "dataset", name)
 
 
 def job_node(view: View, text: str) -> Job:
@@ -131,7 +144,8 @@ def job_node(view: View, text: str) -> Job:
         found = view.shown(namespace, name)
         if found is not None:
             return found
-    raise HttpError(404, f"Job '{text.rpartition(':')[2][:200]}' not found.")
+    name = text.rpartition(":")[2]
+    raise NotFoundError(f"Job '{name[:200]}' not found.", "job", name)
 
 
 def column_node(view: View, text: str) -> tuple[Dataset, str]:

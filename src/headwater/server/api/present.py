@@ -190,7 +190,7 @@ class Presenter:
         return answers
 
     def _recent(self, jobs: dict[int, Job]) -> dict[int, list[tuple[int, msgspec.Raw]]]:
-        """The latest runs of each job by id; those that have not changed are not presented anew."""
+        """The latest runs of each job by id; those that have not changed are not presented again."""
         rows = self.view.recent_runs(jobs, RUNS)
         checkpoint, answers = self.view.run_answers()
         shown = {row[0]: answers.get(checkpoint, row) for row in rows}

@@ -16,6 +16,7 @@ __all__ = [
     "Events",
     "Field",
     "Job",
+    "NameMatch",
     "Named",
     "Object",
     "Run",
@@ -37,6 +38,17 @@ class Named(TypedDict):
     name: str
 
 
+class _Field(TypedDict, total=False):
+    field: str
+
+
+class NameMatch(Named, _Field):
+    """A job, a dataset or a column by name, with its node id."""
+
+    kind: str
+    node: str
+
+
 class Edge(TypedDict):
     """Data flows from one node to another."""
 
@@ -54,6 +66,7 @@ class Problem(TypedDict):
 class _Problems(TypedDict, total=False):
     errors: list[str]
     problems: list[Problem]
+    nearest: list[NameMatch]
 
 
 class Error(_Problems):

@@ -12,6 +12,7 @@ from headwater.lineage.events import EventProblem, Limits, check_values
 
 __all__ = [
     "HttpError",
+    "NotFoundError",
     "Receive",
     "Request",
     "Response",
@@ -51,6 +52,18 @@ class HttpError(Exception):
         self.headers = headers or []
 
 
+class NotFoundError(HttpError):
+    """404 for a name that is not there; `nearest` has names like it, once they were looked up."""
+
+    def __init__(
+        self, message: str, kind: str, name: str, nearest: list[dict[str, Any]] | None = None
+    ) -> None:
+        super().__init__(404, message)
+        self.kind = kind
+        self.name = name
+        self.nearest = nearest
+
+
 class Response(NamedTuple):
     """What goes back: `content` is encoded as JSON unless it is bytes already."""
 
@@ -67,6 +80,8 @@ def failure(error: HttpError) -> Response:
         body["problems"] = error.problems
     elif error.code == 422:
         body["errors"] = [error.message]
+    if isinstance(error, NotFoundError) and error.nearest is not None:
+        body["nearest"] = error.nearest
     return Response(body, error.code, (JSON, NOSNIFF, *error.headers))
 
 

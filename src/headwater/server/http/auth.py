@@ -182,7 +182,7 @@ class Authenticator:
             raise _unknown("a bearer token is needed")
         digest = _digest(token.strip())
         held = None
-        # Every token is compared, and each in the same time, so that time tells nothing.
+        # Every token is compared, and each in the same time, so that the time taken reveals nothing.
         for known, its_own in tokens.items():
             if hmac.compare_digest(digest, known):
                 held = its_own
@@ -193,7 +193,7 @@ class Authenticator:
     def _refresh(self) -> dict[bytes, _Held]:
         """The tokens in use, read again now and then.
 
-        A store that is away keeps nobody waiting who is known already, and lets nobody in who is not.
+        While the store is away, a token that was checked before is accepted without waiting, and no other is.
         """
         now = time.monotonic()
         if self._tokens is not None and now - self._read_at < REFRESH:

@@ -6,7 +6,7 @@ object than as text.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import threading
 
 import msgspec
 
@@ -19,27 +19,23 @@ __all__ = ["array", "lines"]
 class _Counted(msgspec.Struct, gc=False):
     """An object whose members are skipped; those of one array are counted, up to a limit."""
 
-    left: ClassVar[int] = 0
-
     def __post_init__(self) -> None:
-        _Counted.left -= 1
-        if _Counted.left < 0:
+        _counting.left -= 1
+        if _counting.left < 0:
             raise OverflowError
 
 
+_counting = threading.local()
 _array = msgspec.json.Decoder(list[msgspec.Raw])
 _count = msgspec.json.Decoder(list[_Counted])
 
 
 def array(body: bytes | msgspec.Raw, limit: int) -> list[msgspec.Raw]:
-    """The elements of a JSON array; raises 413 for more than `limit` of them.
-
-    Called on the event loop only: what is counted is counted in one place.
-    """
+    """The elements of a JSON array; raises 413 for more than `limit` of them."""
     text = bytes(body)
     try:
         if text.count(b",") >= limit:  # else there cannot be too many
-            _Counted.left = limit
+            _counting.left = limit
             _count.decode(text)
         return _array.decode(text)
     except OverflowError:

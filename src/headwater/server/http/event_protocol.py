@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headwater.server.http import HttpError, Response, check_length, encode, failure
@@ -38,6 +39,8 @@ PHRASES = {
     500: b"Internal Server Error",
     503: b"Service Unavailable",
 }
+OFFER = (b"upgrade", b"http2-settings")
+"""Headers, and options of `Connection`, that offer another protocol."""
 PIPELINED = 32
 """Requests of one connection that may wait for the answer to an earlier one."""
 RATE = 16 * 1024
@@ -66,10 +69,10 @@ class _EventRequest:
 
 
 class _NoWaiter:
-    """No task waits for an event's body, so nobody is to be woken."""
+    """No task waits for an event's body, so there is none to wake."""
 
     def set(self) -> None:
-        """Wake nobody."""
+        """There is no task to wake."""
 
 
 _NO_WAITER = _NoWaiter()
@@ -101,6 +104,8 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
         _unsent = 0
         _unread_seconds = 0
         _refusal: HttpError | None = None
+        _offered = False
+        """Whether the request just read offers another protocol, which is declined."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             """Take the connection, unless there are too many."""
@@ -146,12 +151,42 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             begun, in_head = self._begun, self._in_head
             self._chunk = len(data)
             self._received += len(data)
-            super().data_received(data)
+            self._unset_keepalive_if_required()
+            while data:
+                try:
+                    self.parser.feed_data(data)
+                    break
+                except HttpParserError:
+                    self.send_400_response("Invalid HTTP request received.")
+                    break
+                except HttpParserUpgrade as upgrade:
+                    data = self._declined() + data[upgrade.args[0] :] if self._offered else b""
             # A head is counted here too, because the parser shows a header only when it is whole.
             if in_head and self._in_head and begun == self._begun:
                 self._head += len(data)
                 if self._head > head_limit:
                     self._refuse(_head_too_large(head_limit))
+
+        def _declined(self) -> bytes:
+            """The head of a request that offers another protocol, without the offer.
+
+            Java's HttpClient offers HTTP/2 with its first request, also if that has a body, which the
+            parser would take for the other protocol.
+            """
+            self._offered = False
+            old = self.parser
+            lines = [
+                b"%s %s HTTP/%s" % (old.get_method(), self.url, old.get_http_version().encode())
+            ]
+            for name, value in self.headers:
+                if name == b"connection":
+                    options = (one.strip() for one in value.split(b","))
+                    kept = b", ".join(one for one in options if one.lower() not in OFFER)
+                    lines.append(b"connection: " + kept)
+                elif name not in OFFER:
+                    lines.append(name + b": " + value)
+            self.parser = HttpRequestParser(self)
+            return b"\r\n".join(lines) + b"\r\n\r\n"
 
         def on_message_begin(self) -> None:
             """Note what the parser will report; what ASGI wants is made only if it is needed."""
@@ -169,6 +204,9 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                 self._measure_head()
             busy = self.cycle is not None and not self.cycle.response_complete
             parser = self.parser
+            self._offered = parser.should_upgrade() and parser.get_method() != b"CONNECT"
+            if self._offered:
+                return
             if (
                 busy
                 or self.url != LINEAGE
@@ -209,6 +247,8 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
 
         def on_message_complete(self) -> None:
             """Hand a whole event to the writer."""
+            if self._offered:
+                return
             hot = self.cycle
             self._receiving = hot is None or hot.response_complete
             if self._receiving:

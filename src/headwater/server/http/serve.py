@@ -92,7 +92,7 @@ def serve(
     key: Path | None = None,
     configure: Sequence[Any] = (),
 ) -> None:
-    """Run the server until it is told to stop."""
+    """Run the server until a signal stops it."""
     settings = settings or ServerSettings()
     if insecure:
         settings = msgspec.structs.replace(settings, insecure=True)

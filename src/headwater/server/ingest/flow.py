@@ -12,19 +12,23 @@ import msgspec
 
 from headwater.lineage.events import EventProblem, Limits, iso, micros
 from headwater.server.http import elements
+from headwater.server.store.database import within
 from headwater.server.store.write.name_limits import too_long
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from headwater.server.app import App
     from headwater.server.store import Store
     from headwater.server.store.database import ReadConnection
 
-__all__ = ["Flow", "FlowDataset", "Rollup", "Sample", "keep_flow", "read_flow"]
+__all__ = ["Flow", "FlowDataset", "Rollup", "Sample", "keep_flow", "read_flow", "read_lags"]
 
 MINUTE, HOUR = 60, 3_600
 KEPT = {MINUTE: 24 * HOUR, HOUR: 90 * 24 * HOUR}
 SECOND = 1_000_000
 CURRENT = 120
+LOOKED = 900
 LIMIT = 10_000
 LIMITS = Limits()
 MOST_LAG = 2**63 - 1
@@ -200,6 +204,35 @@ def read_flow(
             "lastRecordAt": iso(rollup.last) if rollup.last else None,
         }
     return list(found.values())
+
+
+def read_lags(
+    connection: ReadConnection, runs: Collection[bytes]
+) -> dict[bytes, tuple[int, int, float]]:
+    """Runs that are behind by more than they read in a minute: since when, by how much, how fast.
+
+    Only runs that were sampled of late count; `since` looks back a quarter of an hour at most.
+    """
+    now = int(time.time())
+    sql = (
+        "SELECT run, dataset_namespace, dataset_name, bucket, state FROM flow"
+        " WHERE direction = 0 AND width = ? AND bucket >= ? AND run IN ({in})"
+    )
+    rows = within(connection, sql, list(runs), (MINUTE, now - LOOKED))
+    found: dict[bytes, tuple[int, int, float]] = {}
+    over: set[tuple[bytes, str, str]] = set()
+    latest: dict[tuple[bytes, str, str], tuple[int, float]] = {}
+    for uuid, space, name, bucket, state in sorted(rows, key=lambda row: -row[3]):
+        key, rollup = (bytes(uuid), space, name), _rollup.decode(bytes(state))
+        rate = rollup.records / max(1, rollup.count)
+        sampled = key in latest or bucket >= now - CURRENT
+        if key in over or not sampled or (rollup.lag or 0) <= MINUTE * rate:
+            over.add(key)
+            continue
+        lag, pace = latest.setdefault(key, (rollup.lag or 0, rate))
+        if lag >= found.get(key[0], (0, 0, 0.0))[1]:
+            found[key[0]] = (bucket * SECOND, lag, pace)
+    return found
 
 
 async def keep_flow(app: App) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,6 +39,9 @@ LARGE = 64 * 1024
 ASIDE = 256 * 1024
 """An event of more bytes than this is read before it gets to the writer. Reading takes some 20 ms a
 MB, far more for what is masked, in which the writer commits what others send."""
+
+COMPUTING = 0.002
+"""Seconds of CPU that a writer which only waits does not use: its client wakes ten times a second."""
 
 
 Deliver = Callable[[Any], None]
@@ -74,6 +78,7 @@ class Ingest:
         self._handed: list[_Job] = []
         self._busy = False
         self._busy_since = 0.0
+        self._used = self._used_at = 0.0
         self._last = 1
         self._timer: asyncio.Handle | None = None
         self.publish: Callable[[int, list[dict[str, Any]]], None] | None = None
@@ -170,6 +175,17 @@ class Ingest:
     def busy_for(self) -> float:
         """Seconds that the writer has been at what was handed to it last."""
         return self._loop.time() - self._busy_since if self._busy else 0.0
+
+    def waited(self) -> float:
+        """Seconds that the writer has waited for the store, by what was found at each call.
+
+        On a machine that is short of CPU, a writer may take long for little: one that computes is
+        not waiting.
+        """
+        now, used = self._loop.time(), _cpu_seconds(self._thread)
+        if used - self._used > COMPUTING:
+            self._used, self._used_at = used, now
+        return min(self.busy_for(), now - self._used_at)
 
     def give_up(self, reason: str) -> None:
         """Answer everyone who waits, since the writer does not; what it is at may still be kept.
@@ -314,6 +330,14 @@ class Ingest:
                 self._failed(error)
                 receipts.append(Receipt(failure=repr(error)))
         return receipts
+
+
+def _cpu_seconds(thread: threading.Thread) -> float:
+    """The CPU that a running thread has used, where the system tells."""
+    clock_of = getattr(time, "pthread_getcpuclockid", None)
+    if clock_of is None or thread.ident is None or not thread.is_alive():
+        return 0.0
+    return time.clock_gettime(clock_of(thread.ident))
 
 
 def _refused(error: UnstorableError) -> Receipt:

@@ -32,7 +32,7 @@ SECOND = 1_000_000
 HOUR = 3_600.0
 RETRY = 2.0
 PATIENCE = 3.5
-"""Seconds that a commit may take while the store does not answer, before who waits gets a 503."""
+"""Seconds that the writer may wait for a store that does not answer, before who waits gets a 503."""
 LONGEST = 30.0
 """The same for a store that can be read and does not finish a commit."""
 
@@ -109,12 +109,13 @@ async def watch_writer(app: App) -> None:
     while True:
         await asyncio.sleep(0.25)
         ingest = app.ingest
-        if ingest.stalled is not None or ingest.busy_for() < PATIENCE:
+        waits = ingest.waited() >= PATIENCE or ingest.busy_for() >= LONGEST
+        if ingest.stalled is not None or not waits:
             continue
         # A writer that is merely slow, or at a change that takes long, is waited for.
         with contextlib.suppress(StoreError):
             await app.probe(0.75)
             if ingest.working or ingest.busy_for() < LONGEST:
                 continue
-        if ingest.busy_for() >= PATIENCE:
+        if ingest.waited() >= PATIENCE or ingest.busy_for() >= LONGEST:
             ingest.give_up(f"the store has not answered for {ingest.busy_for():.0f} s")

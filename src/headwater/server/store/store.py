@@ -117,7 +117,7 @@ class Store:
         self.reader = EventReader(self.limits)
 
     def begin(self) -> None:
-        """Open a transaction and make sure nobody else wrote since the last one."""
+        """Open a transaction and make sure that no other server wrote since the last one."""
         self.connection.begin()
         head = one(self.connection, "SELECT seq, chain FROM head WHERE id = 1")
         assert head is not None

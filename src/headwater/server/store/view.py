@@ -22,6 +22,7 @@ from headwater.server.store.entities import (
 from headwater.server.store.read.column_graph import ColumnGraph
 from headwater.server.store.read.graph import RunGraph, StoredGraph
 from headwater.server.store.read.limited import LimitedConnection
+from headwater.server.store.read.observed import ObservedGraph
 from headwater.server.store.read.output_sources import OutputSources
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from headwater.server.store.database.packing import Packer
+    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.read.observed import Lags
 
 __all__ = ["Bodies", "ColumnGraph", "View"]
 
@@ -132,6 +135,11 @@ class View:
         self._limit = connection if isinstance(connection, LimitedConnection) else None
         self._bodies = bodies
         self._datasets: dict[int, Dataset] = {}
+
+    @property
+    def limit(self) -> Limit | None:
+        """The namespaces that may be read; None for all."""
+        return self._limit.limit if self._limit else None
 
     def all(self, sql: str, params: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of any query."""
@@ -271,6 +279,10 @@ class View:
     def graph(self, at: int | None = None) -> StoredGraph:
         """The jobs and datasets as a graph, now or at a moment in microseconds."""
         return StoredGraph(self, at)
+
+    def observed_graph(self, lags: Lags) -> ObservedGraph:
+        """The jobs and datasets of now as a graph, with what was observed on them."""
+        return ObservedGraph(self, lags)
 
     def column_graph(self, at: int | None = None) -> ColumnGraph:
         """The columns as a graph, now or at a moment in microseconds."""

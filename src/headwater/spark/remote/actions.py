@@ -1,6 +1,6 @@
 """Actions of a Spark Connect client: each command that writes, and each read, is a run of its own.
 
-The client's own call tells which action a plan belongs to, so nothing has to be attributed as in
+The client's own call names the action that a plan belongs to, so nothing has to be attributed as in
 `batch/`. A command is read on one thread while the server works on it, and emitted from another:
 neither waits for the program, and the program waits for neither.
 """

@@ -178,7 +178,7 @@ def _statement(command: CommandLineage, message: Any, sql: str, definitions: Ite
 def _rows(
     reader: QueryReader, parsed: str, text_node: PlanTextNode, target: Target
 ) -> Query | None:
-    """MERGE and UPDATE, which Spark has written anew before it shows them."""
+    """MERGE and UPDATE, which Spark has rewritten before it shows them."""
     try:
         if target.row_level == "MERGE":
             return MergeReader(reader, parsed, text_node).query(list(target.names))

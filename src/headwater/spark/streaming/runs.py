@@ -161,8 +161,8 @@ class QueryRuns(Generic[Q]):
 def unnamed_job(settings: SparkSettings, lineage: PlanLineage, function: str, taken: Taken) -> str:
     """The job name of a query without queryName: by its sink, its function or its source.
 
-    A name that a running query has is `taken`: two queries at once are two jobs. The next name tells
-    the source too, and then they are numbered in the order in which they start.
+    A name that a running query has is `taken`: two queries at once are two jobs. The next name adds
+    the source, and then they are numbered in the order in which they start.
     """
     sink, source = next(iter(lineage.outputs), None), next(iter(lineage.inputs), None)
     origin = "from_" + job_names.short(source) if source else ""

@@ -28,17 +28,6 @@ def soon(process: int, number: int) -> None:
     threading.Timer(0.3, os.kill, (process, number)).start()
 
 
-if how == "inside":
-    begun(shapes.start(spark, place, running[0], "stopped")).stop()
-    shapes.start(spark, place, running[0], "natural", bounded=True).awaitTermination()
-    broken = shapes.start(spark, place, "failing", "broken")
-    try:
-        broken.awaitTermination()
-    except Exception as error:  # noqa: BLE001
-        print(type(error).__name__)
-    headwater.spark.flush(20)
-    sys.exit(0)
-
 started = [shapes.start(spark, place, shape, shape) for shape in running]
 query = [begun(query) for query in started][-1]
 headwater.spark.flush(20)

@@ -133,10 +133,10 @@ def events(
 
 def _readable(body: bytes) -> msgspec.Raw | dict[str, Any]:
     """An event as it was sent, its two addresses in a form that Java reads."""
-    told = _addresses(body)
+    addresses = _addresses(body)
     mended = {
         name: to_uri(address)
-        for name, address in (("producer", told.producer), ("schemaURL", told.schemaURL))
+        for name, address in (("producer", addresses.producer), ("schemaURL", addresses.schemaURL))
         if address is not None and to_uri(address) != address
     }
     return {**msgspec.json.decode(body), **mended} if mended else msgspec.Raw(body)

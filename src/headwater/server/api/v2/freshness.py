@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from headwater import insight
+from headwater.lineage.moments import SECOND
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import when
@@ -28,7 +29,7 @@ class Cause(TypedDict):
     """A job that delivers nothing; `root` if nothing further up explains it."""
 
     job: Named
-    trouble: Literal["failed", "aborted", "ended", "late"]
+    trouble: Literal["failed", "aborted", "ended", "late", "paused", "stopped"]
     since: Time | None
     distance: int
     root: bool
@@ -68,7 +69,7 @@ def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
         "verdict": found.verdict,
         "since": when(found.since),
         "lastWrittenAt": when(found.last),
-        "usualSeconds": None if found.usual is None else found.usual // 1_000_000,
+        "usualSeconds": None if found.usual is None else found.usual // SECOND,
         "dueAt": when(found.due),
         "causes": [
             {

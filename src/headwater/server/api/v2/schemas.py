@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-import msgspec
-
 from headwater.lineage.events import iso
-from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read_facet
+from headwater.lineage.schema import compatible, diff
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import integer, moment
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
+from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.timeline import members, schemas
 
 if TYPE_CHECKING:
+    from headwater.lineage.schema import Schema
     from headwater.server.store.view import View
 
-__all__ = ["api", "read"]
+__all__ = ["api"]
 
 api = Routes()
 
@@ -50,14 +50,6 @@ class SchemaDifference(TypedDict):
     after: list[Object]
     compatible: bool
     changes: list[Object]
-
-
-def read(body: bytes | None) -> Schema:
-    """A stored schema facet; one that cannot be read counts as empty."""
-    try:
-        return read_facet(msgspec.json.decode(body)) if body else Schema()
-    except SchemaError:
-        return Schema()
 
 
 def changes(old: Schema, new: Schema) -> dict[str, Any]:
@@ -99,7 +91,7 @@ def history(
         body = bodies.get(facet)
         entry: dict[str, Any] = {"time": iso(at), "fields": describe.flat(body)}
         if i + 1 < len(rows):
-            entry |= changes(read(bodies.get(rows[i + 1][1])), read(body))
+            entry |= changes(read_schema(bodies.get(rows[i + 1][1])), read_schema(body))
         versions.append(entry)
     more = len(rows) > limit
     return {
@@ -128,5 +120,5 @@ def difference(
         "to": when(end) if end < NEVER else None,
         "before": describe.flat(sides[0]),
         "after": describe.flat(sides[1]),
-        **changes(read(sides[0]), read(sides[1])),
+        **changes(read_schema(sides[0]), read_schema(sides[1])),
     }

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage.events import EventProblem
+from headwater.lineage.moments import SECOND
 from headwater.server.api.parameters import moment, text
 from headwater.server.api.types import Object
 from headwater.server.http import HttpError, Receive, Request, Response, Send
@@ -108,7 +109,7 @@ def flow(view: View, run: str = text(), since: int | None = moment()) -> dict[st
         wanted = UUID(run) if run else None
     except ValueError:
         raise HttpError(400, "run: not a UUID") from None
-    seconds = None if since is None else since // 1_000_000
+    seconds = None if since is None else since // SECOND
     return {"flow": read_flow(view.connection, run=wanted, since=seconds)}
 
 

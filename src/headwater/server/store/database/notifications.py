@@ -43,7 +43,7 @@ def messages(seq: int, changes: list[dict[str, Any]]) -> Iterator[str]:
 def _encode(change: dict[str, Any]) -> bytes:
     plain = {k: str(UUID(bytes=v)) if isinstance(v, bytes) else v for k, v in change.items()}
     body = msgspec.json.encode(plain)
-    # Names too long for a notification: the listeners ask anew instead.
+    # Names too long for a notification: the listeners query the store instead.
     return body if len(body) < ROOM else msgspec.json.encode(RESET)
 
 

@@ -89,7 +89,7 @@ def _errors() -> Iterator[None]:
 
 def _reader(raw: psycopg.Connection[Row]) -> None:
     arrays.register(raw)
-    # Few statements are asked over and over with lists of keys: planning each anew, by the length
+    # Few statements are asked over and over with lists of keys: planning each again, by the length
     # of its list, takes longer than carrying it out.
     raw.execute(READER)
 
@@ -211,7 +211,7 @@ class PostgresConnection:
         """Nothing to set: a dead row goes with the next vacuum."""
 
     def tidy(self) -> None:
-        # VACUUM alone leaves the bytes of dead rows in the pages; FULL writes the tables anew.
+        # VACUUM alone leaves the bytes of dead rows in the pages; FULL rewrites the tables.
         # ANALYZE replaces the statistics, which list names, and those are a table themselves.
         try:
             with _errors():

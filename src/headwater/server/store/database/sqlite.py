@@ -147,14 +147,14 @@ class SqliteConnection:
         self.raw.close()
 
     def announce(self, seq: int, changes: list[dict[str, Any]]) -> None:
-        """Nobody else writes to the file, so there is nobody to notify."""
+        """No other process writes to the file, so there is none to notify."""
 
     def thorough(self) -> None:
         self.all("PRAGMA secure_delete = ON")
 
     def tidy(self) -> None:
         # Freed pages, and freed cells of others, still hold what earlier changes left there: rows
-        # are rewritten all the time. Only a file written anew has none of it.
+        # are rewritten all the time. Only a rewritten file has none of it.
         try:
             self.run("PRAGMA temp_store = FILE")  # a copy of the file does not fit into memory
             self.run("VACUUM")

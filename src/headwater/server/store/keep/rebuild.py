@@ -1,4 +1,4 @@
-"""Computes the projection anew from the log, and checks the log's chain on the way."""
+"""Computes the projection again from the log, and checks the log's chain on the way."""
 
 from __future__ import annotations
 

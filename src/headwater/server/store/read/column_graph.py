@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Column
     from headwater.server.store.view import View
 
-__all__ = ["ColumnGraph"]
+__all__ = ["ColumnGraph", "column_edges"]
 
 Key = tuple[str, str]
 
 
 @lru_cache(maxsize=4_096)
-def _edges(body: bytes) -> tuple[ColumnEdge, ...]:
+def column_edges(body: bytes) -> tuple[ColumnEdge, ...]:
+    """The column edges of a stored facet."""
     read = known.read("columnLineage", body, known.ColumnLineage)
     return tuple(from_column_lineage(read)) if read else ()
 
@@ -109,7 +110,9 @@ class ColumnGraph:
         members = self.members(missing)
         latest = self.latest(members)
         bodies = self.view.bodies(latest.values())
-        read = {key: _edges(bodies[number]) for key, number in latest.items() if number in bodies}
+        read = {
+            key: column_edges(bodies[number]) for key, number in latest.items() if number in bodies
+        }
         self.resolve({(e.namespace, e.name) for edges in read.values() for e in edges})
         into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = defaultdict(dict)
         for (dataset, _), edges in read.items():

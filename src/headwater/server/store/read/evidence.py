@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.server.store.database import within
-from headwater.server.store.entities import OUTPUT
+from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.read.column_graph import ColumnGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from headwater.server.store.entities import Held
     from headwater.server.store.view import View
 
-__all__ = ["evidence", "intervals"]
+__all__ = ["evidence", "feeds", "intervals"]
 
 NAME = "headwater_evidence"
 LIMIT = 100
@@ -58,6 +58,13 @@ def intervals(
     )
     found = within(view.connection, sql, list(datasets), (job, job, direction))
     return sorted(found, key=lambda span: -span[0])
+
+
+def feeds(view: View, sources: Iterable[int], targets: Iterable[int]) -> bool:
+    """Whether a job has ever read one of some datasets and written one of others."""
+    jobs = "SELECT DISTINCT job FROM edge WHERE direction = ? AND dataset IN ({in})"
+    readers = within(view.connection, jobs, sources, (INPUT,))
+    return not set(readers).isdisjoint(within(view.connection, jobs, targets, (OUTPUT,)))
 
 
 def _of_pair(view: View, facet: dict[str, Any], origin: int, target: int) -> list[dict[str, Any]]:

@@ -6,11 +6,13 @@ import itertools
 from statistics import median
 from typing import TYPE_CHECKING
 
-from headwater.insight import JobStatus
+import msgspec
+
+from headwater.insight import JobProblem, JobStatus
 from headwater.lineage.graph import Direction, NodeKind
 from headwater.lineage.lifecycle import State
 from headwater.server.store.database import within
-from headwater.server.store.entities import DELETED, INPUT, OUTPUT, RunInput, unslot
+from headwater.server.store.entities import DELETED, INPUT, OUTPUT, RunInput, to_run, unslot
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -31,6 +33,21 @@ Edge = tuple[int, int, int]
 
 JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
 
+CONNECTOR_ENDS = {"PAUSED": JobProblem.PAUSED, "STOPPED": JobProblem.STOPPED}
+STOPS = ("stopped", "interrupted", "signal SIGTERM")
+"""Reasons of `headwater_end` for which a stream ends because somebody wants it to."""
+
+
+class EndFacet(msgspec.Struct):
+    """What `headwater_connect` and `headwater_end` report of how a run ended."""
+
+    state: str | None = None
+    reason: str | None = None
+    inferred: bool = False
+
+
+_end = msgspec.json.Decoder(EndFacet)
+
 
 class StoredGraph:
     """Datasets and jobs of a store; `at` is a moment in microseconds, or now."""
@@ -39,6 +56,7 @@ class StoredGraph:
         self.view = view
         self.at = at
         self._sources: OutputSources | None = None
+        self._recent: dict[int, list[Run]] = {}
         self._when = " AND e.until IS NULL"
         self._params: tuple[int, ...] = ()
         if at is not None:
@@ -105,27 +123,65 @@ class StoredGraph:
     def statuses(self, jobs: Collection[Node]) -> dict[Node, JobStatus]:
         """How jobs stand, judged by the last runs of each."""
         found = self.view.jobs(number for _, number in jobs)
-        return {key: self._standing(found[key[1]]) for key in jobs if key[1] in found}
+        runs = self.recent({job.id for job in found.values()})
+        planned = self._planned([some[0] for some in runs.values() if some])
+        return {
+            key: _status(found[key[1]], runs[found[key[1]].id], planned)
+            for key in jobs
+            if key[1] in found
+        }
 
-    def _standing(self, job: Job) -> JobStatus:
-        runs = self.view.newest_runs(job.id, RECENT)
-        lives = [run.state.life for run in runs if not run.state.static]
-        if not lives:
-            return JobStatus(State.NEW)
-        state = lives[0].state
-        since = lives[0].end if state.finished else lives[0].started or lives[0].first
-        if state in (State.FAILED, State.ABORTED):
-            # JobProblem lasts since the first of the runs that went wrong one after the other.
-            wrong = itertools.takewhile(lambda x: x.state in (State.FAILED, State.ABORTED), lives)
-            since = min(life.end or 0 for life in wrong)
-        wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
-                 if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
-        last = max((moment for moment in wrote if moment is not None), default=None)
-        starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
-        gaps = [a - b for a, b in itertools.pairwise(starts)]
-        usual = int(median(gaps)) if len(starts) >= ENOUGH else None
-        streaming = job.kind.upper() in ("STREAMING", "STREAM")
-        return JobStatus(state, since, last, usual or None, streaming)
+    def recent(self, jobs: Iterable[int]) -> dict[int, list[Run]]:
+        """The last runs of jobs, each job's newest first."""
+        wanted = list(jobs)
+        missing = [job for job in wanted if job not in self._recent]
+        self._recent |= {job: [] for job in missing}
+        for row in self.view.recent_runs(missing, RECENT):
+            run = to_run(row)
+            if not run.state.static:
+                self._recent[run.job].append(run)
+        return {job: self._recent[job] for job in wanted}
+
+    def _planned(self, runs: list[Run]) -> dict[int, JobProblem]:
+        """The runs that somebody paused or stopped, as far as their producers report it."""
+        ended = [run for run in runs if run.state.life.state in (State.COMPLETED, State.ABORTED)]
+        held = {
+            (run.id, name): facet[0]
+            for run in ended
+            for name in ("headwater_connect", "headwater_end")
+            if (facet := run.state.facets.get(name))
+        }
+        bodies = self.view.bodies(held.values())
+        found = {}
+        for (run, _), number in held.items():
+            read = _end.decode(bodies[number]) if number in bodies else EndFacet()
+            if read.state in CONNECTOR_ENDS:
+                found[run] = CONNECTOR_ENDS[read.state]
+            elif read.reason in STOPS and not read.inferred:
+                found[run] = JobProblem.STOPPED
+        return found
+
+
+def _status(job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobStatus:
+    lives = [run.state.life for run in runs]
+    if not lives:
+        return JobStatus(State.NEW)
+    state = lives[0].state
+    since = lives[0].end if state.finished else lives[0].started or lives[0].first
+    if state in (State.FAILED, State.ABORTED):
+        # JobProblem lasts since the first of the runs that went wrong one after the other.
+        wrong = itertools.takewhile(lambda x: x.state in (State.FAILED, State.ABORTED), lives)
+        since = min(life.end or 0 for life in wrong)
+    wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
+             if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
+    last = max((moment for moment in wrote if moment is not None), default=None)
+    starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
+    gaps = [a - b for a, b in itertools.pairwise(starts)]
+    usual = int(median(gaps)) if len(starts) >= ENOUGH else None
+    streaming = job.kind.upper() in ("STREAMING", "STREAM")
+    # A batch that somebody ended has not done its work, whoever that was.
+    wanted = planned.get(runs[0].id) if streaming else None
+    return JobStatus(state, since, last, usual or None, streaming, wanted)
 
 
 def _once(edges: list[Edge]) -> list[Edge]:

@@ -62,25 +62,24 @@ def hold_ranked(
 ) -> list[tuple[str, int]]:
     """Keep the latest facet of each name, where what a reader reports never replaces a writer's."""
     changed: list[tuple[str, int]] = []
-    for pair in numbers:
-        name = pair[0]
+    for name, number in numbers:
         if name == "schema":  # claimed, and resolved by rank (write/schemas.py)
             continue
         now = held.get(name)
-        # Reported again, as nearly always.
-        same = now is not None and now[0] == pair[1] and now[1] <= time
-        if now is not None and same and (reader or len(now) == _READER):
-            now[2] = max(now[2], time)
-            continue
-        if now is not None and name not in _SHARED:
-            theirs = len(now) > _READER
-            if reader and not theirs:
-                if now[0] == pair[1]:
-                    now[1], now[2] = min(now[1], time), max(now[2], time)
+        if now is not None:
+            if now[0] == number and now[1] <= time and (reader or len(now) == _READER):
+                if time > now[2]:  # noqa: PLR1730  (reported again, as nearly always)
+                    now[2] = time
                 continue
-            if theirs and not reader:
-                del held[name]
-        found = hold(held, [pair], time)
+            if name not in _SHARED:
+                theirs = len(now) > _READER
+                if reader and not theirs:
+                    if now[0] == number:
+                        now[1], now[2] = min(now[1], time), max(now[2], time)
+                    continue
+                if theirs and not reader:
+                    del held[name]
+        found = hold(held, [(name, number)], time)
         if reader and name not in _SHARED and len(held[name]) == _READER:
             held[name].append(1)
         changed += found
@@ -131,7 +130,8 @@ class DatasetProjection:
             held = dataset.state.facets[name]
             if number and held[0] == number and name in _UNDERSTOOD:
                 self._understand(dataset, name, session.body(number), time)
-        shared_symlinks.claim(session, dataset, named.numbers or [], time)
+        if named.symlinks or dataset.state.rivals:
+            shared_symlinks.claim(session, dataset, named.symlinks, time)
         if direction != INPUT:
             self._life(dataset, named.change, direction, time)
         if column_facet is None:

@@ -68,12 +68,13 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _named = msgspec.json.Decoder(_Named).decode
-_names = msgspec.json.Decoder(list[_Named]).decode
 _run = msgspec.json.Decoder(_Run).decode
 _encode = msgspec.json.Encoder(order="sorted").encode
 _NAMED = len('{"namespace":"","name":""}')
 _RUN = len('{"runId":""}')
 _OTHERWISE = (NotCompactError, msgspec.DecodeError)
+_PATHS = {"run": b"r", "job": b"j", "dataset": b"d", "inputs": b"i", "outputs": b"o"}
+"""What else a part is known by: a facet of an input is none of an output."""
 _uuid = msgspec.json.Decoder(UUID).decode
 _time = msgspec.json.Decoder(datetime).decode
 _SEPARATOR, _DATE_END = ord("T"), len('"2026-01-01')
@@ -91,14 +92,15 @@ class EventReader:
         self.limits = limits
         self._facets = FacetReader(limits)
         self._parts: dict[bytes, EventPart] = {}
-        self._spaces: dict[str, bool] = {}
+        self._names: dict[str, bool] = {}
+        """Namespaces and names, and whether a credential is in them."""
         self._lists: dict[bytes, tuple[list[tuple[int, EventPart]], list[str], bool]] = {}
         self._skew = limits.skew // MICROSECOND
 
     def trim(self, limit: int = 12_000) -> None:
         """Drop the older half once there are too many."""
         met: list[dict[Any, Any]] = [
-            self._parts, self._lists, self._spaces, *self._facets.met,
+            self._parts, self._lists, self._names, *self._facets.met,
         ]  # fmt: skip
         if self._facets.size > FACET_BYTES:
             for held in met:
@@ -233,29 +235,27 @@ class EventReader:
 
     def part(self, raw: Raw, path: str, compact: bool) -> EventPart:
         """The run, job or dataset in `raw`; `path` says where in the event it stood."""
-        digest = sha256(raw).digest()
-        part = self._parts.get(digest)
+        key = sha256(raw).digest() + _PATHS[path]
+        part = self._parts.get(key)
         if part is None:
-            try:
-                part, size = (
-                    self._one_run(_run(raw)) if path == "run" else self._one(_named(raw), path)
-                )
-                if size != len(raw):
-                    raise NotCompactError
-            except _OTHERWISE:
-                part = self._examine(raw, path, compact)
-            self._parts[digest] = part
+            part = self._parts[key] = self._part(raw, path, compact)
         return part
+
+    def _part(self, raw: Raw, path: str, compact: bool) -> EventPart:
+        try:
+            part, size = self._one_run(_run(raw)) if path == "run" else self._one(_named(raw), path)
+            if size == len(raw):
+                return part
+        except _OTHERWISE:
+            pass
+        return self._examine(raw, path, compact)
 
     def datasets(self, raw: Raw, path: str, compact: bool) -> list[EventPart]:
         """The parts of a list of inputs or outputs."""
-        try:
-            found = [self._one(named, path) for named in _names(raw)]
-            if len(raw) != (1 + sum(size + 1 for _, size in found) if found else 2):
-                raise NotCompactError
-        except _OTHERWISE:
-            return [self.part(item, path, compact) for item in decode_items(raw)]
-        return [part for part, _ in found]
+        items = decode_items(raw)
+        if len(items) == 1:  # it comes again as the list that it is
+            return [self._part(items[0], path, compact)]
+        return [self.part(item, path, compact) for item in items]
 
     def _one(self, named: _Named, path: str) -> tuple[EventPart, int]:
         """A job or dataset, and how long it is if nothing of it was lost.
@@ -267,23 +267,31 @@ class EventReader:
         longest = self.limits.name
         if not (0 < len(space) <= longest and 0 < len(own) <= longest):
             raise NotCompactError
-        tainted = self._spaces.get(space)
-        if tainted is None:
-            tainted = self._spaces[space] = secrets.holds_secret(space.encode())
-        tainted = tainted or secrets.holds_secret(own.encode())
+        tainted = False
+        for text in (space, own):
+            odd = self._names.get(text)
+            if odd is None:
+                odd = self._names[text] = secrets.holds_secret(text.encode())
+            if odd:
+                tainted = True
         size = _NAMED + len(space) + len(own)
         whole: dict[str, Any] = {"namespace": space, "name": own}
         facets: Held = []
         io: Held = []
-        for key, sent, held in (
-            ("facets", named.facets, facets),
-            ("inputFacets", named.inputFacets, io if path == "inputs" else []),
-            ("outputFacets", named.outputFacets, [] if path == "inputs" else io),
-        ):
-            if sent is not UNSET:
-                length, odd = self._take(whole, key, sent, held)
-                size += length
-                tainted = tainted or odd
+        if named.facets is not UNSET:
+            length, odd = self._take(whole, "facets", named.facets, facets)
+            size += length
+            tainted = tainted or odd
+        if named.inputFacets is not UNSET:
+            held = io if path == "inputs" else []
+            length, odd = self._take(whole, "inputFacets", named.inputFacets, held)
+            size += length
+            tainted = tainted or odd
+        if named.outputFacets is not UNSET:
+            held = [] if path == "inputs" else io
+            length, odd = self._take(whole, "outputFacets", named.outputFacets, held)
+            size += length
+            tainted = tainted or odd
         return EventPart(part_hash(_encode(whole)), safe(space, own), facets, io, tainted), size
 
     def _one_run(self, run: _Run) -> tuple[EventPart, int]:
@@ -301,13 +309,14 @@ class EventReader:
         hashes: dict[str, str] = {}
         whole[key] = hashes
         size, tainted = len(key) + 5 + 4 * len(sent) + (not sent), False
-        if key == "facets" and sent and max(map(len, sent)) > self.limits.name:
-            raise NotCompactError
-        read_facet = self._facets.facet
+        read_facet, longest = self._facets.facet, self.limits.name
         for name, body in sent.items():
+            length = len(name)
+            if length > longest:
+                raise NotCompactError
             facet = read_facet(name, body)
             hashes[name] = facet.hex
-            size += len(name) + len(body)
+            size += length + len(body)
             if facet.tainted:
                 tainted = True
             if facet.body != NULL:

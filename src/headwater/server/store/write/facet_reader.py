@@ -33,10 +33,10 @@ decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _plain = msgspec.json.Decoder().decode
 NULL = b"null"
-CHECKED = {"schema", *NAMING_FACETS}
+CHECKED = {name: name.encode() for name in ("schema", *NAMING_FACETS)}
 """Facets that are refused by what is in them."""
 TEXT = 512
-"""Longer texts are not remembered."""
+"""Longer texts are not remembered, longer facets only by their digest."""
 
 
 class NotCompactError(Exception):
@@ -78,7 +78,8 @@ class FacetReader:
             if problem:
                 raise EventError([EventProblem(f"{path}.{name}", problem)])
             text = bytes(raw)
-            unfit = unfit_in_facet(name, text, _plain(text), self.limits.name)
+            value = _plain(text)
+            unfit = unfit_in_facet(name, canonical(value), value, self.limits.name)
             if unfit is not None:
                 raise EventError([EventProblem(f"{path}.{unfit.field}", unfit.problem)])
             if many := self._too_many(name, text):
@@ -88,10 +89,10 @@ class FacetReader:
 
     def facet(self, name: str, raw: msgspec.Raw) -> Facet:
         """A facet by its bytes; raises NotCompactError where the slow way must say what is wrong."""
-        digest = sha256(raw).digest()
+        key = bytes(raw) if len(raw) <= TEXT else sha256(raw).digest()
         if name in CHECKED:  # the same bytes under another name were held to other checks
-            digest += name.encode()
-        facet = self._facets.get(digest)
+            key += CHECKED[name]
+        facet = self._facets.get(key)
         if facet is None:
             text = bytes(raw)
             value = _plain(text)
@@ -102,26 +103,28 @@ class FacetReader:
                 sources = _sources(value) if value is not None else None
             elif known.problems(name, raw):
                 raise NotCompactError
-            if unfit_in_facet(name, text, value, self.limits.name):
-                raise NotCompactError
             if self._too_many(name, text):
                 raise NotCompactError
             check_size(text, value, self.limits)
             body = canonical(value)
+            if unfit_in_facet(name, body, value, self.limits.name):
+                raise NotCompactError
             if len(body) != len(text) or b"\\" in text:
                 check_text(text, value)
             found = sha256(body)
             deleted = value is not None and value.get("_deleted") is True
             odd = secrets.holds_secret(text)
             facet = Facet(found.digest(), found.hexdigest(), body, deleted, odd, sources=sources)
-            self._facets[digest] = facet
+            self._facets[key] = facet
             self.size += len(body)
         return facet
 
     def _too_many(self, name: str, text: bytes) -> str | None:
         """What is wrong with a facet that names more datasets than an event may."""
         limit = self.limits.datasets
-        if name not in NAMING_FACETS or text.count(b'"namespace"') <= limit:
+        if len(text) <= limit or name not in NAMING_FACETS:
+            return None
+        if text.count(b'"namespace"') <= limit:
             return None
         named: set[tuple[Any, Any]] = set()
         stack = [_plain(text)]

@@ -44,10 +44,16 @@ class EventPart(msgspec.Struct, eq=False):
     """What a job's `lineage` facet says of its outputs, by name."""
     schema: int = 0
     """The number of the schema that is claimed of this dataset."""
+    symlinks: int = 0
+    """The number of the facet with the dataset's other names."""
     origins: tuple[tuple[str, int, int], ...] = ()
     """What a registry or catalog answered: subject, version and number of its schema."""
     streaming: bool = False
     """Whether `jobType` declares a job that has no end of its own."""
+    pattern: tuple[int | None, bool] | None = None
+    """How often a job promises to report, and whether its events name all of its datasets."""
+    names_parent: bool = False
+    """Whether a job declares which job it is a part of."""
     change: str = ""
     """What `lifecycleStateChange` says has happened to the dataset."""
 

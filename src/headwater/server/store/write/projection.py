@@ -50,7 +50,6 @@ class Projection:
         self.datasets = DatasetProjection(session, self.changes)
         self.schemas = SchemaProjection(session, self.changes)
         self.task_jobs = TaskJobs(session, self.changes)
-        self._patterns: dict[int, tuple[int | None, bool]] = {}
 
     def apply(self, item: PreparedEvent, at: int) -> tuple[int | None, int | None]:
         """Take in one event that arrived `at` a moment; answers the ids of its job and run."""
@@ -67,7 +66,7 @@ class Projection:
             part = item.datasets[0][1]
             dataset = self.datasets.apply(part, NEITHER, time, None)
             before = dataset.state.facets.get("schema", [0])[0]
-            self.schemas.claim(dataset, part, NEITHER, time, None, None, streaming=False)
+            self.schemas.claim(dataset, part, NEITHER, time, None, None, None, streaming=False)
             after = dataset.state.facets.get("schema", [0])[0]
             if before != after or dataset.version is None:
                 self.datasets.version(dataset, None, time)
@@ -79,11 +78,11 @@ class Projection:
                 run = self.session.new_run(item.run.key, job.id, RunState(RunHistory()))
         else:
             run = self._declaration(job, item) if item.datasets else None
-        pattern = self._job_facets(job, run, item.job.numbers or [], time)
+        self._job_facets(job, run, item.job, time)
         if new and not job.hidden:
             self.task_jobs.announce("job", job)
         if run is not None:
-            self._observe(job, run, item, pattern)
+            self._observe(job, run, item, item.job.pattern)
         elif job.version is None:
             job_edges.version(self.session, job, None, time)
         return job.id, run.id if run and not run.state.static else None
@@ -166,7 +165,10 @@ class Projection:
         named: set[int] = set()
         streaming = item.job is not None and item.job.streaming
         stated = item.job.stated if item.job is not None else {}
-        for direction, part in [*item.datasets, *self._unlisted(item, stated)]:
+        datasets = item.datasets
+        if stated or any([part.explicit for _, part in datasets]):  # noqa: C419
+            datasets = [*datasets, *self._unlisted(item, stated)]
+        for direction, part in datasets:
             column_facet = stated.get(part.key) if direction == OUTPUT else None
             dataset = self.datasets.apply(part, direction, time, job, column_facet)
             key = slot(dataset.id, direction)
@@ -181,7 +183,9 @@ class Projection:
                 held.since = time
                 changed = True
             if part.schema or part.origins or part.change:
-                self.schemas.claim(dataset, part, direction, time, job, run, streaming=streaming)
+                self.schemas.claim(
+                    dataset, part, direction, time, job, run, held, streaming=streaming
+                )
             if held.version is None:
                 held.version = self._version(dataset, run if direction == OUTPUT else None, time)
             if part.io_numbers:
@@ -219,16 +223,15 @@ class Projection:
         self.session.load_datasets([key for _, key in found])
         return [(side, EventPart("", key, [], [], numbers=[])) for side, key in found]
 
-    def _job_facets(
-        self, job: Job, run: Run | None, numbers: Numbers, time: int
-    ) -> tuple[int | None, bool] | None:
-        pattern: tuple[int | None, bool] | None = None
+    def _job_facets(self, job: Job, run: Run | None, part: EventPart, time: int) -> None:
         session = self.session
-        kept = [
-            pair
-            for pair in numbers
-            if pair[0] != PART_OF or self.task_jobs.is_newest(job, pair[1], time)
-        ]
+        kept = numbers = part.numbers or []
+        if part.names_parent:
+            kept = [
+                pair
+                for pair in numbers
+                if pair[0] != PART_OF or self.task_jobs.is_newest(job, pair[1], time)
+            ]
         for name, number in hold(job.state.facets, kept, time):
             session.rows["facet_change"].append((JOB, job.id, name, time, number))
             if name == PART_OF and job.state.facets[name][0] == number:
@@ -246,23 +249,8 @@ class Projection:
             elif name == "sourceCodeLocation":
                 where = known.read(name, body, known.SourceCodeLocation)
                 job.state.location = where.url if where else None
-        for name, number in numbers:
-            if name == "jobType":
-                pattern = self._pattern(number)
         if run is not None and not run.state.job_facets:
             run.state.job_facets = dict(numbers)
-        return pattern
-
-    def _pattern(self, number: int) -> tuple[int | None, bool] | None:
-        if number not in self._patterns:
-            body = self.session.body(number) if number else b"{}"
-            read = known.read("jobType", body, known.JobType)
-            pattern = read.emissionPattern if read else None
-            every = pattern.interval if pattern else None
-            snapshot = bool(pattern and pattern.eventContentMode == "COMPLETE_SNAPSHOT")
-            self._patterns[number] = (every, snapshot)
-        found = self._patterns[number]
-        return found if found != (None, False) else None
 
     def _run_facets(self, run: Run, numbers: Numbers, time: int) -> None:
         for name, number in hold(run.state.facets, numbers, time):

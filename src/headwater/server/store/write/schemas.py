@@ -15,9 +15,9 @@ from headwater.lineage.schema.claims import (
     Ends,
     Rank,
     Version,
-    current,
-    history,
+    history_and_current,
     parts,
+    remembered_shape,
     shape,
 )
 from headwater.server.store.database import within
@@ -136,11 +136,10 @@ class SchemaProjection:
 
     def claim(
         self, dataset: Dataset, part: EventPart, direction: int, time: int,
-        job: Job | None, run: Run | None, *, streaming: bool,
+        job: Job | None, run: Run | None, held: Io | None, *, streaming: bool,
     ) -> None:  # fmt: skip
         """Take in what an event claims of a dataset's schema, and whether it ends earlier claims."""
         number = job.id if job is not None else 0
-        held = run.state.io[slot(dataset.id, direction)] if run is not None else None
         for subject, version, facet in part.origins:
             key = _Key(Rank.SOURCE, dataset.id, number, 0, direction, subject, version)
             self._interval(dataset, key, job, facet, time)
@@ -220,7 +219,7 @@ class SchemaProjection:
             if batch is None and ended is None:
                 continue
             moved = ended is not None and held.stream is None and ended[1] != mark
-            if not moved and (batch is None or batch[3:] == [batch[0], batch[1], mark]):
+            if not moved and (batch is None or _is_stored(batch, mark)):
                 continue
             dataset = self._dataset(unslot(key)[0])
             if dataset is None:
@@ -428,8 +427,7 @@ class SchemaProjection:
         claims = [c for c in to_claims(rows, session.fields) if c.fields]
         early = self._early(ids, since)
         topic = is_topic(root)
-        versions = history(claims, ends, topic=topic, since=since, early=early)
-        now = current(claims, ends, topic=topic, before=versions[-1].fields if versions else ())
+        versions, now = history_and_current(claims, ends, topic=topic, since=since, early=early)
         last = self._replace(root, ids, early, versions)
         state.ended = max(ends.all, default=state.ended)
         seen = max((c.last for c in claims), default=0)
@@ -492,9 +490,9 @@ class SchemaProjection:
         """The facet of a schema: that of the claim that is all of it, or a new one."""
         looks = shape(version.fields)
         session = self.session
-        whole = [c for c in version.claims if shape(c.fields) == looks]
-        if whole:
-            return whole[0].facet
+        whole = (c for c in version.claims if remembered_shape(c.fields) == looks)
+        if (claim := next(whole, None)) is not None:
+            return claim.facet
         return session.facet_of(version.claims[0].facet, version.fields)
 
     def _members(self, root: Dataset) -> list[int]:
@@ -514,6 +512,11 @@ class SchemaProjection:
         if rows:
             self.session.connection.upsert(TABLES[name], rows)
             rows.clear()
+
+
+def _is_stored(batch: Held, mark: int) -> bool:
+    """Whether the claim of a batch stands in the table as it is."""
+    return batch[5] == mark and batch[3] == batch[0] and batch[4] == batch[1]
 
 
 def _shape(session: Session, facet: int) -> bytes:

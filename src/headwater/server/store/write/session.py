@@ -23,7 +23,7 @@ from headwater.server.store.entities import (
     RunState,
     Source,
 )
-from headwater.server.store.write.task_jobs import ParentJobs
+from headwater.server.store.write.task_jobs import PART_OF, ParentJobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +62,7 @@ NUMBERED = (
     "namespace", "source", "dataset", "job", "run", "facet", "dataset_version", "job_version",
 )  # fmt: skip
 _NONE: list[Any] = []
+_OF_JOBS = {"jobType", PART_OF}
 
 KEPT = 20_000
 RUNS_KEPT = 5_000
@@ -256,7 +257,9 @@ class Session:
         for part in parts:
             if part.numbers is not None:  # one part may stand in several events of a group
                 continue
-            part.numbers = [(name, self._settled(f)) for name, f in part.facets]
+            part.numbers = [
+                (n, f.number if f.number >= 0 else self._settled(f)) for n, f in part.facets
+            ]
             part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
             part.facets = part.io = _NONE
             self._understand(part)
@@ -280,13 +283,20 @@ class Session:
                 part.change = (change.lifecycleStateChange if change else None) or ""
             elif name == "schema":
                 part.schema = number
+            elif name == "symlinks":
+                part.symlinks = number
             elif name == "headwater_schemaSource" and number:
                 source = known.read(name, self.body(number), SchemaOrigin)
-            elif name == "jobType" and number:
-                kind = known.read(name, self.body(number), known.JobType)
-                part.streaming = bool(kind and kind.streaming)
+            elif name in _OF_JOBS:
+                self._understand_job(part, name, number)
         if source is not None and part.schema:
             self._attribute(part, source)
+
+    def _understand_job(self, part: EventPart, name: str, number: int) -> None:
+        if name == PART_OF:
+            part.names_parent = True
+        elif number and (kind := known.read(name, self.body(number), known.JobType)):
+            part.streaming, part.pattern = kind.streaming, _pattern(kind)
 
     def _attribute(self, part: EventPart, source: SchemaOrigin) -> None:
         """Split a schema by the subjects that a registry or catalog answered it from."""
@@ -520,6 +530,15 @@ class Session:
         if len(self.jobs) > KEPT:
             for gone in _halve(self.jobs, KEPT):
                 self.jobs_by_id.pop(gone.id, None)
+
+
+def _pattern(kind: known.JobType) -> tuple[int | None, bool] | None:
+    """How often a job promises to report, and whether its events name all of its datasets."""
+    pattern = kind.emissionPattern
+    if pattern is None:
+        return None
+    found = pattern.interval, pattern.eventContentMode == "COMPLETE_SNAPSHOT"
+    return found if found != (None, False) else None
 
 
 def _halve(held: dict[K, V], limit: int) -> list[V]:

@@ -2,8 +2,9 @@
 
 Two that share a symlink are one if the times at which events declared it overlap and no job reads
 one and writes the other. Otherwise the table moved from one to the other, when the later one was
-first declared. The answer follows from the set of events, so it is found anew whenever one arrives
-that may change it; an order of arrival changes nothing.
+first declared; of two that were declared at once, the later is what a job wrote from the other. The
+answer follows from the set of events, so it is found anew whenever one arrives that may change it; an
+order of arrival changes nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +36,10 @@ class DeclaredSpan(NamedTuple):
     until: int
 
 
-def claim(session: Session, dataset: Dataset, numbers: list[tuple[str, int]], time: int) -> None:
-    """Take in an event's facets of a dataset, and with them the symlinks that it declares."""
-    for name, number in numbers:
-        if name == "symlinks" and number:
-            _declare(session, dataset, number, time)
+def claim(session: Session, dataset: Dataset, symlinks: int, time: int) -> None:
+    """Take in that an event names a dataset, and the symlinks facet that it declares, if any."""
+    if symlinks:
+        _declare(session, dataset, symlinks, time)
     if dataset.state.rivals:
         session.dirty["dataset"][dataset.id] = dataset
         session.contested.add(dataset.id)
@@ -147,8 +147,18 @@ def _decide(session: Session, group: list[Dataset]) -> None:
     for key in {key for member in ranked for key in claims[member.id]}:
         holders = [member for member in ranked if key in claims[member.id]]
         if len(holders) > 1:
-            newest = max(holders, key=lambda m: (claims[m.id][key].since, m.space, m.name))
-            identity.declare(session, newest, [key], claims[newest.id][key].since)
+            last = max(claims[member.id][key].since for member in holders)
+            newest = _latest(session, [m for m in holders if claims[m.id][key].since == last])
+            identity.declare(session, newest, [key], last)
+
+
+def _latest(session: Session, at_once: list[Dataset]) -> Dataset:
+    """Of datasets that declared a symlink at one time the one that was written from the others."""
+
+    def written(one: Dataset) -> int:
+        return sum(_feeds(session, other.id, one.id) for other in at_once if other is not one)
+
+    return max(at_once, key=lambda m: (written(m), m.space, m.name))
 
 
 def _first(dataset: Dataset, claims: dict[Key, DeclaredSpan]) -> tuple[int, str, str]:
@@ -166,8 +176,13 @@ def _are_one(
 
 def _crossed(session: Session, one: int, two: int) -> bool:
     """Whether a job reads one of two datasets and writes the other."""
+    return _feeds(session, one, two) or _feeds(session, two, one)
+
+
+def _feeds(session: Session, one: int, two: int) -> bool:
+    """Whether a job reads one dataset and writes another."""
     sql = (
-        "SELECT 1 FROM edge a JOIN edge b ON b.job = a.job AND b.direction <> a.direction"
+        "SELECT 1 FROM edge a JOIN edge b ON b.job = a.job AND a.direction = 0 AND b.direction = 1"
         " WHERE a.dataset = ? AND b.dataset = ? LIMIT 1"
     )
     if session.connection.all(sql, (one, two)):
@@ -180,8 +195,7 @@ def _crossed(session: Session, one: int, two: int) -> bool:
             "SELECT dataset, direction FROM edge WHERE job = ? AND dataset IN (?, ?)",
             (job, one, two),
         )
-        sides = pending | set(stored)
-        if any((one, side) in sides and (two, 1 - side) in sides for side in (0, 1)):
+        if {(one, 0), (two, 1)} <= pending | set(stored):
             return True
     return False
 

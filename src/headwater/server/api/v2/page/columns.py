@@ -8,6 +8,7 @@ from headwater.insight import carriers, trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object
+from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Edge = tuple[Column, Column]
 
-__all__ = ["api", "between"]
+__all__ = ["api", "between", "column_id", "dataset_evidence", "edges", "job_evidence"]
 
 api = Routes()
 
@@ -54,7 +55,7 @@ def columns(
         dataset, name = column_node(view, rest)
         known = has_column(view, dataset, name, at)
         if known is False:
-            raise HttpError(404, f"Dataset '{dataset.name}' has no column '{name}'.")
+            raise missing_column(view, dataset, name)
         start = [(dataset.root, name)] if known else []
     elif kind == "dataset":
         dataset = dataset_node(view, rest)
@@ -73,7 +74,7 @@ def columns(
             for column, far in found.distance.items()
             if column[0] in datasets
         ],
-        "edges": _edges(view, graph, found.edges, datasets),
+        "edges": edges(view, graph, found.edges, datasets),
         "truncated": found.cut,
     }
 
@@ -83,18 +84,18 @@ def between(view: View, datasets: dict[int, Dataset], at: int | None) -> dict[st
     graph = view.column_graph(at)
     start = sorted(graph.outputs(datasets))
     found = trace(graph, start, depth=1, limit=20 * LIMIT)
-    return {"edges": _edges(view, graph, found.edges, datasets), "truncated": found.cut}
+    return {"edges": edges(view, graph, found.edges, datasets), "truncated": found.cut}
 
 
 def _named(column: Column, dataset: Dataset) -> dict[str, str]:
     return {
-        "id": _id(column, dataset),
+        "id": column_id(column, dataset),
         "dataset": describe.dataset_id(dataset),
         "field": column[1],
     }
 
 
-def _id(column: Column, dataset: Dataset) -> str:
+def column_id(column: Column, dataset: Dataset) -> str:
     return f"datasetField:{dataset.space}:{dataset.name}:{column[1]}"
 
 
@@ -102,14 +103,15 @@ def _end(column: Column, dataset: Dataset) -> dict[str, str]:
     return {"namespace": dataset.space, "name": dataset.name, "field": column[1]}
 
 
-def _edges(
+def edges(
     view: View, graph: ColumnGraph, found: Iterable[Edge], datasets: dict[int, Dataset]
 ) -> list[dict[str, Any]]:
+    """Column edges with how each comes about, by which jobs and on what evidence, in order."""
     shown = sorted(edge for edge in found if edge[0][0] in datasets and edge[1][0] in datasets)
     jobs_by_edge = carriers(graph, shown)
     known = view.jobs({job for jobs in jobs_by_edge.values() for job in jobs})
-    proofs = _dataset_evidence(view, datasets)
-    of_jobs = _job_evidence(view, known.values())
+    proofs = dataset_evidence(view, datasets)
+    of_jobs = job_evidence(view, known.values())
     answers = []
     for source, target in shown:
         jobs = [
@@ -120,8 +122,8 @@ def _edges(
         proof = proof or [item for job in jobs for item in of_jobs.get((job, "", ends[1]), ())]
         answers.append(
             {
-                "origin": _id(source, datasets[source[0]]),
-                "destination": _id(target, datasets[target[0]]),
+                "origin": column_id(source, datasets[source[0]]),
+                "destination": column_id(target, datasets[target[0]]),
                 "from": describe.dataset_id(datasets[source[0]]),
                 "to": describe.dataset_id(datasets[target[0]]),
                 "source": _end(source, datasets[source[0]]),
@@ -142,7 +144,7 @@ def _edges(
     return answers
 
 
-def _dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
+def dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
     """What each dataset is known from, as events of older Spark jobs have it on the dataset itself."""
     facets = describe.Facets(
         view, (d.state.facets for d in datasets.values()), "headwater_evidence"
@@ -155,7 +157,7 @@ def _dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, lis
     return found
 
 
-def _job_evidence(
+def job_evidence(
     view: View, jobs: Iterable[Job]
 ) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     """The evidence that jobs report for an edge, by job and the names at both ends.

@@ -23,6 +23,7 @@ __all__ = [
     "Facets",
     "Nested",
     "dataset_id",
+    "datasets",
     "evidence_of",
     "flat",
     "job_id",
@@ -151,6 +152,23 @@ def flat(raw: bytes | None, limit: int = 500) -> Nested:
 
     walk((read.fields if read else None) or (), "", 0)
     return found
+
+
+def datasets(view: View, found: Mapping[int, Dataset]) -> dict[int, dict[str, Any]]:
+    """Datasets by id: what they are and which store holds them."""
+    facets = Facets(view, (d.state.facets for d in found.values()), "catalog", "storage")
+    return {
+        number: {
+            "id": dataset_id(dataset),
+            "kind": "dataset",
+            "namespace": dataset.space,
+            "name": dataset.name,
+            "store": store_of(dataset, facets),
+            "type": dataset.kind.lower(),
+            "updatedAt": when(dataset.updated),
+        }
+        for number, dataset in found.items()
+    }
 
 
 def latest_runs(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, Run]:

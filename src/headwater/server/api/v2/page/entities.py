@@ -16,6 +16,7 @@ from headwater.server.api.v2.page import describe
 from headwater.server.api.v2.page.overview import affected
 from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, slot, to_job
+from headwater.server.store.read.evidence import feeds
 from headwater.server.store.read.schema_claims import standing
 from headwater.server.store.view import JOBS
 
@@ -172,9 +173,14 @@ def _moves(view: View, found: Dataset, ids: list[int]) -> list[dict[str, Any]]:
             continue
         since = _declared_since([other])
         named = {"namespace": roots[other.root].space, "name": roots[other.root].name}
-        way = (
-            "to" if (since, other.space, other.name) > (began, found.space, found.name) else "from"
+        theirs, ours = (
+            (since, False, other.space, other.name),
+            (began, False, found.space, found.name),
         )
+        if since == began:  # the later one is what a job wrote from the other
+            theirs = since, feeds(view, ids, [other.id]), *theirs[2:]
+            ours = began, feeds(view, [other.id], ids), *ours[2:]
+        way = "to" if theirs > ours else "from"
         moves[other.root] = {way: named, "at": when(max(since, began))}
     return sorted(moves.values(), key=lambda move: str(move["at"]))
 

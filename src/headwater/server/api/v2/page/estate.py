@@ -112,23 +112,14 @@ def _answer(
     jobs = view.jobs(number for kind, number in far if kind == "job")
     datasets = view.datasets(number for kind, number in far if kind == "dataset")
     more = hidden(view.graph(at), far)
-    facets = describe.Facets(
-        view, (d.state.facets for d in datasets.values()), "catalog", "storage", "schema"
-    )
-    nodes: dict[Node, dict[str, Any]] = {}
-    for number, dataset in datasets.items():
-        one: dict[str, Any] = {
-            "id": describe.dataset_id(dataset),
-            "kind": "dataset",
-            "namespace": dataset.space,
-            "name": dataset.name,
-            "store": describe.store_of(dataset, facets),
-            "type": dataset.kind.lower(),
-            "updatedAt": when(dataset.updated),
-        }
-        if asked.columns:
-            one["fields"] = describe.flat(facets.raw(dataset.state.facets, "schema"), 100)
-        nodes["dataset", number] = one
+    nodes: dict[Node, dict[str, Any]] = {
+        ("dataset", number): one for number, one in describe.datasets(view, datasets).items()
+    }
+    if asked.columns:
+        facets = describe.Facets(view, (d.state.facets for d in datasets.values()), "schema")
+        for number, dataset in datasets.items():
+            fields = describe.flat(facets.raw(dataset.state.facets, "schema"), 100)
+            nodes["dataset", number]["fields"] = fields
     pairs = paired(view.graph(at), [("job", number) for number in jobs])
     assumed = view.output_sources(at).assumed(jobs)
     for number, described in describe.jobs(view, list(jobs.values()), at).items():

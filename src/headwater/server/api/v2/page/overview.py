@@ -10,6 +10,7 @@ import msgspec
 from headwater.insight import JobProblem, reach, trouble_of
 from headwater.lineage.events import iso
 from headwater.lineage.lifecycle import State
+from headwater.lineage.moments import SECOND
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.page import describe
@@ -96,7 +97,9 @@ def _by_status(view: View, states: Iterable[State], limit: int) -> list[Job]:
 
 
 def _troubles(view: View) -> dict[str, Any]:
-    found = _by_status(view, (State.FAILED, State.ABORTED), TROUBLES + 1)
+    candidates = _by_status(view, (State.FAILED, State.ABORTED), CANDIDATES)
+    known = view.graph().statuses([job.node for job in candidates])
+    found = [job for job in candidates if known[job.node].planned is None]
     described = describe.jobs(view, found[:TROUBLES])
     rows = [{**described[job.id], "affected": affected(view, job)} for job in found[:TROUBLES]]
     return {"jobs": rows, "truncated": len(found) > TROUBLES}
@@ -130,8 +133,8 @@ def _late(view: View, now: int) -> list[dict[str, Any]]:
     return [
         {
             **described[job.id],
-            "usualSeconds": usual // 1_000_000,
-            "silentSeconds": silent // 1_000_000,
+            "usualSeconds": usual // SECOND,
+            "silentSeconds": silent // SECOND,
             "affected": affected(view, job),
         }
         for _, job, usual, silent in late[:TROUBLES]

@@ -18,16 +18,21 @@ from headwater.server.store.database import within
 if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.http import Request
+    from headwater.server.store.read.limited import Limit
     from headwater.server.store.view import View
 
-__all__ = ["Names", "api", "score"]
+__all__ = ["Names", "api", "names_of", "score"]
 
 api = Routes()
 
 MOST = 200_000
 EVERY = 1.0
-_names: WeakKeyDictionary[App, Names] = WeakKeyDictionary()
+LIMITS = 16
+_names: WeakKeyDictionary[App, dict[Limit | None, Names]] = WeakKeyDictionary()
+"""What can be found, for all who read everything, and for those who read some namespaces only."""
 _lock = threading.Lock()
+ALIKE = 0.4
+PART = re.compile(r"[/.]")
 STEP, TRIED = 100, 10_000
 """How many of what fits are looked up at once, and in all, to find some that are not hidden."""
 
@@ -89,9 +94,28 @@ def search(
     query = q.strip().lower()[:100]
     if not query:
         raise request.bad("q", "is missing")
+    return names_of(app, view).answer(view, query, kind, limit)
+
+
+def names_of(app: App, view: View) -> Names:
+    """What a reader can find; whoever reads some namespaces only must not fill the index of all."""
     with _lock:
-        names = _names.setdefault(app, Names())
-    return names.answer(view, query, kind, limit)
+        held = _names.setdefault(app, {})
+        if view.limit not in held and len(held) >= LIMITS:
+            held.clear()
+        return held.setdefault(view.limit, Names())
+
+
+def _pairs(text: str) -> set[str]:
+    """The pairs of letters next to each other, and the first and the last letter on their own."""
+    framed = f" {text} "
+    return {framed[i : i + 2] for i in range(len(framed) - 1)}
+
+
+def _alike(pairs: set[str], text: str) -> float:
+    """How much a text resembles another of these pairs of letters, from 0 to 1."""
+    found = _pairs(text[:200])
+    return 2 * len(pairs & found) / (len(pairs) + len(found))
 
 
 class Names:
@@ -136,6 +160,21 @@ class Names:
                 shown += _shown(view, [entry for _, _, entry in ranked[start : start + STEP]])
         shown = shown[:limit]
         return {"results": [_row(entry) for entry in shown], "truncated": len(ranked) > len(shown)}
+
+    def nearest(self, view: View, name: str, kind: str, limit: int = 5) -> list[dict[str, Any]]:
+        """The jobs or datasets whose names are most like one that is not there."""
+        sought = name.lower()[:100]
+        own, last = _pairs(sought), _pairs(PART.split(sought)[-1])
+        with self._lock:
+            self._refresh(view)
+            entries = [entry for entry in self._named if entry.kind == kind]
+        ranked = []
+        for entry in entries:
+            points = max(_alike(own, entry.text), _alike(last, PART.split(entry.text)[-1]) - 0.05)
+            if points >= ALIKE:
+                ranked.append((-points, entry))
+        ranked.sort()
+        return [_row(entry) for entry in _shown(view, [e for _, e in ranked[:STEP]])[:limit]]
 
     def _refresh(self, view: View) -> None:
         if time.monotonic() - self._looked < EVERY:

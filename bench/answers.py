@@ -1,0 +1,121 @@
+"""How long lineage questions take on an estate of 10,000 jobs and 110,000 columns.
+
+The questions go through the server's routes in this process: beside the time each takes there is the
+CPU it uses, which another load on the machine does not change much. What is asked for differs from
+call to call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import tempfile
+import time
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import httpx
+from _server_events import Job, events, job
+
+from headwater.server.app import App, ServerSettings
+from headwater.server.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NAMESPACE = "bench"
+SPACE = f"postgres://{NAMESPACE}:5432"
+BATCH = 500
+LIMITS = {"trace": 50, "why": 50, "diff": 200}
+
+
+def estate(jobs: int, now: datetime) -> Iterator[bytes]:
+    """A run of each job two days ago; a fifth ran again today, some with another input or failed."""
+    before = now - timedelta(days=2)
+    for number in range(jobs):
+        yield events(NAMESPACE, number, before)[2]
+    today = now - timedelta(hours=6)
+    for number in range(0, jobs, 5):
+        made = json.loads(events(NAMESPACE, number, today)[2])
+        if number % 100 == 0:
+            made["inputs"] = made["inputs"][:1]
+            for column in made["outputs"][0]["facets"]["columnLineage"]["fields"].values():
+                column["inputFields"] = column["inputFields"][:1]
+        if number % 500 == 5:
+            made["eventType"] = "FAIL"
+        yield json.dumps(made).encode()
+
+
+def fill(store: Any, jobs: int, now: datetime) -> None:
+    waiting: list[bytes] = []
+    for body in estate(jobs, now):
+        waiting.append(body)
+        if len(waiting) >= BATCH:
+            store.append(waiting)
+            waiting = []
+    store.append(waiting)
+
+
+def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
+    def some() -> Job:
+        return job(NAMESPACE, random.randrange(jobs))
+
+    def trace(kind: str, field: str, direction: str) -> Callable[[], str]:
+        def path() -> str:
+            node = f"{kind}:{SPACE}:{some().output}{field}"
+            return "/api/v2/trace?" + urlencode({"node": node, "direction": direction})
+
+        return path
+
+    day = {"from": (now - timedelta(days=1)).isoformat(), "to": now.isoformat()}
+    return {
+        "trace of a dataset, up": trace("dataset", "", "up"),
+        "trace of a dataset, down": trace("dataset", "", "down"),
+        "trace of a column, up": trace("datasetField", ":customer", "up"),
+        "why": lambda: (
+            f"/api/v2/datasets/{quote(SPACE, safe='')}/{quote(some().output, safe='')}/why"
+        ),
+        "diff of a day, whole estate": lambda: f"/api/v2/graph/diff?{urlencode(day)}",
+    }
+
+
+async def measure(app: App, jobs: int, now: datetime, count: int) -> None:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+        print(f"{'question':32} {'p50 ms':>8} {'CPU ms':>8} {'limit':>6} {'KB':>6}")
+        for name, path in questions(jobs, now).items():
+            times, used, size = [], [], 0
+            for number in range(count + 2):
+                began, cpu = time.perf_counter(), time.process_time()
+                answer = await client.get(path())
+                if number >= 2:
+                    times.append(time.perf_counter() - began)
+                    used.append(time.process_time() - cpu)
+                    size = max(size, len(answer.content))
+                answer.raise_for_status()
+            limit = LIMITS[name.split()[0]]
+            wall, spent = (1e3 * statistics.median(some) for some in (times, used))
+            print(f"{name:32} {wall:8.1f} {spent:8.1f} {limit:6} {size // 1000:6}", flush=True)
+    await app.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--count", type=int, default=20, help="how often each question is asked")
+    chosen = parser.parse_args()
+    random.seed(1)
+    now = datetime.now(timezone.utc)
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite:///{folder}/bench.db")
+        fill(store, chosen.jobs, now)
+        app = App(store, ServerSettings(page=False, stale_every=3_600))
+        asyncio.run(measure(app, chosen.jobs, now, chosen.count))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""`headwater diff`: what changed between two moments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from headwater.cli.options import spread
+from headwater.cli.output import out, print_json
+from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["diff"]
+
+
+@spread
+def diff(
+    start: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, or a date.")],
+    how: ServerOptions,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="The same; now if left out.")
+    ] = None,
+    around: Annotated[
+        str | None, typer.Option(metavar="DATASET", help="Only what lies around a dataset.")
+    ] = None,
+    depth: Annotated[int, typer.Option(min=0, max=50, help="How many jobs around it.")] = 3,
+) -> None:
+    """Show the jobs, edges, columns, schemas and states that appeared, went or changed."""
+    server = how.server()
+    query: dict[str, Any] = {"from": start, "to": end, "limit": 5_000}
+    if around is not None:
+        named = server.find(around)
+        query |= {"node": f"dataset:{named.namespace}:{named.name}", "depth": depth}
+    found = server.get("/api/v2/graph/diff", **query)
+    if how.as_json:
+        print_json(found)
+        return
+    lines = list(_lines(found))
+    for line in lines or ["nothing changed"]:
+        out.print(line, soft_wrap=True)
+    if found["truncated"]:
+        out.print("[yellow]there is more than is shown[/]")
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    for sign, style, nodes, edges, columns in (
+        ("+", "green", "appeared", "added", "columnsAdded"),
+        ("-", "red", "vanished", "removed", "columnsRemoved"),
+    ):
+        for node in found[nodes]:
+            kind, _, name = node.partition(":")
+            yield f"[{style}]{sign} {kind}[/] {escape(name)}"
+        for word, some in (("edge", edges), ("column", columns)):
+            for edge in found[some]:
+                ends = (edge["origin"].partition(":")[2], edge["destination"].partition(":")[2])
+                yield f"[{style}]{sign} {word}[/] {escape(' → '.join(ends))}"
+    for one in found["schemas"]:
+        breaks = "" if one["compatible"] else " [red](breaks readers)[/]"
+        name = escape(one["dataset"].partition(":")[2])
+        yield f"[yellow]~ schema[/] {name}: {escape('; '.join(one['changes']))}{breaks}"
+    for one in found["states"]:
+        name = escape(one["job"].partition(":")[2])
+        yield f"[yellow]~ state[/] {name}: {one['before']} → {one['after']}"

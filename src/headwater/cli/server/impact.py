@@ -1,0 +1,282 @@
+"""`headwater impact`: who is hit by a change, for people, for scripts and for a pull request."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  (typer reads the annotation)
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from headwater.cli.options import spread
+from headwater.cli.output import out, print_json
+from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+from headwater.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from headwater.lineage.schema import Schema
+
+__all__ = ["impact"]
+
+BREAKS = 5
+"""The exit code when something breaks."""
+SHOWN = 50
+"""Jobs, and columns, of one effect that are printed; `--json` has all."""
+STYLE = {"breaks": "bold red", "changes": "yellow", "rows": "yellow", "unknown": "magenta"}
+MEANS = {
+    "breaks": "names what goes, or cannot take its new type",
+    "changes": "derives its values behind a break",
+    "rows": "gets other rows",
+    "unknown": "nobody can tell",
+    "carries": "hands the change on",
+}
+
+
+@spread
+def impact(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(help="NAME or NAMESPACE:NAME; with --subject, its topic is assumed."),
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that goes; repeatable.")] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option(metavar="A=B", help="A column's new name; repeatable.")
+    ] = None,
+    retype: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="COL=TYPE", help="A column's new type; repeatable."),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="The whole new schema: a file .avsc, .json (JSON Schema) or .proto."),
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="The dataset itself goes.")] = False,
+    registry: Annotated[
+        str | None,
+        typer.Option(help="Compare --schema with the version registered here, by --subject."),
+    ] = None,
+    subject: Annotated[str | None, typer.Option(help="The registered subject.")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a comment for a pull request.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="What nobody can judge counts as broken.")
+    ] = False,
+    *,
+    how: ServerOptions,
+) -> None:
+    """Say who is hit when a dataset changes: what breaks, what changes behind it, what nobody knows.
+
+    Exit code 5 when something breaks, so that it can guard a change in CI.
+    """
+    changes = _changes(drop, rename, retype, delete=delete)
+    if (schema is not None) + bool(changes) != 1:
+        raise UsageError(
+            "say what changes: --drop, --rename, --type or --delete, or --schema with the new one"
+        )
+    if (registry is None) != (subject is None) or (registry and not schema):
+        raise UsageError("--registry needs --subject and --schema")
+    if dataset is None and subject is None:
+        raise UsageError("say which dataset changes")
+    server = how.server()
+    found = server.find(dataset or _topic(str(subject)))
+    if found.field:
+        raise UsageError(
+            f"{found.name}.{found.field} is a column", hint=f"{found.name} --drop {found.field}"
+        )
+    body: dict[str, Any] = {"node": found.node}
+    if schema is None:
+        body["changes"] = changes
+    else:
+        body["schema"] = _fields(_read(schema))
+    if registry is not None and subject is not None:
+        body["before"] = _fields(_registered(registry, subject))
+        body["part"] = "key" if subject.endswith("-key") else "value"
+    answer = server.post("/api/v2/impact", body)
+    if how.as_json:
+        print_json(answer)
+    elif markdown:
+        out.print(_markdown(answer), markup=False, soft_wrap=True, end="")
+    else:
+        _print(answer)
+        server.print_page("datasets", found.namespace, found.name)
+    counts = answer["counts"]
+    if counts["breaks"] or (strict and (counts["unknown"] or answer["truncated"])):
+        raise typer.Exit(BREAKS)
+
+
+def _changes(
+    drop: list[str] | None, rename: list[str] | None, retype: list[str] | None, *, delete: bool
+) -> list[dict[str, str]]:
+    found = [{"kind": "drop", "column": column} for column in drop or ()]
+    for kind, given in (("rename", rename), ("type", retype)):
+        for text in given or ():
+            column, equals, to = text.partition("=")
+            if not (column and equals and to):
+                raise UsageError(f"--{kind} {text!r}: say COLUMN=NEW")
+            found.append({"kind": kind, "column": column, "to": to})
+    if delete and found:
+        raise UsageError("with --delete nothing else can change")
+    return [{"kind": "delete"}] if delete else found
+
+
+def _topic(subject: str) -> str:
+    return subject.removesuffix("-value").removesuffix("-key")
+
+
+def _read(path: Path) -> Schema:
+    from headwater.lineage.schema import (
+        SchemaError,
+        read_avro,
+        read_json_schema,
+        read_protobuf,
+    )
+
+    try:
+        text = path.read_text("utf-8")
+        if path.suffix == ".proto":
+            return read_protobuf(text)
+        if path.suffix == ".avsc":
+            return read_avro(text)
+        if path.suffix == ".json":
+            return read_json_schema(text)
+    except (OSError, UnicodeDecodeError, SchemaError) as error:
+        raise UsageError(f"cannot read the schema {path}: {error}") from error
+    raise UsageError(f"{path} is neither .avsc, .json (JSON Schema) nor .proto")
+
+
+def _fields(schema: Schema) -> list[Any]:
+    import msgspec
+
+    fields: list[Any] = msgspec.to_builtins(schema.fields)
+    return fields
+
+
+def _registered(registry: str, subject: str) -> Schema:
+    """The schema that is registered now."""
+    from headwater.connect.services.endpoint import Endpoint
+    from headwater.connect.services.registry import SchemaRegistry
+
+    client = SchemaRegistry(Endpoint((registry,)))
+    try:
+        found = client.latest(subject)
+    finally:
+        client.close()
+    if found is None or found.schema is None:
+        problem = f": {found.problem}" if found and found.problem else ""
+        raise NotFoundError(f"{subject} is not registered at {client.shown}{problem}")
+    return found.schema
+
+
+def _short(node: str) -> str:
+    """A dataset's or job's name without its namespace, which may hold colons itself."""
+    return node.rpartition(":")[2]
+
+
+def _column(one: dict[str, Any]) -> str:
+    name = _short(one["dataset"])
+    return f"{name}.{one['column']}" if one["column"] else name
+
+
+def _path(job: dict[str, Any]) -> str:
+    parts = []
+    for step in job["path"]:
+        how = ", ".join(str(t["subtype"] or t["type"]).lower() for t in step["transformations"])
+        parts += [_column(step), _short(step["job"]) + (f" ({how})" if how else "")]
+    return " → ".join(parts)
+
+
+def _known_from(job: dict[str, Any]) -> str:
+    """What the producers on the path know it from, each kind of evidence once."""
+    kinds = {
+        f"{one.get('source')} ({'observed' if one.get('observed') else 'derived'})": None
+        for step in job["path"]
+        for one in step["evidence"]
+    }
+    return ", ".join(kinds)
+
+
+def _headline(answer: dict[str, Any]) -> str:
+    changes = [one["text"] for one in answer["changes"] if one["judged"]]
+    others = [one["text"] for one in answer["changes"] if not one["judged"]]
+    text = "; ".join(changes) or "nothing that a reader could miss"
+    return f"{_short(answer['dataset'])}: {text}" + (
+        f" (and {'; '.join(others)})" if others else ""
+    )
+
+
+def _coverage(answer: dict[str, Any]) -> str:
+    coverage, counts = answer["coverage"], answer["counts"]
+    jobs, known = coverage["jobs"], coverage["columnsKnown"]
+    text = f"{jobs} jobs read what changes or lies behind it; the columns of {known} are known"
+    text += f"; {counts['unaffected']} unaffected, {counts['unknown']} unknown"
+    if not coverage["complete"]:
+        text += "; the answer was cut, there is more behind"
+    return text
+
+
+def _by_effect(answer: dict[str, Any], member: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {effect: [] for effect in MEANS}
+    for one in answer[member]:
+        found[one["effect"]].append(one)
+    return {effect: some for effect, some in found.items() if some}
+
+
+def _print(answer: dict[str, Any]) -> None:
+    def line(text: str) -> None:
+        out.print(text, soft_wrap=True)
+
+    line(f"[bold]{escape(_headline(answer))}[/]")
+    columns = _by_effect(answer, "columns")
+    for effect, jobs in _by_effect(answer, "jobs").items():
+        style = STYLE.get(effect, "none")
+        line(f"\n[{style}]{effect}[/] [dim]{MEANS[effect]}[/]")
+        for job in jobs[:SHOWN]:
+            owners = ", ".join(one["name"] for one in job["owners"])
+            line(f"  [bold]{escape(job['name'])}[/] {escape(job['why'])}"
+                 + (f" [dim]owned by {escape(owners)}[/]" if owners else ""))  # fmt: skip
+            if job["path"]:
+                line(f"    [dim]{escape(_path(job))}[/]")
+            if evidence := _known_from(job):
+                line(f"    [dim]known from {escape(evidence)}[/]")
+            for stopped in job["stops"]:
+                line(f"    [dim]writes[/] {escape(_short(stopped))}")
+        if len(jobs) > SHOWN:
+            line(f"  and {len(jobs) - SHOWN} more: --json")
+    if columns:
+        line("\n[bold]columns[/]")
+    for effect, some in columns.items():
+        names = ", ".join(escape(_column(one)) for one in some[:SHOWN])
+        more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+        line(f"  [{STYLE.get(effect, 'none')}]{effect}[/] {names}{more}")
+    line(f"\n[dim]{escape(_coverage(answer))}[/]")
+
+
+def _cell(text: str) -> str:
+    """A text that cannot leave its cell of a table, nor be read as a link, a mention or HTML."""
+    safe = text.replace("\n", " ").replace("|", "\\|").replace("`", "'")
+    return f"`{safe}`" if safe else ""
+
+
+def _markdown(answer: dict[str, Any]) -> str:
+    counts = answer["counts"]
+    told = ", ".join(f"{counts[effect]} {effect}" for effect in MEANS if counts[effect])
+    lines = [f"### Impact of {_cell(_headline(answer))}", "", told or "Nobody is hit.", ""]
+    if answer["jobs"]:
+        lines += ["| effect | job | why | owners | path |", "|---|---|---|---|---|"]
+    for effect, jobs in _by_effect(answer, "jobs").items():
+        for job in jobs[:SHOWN]:
+            owners = ", ".join(one["name"] for one in job["owners"])
+            cells = (job["name"], job["why"], owners, _path(job))
+            lines.append(f"| **{effect}** | " + " | ".join(map(_cell, cells)) + " |")
+        if len(jobs) > SHOWN:
+            lines.append(f"| {effect} | and {len(jobs) - SHOWN} more | | | |")
+    columns = _by_effect(answer, "columns")
+    if columns:
+        lines += ["", "<details><summary>Columns and rows</summary>", ""]
+        for effect, some in columns.items():
+            names = ", ".join(_cell(_column(one)) for one in some[:SHOWN])
+            more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+            lines.append(f"- {effect}: {names}{more}")
+        lines += ["", "</details>"]
+    return "\n".join([*lines, "", f"{_coverage(answer)}.", ""])

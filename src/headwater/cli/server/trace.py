@@ -1,0 +1,182 @@
+"""`headwater trace`: where a dataset or a column comes from, or where it goes, as a tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.tree import Tree
+
+from headwater.cli.options import spread
+from headwater.cli.output import err, out, print_json, print_tree
+from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+from headwater.errors import HeadwaterError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DatasetName", "trace"]
+
+DatasetName = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET[.COLUMN]", help="NAMESPACE:NAME, or NAME alone where it is the only one."
+    ),
+]
+STYLE = {"RUNNING": "green", "FAILED": "bold red", "ABORTED": "yellow", "COMPLETED": "blue"}
+
+
+@spread
+def trace(
+    dataset: DatasetName,
+    how: ServerOptions,
+    up: Annotated[bool, typer.Option("--up", help="What it comes from; the default.")] = False,
+    down: Annotated[bool, typer.Option("--down", help="What it leads to.")] = False,
+    depth: Annotated[int, typer.Option(min=1, max=50, help="How many jobs away.")] = 20,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="As it was then: RFC 3339, or a date.")
+    ] = None,
+    indirect: Annotated[
+        bool, typer.Option("--indirect", help="Also columns that only decide which rows there are.")
+    ] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz's language.")] = False,
+) -> None:
+    """Show where a dataset or a column comes from, or where it goes, with states and evidence."""
+    if up and down:
+        raise UsageError("--up and --down exclude each other", hint="ask twice")
+    if how.as_json + mermaid + dot > 1:
+        raise UsageError("--json, --mermaid and --dot exclude each other")
+    server = how.server()
+    named = server.find(dataset)
+    found = server.get(
+        "/api/v2/trace",
+        node=named.node,
+        direction="down" if down else "up",
+        depth=depth,
+        at=at,
+        indirect="true" if indirect else None,
+    )
+    if how.as_json:
+        print_json(found)
+    elif mermaid or dot:
+        out.print(
+            "\n".join(_mermaid(found) if mermaid else _dot(found)), markup=False, soft_wrap=True
+        )
+    else:
+        if found["columnsKnown"] is False:
+            raise HeadwaterError(
+                f"the columns of {named.namespace} {named.name} are not known yet",
+                hint="a connector's are reported by the poll after its schema is registered or its "
+                "table is created",
+            )
+        print_tree(_tree(found))
+        server.print_page("datasets", named.namespace, named.name)
+    if found["truncated"]:
+        err.print("[yellow]there is more than is shown[/]")
+
+
+def _tree(found: dict[str, Any]) -> Tree:
+    nodes = {node["id"]: node for node in found["nodes"]}
+    edges = {frozenset((edge["origin"], edge["destination"])): edge for edge in found["edges"]}
+    drawn: list[Tree] = []
+    for row in found["rows"]:
+        node, parent = nodes[row["node"]], row["parent"]
+        label = _label(node)
+        if parent is not None:
+            edge = edges.get(frozenset((row["node"], found["rows"][parent]["node"])), {})
+            label += _along(edge, nodes)
+        if row["repeated"]:
+            label += " [dim](see above or below)[/]"
+        drawn.append(Tree(label, highlight=False) if parent is None else drawn[parent].add(label))
+    return drawn[0]
+
+
+def _label(node: dict[str, Any]) -> str:
+    if node["kind"] == "job":
+        kind = " ".join(w for w in (node["integration"], node["processing"]) if w)
+        error = f"  [red]{escape(node['error'])}[/]" if node["error"] else ""
+        return f"[bold]{escape(node['name'])}[/] {_state(node)} [dim]{escape(kind)}[/]{error}"
+    name = f"{node['name']}.{node['field']}" if node["kind"] == "column" else node["name"]
+    return f"[cyan]{escape(name)}[/] [dim]{escape(node['namespace'])} {escape(node['store'])}[/]"
+
+
+def _state(job: dict[str, Any]) -> str:
+    since = f" since {job['since']}" if job["since"] else ""
+    return f"[{STYLE.get(job['state'], 'none')}]{job['state']}[/]{since}"
+
+
+def _along(edge: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
+    """How a column came about and by which jobs; of any edge, what it is known from."""
+    parts = []
+    how = {str(one["subtype"] or one["type"] or "").lower() for one in edge.get("how", ())}
+    masked = any(one["masking"] for one in edge.get("how", ()))
+    if words := ", ".join(sorted(how - {""}) + ["masked"] * masked):
+        parts.append(escape(words))
+    jobs = [nodes[job] for job in edge.get("jobs", ()) if job in nodes]
+    if jobs:
+        parts.append("by " + ", ".join(f"{escape(job['name'])} ({_state(job)})" for job in jobs))
+    proofs = [
+        f"{one.get('source', '')} {one.get('detail', '')}".strip() + _seen(one)
+        for one in edge.get("evidence", ())
+    ]
+    if proofs:
+        parts.append("from " + escape("; ".join(proofs[:2])))
+    return f"  [dim]{' '.join(parts)}[/]" if parts else ""
+
+
+def _seen(evidence: dict[str, Any]) -> str:
+    observed = evidence.get("observed")
+    return "" if observed is None else " (observed)" if observed else " (derived)"
+
+
+def _drawn(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The nodes of the tree: a short name, what kind it is, and its label."""
+    shown = {row["node"] for row in found["rows"]}
+    for number, node in enumerate(found["nodes"]):
+        if node["id"] in shown:
+            name = node["name"] + (f".{node['field']}" if node["kind"] == "column" else "")
+            more = node["state"] if node["kind"] == "job" else node["namespace"]
+            yield f"n{number}", node["kind"], f"{name}\n{more}"
+
+
+def _arrows(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The edges of the tree between those short names, each with how a column came about."""
+    numbers = {node["id"]: f"n{number}" for number, node in enumerate(found["nodes"])}
+    rows = found["rows"]
+    drawn = {
+        frozenset((row["node"], rows[row["parent"]]["node"]))
+        for row in rows
+        if row["parent"] is not None
+    }
+    for edge in found["edges"]:
+        if frozenset((edge["origin"], edge["destination"])) in drawn:
+            how = {str(one["subtype"] or one["type"] or "").lower() for one in edge.get("how", ())}
+            label = ", ".join(sorted(how - {""}))
+            yield numbers[edge["origin"]], numbers[edge["destination"]], label
+
+
+def _mermaid(found: dict[str, Any]) -> Iterator[str]:
+    def quoted(text: str) -> str:
+        plain = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+        return '"' + plain.replace("\n", "<br>") + '"'
+
+    yield "flowchart LR"
+    for name, kind, label in _drawn(found):
+        yield f"  {name}({quoted(label)})" if kind == "job" else f"  {name}[{quoted(label)}]"
+    for origin, destination, label in _arrows(found):
+        yield f"  {origin} -->{f'|{quoted(label)}|' if label else ''} {destination}"
+
+
+def _dot(found: dict[str, Any]) -> Iterator[str]:
+    def quoted(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+    yield "digraph lineage {"
+    yield "  rankdir=LR;"
+    for name, kind, label in _drawn(found):
+        yield f"  {name} [label={quoted(label)}, shape={'ellipse' if kind == 'job' else 'box'}];"
+    for origin, destination, label in _arrows(found):
+        yield f"  {origin} -> {destination}{f' [label={quoted(label)}]' if label else ''};"
+    yield "}"

@@ -1,0 +1,80 @@
+"""`headwater why`: is a dataset up to date, and if not, because of what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+
+from headwater.cli.options import spread
+from headwater.cli.output import out, print_json
+from headwater.cli.server.client import ServerOptions, path_of
+from headwater.cli.server.trace import DatasetName  # noqa: TC001
+
+__all__ = ["why"]
+
+WORDS = {
+    "late": "has not run when it was due",
+    "lagging": "lags",
+    "schema": "changed its schema",
+    "ended": "ended; nothing writes any more",
+    "quality": "failed its checks",
+    "paused": "was paused (planned)",
+    "stopped": "was stopped (planned)",
+}
+STYLE = {"live": "green", "fresh": "green", "stale": "bold red"}
+
+
+@spread
+def why(dataset: DatasetName, how: ServerOptions) -> None:
+    """Say whether a dataset is up to date and, if not, what is wrong upstream; of a column, what changed."""
+    server = how.server()
+    named = server.find(dataset)
+    path = path_of("api", "v2", "datasets", named.namespace, named.name, "why")
+    found = server.get(path, column=named.field or None)
+    if how.as_json:
+        print_json(found)
+        return
+    since = f" since {found['since']}" if found["since"] else ""
+    written = f", last written {found['lastWrittenAt']}" if found["lastWrittenAt"] else ""
+    verdict = f"[{STYLE.get(found['verdict'], 'none')}]{found['verdict']}[/]"
+    _print(f"[cyan]{escape(named.name)}[/] is {verdict}{since}{written}")
+    for cause in found["causes"]:
+        _print_cause(cause)
+    if not found["causes"]:
+        _print("nothing is wrong upstream")
+    if found["truncated"]:
+        _print("[yellow]there is more than was looked at[/]")
+    if found["inputs"] is not None:
+        _print_inputs(named.field, found["inputs"])
+    server.print_page("datasets", named.namespace, named.name)
+
+
+def _print(text: str) -> None:
+    out.print(text, soft_wrap=True)
+
+
+def _print_cause(cause: dict[str, Any]) -> None:
+    word = WORDS.get(cause["kind"], cause["kind"])
+    style = "dim" if cause["planned"] else "red" if cause["root"] else "none"
+    lead = "because" if cause["root"] else "and so"
+    name = escape(cause["named"]["name"])
+    _print(f"  [{style}]{lead}[/] [bold]{name}[/] {word} since {cause['since']}")
+    if cause["detail"]:
+        _print(f"      {escape(cause['detail'])}")
+    _print(f"      [dim]{escape(' → '.join(_short(node) for node in cause['path']))}[/]")
+    for change in cause["changes"]:
+        _print(
+            f"      before: {change['time']} {escape(_short(change['node']))}: {escape(change['text'])}"
+        )
+
+
+def _print_inputs(field: str, inputs: list[dict[str, Any]]) -> None:
+    _print(f"{escape(field)} comes from {len(inputs)} columns, the one that changed last first:")
+    for one in inputs:
+        change = f"{one['changedAt']} {one['change']}" if one["change"] else "never changed"
+        _print(f"  [cyan]{escape(one['name'])}.{escape(one['field'])}[/]  {escape(change)}")
+
+
+def _short(node: str) -> str:
+    return node.rpartition(":")[2]

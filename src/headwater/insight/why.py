@@ -1,0 +1,160 @@
+"""Why is a dataset not up to date: the nearest causes, the way each takes, and what changed before."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
+
+from headwater.insight.freshness import Freshness, JobGraph, freshness
+from headwater.insight.trace import tree
+from headwater.lineage.graph import N
+from headwater.lineage.schema import Schema, diff
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from headwater.insight.trace import LineageTree
+    from headwater.lineage.schema import SchemaChange
+
+__all__ = [
+    "CauseKind", "Change", "ObservedGraph", "Reason", "Signal", "Why", "last_change", "why",
+]  # fmt: skip
+
+HOUR = 3_600_000_000
+SHORTLY = HOUR
+"""How long before a cause a change may be to be shown beside it."""
+RECENT = 24 * HOUR
+"""How long before the trouble a schema may have changed to be a cause of it."""
+CHANGES = 10
+
+
+class CauseKind(str, Enum):
+    """What is wrong, in the order in which causes are told; the last two are no trouble."""
+
+    FAILED = "failed"
+    ABORTED = "aborted"
+    LATE = "late"
+    LAGGING = "lagging"
+    SCHEMA = "schema"
+    ENDED = "ended"
+    QUALITY = "quality"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+    @property
+    def planned(self) -> bool:
+        """Whether somebody wanted it so."""
+        return self in (CauseKind.PAUSED, CauseKind.STOPPED)
+
+
+_ORDER = {kind: number for number, kind in enumerate(CauseKind)}
+
+
+class Signal(NamedTuple):
+    """Something observed on a job or a dataset beside the state of runs."""
+
+    kind: CauseKind
+    since: int
+    detail: str
+
+
+class Change(NamedTuple):
+    """Something that became different at a moment."""
+
+    time: int
+    text: str
+
+
+class ObservedGraph(JobGraph[N], Protocol[N]):
+    """A graph that also knows what was observed on its nodes and how they changed."""
+
+    def signals(self, nodes: Collection[N], since: int) -> Mapping[N, Sequence[Signal]]:
+        """What is wrong with these nodes now, and how their schemas broke since a moment."""
+        ...
+
+    def changes(self, nodes: Collection[N], since: int, until: int) -> Mapping[N, Sequence[Change]]:
+        """What became different about these nodes between two moments, the newest first."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reason(Generic[N]):
+    """A cause: where it is, since when, how it leads to the dataset, and what changed shortly before."""
+
+    node: N
+    kind: CauseKind
+    since: int
+    detail: str
+    root: bool
+    path: tuple[N, ...]
+    changes: tuple[tuple[N, Change], ...] = ()
+
+
+@dataclass(frozen=True)
+class Why(Generic[N]):
+    """The verdict on a dataset, and what explains it."""
+
+    freshness: Freshness[N]
+    reasons: tuple[Reason[N], ...]
+    cut: bool
+
+
+def why(
+    graph: ObservedGraph[N], dataset: N, now: int, *, depth: int = 20, limit: int = 500
+) -> Why[N]:
+    """The causes upstream of a dataset, those that nothing further up explains first.
+
+    Of those, the graver come first (`CauseKind`), then the nearer. What somebody paused or stopped is
+    last: it explains why nothing comes, and is no trouble.
+    """
+    verdict = freshness(graph, dataset, now, depth=depth, limit=limit)
+    found = tree(graph, dataset, depth=depth, limit=limit)
+    places: dict[N, int] = {}
+    for place, row in enumerate(found.rows):
+        if row.node not in places or row.level < found.rows[places[row.node]].level:
+            places[row.node] = place
+    reasons = [
+        Reason(one.job, CauseKind(one.trouble.value), one.since, "", one.root, found.path(at))
+        for one in verdict.causes
+        if (at := places.get(one.job)) is not None
+    ]
+    started = min((one.since for one in reasons), default=now)
+    for node, signals in graph.signals(list(places), started - RECENT).items():
+        path = found.path(places[node])
+        reasons += [Reason(node, *signal, True, path) for signal in signals]
+    reasons.sort(key=_rank)
+    told = tuple(_with_changes(graph, reason, found, places) for reason in reasons[:CHANGES])
+    return Why(verdict, told + tuple(reasons[CHANGES:]), verdict.cut or found.cut)
+
+
+def _rank(reason: Reason[N]) -> tuple[bool, bool, int, int, int]:
+    kind = reason.kind
+    return kind.planned, not reason.root, _ORDER[kind], len(reason.path), reason.since
+
+
+def _with_changes(
+    graph: ObservedGraph[N], reason: Reason[N], found: LineageTree[N], places: Mapping[N, int]
+) -> Reason[N]:
+    """A reason with what changed shortly before on its way, and right before where it is."""
+    above = {row.node for row in found.rows if row.parent == places[reason.node]}
+    near = [*reason.path, *sorted(above - set(reason.path))]
+    known = graph.changes(near, reason.since - SHORTLY, reason.since)
+    changes = [(node, change) for node, some in known.items() for change in some]
+    changes.sort(key=lambda one: (-one[1].time, one[0], one[1].text))
+    return Reason(
+        reason.node, reason.kind, reason.since, reason.detail, reason.root, reason.path,
+        tuple(changes[:CHANGES]),
+    )  # fmt: skip
+
+
+def last_change(
+    versions: Sequence[tuple[int, Schema]], column: str
+) -> tuple[int, SchemaChange] | None:
+    """When a column last became another one, of the versions of a schema from the newest on."""
+    for (time, new), (_, old) in itertools.pairwise(versions):
+        for change in diff(old, new):
+            if change.path == column or column in (change.old, change.new):
+                return time, change
+    return None

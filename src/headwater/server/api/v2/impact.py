@@ -1,0 +1,390 @@
+"""Who is hit when a dataset changes: what breaks, what changes behind it, and what nobody can tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import msgspec
+
+from headwater import insight
+from headwater.insight import Effect, PlannedChange
+from headwater.lineage.events import EventProblem
+from headwater.lineage.schema import Field, Schema, diff, topic_schema
+from headwater.server.api.lookup import dataset_node, has_column, kind_of
+from headwater.server.api.types import Object
+from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.page import describe
+from headwater.server.api.v2.page.columns import dataset_evidence, job_evidence
+from headwater.server.http import HttpError
+from headwater.server.routing import Routes
+from headwater.server.store.read.column_readers import StoredColumnReaders
+from headwater.server.store.read.observed import read_schema
+
+if TYPE_CHECKING:
+    from headwater.insight import Impact, Leg, Struck
+    from headwater.lineage.schema import SchemaChange
+    from headwater.server.http import Request
+    from headwater.server.store.entities import Dataset, Job, Node
+    from headwater.server.store.view import View
+
+__all__ = ["api"]
+
+api = Routes()
+
+JOBS = 500
+COLUMNS = 2_000
+CHANGES = 500
+STOPPED = 50
+EVIDENCE = 3
+KINDS = ("drop", "rename", "type", "delete")
+EffectName = Literal["breaks", "changes", "rows", "unknown", "carries", "unaffected"]
+
+
+class _To(TypedDict, total=False):
+    column: str
+    to: str
+
+
+class PostChange(_To):
+    """One change; `to` is the new name, or the new type."""
+
+    kind: Literal["drop", "rename", "type", "delete"]
+
+
+class _Changes(TypedDict, total=False):
+    changes: list[PostChange]
+    schema: list[Object]
+    before: list[Object]
+    part: Literal["value", "key"]
+
+
+class PostImpact(_Changes):
+    """A dataset, and either changes of it or the fields that its schema is to have.
+
+    The schema is compared with the dataset's own, or with `before`. A field has a name and a type, and if need be `fields`, `nullable`, `default` and `aliases`.
+    `part` says which half of a topic's records the schema is of.
+    """
+
+    node: str
+
+
+class JudgedChange(TypedDict):
+    """A change as it was judged; one that nobody can be hit by, such as a new column, is not."""
+
+    kind: str
+    column: str
+    to: str | None
+    text: str
+    judged: bool
+
+
+class Step(TypedDict):
+    """One step of a path: a column that a job reads, and the dataset it writes then."""
+
+    dataset: str
+    column: str | None
+    job: str
+    target: str | None
+    transformations: list[Object]
+    evidence: list[Object]
+
+
+class HitJob(TypedDict):
+    """A job that a change reaches: how, why, and on which path."""
+
+    id: str
+    namespace: str
+    name: str
+    integration: str
+    type: str
+    effect: EffectName
+    change: str
+    why: str
+    owners: list[Object]
+    stops: list[str]
+    path: list[Step]
+
+
+class HitColumn(TypedDict):
+    """A column that a change reaches; none for the dataset as a whole, or its rows."""
+
+    dataset: str
+    column: str | None
+    effect: EffectName
+    change: str
+
+
+class Coverage(TypedDict):
+    """How much of the answer is known.
+
+    Of `jobs` that read a dataset on the way, the columns of `columnsKnown` are known. What is not
+    `complete` was cut: there is more behind.
+    """
+
+    jobs: int
+    columnsKnown: int
+    complete: bool
+
+
+class ImpactAnswer(TypedDict):
+    """Who is hit, the worst first; `verdict` is the worst of it."""
+
+    dataset: str
+    changes: list[JudgedChange]
+    verdict: EffectName
+    counts: dict[str, int]
+    jobs: list[HitJob]
+    columns: list[HitColumn]
+    unaffected: list[str]
+    coverage: Coverage
+    truncated: bool
+
+
+@api.route("POST", "/api/v2/impact", role="read", body=PostImpact, answer=ImpactAnswer)
+def impact(view: View, request: Request) -> dict[str, Any]:
+    """Who is hit when columns of a dataset are dropped, renamed or retyped, or when it is deleted.
+
+    Jobs and columns that nobody can judge are `unknown`, never `unaffected`.
+    """
+    body = request.json()
+    dataset = _dataset(view, body)
+    if "schema" in body:
+        judged, others = _of_schema(view, dataset, body)
+    else:
+        judged, others = _listed(view, dataset, body), []
+    found = insight.impact(StoredColumnReaders(view), dataset.node, judged)
+    return {
+        "dataset": describe.dataset_id(dataset),
+        "changes": [_change(one, judged=True) for one in judged]
+        + [
+            {
+                "kind": one.kind,
+                "column": one.path,
+                "to": one.new or None,
+                "text": str(one),
+                "judged": False,
+            }
+            for one in others
+        ],
+        **_answer(view, found),
+    }
+
+
+def _bad(member: str, problem: str) -> HttpError:
+    return HttpError(422, f"{member} {problem}", [EventProblem(member, problem)])
+
+
+def _dataset(view: View, body: dict[str, Any]) -> Dataset:
+    node = body.get("node")
+    if not isinstance(node, str):
+        raise _bad("node", "must be the id of a dataset, such as dataset:s3://lake:orders")
+    kind, rest = kind_of(node)
+    if kind != "dataset":
+        raise _bad("node", "must be a dataset")
+    found = dataset_node(view, rest)
+    return view.datasets([found.root])[found.root]
+
+
+def _listed(view: View, dataset: Dataset, body: dict[str, Any]) -> list[PlannedChange]:
+    given = body.get("changes")
+    if not isinstance(given, list) or not given:
+        raise _bad("changes", "must be a list of changes, or schema the fields it is to have")
+    if len(given) > CHANGES:
+        raise _bad("changes", f"must be at most {CHANGES}")
+    return [_one(view, dataset, item) for item in given]
+
+
+def _one(view: View, dataset: Dataset, item: Any) -> PlannedChange:
+    kind = item.get("kind") if isinstance(item, dict) else None
+    if kind not in KINDS:
+        raise _bad("changes", f"must each be of a kind: {', '.join(KINDS)}")
+    if kind == "delete":
+        return PlannedChange("delete")
+    column, to = item.get("column"), item.get("to", "")
+    if not isinstance(column, str) or not column:
+        raise _bad("changes", "must each name a column")
+    if not isinstance(to, str) or (kind != "drop" and not to):
+        raise _bad("changes", "must say what it becomes (to)")
+    if has_column(view, dataset, column) is False:
+        raise missing_column(view, dataset, column)
+    if kind == "rename" and has_column(view, dataset, to):
+        raise _bad("changes", f"would rename {column} to {to}, which is there already")
+    return PlannedChange(kind, column, to)
+
+
+def _of_schema(
+    view: View, dataset: Dataset, body: dict[str, Any]
+) -> tuple[list[PlannedChange], list[SchemaChange]]:
+    """What a new schema changes: what somebody can be hit by, and the rest."""
+    held = dataset.state.facets.get("schema")
+    bodies = view.bodies([held[0]] if held else [])
+    known = _fields(body, "before") if "before" in body else None
+    current = known or read_schema(bodies.get(held[0]) if held else None)
+    if known is None and not current.fields:
+        raise _bad("schema", "cannot be compared: no schema of the dataset is known")
+    new = _fields(body, "schema")
+    facets = describe.Facets(view, [dataset.state.facets], "catalog", "storage")
+    if describe.store_of(dataset, facets) == "kafka":
+        half = "key" if body.get("part") == "key" else "value"
+        current = _topic_half(current, half) if known is None else _of_half(current, half)
+        new = _of_half(new, half)
+    judged, others = [], []
+    for one in diff(current, new)[:CHANGES]:
+        change = _judged(one)
+        if change is None:
+            others.append(one)
+        else:
+            judged.append(change)
+    return judged, others
+
+
+def _fields(body: dict[str, Any], member: str) -> Schema:
+    try:
+        return Schema(msgspec.convert(body[member], tuple[Field, ...]))
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _bad(member, f"cannot be read: {error}") from None
+
+
+def _of_half(schema: Schema, half: str) -> Schema:
+    """The columns that a topic has by the schema of its values or of its keys."""
+    return topic_schema(None, schema) if half == "key" else topic_schema(schema)
+
+
+def _topic_half(topic: Schema, half: str) -> Schema:
+    """Those columns of a topic that come from its values, or from its keys."""
+    return Schema(tuple(one for one in topic.fields if (one.name == "key") == (half == "key")))
+
+
+def _judged(one: SchemaChange) -> PlannedChange | None:
+    if one.kind == "removed":
+        return PlannedChange("drop", one.path, "", one.old)
+    if one.kind in ("renamed", "moved"):
+        return PlannedChange("rename", one.old, one.new)
+    if one.kind == "type":
+        return PlannedChange("type", one.path, one.new, one.old)
+    if one.kind == "nullability" and one.new == "nullable":
+        return PlannedChange("nullable", one.path)
+    return None
+
+
+def _text(change: PlannedChange) -> str:
+    return {
+        "drop": f"{change.column} is dropped",
+        "rename": f"{change.column} is renamed to {change.to}",
+        "type": f"{change.column} becomes {change.to}",
+        "nullable": f"{change.column} may be missing",
+        "delete": "the dataset is deleted",
+    }[change.kind]
+
+
+def _change(change: PlannedChange, *, judged: bool) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "column": change.column,
+        "to": change.to or None,
+        "text": _text(change),
+        "judged": judged,
+    }
+
+
+def _answer(view: View, found: Impact[Node]) -> dict[str, Any]:
+    shown = found.struck[:JOBS]
+    columns = found.columns[:COLUMNS]
+    legs = [leg for one in shown for leg in one.path]
+    numbers = {leg.dataset[1] for leg in legs} | {leg.target[1] for leg in legs if leg.target}
+    datasets = view.datasets(numbers | {one.dataset[1] for one in columns})
+    jobs = view.jobs({one.job[1] for one in shown} | {leg.job[1] for leg in legs})
+    rest = view.jobs(number for _, number in found.unaffected[:JOBS])
+    counts = Counter(one.effect.value for one in found.struck)
+    counts[Effect.UNAFFECTED.value] = len(found.unaffected)
+    worst = found.struck[0].effect if found.struck else Effect.UNAFFECTED
+    steps = _Steps(view, jobs, datasets)
+    listed = describe.jobs(view, list(jobs.values()))
+    facets = describe.Facets(view, (job.state.facets for job in jobs.values()), "ownership")
+    graph = view.graph()
+    stopped = [one.job for one in found.of(Effect.BREAKS)[:STOPPED]]
+    stops = {job: [n for _, n in insight.beside(graph, job)[1]] for job in stopped}
+    known = view.datasets({n for some in stops.values() for n in some})
+
+    def hit(one: Struck[Node]) -> dict[str, Any]:
+        job = jobs[one.job[1]]
+        about = listed[job.id]
+        return {
+            **{key: about[key] for key in ("id", "namespace", "name", "integration", "type")},
+            "effect": one.effect.value,
+            "change": _text(one.change),
+            "why": one.why,
+            "owners": _owners(facets.get(job.state.facets, "ownership")),
+            "stops": sorted(
+                describe.dataset_id(known[n]) for n in stops.get(one.job, ()) if n in known
+            ),
+            "path": [steps.shown(leg) for leg in one.path],
+        }
+
+    return {
+        "verdict": worst.value,
+        "counts": {effect.value: counts[effect.value] for effect in Effect},
+        "jobs": [hit(one) for one in shown if one.job[1] in jobs],
+        "columns": sorted(
+            (
+                {
+                    "dataset": describe.dataset_id(datasets[one.dataset[1]]),
+                    "column": one.column or None,
+                    "effect": one.effect.value,
+                    "change": _text(one.change),
+                }
+                for one in columns
+                if one.dataset[1] in datasets
+            ),
+            key=lambda one: (one["dataset"], one["column"] or "", one["effect"]),
+        ),
+        "unaffected": sorted(describe.job_id(job) for job in rest.values()),
+        "coverage": {
+            "jobs": found.jobs,
+            "columnsKnown": found.known,
+            "complete": not found.cut,
+        },
+        "truncated": found.cut
+        or len(found.struck) > JOBS
+        or len(found.columns) > COLUMNS
+        or len(found.unaffected) > JOBS,
+    }
+
+
+class _Steps:
+    """Steps of paths as the answer shows them, with what their producers know them from."""
+
+    def __init__(self, view: View, jobs: dict[int, Job], datasets: dict[int, Dataset]) -> None:
+        self._jobs, self._datasets = jobs, datasets
+        self._of_jobs = job_evidence(view, jobs.values())
+        self._of_datasets = dataset_evidence(view, datasets)
+
+    def shown(self, leg: Leg[Node]) -> dict[str, Any]:
+        """One step."""
+        origin, job = self._datasets[leg.dataset[1]], self._jobs[leg.job[1]]
+        target = self._datasets.get(leg.target[1]) if leg.target else None
+        ends = (origin.name, target.name if target else "")
+        proof = self._of_jobs.get((describe.job_id(job), *ends)) or self._of_jobs.get(
+            (describe.job_id(job), "", ends[1])
+        )
+        if not proof and target is not None:
+            proof = self._of_datasets.get(target.id)
+        return {
+            "dataset": describe.dataset_id(origin),
+            "column": leg.column or None,
+            "job": describe.job_id(job),
+            "target": describe.dataset_id(target) if target else None,
+            "transformations": [
+                {"type": step.type, "subtype": step.subtype, "masking": bool(step.masking)}
+                for step in leg.transformations
+            ],
+            "evidence": (proof or [])[:EVIDENCE],
+        }
+
+
+def _owners(facet: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"name": str(one.get("name")), "type": one.get("type")}
+        for one in describe.listed(facet, "owners", 20)
+    ]

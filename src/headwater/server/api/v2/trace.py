@@ -1,0 +1,179 @@
+"""What leads to a dataset or a column, or what it leads to, as a tree that can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from headwater.insight import tree
+from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
+from headwater.server.api.parameters import flag, integer, moment, text
+from headwater.server.api.present import when
+from headwater.server.api.types import Object, Time
+from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.page import columns, describe
+from headwater.server.routing import Routes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.insight import LineageTree
+    from headwater.server.store.entities import Column, Job, Node
+    from headwater.server.store.view import ColumnGraph, View
+
+__all__ = ["api"]
+
+api = Routes()
+
+LIMIT = 1_000
+EVIDENCE = 5
+
+
+class Row(TypedDict):
+    """A line of the tree: a node, below which line, and whether it is opened on another line."""
+
+    node: str
+    level: int
+    parent: int | None
+    repeated: bool
+
+
+class Trace(TypedDict):
+    """A tree, and what its nodes and edges are; of a column's tree, `nodes` has the jobs too."""
+
+    node: str
+    direction: Literal["up", "down"]
+    depth: int
+    at: Time | None
+    columnsKnown: bool | None
+    rows: list[Row]
+    nodes: list[Object]
+    edges: list[Object]
+    truncated: bool
+
+
+@api.get("/api/v2/trace", answer=Trace)
+def trace(
+    view: View,
+    node: str = text(required=True, example="dataset:s3://lake:orders"),
+    direction: str = text("up", options=("up", "down")),
+    depth: int = integer(20, 1, 50),
+    at: int | None = moment(),
+    indirect: bool = flag(),
+) -> dict[str, Any]:
+    """What a dataset, a job or a column comes from, or what it leads to, as a tree.
+
+    `depth` counts jobs between datasets. The columns of a tree are those whose values go along; with
+    `indirect` also those that only decide which rows do. `columnsKnown` is false while no producer
+    has reported the columns of the dataset, and null for a tree of jobs and datasets.
+    """
+    kind, rest = kind_of(node)
+    asked = {"node": node, "direction": direction, "depth": depth, "at": when(at)}
+    if kind == "datasetField":
+        dataset, field = column_node(view, rest)
+        known = has_column(view, dataset, field, at)
+        if known is False:
+            raise missing_column(view, dataset, field)
+        graph = view.column_graph(at)
+        start = (dataset.root, field)
+        follow = None if indirect else lambda edge: _is_value(graph, *edge)
+        found = tree(
+            graph, start, depth=depth, limit=LIMIT, downstream=direction == "down", follow=follow
+        )
+        return {**asked, "columnsKnown": known is True, **_columns(view, graph, found, at)}
+    here = node_of(view, node)
+    around = tree(
+        view.graph(at), here, depth=2 * depth, limit=LIMIT, downstream=direction == "down"
+    )
+    return {**asked, "columnsKnown": None, **_nodes(view, around, at)}
+
+
+def _is_value(graph: ColumnGraph, source: Column, target: Column) -> bool:
+    """Whether the value itself goes along; a column may also only decide which rows do."""
+    how = graph.how(source, target)
+    return not how or any(step.type != "INDIRECT" for step in how)
+
+
+def _rows(found: LineageTree[Any], ids: Mapping[Any, str]) -> list[Row]:
+    """The lines of a tree; a parent is always there, since what is left out is left out at the ends."""
+    rows: list[Row] = []
+    places: dict[int, int] = {}
+    for number, row in enumerate(found.rows):
+        if row.node in ids and (row.parent is None or row.parent in places):
+            places[number] = len(rows)
+            parent = None if row.parent is None else places[row.parent]
+            line: Row = {
+                "node": ids[row.node],
+                "level": row.level,
+                "parent": parent,
+                "repeated": row.repeated,
+            }
+            rows.append(line)
+    return rows
+
+
+def _columns(
+    view: View, graph: ColumnGraph, found: LineageTree[Column], at: int | None
+) -> dict[str, Any]:
+    shown = {row.node for row in found.rows}
+    datasets = view.datasets({number for number, _ in shown})
+    ids = {
+        column: columns.column_id(column, datasets[column[0]])
+        for column in shown
+        if column[0] in datasets
+    }
+    edges = columns.edges(view, graph, found.edges, datasets)
+    named = {job for edge in edges for job in edge["jobs"]}
+    carrying = view.jobs({job for _, _, job in graph.carried(list(datasets))}).values()
+    jobs = {job.id: job for job in carrying if describe.job_id(job) in named}
+    described = describe.datasets(view, datasets)
+    nodes = [
+        {**described[column[0]], "id": one, "kind": "column", "field": column[1]}
+        for column, one in ids.items()
+    ]
+    nodes += describe.jobs(view, list(jobs.values()), at).values()
+    return {
+        "rows": _rows(found, ids),
+        "nodes": sorted(nodes, key=lambda one: str(one["id"])),
+        "edges": edges,
+        "truncated": found.cut,
+    }
+
+
+def _nodes(view: View, found: LineageTree[Node], at: int | None) -> dict[str, Any]:
+    shown = {row.node for row in found.rows}
+    jobs = view.jobs(number for kind, number in shown if kind == "job")
+    datasets = view.datasets(number for kind, number in shown if kind == "dataset")
+    nodes: dict[Node, dict[str, Any]] = {
+        ("dataset", number): one for number, one in describe.datasets(view, datasets).items()
+    }
+    described = describe.jobs(view, list(jobs.values()), at)
+    nodes |= {("job", number): described[job.id] for number, job in jobs.items()}
+    ids = {node: str(one["id"]) for node, one in nodes.items()}
+    proofs = _evidence(view, jobs)
+    edges = []
+    for origin, destination in sorted(found.edges):
+        if origin in ids and destination in ids:
+            writes = origin[0] == "job"
+            job, dataset = (origin, destination) if writes else (destination, origin)
+            proof = proofs.get((ids[job], datasets[dataset[1]].name, writes), [])
+            ends = {"origin": ids[origin], "destination": ids[destination]}
+            edges.append({**ends, "evidence": proof[:EVIDENCE]})
+    return {
+        "rows": _rows(found, ids),
+        "nodes": sorted(nodes.values(), key=lambda one: str(one["id"])),
+        "edges": edges,
+        "truncated": found.cut,
+    }
+
+
+def _evidence(
+    view: View, jobs: Mapping[int, Job]
+) -> dict[tuple[str, str, bool], list[dict[str, Any]]]:
+    """What jobs know each of their datasets from, by job, name and whether they write it."""
+    found: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
+    for (job, first, second), items in columns.job_evidence(view, jobs.values()).items():
+        # The evidence for a dataset, which has no origin, holds for both sides.
+        for name, writes in ((first or second, False), (second, True)):
+            held = found.setdefault((job, name, writes), [])
+            held += [item for item in items if item not in held]
+    return found

@@ -1,0 +1,196 @@
+"""Why a dataset is not up to date, and which inputs of a column changed last."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from headwater.insight import last_change, tree
+from headwater.insight import why as explain
+from headwater.server.api.lookup import has_column, the_dataset
+from headwater.server.api.parameters import integer, text
+from headwater.server.api.present import when
+from headwater.server.api.types import Named, Time
+from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.page import columns, describe
+from headwater.server.ingest.flow import read_lags
+from headwater.server.routing import Routes
+from headwater.server.store.read.observed import read_schema
+from headwater.server.store.read.timeline import members, schemas
+
+if TYPE_CHECKING:
+    from headwater.insight import Reason
+    from headwater.server.store.entities import Column, Dataset, Node
+    from headwater.server.store.view import View
+
+__all__ = ["api"]
+
+api = Routes()
+
+CAUSES = 50
+INPUTS = 200
+VERSIONS = 10
+
+
+class Changed(TypedDict):
+    """What became different about a job or a dataset."""
+
+    time: Time
+    node: str
+    text: str
+
+
+class Cause(TypedDict):
+    """What is wrong with a job or a dataset; `root` if nothing further up explains it."""
+
+    kind: Literal[
+        "failed",
+        "aborted",
+        "late",
+        "lagging",
+        "schema",
+        "ended",
+        "quality",
+        "paused",
+        "stopped",
+    ]
+    planned: bool
+    root: bool
+    node: str
+    named: Named
+    since: Time | None
+    detail: str | None
+    distance: int
+    path: list[str]
+    changes: list[Changed]
+
+
+class ColumnInput(TypedDict):
+    """A column that another one comes from, and when it last became a different one."""
+
+    namespace: str
+    name: str
+    field: str
+    node: str
+    changedAt: Time | None
+    change: str | None
+    lastWrittenAt: Time | None
+
+
+class Why(TypedDict):
+    """The verdict on a dataset and what explains it; `inputs` for a column."""
+
+    node: str
+    verdict: Literal["live", "fresh", "stale", "unknown"]
+    since: Time | None
+    lastWrittenAt: Time | None
+    usualSeconds: int | None
+    dueAt: Time | None
+    causes: list[Cause]
+    inputs: list[ColumnInput] | None
+    truncated: bool
+
+
+@api.get("/api/v2/datasets/{namespace}/{dataset}/why", answer=Why)
+def why(
+    view: View,
+    namespace: str,
+    dataset: str,
+    column: str = text(),
+    depth: int = integer(20, 1, 50),
+) -> dict[str, Any]:
+    """Whether a dataset is up to date and, if not, what is wrong upstream of it.
+
+    Each cause has its path to the dataset and what changed shortly before it. With `column`, also the
+    columns that it comes from, the one that changed last first.
+    """
+    found = the_dataset(view, namespace, dataset)
+    if column and has_column(view, found, column) is False:
+        raise missing_column(view, found, column)
+    graph = view.observed_graph(partial(read_lags, view.connection))
+    now = time.time_ns() // 1000
+    answer = explain(graph, found.node, now, depth=depth)
+    fresh = answer.freshness
+    return {
+        "node": describe.dataset_id(found),
+        "verdict": fresh.verdict,
+        "since": when(fresh.since),
+        "lastWrittenAt": when(fresh.last),
+        "usualSeconds": None if fresh.usual is None else fresh.usual // 1_000_000,
+        "dueAt": when(fresh.due),
+        "causes": _causes(view, list(answer.reasons)),
+        "inputs": _inputs(view, found, column, depth) if column else None,
+        "truncated": answer.cut or len(answer.reasons) > CAUSES,
+    }
+
+
+def _causes(view: View, reasons: list[Reason[Node]]) -> list[dict[str, Any]]:
+    nodes = {node for reason in reasons for node in reason.path}
+    nodes |= {node for reason in reasons for node, _ in reason.changes}
+    jobs = view.jobs(number for kind, number in nodes if kind == "job")
+    datasets = view.datasets(number for kind, number in nodes if kind == "dataset")
+    described = describe.jobs(view, list({job.id: job for job in jobs.values()}.values()))
+    ids: dict[Node, str] = {("job", n): describe.job_id(job) for n, job in jobs.items()}
+    ids |= {("dataset", n): describe.dataset_id(one) for n, one in datasets.items()}
+    found = []
+    for reason in reasons[:CAUSES]:
+        one = (jobs if reason.node[0] == "job" else datasets).get(reason.node[1])
+        if one is None:
+            continue
+        error = described[one.id]["error"] if reason.node[0] == "job" else None
+        found.append(
+            {
+                "kind": reason.kind.value,
+                "planned": reason.kind.planned,
+                "root": reason.root,
+                "node": ids[reason.node],
+                "named": {"namespace": one.space, "name": one.name},
+                "since": when(reason.since or None),
+                "detail": reason.detail or error,
+                "distance": (len(reason.path)) // 2,
+                "path": [ids[node] for node in reason.path if node in ids],
+                "changes": [
+                    {"time": when(change.time), "node": ids[node], "text": change.text}
+                    for node, change in reason.changes
+                    if node in ids
+                ],
+            }
+        )
+    return found
+
+
+def _inputs(view: View, dataset: Dataset, column: str, depth: int) -> list[dict[str, Any]]:
+    """The columns that lead to a column, the one that changed last first."""
+    graph = view.column_graph()
+    found = tree(graph, (dataset.root, column), depth=depth, limit=INPUTS)
+    sources: dict[Column, None] = dict.fromkeys(row.node for row in found.rows[1:])
+    datasets = view.datasets({number for number, _ in sources})
+    histories = {}
+    for number in datasets:
+        rows = schemas(view, members(view, number), None, VERSIONS)
+        bodies = view.bodies(facet for _, facet in rows)
+        histories[number] = [(at, read_schema(bodies.get(facet))) for at, facet in rows]
+    answers: list[tuple[int, int, dict[str, Any]]] = []
+    for source in sources:
+        if (owner := datasets.get(source[0])) is None:
+            continue
+        changed = last_change(histories[source[0]], source[1])
+        written = owner.state.modified
+        answers.append(
+            (
+                -(changed[0] if changed else 0),
+                -(written or 0),
+                {
+                    "namespace": owner.space,
+                    "name": owner.name,
+                    "field": source[1],
+                    "node": columns.column_id(source, owner),
+                    "changedAt": when(changed[0]) if changed else None,
+                    "change": str(changed[1]) if changed else None,
+                    "lastWrittenAt": when(written),
+                },
+            )
+        )
+    answers.sort(key=lambda one: (*one[:2], one[2]["node"]))
+    return [one for _, _, one in answers]

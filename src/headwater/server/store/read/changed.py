@@ -1,0 +1,82 @@
+"""What may have become different between two moments, and the states of jobs at one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.lineage.lifecycle import State
+from headwater.server.store.database import within
+from headwater.server.store.entities import STATUSES
+from headwater.server.store.read.graph import DATASET, JOB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.store.entities import Node
+    from headwater.server.store.view import View
+
+__all__ = ["ChangedParts", "changed_parts", "states_at"]
+
+LIMIT = 20_000
+DELIVERS = (State.NEW, State.RUNNING, State.COMPLETED)
+
+
+class ChangedParts(NamedTuple):
+    """Nodes with other edges, datasets with another schema or other columns, jobs with runs."""
+
+    nodes: set[Node]
+    datasets: set[int]
+    jobs: set[int]
+    cut: bool
+
+
+def changed_parts(view: View, since: int, until: int) -> ChangedParts:
+    """All that can differ between two moments; the rest of the store need not be compared."""
+    span = (since, until)
+    edges = view.all(
+        "SELECT coalesce(f.whole, e.job), d.root FROM edge e JOIN dataset d ON d.id = e.dataset"
+        " LEFT JOIN fold f ON f.job = e.job WHERE (e.since > ? AND e.since <= ?)"
+        " OR (e.until > ? AND e.until <= ?) LIMIT ?",
+        (*span, *span, LIMIT),
+    )
+    nodes: set[Node] = {(JOB, job) for job, _ in edges} | {(DATASET, root) for _, root in edges}
+    schemas = view.all(
+        "SELECT DISTINCT d.root FROM facet_change c JOIN dataset d ON d.id = c.entity"
+        " WHERE c.kind = 0 AND c.name = 'schema' AND c.time > ? AND c.time <= ? LIMIT ?",
+        (*span, LIMIT),
+    )
+    columns = view.all(
+        "SELECT DISTINCT d.root FROM column_map c JOIN dataset d ON d.id = c.dataset"
+        " WHERE c.time > ? AND c.time <= ? LIMIT ?",
+        (*span, LIMIT),
+    )
+    datasets = {root for (root,) in schemas + columns} | {root for _, root in edges}
+    # Ends of runs without datasets are in no index: of those, the newest of each job will do.
+    runs = view.all(
+        "SELECT job FROM run WHERE created > ? AND created <= ?"
+        " UNION SELECT job FROM run WHERE linked = 1 AND ended > ? AND ended <= ?"
+        " UNION SELECT j.id FROM job j JOIN run r ON r.id = j.latest"
+        " WHERE r.ended > ? AND r.ended <= ?",
+        (*span, *span, *span),
+    )
+    cut = max(len(edges), len(schemas), len(columns)) >= LIMIT
+    return ChangedParts(nodes, datasets, {job for (job,) in runs}, cut)
+
+
+def states_at(view: View, jobs: Iterable[int], at: int) -> dict[int, str]:
+    """How the newest run of each job stood at a moment; a batch that runs counts as what it was.
+
+    A batch starts and completes all day: only that it failed, or no longer does, is another state.
+    """
+    sql = (
+        "SELECT r.job, r.status, r.ended, j.kind FROM (SELECT job, max(created) AS created FROM run"
+        " WHERE created <= ? AND job IN ({in}) GROUP BY job) m"
+        " JOIN run r ON r.job = m.job AND r.created = m.created"
+        " JOIN job j ON j.id = r.job WHERE j.hidden = 0"
+    )
+    found = {}
+    for job, status, ended, kind in within(view.connection, sql, list(jobs), (at,)):
+        state = STATUSES[status] if ended is not None and ended <= at else State.RUNNING
+        streaming = kind.upper() in ("STREAMING", "STREAM")
+        found[job] = "OK" if not streaming and state in DELIVERS else state.value
+    return found

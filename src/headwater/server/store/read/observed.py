@@ -1,0 +1,171 @@
+"""The stored graph with what was observed on its nodes: broken schemas, failed checks, lag, changes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.insight import CauseKind, Change, Signal
+from headwater.lineage.lifecycle import State
+from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read_facet
+from headwater.server.store.database import within
+from headwater.server.store.entities import OUTPUT, unslot
+from headwater.server.store.read.graph import DATASET, JOB, StoredGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from headwater.server.store.entities import Node, Run
+    from headwater.server.store.view import View
+
+    Lags = Callable[[Collection[bytes]], dict[bytes, tuple[int, int, float]]]
+    """Since when a run lags, by how many records, and how many it reads a second."""
+
+__all__ = ["ObservedGraph", "read_schema"]
+
+CODE = ("sql", "sourceCode", "sourceCodeLocation")
+"""Facets of a job that say what it does."""
+ASSERTIONS = "dataQualityAssertions"
+MOST = 200
+CHECKERS = 500
+
+
+def read_schema(body: bytes | None) -> Schema:
+    """A stored schema facet; one that cannot be read counts as empty."""
+    try:
+        return read_facet(msgspec.json.decode(body)) if body else Schema()
+    except SchemaError:
+        return Schema()
+
+
+class ObservedGraph(StoredGraph):
+    """Jobs and datasets of a store as they are now, with what was observed on them."""
+
+    def __init__(self, view: View, lags: Lags) -> None:
+        super().__init__(view)
+        self._lags = lags
+
+    def signals(self, nodes: Collection[Node], since: int) -> dict[Node, list[Signal]]:
+        """Failed checks and lag as they are now, and schema changes that break readers."""
+        found: dict[Node, list[Signal]] = defaultdict(list)
+        datasets = [number for kind, number in nodes if kind == DATASET]
+        for root, time, old, new in self._schemas(datasets, since, 2**62):
+            if not compatible(old, new):
+                broken = "; ".join(map(str, diff(old, new)))
+                found[DATASET, root].append(Signal(CauseKind.SCHEMA, time, broken[:500]))
+        for root, signal in self._failed_checks(set(datasets)):
+            found[DATASET, root].append(signal)
+        for job, signal in self._lagging([number for kind, number in nodes if kind == JOB]):
+            found[JOB, job].append(signal)
+        return dict(found)
+
+    def changes(self, nodes: Collection[Node], since: int, until: int) -> dict[Node, list[Change]]:
+        """New schemas of datasets; new code and new inputs and outputs of jobs."""
+        found: dict[Node, list[Change]] = defaultdict(list)
+        datasets = [number for kind, number in nodes if kind == DATASET]
+        jobs = [number for kind, number in nodes if kind == JOB]
+        for root, time, old, new in self._schemas(datasets, since, until):
+            text = "; ".join(map(str, diff(old, new)))
+            found[DATASET, root].append(Change(time, f"schema: {text[:300]}"))
+        sql = (
+            "SELECT entity, name, time FROM facet_change WHERE kind = 1 AND time >= ? AND time <= ?"
+            " AND entity IN ({in})"
+        )
+        for job, name, time in within(self.view.connection, sql, jobs, (since, until)):
+            if name in CODE:
+                found[JOB, job].append(Change(time, f"{name} changed"))
+        for job, change in self._edges(jobs, since, until):
+            found[JOB, job].append(change)
+        return {node: sorted(some, reverse=True)[:MOST] for node, some in found.items()}
+
+    def _edges(self, jobs: list[int], since: int, until: int) -> list[tuple[int, Change]]:
+        sql = (
+            "SELECT e.job, d.root, e.direction, e.since, e.until FROM edge e"
+            " JOIN dataset d ON d.id = e.dataset WHERE (e.since BETWEEN ? AND ?"
+            " OR e.until BETWEEN ? AND ?) AND e.job IN ({in})"
+        )
+        rows = within(self.view.connection, sql, jobs, (since, until, since, until))[:MOST]
+        names = self.view.datasets(row[1] for row in rows)
+        found = []
+        for job, root, direction, began, ended in rows:
+            if root not in names:
+                continue
+            verb = "write" if direction == OUTPUT else "read"
+            if since <= began <= until:
+                found.append((job, Change(began, f"began to {verb} {names[root].name}")))
+            if ended is not None and since <= ended <= until:
+                found.append((job, Change(ended, f"no longer {verb}s {names[root].name}")))
+        return found
+
+    def _schemas(
+        self, roots: Iterable[int], since: int, until: int
+    ) -> list[tuple[int, int, Schema, Schema]]:
+        """The schemas that datasets got between two moments, each with the one before."""
+        roots_by_member = self.view.column_graph().members(roots)
+        sql = (
+            "SELECT entity, time, facet FROM facet_change WHERE kind = 0 AND name = 'schema'"
+            " AND facet <> 0 AND entity IN ({in})"
+        )
+        rows = sorted(within(self.view.connection, sql, list(roots_by_member)))
+        pairs = [
+            (roots_by_member[new[0]], new[1], old[2], new[2])
+            for old, new in itertools.pairwise(rows)
+            if old[0] == new[0] and old[2] != new[2] and since <= new[1] <= until
+        ][-MOST:]
+        bodies = self.view.bodies(number for *_, old, new in pairs for number in (old, new))
+        read = [
+            (root, at, *(read_schema(bodies.get(n)) for n in ends)) for root, at, *ends in pairs
+        ]
+        return [(root, at, old, new) for root, at, old, new in read if diff(old, new)]
+
+    def _failed_checks(self, roots: set[int]) -> list[tuple[int, Signal]]:
+        """Assertions that did not hold when they were last checked, by a writer or a reader."""
+        jobs = sorted({job for job, _, _ in self.of_datasets(roots)})[:CHECKERS]
+        known = self._recent
+        latest = self.view.jobs(job for job in jobs if job not in known).values()
+        runs = list(self.view.runs(job.latest for job in latest if job.latest).values())
+        runs += [run for job in jobs for run in known.get(job, ())]
+        checked: dict[int, tuple[int, int]] = {}
+        for run in runs:
+            at = run.state.life.end or run.state.life.last or 0
+            for key, use in run.state.io.items():
+                held = use.facets.get(ASSERTIONS)
+                if held:
+                    dataset = unslot(key)[0]
+                    checked[dataset] = max(checked.get(dataset, (0, 0)), (at, held[0]))
+        rooted = self.view.roots(checked)
+        bodies = self.view.bodies(number for _, number in checked.values())
+        found = []
+        for dataset, (at, number) in checked.items():
+            failed = _failed(bodies.get(number))
+            if failed and rooted.get(dataset) in roots:
+                found.append((rooted[dataset], Signal(CauseKind.QUALITY, at, failed)))
+        return found
+
+    def _lagging(self, jobs: Sequence[int]) -> list[tuple[int, Signal]]:
+        """Running jobs that are more than a minute of their own work behind their inputs."""
+        running: dict[bytes, Run] = {
+            some[0].uuid: some[0]
+            for some in self.recent(jobs).values()
+            if some and some[0].state.life.state is State.RUNNING
+        }
+        found = []
+        for uuid, (since, lag, rate) in self._lags(list(running)).items():
+            text = f"{lag:,} records behind, reading {rate:,.0f} a second"
+            found.append((running[uuid].job, Signal(CauseKind.LAGGING, since, text)))
+        return found
+
+
+def _failed(body: bytes | None) -> str:
+    """The assertions of a facet that did not hold, as text."""
+    value: Any = msgspec.json.decode(body) if body else None
+    items = value.get("assertions") if isinstance(value, dict) else None
+    failed = [
+        f"{one.get('assertion', '')} {one.get('column') or ''}".strip()
+        for one in (items if isinstance(items, list) else ())
+        if isinstance(one, dict) and one.get("success") is False
+    ]
+    return ", ".join(failed)[:500]

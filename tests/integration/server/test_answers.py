@@ -1,0 +1,331 @@
+"""Lineage questions on the demo's graph, told by hand: trace, why and diff, by route and by command."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner
+
+import headwater.cli.server.client
+from headwater.cli.main import app
+from headwater.server.app import ServerSettings
+from headwater.server.store import open_store
+
+from .conftest import Client
+from .making import dataset, event, facet, run_id, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEMO = Path(__file__).parents[2] / "fixtures" / "page" / "demo.ndjson"
+KAFKA, SHOP, LAKE = "kafka://broker:9092", "postgres://shop-db:5432", "s3://warehouse"
+
+
+@pytest.fixture
+def demo(store_url: str) -> Iterator[Client]:
+    """The demo as it was recorded: its streams, silent since, are not closed."""
+    client = Client(open_store(store_url), ServerSettings(stale_every=3_600))
+    sent = client.call("POST", "/api/v2/events", content=DEMO.read_bytes())
+    assert sent.status_code == 201, sent.text
+    yield client
+    client.close()
+
+
+class Command:
+    """A command whose server is the app of this test."""
+
+    def __init__(self, client: Client, patch: pytest.MonkeyPatch) -> None:
+        def request(method: str, url: str, **more: Any) -> Any:
+            more.pop("timeout")
+            return client.call(method, url, **more)
+
+        patch.setattr("httpx.request", request)
+        patch.setattr(headwater.cli.server.client, "SERVER", "http://server")
+        patch.delenv("OPENLINEAGE_URL", raising=False)
+
+    def __call__(self, *words: str) -> str:
+        result = CliRunner().invoke(app, list(words))
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
+
+
+@pytest.fixture
+def command(demo: Client, monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(demo, monkeypatch)
+
+
+def indented(found: dict[str, Any]) -> list[str]:
+    names = {
+        one["id"]: f"{one['name']}.{one['field']}" if "field" in one else one["name"]
+        for one in found["nodes"]
+    }
+    return ["  " * row["level"] + names[row["node"]] for row in found["rows"]]
+
+
+def test_a_table_is_traced_to_the_database(demo: Client, command: Command) -> None:
+    node = "dataset:postgres://analytics:5432:bi.public.supplier_stats"
+    found = demo.get("/api/v2/trace", node=node)
+    assert indented(found) == [
+        "bi.public.supplier_stats",
+        "  stats-sink",
+        "    supplier-stats",
+        "      supplier_stats_stream",
+        "        orders-enriched",
+        "          enrich_orders",
+        "            shop.orders",
+        "              orders-source",
+        "                shop.public.orders",
+        "            shop.order_items",
+        "              orders-source",
+        "                shop.public.order_items",
+    ]
+    sink = next(one for one in found["nodes"] if one["name"] == "stats-sink")
+    assert (sink["state"], sink["integration"]) == ("FAILED", "kafka_connect")
+    proof = [one["evidence"] for one in found["edges"] if one["origin"] == sink["id"]]
+    assert proof[0][0] == {"source": "config key", "detail": "table.name.format", "observed": False}
+    assert json.loads(command("trace", "bi.public.supplier_stats", "--json")) == found
+    drawn = command("trace", "bi.public.supplier_stats")
+    assert "└── stats-sink FAILED since 2026-01-08T11:26:00Z" in drawn
+    assert "permission denied" in drawn
+    assert indented(demo.get("/api/v2/trace", node=node, depth=1))[1:] == [
+        "  stats-sink",
+        "    supplier-stats",
+    ]
+    # The sink was not there yet.
+    assert indented(demo.get("/api/v2/trace", node=node, at="2026-01-07T16:30:00Z")) == [
+        "bi.public.supplier_stats"
+    ]
+
+
+def test_a_column_is_traced_through_what_becomes_of_it(demo: Client, command: Command) -> None:
+    node = f"datasetField:{LAKE}:lake/supplier_stats:revenue"
+    found = demo.get("/api/v2/trace", node=node)
+    assert indented(found) == [
+        "lake/supplier_stats.revenue",
+        "  lake/orders.amount",
+        "    orders-enriched.amount",
+        "      shop.order_items.quantity",
+        "        shop.public.order_items.quantity",
+        "      shop.order_items.price",
+        "        shop.public.order_items.price",
+    ]
+    assert {one["name"] for one in found["nodes"] if one["kind"] == "job"} == {
+        "supplier_stats.by_day",
+        "iceberg_ingestion",
+        "enrich_orders",
+        "orders-source",
+    }
+    how = {one["target"]["name"]: [h["subtype"] for h in one["how"]] for one in found["edges"]}
+    assert how["lake/supplier_stats"] == ["AGGREGATION"]
+    order = f"datasetField:{KAFKA}:orders-enriched:order_id"
+    values = indented(demo.get("/api/v2/trace", node=order))
+    rows = indented(demo.get("/api/v2/trace", node=order, indirect="true"))
+    assert {line.strip() for line in rows} - {line.strip() for line in values} == {
+        "shop.order_items.order_id",
+        "shop.public.order_items.order_id",
+    }
+    down = demo.get(
+        "/api/v2/trace", node=f"datasetField:{SHOP}:shop.public.order_items:price", direction="down"
+    )
+    assert "lake/supplier_stats.revenue" in {line.strip() for line in indented(down)}
+    assert "aggregation by supplier_stats.by_day" in command("trace", "lake/supplier_stats.revenue")
+    chart = command("trace", "lake/supplier_stats.revenue", "--mermaid").splitlines()
+    assert chart[0] == "flowchart LR"
+    assert sum("-->" in line for line in chart) == 6
+    drawn = command("trace", "orders-enriched", "--depth", "1", "--dot")
+    assert drawn.startswith("digraph lineage {\n")
+    assert drawn.count("->") == 3
+
+
+def told(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    return [(one["named"]["name"], one["kind"], one["root"]) for one in found["causes"]]
+
+
+def why_of(client: Client, namespace: str, name: str, **query: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(
+        f"/api/v2/datasets/{quote(namespace, safe='')}/{quote(name, safe='')}/why", **query
+    )
+    return found
+
+
+def test_why_names_the_nearest_causes_with_their_way(demo: Client, command: Command) -> None:
+    found = why_of(demo, "postgres://analytics:5432", "bi.public.supplier_stats")
+    assert found["verdict"] == "stale"
+    assert told(found) == [("stats-sink", "failed", True)]
+    (sink,) = found["causes"]
+    assert (sink["since"], sink["distance"]) == ("2026-01-08T11:26:00Z", 1)
+    assert "permission denied" in sink["detail"]
+    assert [node.rpartition(":")[2] for node in sink["path"]] == [
+        "stats-sink",
+        "bi.public.supplier_stats",
+    ]
+    fresh = demo.get(
+        "/api/v2/datasets/postgres%3A%2F%2Fanalytics%3A5432/bi.public.supplier_stats/freshness"
+    )
+    assert {name: fresh[name] for name in ("verdict", "since", "dueAt")} == {
+        name: found[name] for name in ("verdict", "since", "dueAt")
+    }
+    assert json.loads(command("why", "bi.public.supplier_stats", "--json")) == found
+    said = command("why", "bi.public.supplier_stats")
+    assert "bi.public.supplier_stats is stale since 2026-01-08T11:26:00Z" in said
+    assert "because stats-sink failed since 2026-01-08T11:26:00Z" in said
+    assert "permission denied" in said
+    assert "nothing is wrong upstream" in command("why", "shop.public.orders")
+
+
+def test_why_of_a_column_names_the_input_that_changed_last(demo: Client) -> None:
+    name = "lake/supplier_stats"
+    found = why_of(demo, LAKE, name, column="revenue")["inputs"]
+    assert {f"{one['name']}.{one['field']}" for one in found} == {
+        "lake/orders.amount",
+        "orders-enriched.amount",
+        "shop.order_items.quantity",
+        "shop.order_items.price",
+        "shop.public.order_items.quantity",
+        "shop.public.order_items.price",
+    }
+    moments = [one["changedAt"] or "" for one in found]
+    assert moments == sorted(moments, reverse=True)
+
+
+def test_paused_is_planned_and_a_failed_check_is_a_cause(client: Client) -> None:
+    stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+
+    def connector(kind: str, second: int, state: str) -> dict[str, Any]:
+        own = {"headwater_connect": facet(state=state, tasks=[])}
+        return event(
+            kind, second, run=1, job="source", outputs=["orders"], job_facets=stream, run_facets=own
+        )
+
+    client.post(connector("START", 1, "RUNNING"), connector("COMPLETE", 60, "PAUSED"))
+    checked = dataset("sums")
+    checked["outputFacets"] = {
+        "dataQualityAssertions": facet(
+            assertions=[
+                {"assertion": "not_null", "success": False, "column": "total"},
+                {"assertion": "unique", "success": True, "column": "id"},
+            ]
+        )
+    }
+    client.post(
+        event("START", 70, run=2, job="sum", inputs=["orders"]),
+        event("COMPLETE", 80, run=2, job="sum", inputs=["orders"], outputs=[checked]),
+    )
+    found = why_of(client, "s3://lake", "sums")
+    assert told(found) == [("sums", "quality", True), ("source", "paused", True)]
+    assert found["causes"][0]["detail"] == "not_null total"
+    assert [one["planned"] for one in found["causes"]] == [False, True]
+    client.post(connector("START", 90, "RUNNING") | {"run": {"runId": run_id(3), "facets": {}}})
+    stopped = connector("ABORT", 99, "STOPPED")
+    stopped["run"]["runId"] = run_id(3)
+    client.post(stopped)
+    assert told(why_of(client, "s3://lake", "orders")) == [("source", "stopped", True)]
+    assert client.get("/api/v2/overview")["troubles"]["jobs"] == []
+
+
+def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(client: Client) -> None:
+    now = datetime.now(timezone.utc)
+
+    def running(second: int, *fields: str) -> dict[str, Any]:
+        moment = (now - timedelta(seconds=second)).isoformat()
+        made = event(
+            "RUNNING",
+            0,
+            job="stream",
+            inputs=[dataset("orders", schema=schema(*fields))],
+            outputs=["sums"],
+        )
+        return {**made, "eventTime": moment}
+
+    client.post(running(600, "id", "price"), running(300, "id"))
+    sample = {
+        "run": run_id(1),
+        "time": now.isoformat(),
+        "direction": "input",
+        "dataset": {"namespace": "s3://lake", "name": "orders"},
+        "recordsPerSecond": 10,
+        "lag": 601,
+    }
+    sent = client.call("POST", "/api/v2/flow", json={"samples": [sample]})
+    assert sent.status_code == 202, sent.text
+    client.app.flow.flush(client.store, now.timestamp())
+    found = why_of(client, "s3://lake", "sums")
+    assert found["verdict"] == "live"
+    assert told(found) == [("stream", "lagging", True), ("orders", "schema", True)]
+    assert found["causes"][0]["detail"] == "601 records behind, reading 10 a second"
+    assert "price was removed" in found["causes"][1]["detail"]
+
+
+def test_what_changed_on_the_seventh_day(demo: Client, command: Command) -> None:
+    span = {"from": "2026-01-07T09:30:00Z", "to": "2026-01-07T16:30:00Z"}
+    found = demo.get("/api/v2/graph/diff", **span)
+    assert found["appeared"] == [
+        f"dataset:{KAFKA}:supplier-stats",
+        "job:shop:enrich_orders",
+        "job:shop:supplier_stats_stream",
+    ]
+    assert found["vanished"] == []
+    assert {(one["origin"], one["destination"]) for one in found["added"]} == {
+        (f"dataset:{KAFKA}:shop.orders", "job:shop:enrich_orders"),
+        (f"dataset:{KAFKA}:shop.order_items", "job:shop:enrich_orders"),
+        ("job:shop:enrich_orders", f"dataset:{KAFKA}:orders-enriched"),
+        (f"dataset:{KAFKA}:orders-enriched", "job:shop:supplier_stats_stream"),
+        ("job:shop:supplier_stats_stream", f"dataset:{KAFKA}:supplier-stats"),
+    }
+    assert (
+        json.loads(command("diff", "--from", span["from"], "--to", span["to"], "--json")) == found
+    )
+    said = command("diff", "--from", span["from"], "--to", span["to"])
+    assert "+ job shop:enrich_orders" in said
+    near = command(
+        "diff",
+        "--from",
+        span["from"],
+        "--to",
+        span["to"],
+        "--around",
+        "supplier-stats",
+        "--depth",
+        "0",
+    )
+    assert "supplier_stats_stream" in near
+    assert "+ job shop:enrich_orders" not in near
+
+
+def test_states_schemas_and_columns_that_changed_are_told(demo: Client, command: Command) -> None:
+    span = {"from": "2026-01-08T11:00:00Z", "to": "2026-01-08T11:30:00Z"}
+    found = demo.get("/api/v2/graph/diff", **span)
+    states = [(one["job"], one["before"], one["after"]) for one in found["states"]]
+    assert ("job:shop:stats-sink", "RUNNING", "FAILED") in states
+    assert "state shop:stats-sink: RUNNING → FAILED" in command(
+        "diff", "--from", span["from"], "--to", span["to"]
+    )
+    whole = demo.get("/api/v2/graph/diff", **{"from": "2026-01-01T12:30:00Z"})
+    assert whole["columnsAdded"]
+    assert not whole["columnsRemoved"] or whole["schemas"]
+
+
+def test_the_estate_of_one_moment_does_not_differ(demo: Client) -> None:
+    days = [f"2026-01-0{day}T{hour:02d}:00:00Z" for day in range(1, 9) for hour in (0, 12, 18)]
+    for day in days:
+        found = demo.get("/api/v2/graph/diff", **{"from": day, "to": day})
+        assert not any(value for name, value in found.items() if name not in ("from", "to")), day
+
+
+def test_the_estate_and_all_that_lies_around_a_node_differ_alike(demo: Client) -> None:
+    """The whole is found by what changed, a part by comparing two graphs: one answer."""
+    names = ("appeared", "vanished", "added", "removed", "schemas", "columnsAdded", "states")
+    moments = ["2026-01-01T13:00:00Z", "2026-01-05T13:00:00Z", "2026-01-08T11:30:00Z"]
+    for start, end in itertools.combinations(moments, 2):
+        span = {"from": start, "to": end, "limit": 5_000}
+        whole = demo.get("/api/v2/graph/diff", **span)
+        part = demo.get("/api/v2/graph/diff", node="job:shop:orders-source", depth=50, **span)
+        for name in names:
+            few = {json.dumps(one) for one in part[name]}
+            assert few <= {json.dumps(one) for one in whole[name]}, (name, start, end)

@@ -1,0 +1,226 @@
+"""The route that says who is hit by a change, over events of every kind that decides about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .making import columns, dataset, event, facet, schema
+
+if TYPE_CHECKING:
+    from .conftest import Client
+
+PIPELINE = Path(__file__).parents[2] / "fixtures" / "server" / "orders-pipeline.ndjson"
+CONNECT = facet(processingType="STREAMING", integration="KAFKA_CONNECT", jobType="SINK")
+DB = "dataset:s3://lake:db"
+
+
+def ask(client: Client, node: str = DB, **body: Any) -> Any:
+    answer = client.call("POST", "/api/v2/impact", json={"node": node, **body})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def drop(client: Client, column: str, node: str = DB) -> Any:
+    return ask(client, node, changes=[{"kind": "drop", "column": column}])
+
+
+def effects(answer: Any) -> dict[str, str]:
+    found = {job["name"]: job["effect"] for job in answer["jobs"]}
+    return found | {job.rpartition(":")[2]: "unaffected" for job in answer["unaffected"]}
+
+
+def hit(answer: Any) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in answer["columns"]:
+        name = one["dataset"].rpartition(":")[2] + (f".{one['column']}" if one["column"] else "")
+        found.setdefault(one["effect"], set()).add(name)
+    return found
+
+
+def evidence(origin: str, target: str, **more: Any) -> dict[str, Any]:
+    ends = [{"namespace": "s3://lake", "name": name} for name in (origin, target)]
+    known = [{"source": "config key", "detail": "topics", "observed": False}]
+    edge = {"input": ends[0], "output": ends[1], "columns": True, "evidence": known, **more}
+    return facet(edges=[edge], datasets=[])
+
+
+def test_each_kind_of_reader_is_judged_by_what_its_events_say(client: Client) -> None:
+    source = dataset("db", schema=schema("id", "price"))
+    copy = dataset(
+        "copy",
+        schema=schema("id", "price"),
+        columnLineage=columns(id=("db", "id"), price=("db", "price")),
+    )
+    names = {"jobType": CONNECT, "headwater_evidence": evidence("db", "copy", named=["id"])}
+    total = dataset("totals", columnLineage=columns(total=("copy", "price")))
+    filtered = facet(
+        fields={"id": {"inputFields": [{"namespace": "s3://lake", "name": "copy", "field": "id"}]}},
+        dataset=[{"namespace": "s3://lake", "name": "copy", "field": "price",
+                  "transformations": [{"type": "INDIRECT", "subtype": "FILTER"}]}],
+    )  # fmt: skip
+    owned = {"ownership": facet(owners=[{"name": "team-a", "type": "team"}])}
+    client.post(
+        event("START", 0, job="sink", run=1, inputs=[source], outputs=[copy], job_facets=names),
+        event("START", 1, job="sum", run=2, inputs=["copy"], outputs=[total], job_facets=owned),
+        event("START", 2, job="cheap", run=3, inputs=["copy"],
+              outputs=[dataset("cheap", columnLineage=filtered)]),
+        event("START", 3, job="blind", run=4, inputs=["copy"], outputs=["dark"]),
+        event("START", 4, job="behind", run=5, inputs=["dark"],
+              outputs=[dataset("out", columnLineage=columns(x=("dark", "x")))]),
+        event("START", 5, job="reader", run=6, inputs=["copy"]),
+        event("START", 6, job="ids", run=7, inputs=["copy"],
+              outputs=[dataset("ids", columnLineage=columns(id=("copy", "id")))]),
+        event("START", 7, job="trimmed", run=8, inputs=["copy"],
+              outputs=[dataset("half", columnLineage=columns(id=("copy", "id")))],
+              run_facets={"headwater_trimmed": facet(parts=["stack traces", "indirect columns"])}),
+        event("START", 8, job="udf", run=9, inputs=["copy"],
+              outputs=[dataset("made", columnLineage=columns(id=("copy", "id")),
+                               headwater_columns=facet(unknown=["score"]))]),
+        event("START", 9, job="cheap_copy", run=10, inputs=["cheap"],
+              outputs=[dataset("cheap2", columnLineage=columns(id=("cheap", "id")))]),
+    )  # fmt: skip
+    found = drop(client, "price")
+    assert effects(found) == {
+        "sink": "carries", "sum": "breaks", "cheap": "breaks", "blind": "unknown",
+        "behind": "unknown", "reader": "unknown", "ids": "unaffected", "trimmed": "unknown",
+        "udf": "unknown", "cheap_copy": "rows",
+    }  # fmt: skip
+    assert hit(found) == {
+        "carries": {"copy.price"},
+        "changes": {"totals.total"},
+        "rows": {"cheap", "cheap2"},
+        "unknown": {"dark", "out", "half", "made.score"},
+    }
+    assert found["verdict"] == "breaks"
+    assert found["counts"] == {
+        "breaks": 2, "changes": 0, "rows": 1, "unknown": 5, "carries": 1, "unaffected": 1,
+    }  # fmt: skip
+    assert found["coverage"] == {"jobs": 10, "columnsKnown": 7, "complete": True}
+    total_job = next(job for job in found["jobs"] if job["name"] == "sum")
+    assert total_job["owners"] == [{"name": "team-a", "type": "team"}]
+    assert total_job["stops"] == ["dataset:s3://lake:totals"]
+    assert [(step["dataset"], step["column"], step["job"]) for step in total_job["path"]] == [
+        (DB, "price", "job:jobs:sink"),
+        ("dataset:s3://lake:copy", "price", "job:jobs:sum"),
+    ]
+    assert total_job["path"][0]["evidence"][0]["source"] == "config key"
+    assert effects(drop(client, "id"))["sink"] == "breaks"
+
+
+def test_a_new_schema_is_compared_with_the_one_that_is_known(client: Client) -> None:
+    source = dataset("db", schema=schema("id", "price", "note"))
+    made = dataset("out", schema=schema("id", "price"),
+                   columnLineage=columns(id=("db", "id"), price=("db", "price")))  # fmt: skip
+    client.post(event("START", 0, inputs=[source], outputs=[made]))
+    kept = [{"name": "id", "type": "int"}, {"name": "price", "type": "int"}]
+    found = ask(client, schema=[*kept, {"name": "new", "type": "string"}])
+    assert [(one["text"], one["judged"]) for one in found["changes"]] == [
+        ("note is dropped", True),
+        ("new was added (string)", False),
+    ]
+    assert (found["verdict"], found["unaffected"]) == ("unaffected", ["job:jobs:load"])
+    renamed = [
+        kept[0],
+        {"name": "cost", "type": "int", "aliases": ["price"]},
+        {"name": "note", "type": "int"},
+    ]
+    assert effects(ask(client, schema=renamed)) == {"load": "breaks"}
+    retyped = [kept[0], {"name": "price", "type": "string"}, {"name": "note", "type": "int"}]
+    assert ask(client, schema=retyped)["jobs"][0]["why"] == (
+        "it uses price as int, which string does not fit"
+    )
+    before = [{"name": "other", "type": "int"}]
+    assert ask(client, schema=[], before=before)["changes"][0]["text"] == "other is dropped"
+
+
+def test_the_key_of_a_topic_is_no_part_of_its_values_schema(client: Client) -> None:
+    topic = dataset("orders", "kafka://broker", schema=facet(fields=[
+        {"name": "price", "type": "int"},
+        {"name": "key", "type": "struct", "fields": [{"name": "id", "type": "int"}]},
+    ]))  # fmt: skip
+    client.post(event("START", 0, inputs=[topic], outputs=["out"]))
+    node = "dataset:kafka://broker:orders"
+    same = ask(client, node, schema=[{"name": "price", "type": "int"}])
+    assert same["changes"] == []
+    key = ask(client, node, schema=[{"name": "no", "type": "int"}], part="key")
+    assert [one["text"] for one in key["changes"]] == [
+        "key.id is dropped",
+        "key.no was added (int)",
+    ]
+
+
+def test_what_cannot_be_judged_is_refused_with_the_reason(client: Client) -> None:
+    client.post(event("START", 0, inputs=[dataset("db", schema=schema("id", "price"))], outputs=["out"]))  # fmt: skip
+
+    def refused(**body: Any) -> tuple[int, str]:
+        answer = client.call("POST", "/api/v2/impact", json=body)
+        return answer.status_code, answer.json()["message"]
+
+    gone = [{"kind": "drop", "column": "gone"}]
+    assert refused(node=DB, changes=gone) == (404, "Dataset 'db' has no column 'gone'.")
+    assert refused(node="dataset:s3://lake:nope", changes=gone)[0] == 404
+    assert refused(node=DB, changes=[{"kind": "rename", "column": "id", "to": "price"}]) == (
+        422, "changes would rename id to price, which is there already",
+    )  # fmt: skip
+    for body in (
+        {}, {"node": 1}, {"node": "job:jobs:load", "changes": gone}, {"node": DB},
+        {"node": DB, "changes": []}, {"node": DB, "changes": ["drop"]},
+        {"node": DB, "changes": [{"kind": "type", "column": "id"}]},
+        {"node": DB, "changes": [{"kind": "drop", "column": 1}]},
+        {"node": DB, "changes": gone * 501}, {"node": DB, "schema": [1]},
+        {"node": "dataset:s3://lake:out", "schema": []},
+    ):  # fmt: skip
+        assert refused(**body)[0] == 422, body
+
+
+def test_dropping_a_price_in_postgres_names_all_of_the_pipeline_behind_it(client: Client) -> None:
+    """The events are those of the demo, the last of each job; the answer was written down by hand."""
+    recorded = client.call("POST", "/api/v2/events", content=PIPELINE.read_bytes())
+    assert recorded.status_code == 201, recorded.text
+    found = drop(client, "price", "dataset:postgres://shop-db:5432:shop.public.orders")
+    batch = "supplier_stats.overwrite_by_expression.default_supplier_stats"
+    assert effects(found) == {
+        "orders-source": "carries",
+        "orders-s3-sink": "carries",
+        "orders-iceberg-sink": "carries",
+        "supplier-stats": "breaks",
+        "iceberg-ingestion": "breaks",
+        batch: "changes",
+    }
+    assert hit(found) == {
+        "carries": {
+            "orders.price",
+            "archive.price",
+            "default/orders_landing.price",
+            "orders-dead-letter.price",
+        },
+        "changes": {
+            "supplier-stats.total_price",
+            "default/orders.price",
+            "orders-dead-letter.key.reason",
+            "default/supplier_stats.total_price",
+        },
+        # The streams look at the price to tell good orders from bad ones.
+        "rows": {
+            "supplier-stats",
+            "default/orders",
+            "orders-dead-letter",
+            "default/supplier_stats",
+        },
+    }
+    assert found["coverage"] == {"jobs": 6, "columnsKnown": 6, "complete": True}
+    stops = {job["name"]: job["stops"] for job in found["jobs"] if job["effect"] == "breaks"}
+    assert stops == {
+        "supplier-stats": ["dataset:kafka://broker:9092:supplier-stats"],
+        "iceberg-ingestion": [
+            "dataset:kafka://broker:9092:orders-dead-letter",
+            "dataset:s3://warehouse:default/orders",
+        ],
+    }
+    last = next(job for job in found["jobs"] if job["name"] == batch)
+    assert [(step["dataset"].rpartition(":")[2], step["column"]) for step in last["path"]] == [
+        ("shop.public.orders", "price"),
+        ("orders", "price"),
+        ("default/orders", "price"),
+    ]
