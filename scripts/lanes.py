@@ -68,6 +68,9 @@ LANES: dict[str, dict[str, Run]] = {
 ALONE = {"test": "timed and not full and not soak", "test-full": "timed and not soak"}
 CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
 FAILED = re.compile(r"(?:FAILED|ERROR) \S+::")
+# Run before the lane of that name: its drivers then start with half the CPU. Lanes that start few
+# drivers do not wait for it.
+PREPARATION = {"spark": "headwater.lab.files.class_archive"}
 NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without tests: no failure
 
 
@@ -83,6 +86,8 @@ class Lane(threading.Thread):
         self.closing = f"{name:>11} | ended without a closing line"
 
     def run(self) -> None:
+        if module := PREPARATION.get(self.name):
+            subprocess.run([sys.executable, "-m", module], check=False)
         with subprocess.Popen(
             [sys.executable, "-m", "pytest", *self.words],
             stdout=subprocess.PIPE,

@@ -1,8 +1,11 @@
 """Fixtures for every test: the real stack comes from the package's own plug-in."""
 
+import os
 import signal
 
 from hypothesis import settings
+
+from headwater.lab.files.class_archive import archive_options
 
 from .properties import examples
 
@@ -14,6 +17,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Every Spark driver that a test starts loads its classes from the archive, where there is one.
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join(archive_options())
 
 settings.register_profile("headwater", examples(100))
 settings.load_profile("headwater")

@@ -72,6 +72,7 @@ class Drivers:
             ),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
             "WAREHOUSE": str(work / "warehouse"),
             "JARS": os.pathsep.join(str(jar) for jar in pipeline_jars(spark=pyspark.__version__)),
         }

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from headwater.lab.files.class_archive import archive_options
 from headwater.lab.files.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 BUNDLE = "pipeline"
 DRIVER_MEMORY = "512m"
+JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss1m")
 
 
 def programs() -> Path:
@@ -50,7 +52,7 @@ def spark_job(
         "spark.sql.warehouse.dir": scratch / "warehouse",
         "spark.local.dir": scratch / "tmp",
         # A quick start matters more than peak speed, as for the lab's other JVMs.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss1m",
+        "spark.driver.extraJavaOptions": " ".join([*JVM_OPTIONS, *archive_options()]),
         **dict(conf),
     }
     submit = ["--master", master, "--driver-memory", DRIVER_MEMORY]
