@@ -170,6 +170,7 @@ def test_a_second_server_on_one_file_is_refused(
     second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert second.returncode != 0
     assert "another server has" in second.stderr
+    assert "headwater server on http" not in second.stderr, "an address where nobody listens"
     create_token(open_store(server.store), "tools may still open it", "read")
     server.kill()
     server.start()

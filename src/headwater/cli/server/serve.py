@@ -138,7 +138,8 @@ def server(
         _say_topic(source)
     _require_free(host, port)
     scheme = "https" if certificate else "http"
-    err.print(f"headwater server on {scheme}://{host}:{port}")
+    # Not before the store is open: a refused server must not print an address where nobody listens.
+    configure.append(lambda _: err.print(f"headwater server on {scheme}://{host}:{port}"))
     serve(
         host=host,
         port=port,
