@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 NAMESPACE = "bench"
 SPACE = f"postgres://{NAMESPACE}:5432"
 BATCH = 500
-LIMITS = {"trace": 50, "why": 50, "diff": 200}
+LIMITS = {"trace": 50, "why": 50, "diff": 200, "audit": 50, "tags": 50}
+TAGGED = 50
+"""Columns on which a tag is set: one in each so many jobs."""
 
 
 def estate(jobs: int, now: datetime) -> Iterator[bytes]:
@@ -58,6 +60,10 @@ def fill(store: Any, jobs: int, now: datetime) -> None:
             store.append(waiting)
             waiting = []
     store.append(waiting)
+    for number in range(0, jobs, TAGGED):
+        name = job(NAMESPACE, number).output
+        tagged = {"kind": "dataset", "namespace": SPACE, "name": name, "field": "customer"}
+        store.perform({"command": "tagged", **tagged, "tag": "pii", "on": True})
 
 
 def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
@@ -71,14 +77,23 @@ def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
 
         return path
 
+    def of_dataset(what: str, **query: str) -> Callable[[], str]:
+        def path() -> str:
+            named = f"{quote(SPACE, safe='')}/{quote(some().output, safe='')}"
+            return f"/api/v2/datasets/{named}/{what}?{urlencode(query)}"
+
+        return path
+
     day = {"from": (now - timedelta(days=1)).isoformat(), "to": now.isoformat()}
     return {
         "trace of a dataset, up": trace("dataset", "", "up"),
         "trace of a dataset, down": trace("dataset", "", "down"),
         "trace of a column, up": trace("datasetField", ":customer", "up"),
-        "why": lambda: (
-            f"/api/v2/datasets/{quote(SPACE, safe='')}/{quote(some().output, safe='')}/why"
-        ),
+        "why": of_dataset("why"),
+        "audit of a dataset, a day": of_dataset("audit", **day),
+        "audit of a column, a day": of_dataset("audit", column="customer", **day),
+        "audit of a dataset, to print": of_dataset("audit/report", **day),
+        "tags of a dataset": of_dataset("tags"),
         "diff of a day, whole estate": lambda: f"/api/v2/graph/diff?{urlencode(day)}",
     }
 

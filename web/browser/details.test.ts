@@ -72,6 +72,45 @@ test("a dataset's tags are shown, those of its columns too", async () => {
   await says(page, "Columns", "customer_email", "pii");
 });
 
+test("a tag that came along the data is told apart from one that was set", async () => {
+  const source = `/api/v1/namespaces/${encodeURIComponent("postgres://shop-db:5432")}`;
+  await server.post(`${source}/datasets/shop.public.order_items/fields/price/tags/money`, {});
+  const { page } = await open(
+    browser,
+    `${server.url}${lake}/${encodeURIComponent("lake/supplier_stats")}`,
+  );
+  const came = region(page, "Columns").locator(".tag.propagated");
+  await expect.poll(() => came.allTextContents()).toEqual(["moneyfrom shop.public.order_items"]);
+  expect(await came.getAttribute("title")).toContain("orders-enriched.amount → lake/orders.amount");
+});
+
+test("the audit of a dataset has an address of its own and can be printed", async () => {
+  const path = `${lake}/${encodeURIComponent("lake/supplier_stats")}`;
+  const { page, faults } = await open(browser, server.url + path);
+  await region(page, "Audit").getByRole("link", { name: "Open the report" }).click();
+  await page.getByRole("heading", { name: "Provenance of" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(`${path}/audit`);
+  expect(new URL(page.url()).searchParams.get("from")).toBeTruthy();
+  const paper = page.locator(".audit-paper");
+  for (const word of ["supplier_stats.by_day", "orders-source", "PostgresConnector", "team:bi"])
+    await expect.poll(() => paper.getByText(word).count(), { message: word }).toBeGreaterThan(0);
+  await page.evaluate(() => {
+    window.print = () => document.body.setAttribute("data-printed", "1");
+  });
+  await page.getByRole("button", { name: "Print" }).click();
+  expect(await page.locator("body[data-printed]").count()).toBe(1);
+  await page.emulateMedia({ media: "print" });
+  expect(await page.locator("header.top").isVisible()).toBe(false);
+  expect(await page.getByRole("heading", { name: "Provenance of" }).isVisible()).toBe(true);
+  // The report's own address, without the page: one file, nothing else is asked for.
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.goto(`${server.url}/api/v2${path}/audit/report`);
+  await page.getByRole("heading", { name: "Who had it downstream" }).waitFor();
+  expect(asked).toHaveLength(1);
+  expect(faults).toEqual([]);
+});
+
 test("a job's page tells all that is known of it, of all runs or of one", async () => {
   const { page } = await open(browser, `${server.url}/jobs/shop/supplier_stats.by_day`);
   await says(page, "Now", "Completed", "team:finance", "2 datasets, 1 job");

@@ -155,6 +155,10 @@ test("every page opens under hostile names, and links lead to what they name", a
     await page.reload();
     await settled(page);
     expect(await title(), `the dataset ${name}, opened anew`).toBe(text(name));
+    await page.getByRole("link", { name: "Open the report" }).click();
+    await page.locator(".audit-paper h2").first().waitFor();
+    expect(await title(), `the audit of ${name}`).toBe(text(name));
+    await harmless(page, faults, `the audit of ${name}`);
   }
   for (const name of NAMES.filter((_, i) => i % 7 === 0)) {
     const node = `job:${name}:${name}`;

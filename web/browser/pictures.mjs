@@ -29,6 +29,7 @@ const PAGES = {
   "graph-past": `/graph?at=${new Date(Date.now() - 5 * 86_400_000).toISOString()}`,
   "graph-difference": `/graph?from=${new Date(Date.now() - 5 * 86_400_000).toISOString()}`,
   dataset: `/datasets/${lake}/${encodeURIComponent("lake/supplier_stats")}`,
+  audit: `/datasets/${lake}/${encodeURIComponent("lake/supplier_stats")}/audit?from=${new Date(Date.now() - 2 * 3_600_000).toISOString()}`,
   "dataset-history": `/datasets/${lake}/${encodeURIComponent("lake/orders")}`,
   job: "/jobs/shop/supplier_stats.by_day",
   "job-failed": "/jobs/shop/stats-sink",

@@ -2,6 +2,7 @@ import { type ComponentType, lazy, Suspense, useEffect } from "react";
 import { link } from "./lib/live";
 import { usePlace } from "./lib/router";
 import { useStore } from "./lib/store";
+import { AuditPage } from "./pages/audit";
 import { ConnectorsPage } from "./pages/connectors";
 import { DatasetPage } from "./pages/dataset";
 import { EventsPage } from "./pages/events";
@@ -42,7 +43,7 @@ const TITLES: Record<string, string> = {
 };
 
 function Page({ parts }: { parts: string[] }) {
-  const [first = "", second, third] = parts;
+  const [first = "", second, third, fourth] = parts;
   if (parts.length === 0) return <OverviewPage />;
   if (parts.length === 1) {
     switch (first) {
@@ -63,13 +64,16 @@ function Page({ parts }: { parts: string[] }) {
     if (first === "datasets") return <DatasetPage key={key} dataset={named} />;
     if (first === "jobs") return <JobPage key={key} job={named} />;
   }
+  if (first === "datasets" && second && third && fourth === "audit" && parts.length === 4)
+    return <AuditPage dataset={{ namespace: second, name: third }} />;
   return <NotFound />;
 }
 
 export function App() {
   const { parts } = usePlace();
   const denied = useStore(link) === "denied";
-  const title = parts.length > 1 ? (parts.at(-1) ?? "") : (TITLES[parts[0] ?? ""] ?? "Overview");
+  const name = parts.length === 4 ? `${parts[2]}, ${parts[3]}` : parts.at(-1);
+  const title = parts.length > 1 ? (name ?? "") : (TITLES[parts[0] ?? ""] ?? "Overview");
   useEffect(() => {
     document.title = `${title} · Headwater`;
   }, [title]);

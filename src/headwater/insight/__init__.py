@@ -4,6 +4,7 @@ Each takes a `headwater.lineage.graph.Graph`, which a store or a test provides, 
 values: how to show them is left to the API, the page and the command line.
 """
 
+from headwater.insight.audit import Audit, AuditedJob, Records, RunUse, Use, audit
 from headwater.insight.difference import Difference, Moment, difference
 from headwater.insight.freshness import (
     Cause,
@@ -39,6 +40,14 @@ from headwater.insight.neighbourhood import (
     reach,
     spanned,
 )
+from headwater.insight.tags import (
+    Hand,
+    TagGraph,
+    TagReach,
+    handed,
+    tag_reach,
+    tags_on,
+)
 from headwater.insight.trace import (
     ColumnJobs,
     LineageTree,
@@ -59,6 +68,8 @@ from headwater.insight.why import (
 )
 
 __all__ = [
+    "Audit",
+    "AuditedJob",
     "Cause",
     "CauseKind",
     "Change",
@@ -68,6 +79,7 @@ __all__ = [
     "Difference",
     "Effect",
     "Freshness",
+    "Hand",
     "Impact",
     "JobGraph",
     "JobProblem",
@@ -82,24 +94,33 @@ __all__ = [
     "PlannedChange",
     "Reach",
     "Reason",
+    "Records",
+    "RunUse",
     "Signal",
     "Struck",
     "StruckColumn",
+    "TagGraph",
+    "TagReach",
     "TreeRow",
+    "Use",
     "Why",
     "around",
+    "audit",
     "beside",
     "between",
     "carriers",
     "difference",
     "flow",
     "freshness",
+    "handed",
     "hidden",
     "impact",
     "last_change",
     "paired",
     "reach",
     "spanned",
+    "tag_reach",
+    "tags_on",
     "trace",
     "tree",
     "trouble_of",

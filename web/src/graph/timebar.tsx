@@ -1,6 +1,7 @@
 import { useState } from "react";
-import { fromLocal, shortClock, toLocal } from "../lib/format";
+import { shortClock } from "../lib/format";
 import { Icon } from "../ui/icons";
+import { Moment } from "../ui/moment";
 
 export interface Times {
   at: string | null;
@@ -15,31 +16,6 @@ const STEPS: [string, number][] = [
   ["1 d ago", 86_400_000],
   ["7 d ago", 7 * 86_400_000],
 ];
-
-function Moment({
-  label,
-  value,
-  pick,
-}: {
-  label: string;
-  value: string;
-  pick: (time: string) => void;
-}) {
-  return (
-    <label className="moment">
-      {label}
-      <input
-        type="datetime-local"
-        step={1}
-        value={toLocal(value)}
-        onChange={(event) => {
-          const time = fromLocal(event.target.value);
-          if (time) pick(time);
-        }}
-      />
-    </label>
-  );
-}
 
 /** The graph as of now, as of a moment, or as what changed between two. */
 export function TimeBar({

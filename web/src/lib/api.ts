@@ -51,6 +51,10 @@ export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T>
   return (await response.json()) as T;
 }
 
+export async function getText(path: string, signal?: AbortSignal): Promise<string> {
+  return (await call(path, signal ? { signal } : {})).text();
+}
+
 export async function postJson<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const init: RequestInit = { method: "POST" };
   if (body !== undefined) {

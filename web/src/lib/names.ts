@@ -5,6 +5,11 @@ export function datasetUrl(dataset: Named): string {
   return `/datasets/${segments(dataset.namespace, dataset.name)}`;
 }
 
+/** The report on where a dataset, or one of its columns, came from in a period. */
+export function auditUrl(dataset: Named, query: Record<string, string> = {}): string {
+  return `${datasetUrl(dataset)}/audit?${new URLSearchParams(query)}`;
+}
+
 export function jobUrl(job: Named): string {
   return `/jobs/${segments(job.namespace, job.name)}`;
 }

@@ -352,6 +352,24 @@ export interface Cause {
   changes: { time: string; node: string; text: string }[];
 }
 
+/** A tag on a column: set there, or brought there along a path. */
+export interface TaggedColumn extends Named {
+  tag: string;
+  field: string | null;
+  set: boolean;
+  path: { name: string; field: string; jobs: string[] }[];
+}
+
+export interface TagsAnswer {
+  columns: TaggedColumn[];
+  stopped: {
+    tag: string;
+    source: Named & { field: string };
+    target: Named & { field: string };
+    jobs: string[];
+  }[];
+}
+
 export interface WhyAnswer {
   verdict: string;
   causes: Cause[];

@@ -11,6 +11,7 @@ import type {
   JobFacts,
   Named,
   PlannedChange,
+  TagsAnswer,
   Write,
 } from "../lib/types";
 import { Ago, Empty, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
@@ -18,6 +19,7 @@ import { RawFacets } from "../ui/code";
 import { Impact, written } from "../ui/impact";
 import { DatasetLink, Facts, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
+import { AuditPanel } from "./audit";
 import { owners, producerTags } from "./job";
 import { Columns, Findings, History } from "./schema";
 import { Why } from "./why";
@@ -159,6 +161,10 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
     data ? columnsPath : null,
     (change) => change.kind === "edges",
   );
+  const tags = useResource<TagsAnswer>(
+    data ? `${path}/tags` : null,
+    (change) => change.kind === "edges" || change.data.name === named.name,
+  );
   const [change, setChange] = useState<PlannedChange | null>(null);
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
   const kind = storeKind(data.store, data.type);
@@ -223,7 +229,11 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
         {data.columns.length === 0 ? (
           <Empty icon="column">No producer has said which columns there are.</Empty>
         ) : (
-          <Columns dataset={data} edges={lineage.data?.edges ?? []} />
+          <Columns
+            dataset={data}
+            edges={lineage.data?.edges ?? []}
+            tagged={tags.data?.columns ?? []}
+          />
         )}
       </Panel>
       <Panel
@@ -244,6 +254,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
           ask={setChange}
         />
       </Panel>
+      <AuditPanel dataset={data} path={path} />
       {data.findings.length > 0 ? (
         <Panel title="Disagreements on the schema" json={path}>
           <Findings findings={data.findings} />

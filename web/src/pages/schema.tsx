@@ -2,7 +2,14 @@ import { useState } from "react";
 import { shortClock } from "../lib/format";
 import { datasetId, datasetUrl, graphUrl } from "../lib/names";
 import { Link, usePlace } from "../lib/router";
-import type { ColumnEdge, DatasetPage, Field, SchemaClaim, SchemaFinding } from "../lib/types";
+import type {
+  ColumnEdge,
+  DatasetPage,
+  Field,
+  SchemaClaim,
+  SchemaFinding,
+  TaggedColumn,
+} from "../lib/types";
 import { Ago, Tag } from "../ui/basics";
 import { JobLink } from "../ui/lists";
 
@@ -37,10 +44,31 @@ function Origins({ edges, me, field }: { edges: ColumnEdge[]; me: string; field:
   );
 }
 
-export function Columns({ dataset, edges }: { dataset: DatasetPage; edges: ColumnEdge[] }) {
+/** A tag that came to a column along the data, told apart from one that was set on it. */
+export function Propagated({ tagged }: { tagged: TaggedColumn }) {
+  const path = tagged.path.map((step) => `${step.name}.${step.field}`).join(" → ");
+  return (
+    <span className="tag propagated" title={`propagated: ${path}`}>
+      {tagged.tag}
+      <span className="tag-from">from {tagged.path[0]?.name ?? "upstream"}</span>
+    </span>
+  );
+}
+
+export function Columns({
+  dataset,
+  edges,
+  tagged = [],
+}: {
+  dataset: DatasetPage;
+  edges: ColumnEdge[];
+  tagged?: TaggedColumn[];
+}) {
   const marked = usePlace().query.get("column");
   const me = datasetId(dataset);
-  const about = dataset.columns.some((field) => field.description || field.tags?.length);
+  const came = tagged.filter((one) => !one.set && one.field !== null);
+  const about =
+    came.length > 0 || dataset.columns.some((field) => field.description || field.tags?.length);
   return (
     <div className="table-box">
       <table className="table">
@@ -73,6 +101,11 @@ export function Columns({ dataset, edges }: { dataset: DatasetPage; edges: Colum
                   {(field.tags ?? []).map((tag) => (
                     <Tag key={tag}>{tag}</Tag>
                   ))}
+                  {came
+                    .filter((one) => one.field === field.name)
+                    .map((one) => (
+                      <Propagated key={one.tag} tagged={one} />
+                    ))}
                 </td>
               ) : null}
             </tr>

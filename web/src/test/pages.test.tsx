@@ -4,7 +4,7 @@ import type { ImpactAnswer, JobFacts, PlannedChange } from "../lib/types";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { Moves } from "../pages/dataset";
 import { readRecord } from "../pages/events";
-import { difference, Findings, History, how } from "../pages/schema";
+import { difference, Findings, History, how, Propagated } from "../pages/schema";
 import { Causes } from "../pages/why";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
@@ -72,6 +72,29 @@ test("a dataset that moved shows from where, to where and when", () => {
   expect(from?.textContent).toContain(`from ${EVIL}s3://lake`);
   expect(to?.textContent).toContain("to orderss3://new");
   expect(container.querySelectorAll("time").length).toBe(2);
+});
+
+test("a tag that came along the data says from where, as text", () => {
+  const { container } = render(
+    <Propagated
+      tagged={{
+        tag: EVIL,
+        namespace: "s3://lake",
+        name: "orders",
+        field: "mail",
+        set: false,
+        path: [
+          { name: EVIL, field: "email", jobs: [] },
+          { name: "orders", field: "mail", jobs: ["job:shop:copy"] },
+        ],
+      }}
+    />,
+  );
+  expect(container.querySelector("img")).toBeNull();
+  expect(container.textContent).toBe(`${EVIL}from ${EVIL}`);
+  expect(container.querySelector(".propagated")?.getAttribute("title")).toBe(
+    `propagated: ${EVIL}.email → orders.mail`,
+  );
 });
 
 test("a disagreement on a schema shows both sides and since when", () => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.cli.server import (
+    audit,
     copies,
     diff,
     events,
@@ -13,6 +14,7 @@ from headwater.cli.server import (
     purge,
     runs,
     serve,
+    tags,
     tokens,
     trace,
     why,
@@ -32,8 +34,10 @@ def register(app: typer.Typer) -> None:
     app.command()(freshness.freshness)
     app.command()(diff.diff)
     app.command()(impact.impact)
+    app.command()(tags.tags)
     app.command()(trace.trace)
     app.command()(why.why)
+    app.add_typer(audit.app, name="audit")
     app.add_typer(copies.app, name="store")
     app.add_typer(events.app, name="events")
     app.add_typer(purge.app, name="purge")

@@ -93,6 +93,14 @@ class Server:
         given = {name: str(value) for name, value in query.items() if value is not None}
         return self._ask("GET", path, query=given)
 
+    def get_text(self, path: str, **query: object) -> str:
+        """The same where the server answers with a document."""
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        response = self._send("GET", path, query=given)
+        if response.is_error:
+            self._answer(response)
+        return response.text
+
     def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Have the server do something."""
         return self._ask("POST", path, body=body)
@@ -129,11 +137,21 @@ class Server:
         query: dict[str, str] | None = None,
         body: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
+        return self._answer(self._send(method, path, query=query, body=body))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> httpx.Response:
         import httpx
 
         headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
         try:
-            response = httpx.request(
+            return httpx.request(
                 method, self._url + path, params=query, json=body, headers=headers, timeout=SECONDS
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -141,7 +159,6 @@ class Server:
                 f"{self.url} does not answer: {error}",
                 hint="say where the server is: --url or OPENLINEAGE_URL; start one: headwater server",
             ) from error
-        return self._answer(response)
 
     def _answer(self, response: httpx.Response) -> dict[str, Any]:
         try:

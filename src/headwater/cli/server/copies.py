@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 from headwater.cli.output import AsJson, out, print_json
-from headwater.cli.server.store import StoreUrl, counting_bar
+from headwater.cli.server.store import StoreUrl, check_file, counting_bar
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _copy(source: str | None, target: str, what: str, *, still: bool = False) ->
     url = source or default_store()
     if url == target:
         raise UsageError("both stores are the same", hint="give another one with --to")
-    _check_file(url)
+    check_file(url)
     with (
         closing(open_database(url)) as old,
         closing(open_store(target)) as new,
@@ -97,14 +97,6 @@ def _copy(source: str | None, target: str, what: str, *, still: bool = False) ->
             still=still,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-
-
-def _check_file(url: str) -> None:
-    """Do not make an empty store where there is none to copy."""
-    from headwater.server.store.database.sqlite import sqlite_path
-
-    if url.startswith("sqlite:") and not sqlite_path(url).is_file():
-        raise UsageError(f"there is no store {sqlite_path(url)}", hint="name it with --store")
 
 
 def _remove(part: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store import Store
 
-__all__ = ["StoreUrl", "counting_bar", "opened", "seconds"]
+__all__ = ["StoreUrl", "check_file", "counting_bar", "opened", "seconds"]
 
 StoreUrl = Annotated[
     str | None,
@@ -48,6 +48,14 @@ def seconds(text: str | None) -> float | None:
         raise UsageError(
             f"{text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"
         ) from None
+
+
+def check_file(url: str) -> None:
+    """Do not make an empty store where there is none to read."""
+    from headwater.server.store.database.sqlite import sqlite_path
+
+    if url.startswith("sqlite:") and not sqlite_path(url).is_file():
+        raise UsageError(f"there is no store {sqlite_path(url)}", hint="name it with --store")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import facets as known
 from headwater.lineage.columns import from_column_lineage
+from headwater.server.store.read.tagged import sent_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,19 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["columns", "field_names", "tags_of"]
 
-PLAIN = (None, "", "true")
-
 
 def tags_of(held: Mapping[str, Held], bodies: Mapping[int, msgspec.Raw]) -> list[tuple[str, str]]:
     """The tags that a producer sent: the column (empty for the whole) and the tag."""
     own = held.get("tags")
-    if not own or own[0] not in bodies:
-        return []
-    read = known.read("tags", bytes(bodies[own[0]]), known.Tags)
-    return [
-        (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
-        for tag in (read.tags if read else None) or ()
-    ]
+    return sent_tags(bytes(bodies[own[0]])) if own and own[0] in bodies else []
 
 
 def field_names(held: Held | None, bodies: Mapping[int, bytes]) -> set[str]:

@@ -24,6 +24,7 @@ from headwater.server.store.read.graph import RunGraph, StoredGraph
 from headwater.server.store.read.limited import LimitedConnection
 from headwater.server.store.read.observed import ObservedGraph
 from headwater.server.store.read.output_sources import OutputSources
+from headwater.server.store.read.tagged import TaggedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -276,21 +277,25 @@ class View:
         ((seq,),) = self.all("SELECT max(seq) FROM checkpoint")
         return seq or 0, self._bodies.runs
 
-    def graph(self, at: int | None = None) -> StoredGraph:
-        """The jobs and datasets as a graph, now or at a moment in microseconds."""
-        return StoredGraph(self, at)
+    def graph(self, at: int | None = None, since: int | None = None) -> StoredGraph:
+        """The jobs and datasets as a graph: now, at a moment in microseconds, or from one to another."""
+        return StoredGraph(self, at, since)
 
     def observed_graph(self, lags: Lags) -> ObservedGraph:
         """The jobs and datasets of now as a graph, with what was observed on them."""
         return ObservedGraph(self, lags)
 
-    def column_graph(self, at: int | None = None) -> ColumnGraph:
-        """The columns as a graph, now or at a moment in microseconds."""
-        return ColumnGraph(self, at)
+    def column_graph(self, at: int | None = None, since: int | None = None) -> ColumnGraph:
+        """The columns as a graph: now, at a moment in microseconds, or from one to another."""
+        return ColumnGraph(self, at, since)
 
-    def output_sources(self, at: int | None = None) -> OutputSources:
-        """Which inputs of jobs feed which of their outputs, now or at a moment in microseconds."""
-        return OutputSources(self, at)
+    def tagged_columns(self) -> TaggedColumns:
+        """The columns of now as a graph, with the tags that were set on them."""
+        return TaggedColumns(self)
+
+    def output_sources(self, at: int | None = None, since: int | None = None) -> OutputSources:
+        """Which inputs of jobs feed which of their outputs: now, at a moment, or in a period."""
+        return OutputSources(self, at, since)
 
     def run_graph(self) -> RunGraph:
         """The runs as a graph."""
@@ -311,6 +316,16 @@ class View:
         if self._limit is None:
             return body
         return canonical(self._limit.without_others(msgspec.json.decode(body)))
+
+    def only_readable(self, answer: dict[str, Any]) -> tuple[dict[str, Any], int]:
+        """An answer without what may not be read, and how much of that lies next to the rest.
+
+        The app does the same with every answer of JSON; this is for what is written otherwise.
+        """
+        if self._limit is None:
+            return answer, 0
+        kept = self._limit.without_others(msgspec.json.decode(msgspec.json.encode(answer)))
+        return kept, self._limit.beside(kept)
 
     def body(self, dictionary: int, packed: bytes) -> bytes:
         """A packed log record as it was sent."""

@@ -2,11 +2,13 @@
 
 from headwater.server.api.v2 import (
     aliases,
+    audit,
     difference,
     events,
     evidence,
     freshness,
     impact,
+    log_head,
     metrics,
     names,
     page,
@@ -14,6 +16,7 @@ from headwater.server.api.v2 import (
     runs,
     schemas,
     stream,
+    tags,
     timeline,
     trace,
     why,
@@ -23,8 +26,10 @@ __all__ = ["MODULES"]
 
 MODULES = (
     aliases,
+    audit,
     difference,
     events,
+    log_head,
     metrics,
     names,
     *page.MODULES,
@@ -34,6 +39,7 @@ MODULES = (
     schemas,
     freshness,
     impact,
+    tags,
     timeline,
     trace,
     why,

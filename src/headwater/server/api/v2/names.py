@@ -9,7 +9,6 @@ from headwater.server.api.facet_columns import field_names
 from headwater.server.api.lookup import column_node, dataset_node, has_column
 from headwater.server.api.parameters import text
 from headwater.server.api.types import NameMatch
-from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError, NotFoundError
 from headwater.server.routing import Routes
 
@@ -117,6 +116,6 @@ def missing_column(view: View, dataset: Dataset, field: str) -> NotFoundError:
 def _row(dataset: Dataset, field: str) -> dict[str, Any]:
     row = {"namespace": dataset.space, "name": dataset.name}
     if not field:
-        return {"kind": "dataset", **row, "node": describe.dataset_id(dataset)}
+        return {"kind": "dataset", **row, "node": f"dataset:{dataset.space}:{dataset.name}"}
     node = f"datasetField:{dataset.space}:{dataset.name}:{field}"
     return {"kind": "column", **row, "field": field, "node": node}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.insight import tree
+from headwater.insight import Hand, handed, tree
 from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
 from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
@@ -75,7 +75,7 @@ def trace(
             raise missing_column(view, dataset, field)
         graph = view.column_graph(at)
         start = (dataset.root, field)
-        follow = None if indirect else lambda edge: _is_value(graph, *edge)
+        follow = None if indirect else lambda edge: handed(graph.how(*edge)) is not Hand.ROWS
         found = tree(
             graph, start, depth=depth, limit=LIMIT, downstream=direction == "down", follow=follow
         )
@@ -85,12 +85,6 @@ def trace(
         view.graph(at), here, depth=2 * depth, limit=LIMIT, downstream=direction == "down"
     )
     return {**asked, "columnsKnown": None, **_nodes(view, around, at)}
-
-
-def _is_value(graph: ColumnGraph, source: Column, target: Column) -> bool:
-    """Whether the value itself goes along; a column may also only decide which rows do."""
-    how = graph.how(source, target)
-    return not how or any(step.type != "INDIRECT" for step in how)
 
 
 def _rows(found: LineageTree[Any], ids: Mapping[Any, str]) -> list[Row]:

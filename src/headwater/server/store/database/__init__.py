@@ -22,6 +22,7 @@ __all__ = [
     "ReadConnection",
     "StoreError",
     "StoreUnavailableError",
+    "TamperedError",
     "UnstorableError",
     "open_database",
 ]
@@ -48,6 +49,10 @@ class DamagedError(StoreUnavailableError):
             message,
             hint="stop the server, keep a copy of the file, and restore a backup of it",
         )
+
+
+class TamperedError(StoreError):
+    """The log is not as it was written: a record was changed, moved or taken out."""
 
 
 class UnstorableError(StoreError):

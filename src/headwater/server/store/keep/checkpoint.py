@@ -14,7 +14,7 @@ from headwater.server.store.database.schema import TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.server.store.database import Connection
+    from headwater.server.store.database import Connection, ReadConnection
     from headwater.server.store.store import Store
 
 __all__ = ["PROJECTED", "Checkpoint", "latest", "restore", "write"]
@@ -41,7 +41,7 @@ class Checkpoint(NamedTuple):
     tombstones: list[str]
 
 
-def latest(connection: Connection) -> Checkpoint | None:
+def latest(connection: ReadConnection) -> Checkpoint | None:
     """The newest checkpoint."""
     sql = "SELECT seq, chain, state FROM checkpoint ORDER BY seq DESC LIMIT 1"
     for seq, chain, state in connection.all(sql):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.lineage.events import identity
-from headwater.server.store.database import StoreError
+from headwater.server.store.database import TamperedError
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.write import commands
 from headwater.server.store.write.projection import Projection
@@ -18,6 +18,7 @@ from headwater.server.store.write.projection import Projection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from headwater.server.store.database import ReadConnection
     from headwater.server.store.store import Store
 
 __all__ = ["export", "rebuild", "verify"]
@@ -28,14 +29,17 @@ Record = tuple[int, int, int, int, int, bytes, bytes, bytes]
 Link = tuple[int, int, int, bytes, bytes, "bytes | None"]
 
 
-def records(store: Store, after: int = 0) -> Iterator[list[Record]]:
+def records(
+    store: Store, after: int = 0, connection: ReadConnection | None = None
+) -> Iterator[list[Record]]:
     """The log in order, some at a time: seq, kind, at, time, type, hash, chain and body."""
-    store.read_dictionaries(store.connection)
+    connection = connection or store.connection
+    store.read_dictionaries(connection)
     sql = (
         "SELECT seq, kind, at, time, type, hash, chain, dictionary, body FROM log"
         " WHERE seq > ? ORDER BY seq LIMIT ?"
     )
-    while rows := store.connection.all(sql, (after, STEP)):
+    while rows := connection.all(sql, (after, STEP)):
         yield [
             (*row[:5], bytes(row[5]), bytes(row[6]), store.packer.unpack(row[7], bytes(row[8])))
             for row in rows
@@ -43,39 +47,48 @@ def records(store: Store, after: int = 0) -> Iterator[list[Record]]:
         after = rows[-1][0]
 
 
-def verify(store: Store) -> int:
-    """Check that no record of the log was changed, left out or moved; answers how many there are."""
-    found = checkpoint.latest(store.connection)
+def verify(store: Store, connection: ReadConnection | None = None) -> int:
+    """Check that no record of the log was changed, left out or moved; answers how many there are.
+
+    While a server writes to the store, `connection` has to be one that sees one moment of it.
+    """
+    connection = connection or store.connection
+    found = checkpoint.latest(connection)
     after, chain = (found.base, found.base_chain) if found else (0, bytes(32))
     count, expected = 0, after
-    for seq, kind, at, digest, link, body in _links(store, after):
+    for seq, kind, at, digest, link, body in _links(store, after, connection):
         chain = hashlib.sha256(chain + digest + struct.pack(">qqb", seq, at, kind)).digest()
         expected += 1
         if chain != link or seq != expected:
             raise _changed(f"record {seq} does not follow from the one before")
         if body is not None and not _is(digest, kind, body):
             raise _changed(f"the body of record {seq} has another hash")
+        # A deletion ends with a checkpoint, so none has happened since the last one.
+        if body is None and (found is None or seq > found.seq):
+            raise _changed(f"record {seq} was taken out, and no deletion did it")
         if found and seq == found.seq and chain != found.chain:
-            raise StoreError(f"the checkpoint at record {seq} does not fit the log")
+            raise TamperedError(f"the checkpoint at record {seq} does not fit the log")
         count += body is not None
-    ((seq, head),) = store.connection.all("SELECT seq, chain FROM head WHERE id = 1")
+    if found and expected < found.seq:
+        raise _changed(f"it ends at record {expected}, before the checkpoint at {found.seq}")
+    ((seq, head),) = connection.all("SELECT seq, chain FROM head WHERE id = 1")
     if (seq, bytes(head)) != (expected, chain):
         raise _changed(f"it ends at record {expected}, not {seq}")
     return count
 
 
-def _changed(how: str) -> StoreError:
-    return StoreError(
+def _changed(how: str) -> TamperedError:
+    return TamperedError(
         f"the log was changed: {how}", hint="keep a copy of the store, and restore a backup of it"
     )
 
 
-def _links(store: Store, after: int) -> Iterator[Link]:
+def _links(store: Store, after: int, connection: ReadConnection) -> Iterator[Link]:
     """Every link of the chain in order, those whose record was deleted too."""
     sql = "SELECT seq, kind, at, hash, chain FROM tombstone WHERE seq > ? ORDER BY seq"
-    graves = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in store.connection.all(sql, (after,))])  # fmt: skip
+    graves = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in connection.all(sql, (after,))])  # fmt: skip
     grave = next(graves, None)
-    for group in records(store, after):
+    for group in records(store, after, connection):
         for seq, kind, at, _, _, digest, chain, body in group:
             while grave is not None and grave[0] < seq:
                 yield grave

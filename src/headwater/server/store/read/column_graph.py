@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from headwater.lineage import facets as known
 from headwater.lineage.columns import WHOLE, ColumnEdge, from_column_lineage
 from headwater.lineage.graph import Direction
+from headwater.lineage.model import Transformation
 from headwater.server.store.database import within
 from headwater.server.store.entities import OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from headwater.lineage.facets import Transformation
     from headwater.lineage.graph import Pairs, Step
     from headwater.server.store.entities import Column
     from headwater.server.store.view import View
@@ -33,11 +33,15 @@ def column_edges(body: bytes) -> tuple[ColumnEdge, ...]:
 
 
 class ColumnGraph:
-    """Column edges as the latest facet of each job that writes a dataset has them."""
+    """Column edges as the latest facet of each job that writes a dataset has them.
 
-    def __init__(self, view: View, at: int | None = None) -> None:
+    With `since`, as every facet has them that was the latest at some time from then until `at`.
+    """
+
+    def __init__(self, view: View, at: int | None = None, since: int | None = None) -> None:
         self.view = view
         self.at = at
+        self.since = at if since is None else since
         self._into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = {}
         self._roots: dict[Key, int] = {}
 
@@ -108,31 +112,34 @@ class ColumnGraph:
         if not missing:
             return
         members = self.members(missing)
-        latest = self.latest(members)
-        bodies = self.view.bodies(latest.values())
-        read = {
-            key: column_edges(bodies[number]) for key, number in latest.items() if number in bodies
-        }
-        self.resolve({(e.namespace, e.name) for edges in read.values() for e in edges})
+        held = self.held(members)
+        bodies = self.view.bodies(number for _, _, number in held)
+        read = [
+            (members[dataset], column_edges(bodies[number]))
+            for dataset, _, number in held
+            if number in bodies
+        ]
+        self.resolve({(e.namespace, e.name) for _, edges in read for e in edges})
         into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = defaultdict(dict)
-        for (dataset, _), edges in read.items():
+        for root, edges in read:
             for edge in edges:
                 source = self._roots.get((edge.namespace, edge.name))
                 if source is not None and edge.output != WHOLE:
                     key = ((source, edge.field), edge.output)
-                    into[members[dataset]][key] = edge.transformations
+                    known = into[root].get(key)
+                    into[root][key] = _both(known, edge.transformations)
         for root in missing:
             self._into[root] = into.get(root, {})
 
-    def latest(self, members: Iterable[int]) -> dict[tuple[int, int], int]:
-        """The facet in force for each dataset and job, where the job still writes the dataset."""
+    def held(self, members: Iterable[int]) -> list[tuple[int, int, int]]:
+        """The facets in force for each dataset and job, where the job still writes the dataset."""
         wanted = list(members)
         when = " AND c.time <= ?" if self.at is not None else ""
         held = "e.until IS NULL"
         params: tuple[int, ...] = ()
         if self.at is not None:
             held = "e.since <= ? AND (e.until IS NULL OR e.until > ?)"
-            params = (OUTPUT, self.at, self.at, self.at)
+            params = (OUTPUT, self.at, self.since or 0, self.at)
         else:
             params = (OUTPUT,)
         sql = (
@@ -141,10 +148,15 @@ class ColumnGraph:
             f" WHERE (c.job = 0 OR e.job IS NOT NULL){when} AND c.dataset IN ({{in}})"
         )
         newest: dict[tuple[int, int], tuple[int, int]] = {}
+        later: set[tuple[int, int, int]] = set()
         for dataset, job, time, number in within(self.view.connection, sql, wanted, params):
             key = (dataset, job)
-            newest[key] = max(newest.get(key, (-1, 0)), (time, number))
-        return {key: number for key, (_, number) in newest.items() if number}
+            if self.since is not None and self.since < time:
+                later.add((*key, number))
+            else:
+                newest[key] = max(newest.get(key, (-1, 0)), (time, number))
+        first = {(*key, number) for key, (_, number) in newest.items()}
+        return sorted(one for one in first | later if one[2])
 
     def resolve(self, keys: set[Key]) -> dict[Key, int]:
         """What each name stands for, where it is known."""
@@ -157,3 +169,16 @@ class ColumnGraph:
         for namespace, name, root in within(self.view.connection, sql, missing):
             self._roots[namespace, name] = root
         return {key: self._roots[key] for key in keys if key in self._roots}
+
+
+def _both(
+    known: tuple[Transformation, ...] | None, more: tuple[Transformation, ...]
+) -> tuple[Transformation, ...]:
+    """What becomes of a column that several jobs carry, or one job in several ways.
+
+    A way that nobody described is one more, of no type: it does not mask what another one does.
+    """
+    if known is None or known == more:
+        return more
+    unknown = (Transformation(),)
+    return tuple(dict.fromkeys((*(known or unknown), *(more or unknown))))

@@ -148,12 +148,12 @@ class StoredColumnReaders:
     ) -> dict[tuple[int, int], dict[int, list[ColumnUse]]]:
         """By job and output: the columns of each input that enter it, or decide about its rows."""
         shown = self._shown(jobs)
-        latest = {
-            key: number for key, number in self._columns.latest(members).items() if key[1] in shown
-        }
-        bodies = self.view.bodies(latest.values())
+        held = [one for one in self._columns.held(members) if one[1] in shown]
+        bodies = self.view.bodies(number for _, _, number in held)
         read = {
-            key: column_edges(bodies[number]) for key, number in latest.items() if number in bodies
+            (dataset, job): column_edges(bodies[number])
+            for dataset, job, number in held
+            if number in bodies
         }
         roots = self._columns.resolve({(e.namespace, e.name) for es in read.values() for e in es})
         found: dict[tuple[int, int], dict[int, list[ColumnUse]]] = defaultdict(dict)

@@ -50,18 +50,22 @@ _end = msgspec.json.Decoder(EndFacet)
 
 
 class StoredGraph:
-    """Datasets and jobs of a store; `at` is a moment in microseconds, or now."""
+    """Datasets and jobs of a store; `at` is a moment in microseconds, or now.
 
-    def __init__(self, view: View, at: int | None = None) -> None:
+    With `since`, its edges are all that held at some time from then until `at`.
+    """
+
+    def __init__(self, view: View, at: int | None = None, since: int | None = None) -> None:
         self.view = view
         self.at = at
+        self.since = since
         self._sources: OutputSources | None = None
         self._recent: dict[int, list[Run]] = {}
         self._when = " AND e.until IS NULL"
         self._params: tuple[int, ...] = ()
         if at is not None:
             self._when = " AND e.since <= ? AND (e.until IS NULL OR e.until > ?)"
-            self._params = (at, at)
+            self._params = (at, at if since is None else since)
 
     def next(self, nodes: Collection[Node], direction: Direction | None) -> Iterator[Step[Node]]:
         """The steps from these jobs to their datasets and from these datasets to their jobs."""
@@ -83,7 +87,7 @@ class StoredGraph:
         if not jobs:
             return {}
         if self._sources is None:
-            self._sources = self.view.output_sources(self.at)
+            self._sources = self.view.output_sources(self.at, self.since)
         return {
             (JOB, job): {
                 (DATASET, output): frozenset((DATASET, number) for number in sources.inputs)

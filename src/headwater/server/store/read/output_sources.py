@@ -54,10 +54,10 @@ def _named(body: bytes) -> tuple[frozenset[Key], bool] | None:
 class OutputSources:
     """Finds, for the jobs asked about, which of their inputs feed which output."""
 
-    def __init__(self, view: View, at: int | None = None) -> None:
+    def __init__(self, view: View, at: int | None = None, since: int | None = None) -> None:
         self.view = view
-        self._around = view.graph(at)
-        self._columns = view.column_graph(at)
+        self._around = view.graph(at, since)
+        self._columns = view.column_graph(at, since)
         self._inputs: dict[int, frozenset[int]] = {}
         self._known: dict[int, dict[int, PairedSources]] = {}
 
@@ -103,18 +103,16 @@ class OutputSources:
     ) -> dict[tuple[int, int], list[StatedSources]]:
         sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
         shown = {job: job for job in jobs} | dict(within(self.view.connection, sql, jobs))
-        latest = {
-            key: number for key, number in self._columns.latest(members).items() if key[1] in shown
-        }
-        bodies = self.view.bodies(latest.values())
-        named = {
-            key: read
-            for key, number in latest.items()
+        held = [one for one in self._columns.held(members) if one[1] in shown]
+        bodies = self.view.bodies(number for _, _, number in held)
+        named = [
+            (dataset, job, read)
+            for dataset, job, number in held
             if number in bodies and (read := _named(bodies[number])) is not None
-        }
-        roots = self._columns.resolve({name for names, _ in named.values() for name in names})
+        ]
+        roots = self._columns.resolve({name for *_, (names, _) in named for name in names})
         found: dict[tuple[int, int], list[StatedSources]] = defaultdict(list)
-        for (dataset, job), (names, explicit) in named.items():
+        for dataset, job, (names, explicit) in named:
             sources = frozenset(roots[name] for name in names if name in roots)
             found[shown[job], members[dataset]].append(StatedSources(sources, explicit))
         return found

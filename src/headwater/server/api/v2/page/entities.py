@@ -18,6 +18,7 @@ from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, slot, to_job
 from headwater.server.store.read.evidence import feeds
 from headwater.server.store.read.schema_claims import standing
+from headwater.server.store.read.tagged import sent_tags
 from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
@@ -133,14 +134,7 @@ def _columns(
 ) -> list[dict[str, Any]]:
     fields = describe.flat(facets.raw(found.state.facets, "schema"))
     tags = view.tags(DATASET, [found.id]).get(found.id, [])
-    sent = facets.get(found.state.facets, "tags").get("tags")
-    for one in sent if isinstance(sent, list) else ():
-        if isinstance(one, dict) and one.get("field"):
-            value = one.get("value")
-            label = (
-                str(one.get("key")) if value in (None, "", "true") else f"{one.get('key')}={value}"
-            )
-            tags = [*tags, (str(one["field"]), label)]
+    tags = [*tags, *sent_tags(facets.raw(found.state.facets, "tags"))]
     for f in fields:
         f["tags"] = sorted({tag for name, tag in tags if name == f["name"]})
         if f["name"] in claimed.subjects:

@@ -1,0 +1,293 @@
+"""`headwater audit`: the provenance of a dataset, and whether the log it is told from is whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from typing import Annotated, Any
+
+import typer
+import typer.core
+from rich.markup import escape
+
+from headwater.cli.options import spread
+from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
+from headwater.cli.server.client import ServerOptions, path_of
+from headwater.cli.server.store import StoreUrl, check_file, opened
+from headwater.cli.server.trace import DatasetName  # noqa: TC001
+from headwater.errors import HeadwaterError, NotFoundError, UsageError
+
+__all__ = ["app"]
+
+CHANGED = 5
+Head = tuple[int, str]
+
+
+class _ReportFirst(typer.core.TyperGroup):
+    """Takes what is no command for a dataset: `audit orders` is `audit report orders`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command in where there is none."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["report", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ReportFirst,
+    no_args_is_help=True,
+    help="Report where a dataset came from and who had it; check the log's hash chain.\n\n"
+    "`headwater audit DATASET[.COLUMN]` is short for `headwater audit report`.",
+)
+
+
+@app.command()
+@spread
+def report(
+    dataset: DatasetName,
+    how: ServerOptions,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="RFC 3339, or a date; else all that is kept.",
+            show_default=False,
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="The same; else now.", show_default=False),
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, max=50, help="How many jobs away.")] = 20,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a report to print.", show_default=False),
+    ] = None,
+) -> None:
+    """Tell where a dataset or a column came from in a period, what touched it, and who had it."""
+    if html is not None and how.as_json:
+        raise UsageError("--html and --json exclude each other", hint="ask twice")
+    server = how.server()
+    named = server.find(dataset)
+    path = path_of("api", "v2", "datasets", named.namespace, named.name, "audit")
+    query = {"column": named.field or None, "from": start, "to": end, "depth": depth}
+    if html is not None:
+        _write(html, server.get_text(f"{path}/report", **query))
+        out.print(f"wrote {html}", markup=False, soft_wrap=True)
+        return
+    found = server.get(path, **query)
+    if how.as_json:
+        print_json(found)
+        return
+    _print_report(found)
+    server.print_page("datasets", named.namespace, named.name, "audit")
+    if found["truncated"]:
+        err.print("[yellow]there is more than is shown[/]")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+
+
+def _short(node: str) -> str:
+    return node.rpartition(":")[2]
+
+
+def _print(text: str) -> None:
+    out.print(text, soft_wrap=True)
+
+
+def _print_report(found: dict[str, Any]) -> None:
+    column = f".{found['column']}" if found["column"] else ""
+    period = f"{found['since'] or 'the first record kept'} to {found['until']}"
+    _print(f"[bold cyan]{escape(found['name'] + column)}[/] from {period}")
+    sources = ", ".join(escape(_short(node)) for node in found["sources"])
+    _print(f"came from {sources or 'no source that is known'}")
+    if found["hidden"]:
+        _print(f"[yellow]{found['hidden']} jobs or datasets next to these are hidden from you[/]")
+    _print_writers(found["writers"])
+    _print_schemas(found["upstream"])
+    _print_readers(found["readers"])
+
+
+def _print_writers(jobs: list[dict[str, Any]]) -> None:
+    _print("\n[bold]what made it[/]")
+    table = table_of("job", "kind", "run", "state", "started", "ended", "configuration, code")
+    for job in jobs:
+        kind = " ".join(word for word in (job["integration"], job["processing"]) if word)
+        first: tuple[str, ...] = (job["name"], kind)
+        about = "; ".join(_about(one) for one in (*job["configuration"], *job["code"]))
+        for run in job["runs"] or [{}]:
+            rest = (
+                (run["id"], run["state"], run["startedAt"], run["endedAt"] or "")
+                if run
+                else ("no run in the period", "", "", "")
+            )
+            table.add_row(*(escape(str(cell or "")) for cell in (*first, *rest, about)))
+            first, about = ("", ""), ""
+    print_wide(table) if jobs else _print("no job is known to have written it in the period")
+
+
+def _about(one: dict[str, Any]) -> str:
+    """What a configuration or code is, in one line."""
+    content = one["content"]
+    words = (content.get(key) for key in ("connectorClass", "connectorVersion", "url", "version"))
+    plain = [word for word in words if isinstance(word, str)]
+    return " ".join(plain) or str(one["facet"])
+
+
+def _print_schemas(datasets: list[dict[str, Any]]) -> None:
+    _print("\n[bold]schemas[/]")
+    table = table_of("dataset", "since", "until", "changed", "columns")
+    for dataset in datasets:
+        name = dataset["name"]
+        for schema in dataset["schemas"]:
+            columns = ", ".join(field["name"] for field in schema["fields"])
+            changed = "; ".join(schema["changes"])
+            cells = (name, schema["since"], schema["until"] or "", changed, columns)
+            table.add_row(*(escape(str(cell)) for cell in cells))
+            name = ""
+    print_wide(table) if table.row_count else _print("no schema is known")
+
+
+def _print_readers(jobs: list[dict[str, Any]]) -> None:
+    _print("\n[bold]who had it downstream[/]")
+    table = table_of("job", "owners", "wrote", "runs", "last")
+    for job in jobs:
+        runs = job["runs"]
+        last = f"{runs[0]['startedAt']} {runs[0]['state']}" if runs else ""
+        owners = ", ".join(owner["name"] for owner in job["owners"])
+        wrote = ", ".join(_short(node) for node in job["outputs"])
+        cells = (job["name"], owners, wrote, job["runCount"], last)
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    print_wide(table) if jobs else _print("no job is known to have read it in the period")
+
+
+@app.command()
+@spread
+def head(how: ServerOptions, store: StoreUrl = None) -> None:
+    """Print the head of the log's hash chain, to be kept where nobody can change it.
+
+    It is the server's, or with --store that of a store.
+    """
+    if store is None:
+        print_json(how.server().get("/api/v2/log/head"))
+        return
+    if how.url is not None:
+        raise UsageError("--store and --url exclude each other")
+    from headwater.server.store.keep.chain import head_of
+
+    check_file(store)
+    with opened(store) as target, target.database.reading() as connection:
+        seq, chain = head_of(connection)
+    print_json({"seq": seq, "chain": chain.hex()})
+
+
+@app.command()
+def verify(
+    store: StoreUrl = None,
+    head_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--head", metavar="FILE", help="A head that `audit head` printed.", show_default=False
+        ),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", help="Check --head against this server.", show_default=False),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="A file with the token; else in $HEADWATER_TOKEN."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find records of the log that were altered, moved or taken out since the last checkpoint.
+
+    With --head, also whether the log was cut or rewritten since that head was exported. Exit code 5
+    says that it was; 1 that it cannot be told.
+    """
+    exported = _exported(head_file)
+    if url is not None:
+        if store is not None:
+            raise UsageError("--store and --url exclude each other")
+        if exported is None:
+            raise UsageError("a server is only asked for a head", hint="give one with --head FILE")
+        found = _ask(ServerOptions(url, token_file), exported)
+    else:
+        found = _check(store, exported)
+    if as_json:
+        print_json(found)
+    elif found["intact"]:
+        what = "" if found["records"] is None else f"{found['records']:,} records read, "
+        _print(f"{what}the log is as it was written, up to record {found['seq']:,}")
+    else:
+        err.print(f"[bold red]changed:[/] {escape(found['problem'])}", soft_wrap=True)
+    if not found["intact"]:
+        raise typer.Exit(CHANGED)
+
+
+def _exported(file: Path | None) -> Head | None:
+    if file is None:
+        return None
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+        seq, chain = value["seq"], value["chain"]
+        if not isinstance(seq, int) or len(bytes.fromhex(chain)) != 32:
+            raise ValueError
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError):
+        raise UsageError(
+            f"{file} is not a head of the log", hint="make one: headwater audit head > FILE"
+        ) from None
+    return seq, chain
+
+
+def _answer(seq: int, records: int | None, problem: HeadwaterError | str | None) -> dict[str, Any]:
+    text = problem.message if isinstance(problem, HeadwaterError) else problem
+    return {"intact": problem is None, "seq": seq, "records": records, "problem": text}
+
+
+def _ask(how: ServerOptions, exported: Head) -> dict[str, Any]:
+    """Whether a server still has the record of a head, with the same link."""
+    server = how.server()
+    seq, chain = exported
+    last = server.get("/api/v2/log/head")
+    if seq > last["seq"]:
+        return _answer(
+            last["seq"], None, f"the log was cut: it ends at record {last['seq']}, not {seq}"
+        )
+    try:
+        there = server.get("/api/v2/log/head", seq=seq or None)
+    except NotFoundError as error:
+        raise HeadwaterError(
+            f"the head cannot be checked: {error.message}", hint="old events may have been deleted"
+        ) from error
+    rewritten = seq and there["chain"] != chain
+    problem = f"the log was rewritten: record {seq} is another one" if rewritten else None
+    return _answer(last["seq"], None, problem)
+
+
+def _check(store: str | None, exported: Head | None) -> dict[str, Any]:
+    """Whether the log of a store is whole, as one moment has it."""
+    from headwater.server.http.serve import default_store
+    from headwater.server.store.database import DamagedError, TamperedError
+    from headwater.server.store.keep.chain import check_head, head_of
+    from headwater.server.store.keep.rebuild import verify as read_all
+
+    url = store or default_store()
+    check_file(url)
+    with opened(url) as target, target.database.reading() as connection:
+        seq, _ = head_of(connection)
+        try:
+            if exported is not None:
+                check_head(connection, (exported[0], bytes.fromhex(exported[1])))
+            records = read_all(target, connection)
+        except (DamagedError, TamperedError) as error:
+            return _answer(seq, None, error)
+    return _answer(seq, records, None)

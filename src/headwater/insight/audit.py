@@ -1,0 +1,121 @@
+"""What a dataset was made of in a period: where it came from, by which runs, and who had it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
+
+from headwater.lineage.graph import Direction, N, NodeKind, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from headwater.lineage.graph import Graph, Walk
+
+__all__ = ["Audit", "AuditedJob", "Records", "RunUse", "Use", "audit"]
+
+
+Use = tuple[N, N]
+"""A job, and a dataset that it writes or reads."""
+
+
+class RunUse(NamedTuple):
+    """A run by its number, and when it used what it was asked about."""
+
+    run: int
+    since: int
+    until: int | None
+
+
+class Records(Protocol[N]):
+    """What was recorded of jobs in a period."""
+
+    def runs(
+        self, uses: Collection[Use[N]], *, writing: bool
+    ) -> tuple[Mapping[N, Sequence[RunUse]], bool]:
+        """The runs of jobs that wrote, or read, these datasets in the period, the newest first.
+
+        Also whether some were left out because there are too many.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class AuditedJob(Generic[N]):
+    """A job, how many jobs away it is, what it reads and writes on the way, and its runs."""
+
+    job: N
+    distance: int
+    inputs: tuple[N, ...]
+    outputs: tuple[N, ...]
+    runs: tuple[RunUse, ...]
+
+
+@dataclass(frozen=True)
+class Audit(Generic[N]):
+    """The provenance of a dataset: datasets by how many jobs away they are, the nearest first."""
+
+    sources: tuple[N, ...]
+    """Where the data came from: datasets that no job is known to write."""
+    upstream: Mapping[N, int]
+    writers: tuple[AuditedJob[N], ...]
+    downstream: Mapping[N, int]
+    readers: tuple[AuditedJob[N], ...]
+    cut: bool
+
+
+def audit(graph: Graph[N], records: Records[N], dataset: N, *, depth: int, limit: int) -> Audit[N]:
+    """All that a dataset was made of, and all that was made of it, with the runs that did it.
+
+    `graph` and `records` are those of the period; `depth` counts jobs. A job stands on each side once.
+    """
+    sides = [
+        walk(graph, [dataset], direction, depth=2 * depth, limit=limit)
+        for direction in (Direction.UPSTREAM, Direction.DOWNSTREAM)
+    ]
+    up, down = sides
+    written_by = sorted((origin, node) for origin, node in up.edges if _is_job(origin))
+    read_by = sorted((node, origin) for origin, node in down.edges if _is_job(node))
+    ran, some_cut = records.runs(written_by, writing=True)
+    read, more_cut = records.runs(read_by, writing=False)
+    written = {node for _, node in written_by}
+    upstream = _datasets(up)
+    # Who writes what lies at the greatest depth was not asked for.
+    unasked = written.union(up.ahead)
+    return Audit(
+        tuple(node for node in upstream if node not in unasked),
+        upstream,
+        _jobs(up, ran),
+        {node: far for node, far in _datasets(down).items() if node != dataset},
+        _jobs(down, read),
+        some_cut or more_cut or any(side.cut or side.ahead for side in sides),
+    )
+
+
+def _is_job(node: N) -> bool:
+    return bool(node[0] == NodeKind.JOB.value)
+
+
+def _datasets(found: Walk[N]) -> dict[N, int]:
+    return {node: far // 2 for node, far in found.distance.items() if not _is_job(node)}
+
+
+def _jobs(found: Walk[N], runs: Mapping[N, Sequence[RunUse]]) -> tuple[AuditedJob[N], ...]:
+    ends: dict[N, tuple[set[N], set[N]]] = defaultdict(lambda: (set(), set()))
+    for origin, destination in found.edges:
+        if _is_job(destination):
+            ends[destination][0].add(origin)
+        else:
+            ends[origin][1].add(destination)
+    return tuple(
+        AuditedJob(
+            node,
+            (far + 1) // 2,
+            tuple(sorted(ends[node][0])),
+            tuple(sorted(ends[node][1])),
+            tuple(runs.get(node, ())),
+        )
+        for node, far in found.distance.items()
+        if _is_job(node)
+    )

@@ -1,0 +1,108 @@
+"""The stored columns as a `TagGraph`: which tags were set on them, by hand or by a producer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from headwater.lineage import facets as known
+from headwater.server.store.entities import INPUT, OUTPUT
+from headwater.server.store.read.column_graph import ColumnGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from headwater.server.store.entities import Column
+
+__all__ = ["TaggedColumns", "sent_tags"]
+
+PLAIN = (None, "", "true")
+DATASET = 0
+MOST = 20_000
+"""Datasets with tags that are looked at for one answer."""
+
+
+def sent_tags(body: bytes | None) -> list[tuple[str, str]]:
+    """The tags in a facet that a producer sent: the column (empty for the whole) and the tag."""
+    read = known.read("tags", body, known.Tags) if body else None
+    return [
+        (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
+        for tag in (read.tags if read else None) or ()
+    ]
+
+
+class TaggedColumns(ColumnGraph):
+    """Columns of now with the tags that were set on them; a tag on a whole dataset has no column."""
+
+    def tags_set(self, columns: Collection[Column]) -> dict[Column, set[str]]:
+        """The tags that were set on these columns."""
+        wanted = set(columns)
+        return {
+            column: tags
+            for column, tags in self.tags_of({root for root, _ in wanted}).items()
+            if column in wanted
+        }
+
+    def tags_of(self, roots: Iterable[int]) -> dict[Column, set[str]]:
+        """The tags set on the columns of these datasets, those on a whole one under no column."""
+        members = self.members(roots)
+        found: dict[Column, set[str]] = defaultdict(set)
+        for number, some in self.view.tags(DATASET, members).items():
+            for field, tag in some:
+                found[members[number], field].add(tag)
+        held = {
+            number: one.state.facets["tags"][0]
+            for number, one in self.view.datasets(members).items()
+            if "tags" in one.state.facets
+        }
+        bodies = self.view.bodies(held.values())
+        for number, facet in held.items():
+            for field, tag in sent_tags(bodies.get(facet)):
+                found[members[number], field].add(tag)
+        return dict(found)
+
+    def tagged(self) -> tuple[dict[str, set[Column]], bool]:
+        """Every tag with what it was set on, and whether some datasets were left out."""
+        sql = (
+            "SELECT DISTINCT d.root FROM dataset d WHERE d.hidden = 0 AND d.id IN"
+            " (SELECT entity FROM tag_use WHERE kind = ? UNION"
+            " SELECT entity FROM facet_change WHERE kind = ? AND name = 'tags') ORDER BY d.root LIMIT ?"
+        )
+        rows = self.view.all(sql, (DATASET, DATASET, MOST + 1))
+        found: dict[str, set[Column]] = defaultdict(set)
+        for column, tags in self.tags_of([row[0] for row in rows[:MOST]]).items():
+            for tag in tags:
+                found[tag].add(column)
+        return dict(found), len(rows) > MOST
+
+    def silent_readers(self, roots: Collection[int]) -> list[tuple[int, int, int]]:
+        """Job, input and output, where a job reads one of these and nobody says what of its columns.
+
+        A tag may get to such an output, and nothing tells whether it does.
+        """
+        reads = self.view.graph().of_datasets(roots, INPUT)
+        sources = self.view.output_sources().of_jobs({job for job, _, _ in reads})
+        pairs = [
+            (job, root, output)
+            for job, root, _ in reads
+            for output, fed in sources.get(job, {}).items()
+            if root in fed.inputs
+        ]
+        return self._untold(pairs)
+
+    def silent_writers(self, root: int) -> list[tuple[int, int, int]]:
+        """Job, input and output, where a job writes this dataset and nobody says from which columns."""
+        writers = [job for job, _, _ in self.view.graph().of_datasets([root], OUTPUT)]
+        sources = self.view.output_sources().of_jobs(writers)
+        return self._untold(
+            [
+                (job, origin, root)
+                for job, outputs in sources.items()
+                if root in outputs
+                for origin in outputs[root].inputs
+            ]
+        )
+
+    def _untold(self, pairs: Collection[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        told = {(job, output) for _, output, job in self.carried({one[2] for one in pairs})}
+        return sorted({one for one in pairs if (one[0], one[2]) not in told})
