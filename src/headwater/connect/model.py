@@ -49,6 +49,17 @@ class ConnectorStatus(msgspec.Struct, frozen=True):
     version: str = ""
     trace: str = ""
     tasks: tuple[Task, ...] = ()
+    planned: tuple[int, ...] = ()
+    """The tasks that are configured; one that is just starting has no status yet."""
+
+    @property
+    def starting(self) -> bool:
+        """Whether a configured task has no status yet."""
+        return not {task.id for task in self.tasks}.issuperset(self.planned)
+
+    def has_task(self, number: int) -> bool:
+        """Whether there is such a task, or will be."""
+        return number in self.planned or any(task.id == number for task in self.tasks)
 
     @property
     def workers(self) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
@@ -83,6 +85,47 @@ class Reporting:
 
     def close(self) -> None:
         self.lab.down()
+
+
+class Gate:
+    """A door before PostgreSQL: whoever connects waits until it is opened."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._behind = (host, port)
+        self._open = threading.Event()
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._door.getsockname()[1]
+        threading.Thread(target=self._let_in, daemon=True).start()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def close(self) -> None:
+        self._open.set()
+        self._door.close()
+
+    def _let_in(self) -> None:
+        while True:
+            try:
+                came, _ = self._door.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(came,), daemon=True).start()
+
+    def _serve(self, came: socket.socket) -> None:
+        self._open.wait()
+        behind = socket.create_connection(self._behind)
+        threading.Thread(target=self._carry, args=(behind, came), daemon=True).start()
+        self._carry(came, behind)
+
+    @staticmethod
+    def _carry(source: socket.socket, target: socket.socket) -> None:
+        try:
+            while some := source.recv(65536):
+                target.sendall(some)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            target.close()
 
 
 class Database:

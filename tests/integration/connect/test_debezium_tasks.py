@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from headwater.errors import HeadwaterError
 from headwater.lab.waiting import wait_until
 
 from .eye import LIVE, SOON, Eye
-from .reporting import PARTITIONS, Server, Sink
+from .reporting import PARTITIONS, Gate, Server, Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +25,14 @@ pytestmark = pytest.mark.timeout(300)
 class Sunk:
     """The connector, as the server shows it."""
 
-    def __init__(self, reporting: Reporting, agent: ClusterAgent, url: str) -> None:
+    def __init__(
+        self, reporting: Reporting, agent: ClusterAgent, url: str, *, gated: bool = False
+    ) -> None:
         self.reporting, self.agent, self.url = reporting, agent, url
         self.sink = Sink(reporting.kafka, reporting.postgres)
+        self.gate = Gate(str(self.sink.at["host"]), int(str(self.sink.at["port"])))
+        if gated:
+            self.sink.at["port"] = self.gate.port
         password = reporting.connect.secret("postgres.password")
         self.config = self.sink.config(password, reporting.client)
         self.name = reporting.connect.create(self.config, "sunk")
@@ -155,6 +161,30 @@ def test_three_tasks_are_one_job_with_one_run_through_all_its_life(sunk: Sunk, e
     sunk.wait_for_states("COMPLETED", "COMPLETED", "FAILED")
     sunk.wait_for_rest()
     assert sunk.server.graph() == whole
+
+
+def test_tasks_that_take_long_to_start_keep_their_runs(
+    reporting: Reporting, watcher: ClusterAgent, server: str
+) -> None:
+    """Debezium reports a run before it connects; until then Connect shows no task at all."""
+    watcher.kill()  # so that it comes when the tasks have reported
+    sunk = Sunk(reporting, watcher, server, gated=True)
+    try:
+        sunk.wait(lambda: len(sunk.under_way()) == PARTITIONS - 1, "a run of each further task")
+        assert reporting.connect.status(sunk.name)["tasks"] == []
+        watcher.start()
+        sunk.wait(lambda: sunk.server.jobs(sunk.name) == [sunk.server.job], "one job")
+        looked = time.monotonic()
+        while time.monotonic() < looked + 3 * SOON:
+            assert len(sunk.under_way()) == PARTITIONS - 1, sunk.agent.log[-3000:]
+            time.sleep(0.5)
+        sunk.gate.open()
+        sunk.works()
+        sunk.wait_for_states("RUNNING")
+        assert sunk.parts() == [["RUNNING"]] * 2
+    finally:
+        sunk.gate.close()
+        reporting.connect.http.delete(f"/connectors/{sunk.name}")
 
 
 @pytest.mark.full

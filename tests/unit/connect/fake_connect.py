@@ -48,8 +48,11 @@ class FakeConnect:
         config: Mapping[str, str] = SINK,
         traces: Mapping[int, str] | None = None,
         trace: str = "",
+        planned: int | None = None,
     ) -> None:
+        """`planned`: how many tasks are configured, where not all of them have a status."""
         traces = traces or {}
+        numbers = range(len(tasks) if planned is None else planned)
         self.connectors[name] = {
             "status": {
                 "name": name,
@@ -57,7 +60,12 @@ class FakeConnect:
                 "tasks": [part(one, traces.get(i, ""), id=i) for i, one in enumerate(tasks)],
                 "type": "sink",
             },
-            "info": {"name": name, "config": {**config, "name": name}, "tasks": [], "type": "sink"},
+            "info": {
+                "name": name,
+                "config": {**config, "name": name},
+                "tasks": [{"connector": name, "task": number} for number in numbers],
+                "type": "sink",
+            },
         }
 
     def fail(self, trouble: ProblemKind) -> None:

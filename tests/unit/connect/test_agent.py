@@ -337,6 +337,40 @@ def test_a_task_that_fails_fails_the_run_and_recovery_is_a_new_one(bench: Bench)
     assert start["run"] != run
 
 
+def test_a_run_starts_when_all_configured_tasks_run(bench: Bench) -> None:
+    bench.connect.put("sink", tasks=(), planned=0)  # just made: not divided into tasks yet
+    assert bench.types() == []
+    bench.connect.put("sink", tasks=("RUNNING",), planned=3)
+    assert bench.types(60) == []
+    bench.connect.put("sink", tasks=("RUNNING",) * 3)
+    (start,) = bench.tick()
+    assert start["type"] == "START"
+    bench.connect.put("sink", tasks=("RUNNING",) * 3, planned=4)
+    assert bench.types() == []
+    bench.connect.put("sink", tasks=("RUNNING",) * 4)
+    assert bench.types() == ["RUNNING"]
+
+
+def test_a_connector_without_work_runs_all_the_same(bench: Bench) -> None:
+    bench.connect.put("sink", tasks=(), planned=0)
+    assert [bench.types() for _ in range(3)] == [[], [], []]
+    assert bench.types() == ["START"]
+    assert bench.types() == []
+    bench.connect.put("sink")
+    assert bench.types() == ["RUNNING"]
+    bench.connect.put("sink", tasks=(), planned=0)
+    assert bench.types() == ["RUNNING"]
+
+
+def test_a_task_that_never_starts_is_taken_for_lost(bench: Bench) -> None:
+    bench.connect.put("sink")
+    assert bench.types() == ["START"]
+    bench.connect.put("sink", tasks=("RUNNING",), planned=2)
+    assert bench.types() == []
+    (end,) = bench.tick(600)
+    assert (end["type"], end["inferred"]) == ("ABORT", True)
+
+
 def test_first_seen_failed_is_a_start_and_a_fail(bench: Bench) -> None:
     bench.connect.put("sink", "FAILED", (), trace="no class")
     found = bench.tick()

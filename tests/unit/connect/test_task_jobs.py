@@ -189,6 +189,37 @@ def test_no_part_is_forgotten_when_the_server_is_away_or_the_agent_dies(bench: T
     assert bench.settle() == []
 
 
+@pytest.mark.parametrize("shown", [(), ("RUNNING",), ("RUNNING", "RUNNING")])
+def test_tasks_that_connect_does_not_show_yet_keep_their_runs(
+    bench: Tasks, shown: tuple[str, ...]
+) -> None:
+    """Debezium reports a run when its task begins to start, Connect a status once it has."""
+    config = {**CONFIG, "headwater.job.name": JOB}
+    bench.connect.put(NAME, "RUNNING", shown, config=config, planned=3)
+    assert bench.settle() == []
+    assert bench.say(60) == []
+    assert bench.of_parts() == [["RUNNING"]] * 2
+    bench.put("RUNNING", *THREE)
+    assert bench.settle() == [("OTHER", ""), ("OTHER", ""), ("RUNNING", "theirs-0a")]
+    assert [bench.states(), *bench.of_parts()] == [["RUNNING"]] * 3
+
+
+def test_tasks_that_are_added_keep_their_runs_and_those_that_go_do_not(bench: Tasks) -> None:
+    bench.settle()
+    config = {**CONFIG, "headwater.job.name": JOB}
+    bench.theirs("START", "theirs-3a", "cdc.3")
+    bench.connect.put(NAME, "RUNNING", THREE, config=config, planned=4)
+    assert bench.settle() == []
+    bench.put("RUNNING", *THREE, "RUNNING")
+    bench.settle()
+    assert bench.states("cdc.3") == ["RUNNING"]
+    bench.put("RUNNING", "RUNNING")  # their worker died meanwhile, and did not end them
+    bench.settle()
+    assert [bench.states(part) for part in (JOB, *PARTS, "cdc.3")] == [
+        ["RUNNING"], ["COMPLETED"], ["COMPLETED"], ["COMPLETED"]
+    ]  # fmt: skip
+
+
 def test_parts_of_one_that_was_stopped_before_it_was_seen_are_found(bench: Tasks) -> None:
     bench.finish("a", 0, 1)  # the third task's worker died
     bench.connect.put(NAME, "STOPPED", (), config={**CONFIG, "headwater.job.name": JOB})

@@ -216,7 +216,7 @@ class ClusterAgent:
             unknown = TrackedConnector(cluster=self.name, name=name)
             watched = self._watched[name] = WatchedConnector(unknown, self._polled_at)
         watched.examine(answer)
-        seen = watched.settled(condition(entry.status), micros(now), self.intervals.grace)
+        seen = watched.settled(entry.status, micros(now), self.intervals.grace)
         tracked = self._reader.read(watched, entry, seen)
         heartbeat = watched.finished_moving(tracked, seen) or heartbeat
         step = self._runs.step(

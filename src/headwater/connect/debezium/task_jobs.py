@@ -130,7 +130,7 @@ def end_open_runs(
     if tracked.condition is Condition.LOST:
         inferred = True
     elif tracked.condition not in END_EVENTS or tracked.condition is Condition.RESTARTING:
-        exists = any(one.id == task for one in tracked.status.tasks)
+        exists = tracked.status.has_task(task)
         # The newest is the task's own; older ones were left by a worker that died.
         open_runs, inferred = open_runs[1:] if exists else open_runs, exists
         kind = EventType.ABORT if exists else EventType.COMPLETE

@@ -45,7 +45,10 @@ class Condition(str, Enum):
 
 
 def condition(status: ConnectorStatus) -> Condition:
-    """The condition of a status; a state that passes by itself, as in a rebalance, is unsettled."""
+    """The condition of a status; a state that passes by itself is unsettled.
+
+    So are a rebalance, and a task that has not started.
+    """
     states = {task.state for task in status.tasks}
     if status.state in ("FAILED", "DEGRADED") or "FAILED" in states:
         return Condition.FAILED
@@ -55,7 +58,7 @@ def condition(status: ConnectorStatus) -> Condition:
         return Condition.PAUSED
     if status.state == "RESTARTING" or "RESTARTING" in states:
         return Condition.RESTARTING
-    if status.state == "RUNNING" and states <= {"RUNNING"}:
+    if status.state == "RUNNING" and states <= {"RUNNING"} and not status.starting:
         return Condition.RUNNING
     return Condition.UNSETTLED
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.life.state import Condition
+from headwater.connect.life.state import Condition, condition
 from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
     from headwater.connect.derive.refresh import Derivation
     from headwater.connect.life.intervals import Intervals
     from headwater.connect.life.state import TrackedConnector
+    from headwater.connect.model import ConnectorStatus
+
+# A connector that has no tasks for so long has no work to divide, and runs all the same.
+NO_TASKS_TIMEOUT = 15.0
 
 
 class WatchedConnector:
@@ -65,14 +69,20 @@ class WatchedConnector:
         """Derive the lineage again with the next examination."""
         self.lineage = None
 
-    def settled(self, seen: Condition, now: int, grace: float) -> Condition:
+    def settled(self, status: ConnectorStatus, now: int, grace: float) -> Condition:
         """The condition; one that should pass and does not becomes LOST after the grace time."""
-        if seen is not Condition.UNSETTLED:
+        seen = condition(status)
+        # Connect shows a new connector as running before it has divided its work into tasks.
+        new = seen is Condition.RUNNING and not status.tasks and not self.tracked.open
+        if seen is not Condition.UNSETTLED and not new:
             self._unsettled_since = None
             return seen
         if self._unsettled_since is None:
             self._unsettled_since = now
-        return Condition.LOST if now - self._unsettled_since >= grace * SECOND else seen
+        waited = now - self._unsettled_since
+        if new:
+            return seen if waited >= NO_TASKS_TIMEOUT * SECOND else Condition.UNSETTLED
+        return Condition.LOST if waited >= grace * SECOND else seen
 
     def finished_moving(self, tracked: TrackedConnector, seen: Condition) -> bool:
         """Whether tasks have moved to other workers than was reported, and now stay there."""

@@ -51,8 +51,11 @@ class ConnectorEntry(msgspec.Struct, frozen=True):
     status: ConnectorStatus
 
 
+_TaskId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
 class _Part(msgspec.Struct):
-    id: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
+    id: _TaskId = 0
     state: str = ""
     worker_id: str | None = None
     version: str | None = None
@@ -72,10 +75,15 @@ class _Setting(msgspec.Struct):
     value: str | None = None
 
 
+class _Planned(msgspec.Struct):
+    task: _TaskId
+
+
 class _Info(msgspec.Struct):
     config: dict[str, str | None] | list[_Setting]
     name: str = ""
     type: str | None = None
+    tasks: list[_Planned] | None = None
 
 
 class _Entry(msgspec.Struct):
@@ -116,6 +124,7 @@ def read_entry(name: str, raw: bytes | msgspec.Raw) -> ConnectorEntry:
                 )
                 for t in sorted(tasks, key=lambda t: t.id)
             ),
+            tuple(sorted(one.task for one in found.info.tasks or ())),
         ),
     )
 
