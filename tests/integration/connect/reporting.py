@@ -90,8 +90,8 @@ class Reporting:
 class Gate:
     """A door before PostgreSQL: whoever connects waits until it is opened."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._behind = (host, port)
+    def __init__(self, port: int) -> None:
+        self._behind = ("127.0.0.1", port)
         self._open = threading.Event()
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import HeadwaterError
+from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
 from .eye import LIVE, SOON, Eye
@@ -26,16 +27,19 @@ class Sunk:
     """The connector, as the server shows it."""
 
     def __init__(
-        self, reporting: Reporting, agent: ClusterAgent, url: str, *, gated: bool = False
+        self, reporting: Reporting, agent: ClusterAgent, url: str, gate: Gate | None = None
     ) -> None:
         self.reporting, self.agent, self.url = reporting, agent, url
         self.sink = Sink(reporting.kafka, reporting.postgres)
-        self.gate = Gate(str(self.sink.at["host"]), int(str(self.sink.at["port"])))
-        if gated:
-            self.sink.at["port"] = self.gate.port
+        if gate:
+            self.sink.at["port"] = gate.port
         password = reporting.connect.secret("postgres.password")
         self.config = self.sink.config(password, reporting.client)
-        self.name = reporting.connect.create(self.config, "sunk")
+        if gate:  # its tasks do not run until the gate is open
+            self.name = unique("sunk")
+            self.put(self.config)
+        else:
+            self.name = reporting.connect.create(self.config, "sunk")
         self.server = self.again()
         self.rows = PARTITIONS
 
@@ -73,10 +77,11 @@ class Sunk:
 
     def mend(self) -> None:
         """Leave out what cannot be read."""
-        config = {**self.config, "errors.tolerance": "all"}
-        self.reporting.connect.http.put(
-            f"/connectors/{self.name}/config", json=config
-        ).raise_for_status()
+        self.put({**self.config, "errors.tolerance": "all"})
+
+    def put(self, config: dict[str, str]) -> None:
+        place = f"/connectors/{self.name}/config"
+        self.reporting.connect.http.put(place, json=config).raise_for_status()
 
     def fail(self, partition: int) -> None:
         """Let the task that reads the partition fail at a row, and be able to go on after it."""
@@ -168,7 +173,8 @@ def test_tasks_that_take_long_to_start_keep_their_runs(
 ) -> None:
     """Debezium reports a run before it connects; until then Connect shows no task at all."""
     watcher.kill()  # so that it comes when the tasks have reported
-    sunk = Sunk(reporting, watcher, server, gated=True)
+    gate = Gate(reporting.postgres.port)
+    sunk = Sunk(reporting, watcher, server, gate)
     try:
         sunk.wait(lambda: len(sunk.under_way()) == PARTITIONS - 1, "a run of each further task")
         assert reporting.connect.status(sunk.name)["tasks"] == []
@@ -178,12 +184,12 @@ def test_tasks_that_take_long_to_start_keep_their_runs(
         while time.monotonic() < looked + 3 * SOON:
             assert len(sunk.under_way()) == PARTITIONS - 1, sunk.agent.log[-3000:]
             time.sleep(0.5)
-        sunk.gate.open()
+        gate.open()
         sunk.works()
         sunk.wait_for_states("RUNNING")
         assert sunk.parts() == [["RUNNING"]] * 2
     finally:
-        sunk.gate.close()
+        gate.close()
         reporting.connect.http.delete(f"/connectors/{sunk.name}")
 
 

@@ -34,6 +34,7 @@ from headwater.lineage.moments import SECOND
 if TYPE_CHECKING:
     from headwater.connect.debezium.server_runs import RunLookup, ServerRun
     from headwater.connect.life.state import TrackedConnector
+    from headwater.connect.life.steps import Emission
     from headwater.connect.life.watched import WatchedConnector
 
 # Connectors whose runs are asked for in one poll; the others have their turn in the next ones.
@@ -71,7 +72,11 @@ class DebeziumRuns:
             seen = Condition.UNSETTLED
         if alone or seen in (Condition.UNSETTLED, Condition.RESTARTING):
             watched.await_debezium(None, now)
-            return next_step(tracked, seen, now, heartbeat=heartbeat, restarted=restarted)
+            declared: tuple[Emission, ...] = ()
+            if tracked.status.planned:  # Debezium reports tasks before Connect shows them
+                tracked, declared = declare_task_jobs(tracked, now, self._lookup)
+            step = next_step(tracked, seen, now, heartbeat=heartbeat, restarted=restarted)
+            return Step(step.tracked, declared + step.emissions)
         urgent = bool(heartbeat or watched.awaiting or seen is not tracked.condition)
         if not self._may_look_up(now, urgent):
             if urgent:

@@ -38,8 +38,9 @@ def declare_task_jobs(
     """Declare every further task's job a part, once and when the configuration changes."""
     if tracked.derived is None or tracked.derived.joined != DEBEZIUM:
         return tracked, ()
-    count = max([tracked.task_jobs, *(task.id for task in tracked.status.tasks)])
-    if not count and not tracked.status.tasks and not tracked.tasks_declared:
+    status = tracked.status
+    count = max([tracked.task_jobs, *status.planned, *(task.id for task in status.tasks)])
+    if not count and not status.tasks and not tracked.tasks_declared:
         known = _earlier_task_jobs(tracked, lookup)
         if known is None:  # no server answers now
             return tracked, ()
