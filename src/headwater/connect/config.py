@@ -34,6 +34,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     sample: bool = False
     mappings: tuple[str, ...] = ()
     internal: bool = False
+    consumer_groups: bool = True
+    """Whether consumer groups that no connector accounts for are reported; needs `kafka`."""
+    skip_groups: tuple[str, ...] = ()
+    """Patterns of the names of groups that are not."""
 
     def __repr__(self) -> str:
         return f"ClusterConfig({self.name!r}, {self.endpoint!r})"

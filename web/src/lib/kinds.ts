@@ -62,6 +62,10 @@ export function jobKind(job: Pick<JobFacts, "integration" | "type" | "processing
       if (job.type === "application")
         return { icon: "spark", label: "Spark application", short: "Spark app" };
       return { icon: "spark", label: streaming ? "Spark stream" : "Spark job" };
+    case "kafka":
+      if (job.type === "consumer_group")
+        return { icon: "readers", label: "Consumer group", short: "Group" };
+      return { icon: "wave", label: "Kafka client" };
     case "flink":
       return { icon: "wave", label: "Flink job" };
     case "airflow":

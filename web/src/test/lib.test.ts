@@ -103,5 +103,8 @@ test("every kind has an icon and a word", () => {
   expect(jobKind({ integration: "spark", type: "", processing: "streaming" }).label).toBe(
     "Spark stream",
   );
+  expect(
+    jobKind({ integration: "kafka", type: "consumer_group", processing: "streaming" }).label,
+  ).toBe("Consumer group");
   expect(jobKind({ integration: "", type: "", processing: "batch" }).label).toBe("Job");
 });

@@ -128,6 +128,8 @@ def cluster_config(
     mappings: list[Path] | None = None,
     sample: bool = False,
     times: dict[str, float] | None = None,
+    consumer_groups: bool = True,
+    skip_groups: list[str] | None = None,
 ) -> ClusterConfig:
     """One cluster as options and environment describe it."""
     try:
@@ -173,6 +175,8 @@ def cluster_config(
         times=Intervals(**{option: value for option, value in given.items() if value is not None}),
         sample=sample,
         mappings=tuple(str(path) for path in mappings or ()),
+        consumer_groups=consumer_groups,
+        skip_groups=tuple(skip_groups or ()),
     )
 
 

@@ -84,6 +84,17 @@ def watch(
     sample: Annotated[
         bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
     ] = False,
+    consumer_groups: Annotated[
+        bool,
+        typer.Option(
+            "--consumer-groups/--no-consumer-groups",
+            help="Report consumer groups that no connector accounts for.",
+        ),
+    ] = True,
+    skip_groups: Annotated[
+        list[str] | None,
+        typer.Option("--skip-groups", metavar="GLOB", help="Names of groups not to report."),
+    ] = None,
     login: LoginOptions,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
@@ -113,6 +124,8 @@ def watch(
                 worker_properties=worker_properties,
                 mappings=mappings or [],
                 sample=sample,
+                consumer_groups=consumer_groups,
+                skip_groups=skip_groups,
                 times={key: value for key, value in given.items() if value is not None},
             ),
             worker_properties,

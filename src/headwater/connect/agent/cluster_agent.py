@@ -108,6 +108,11 @@ class ClusterAgent:
         return [watched.tracked for watched in list(self._watched.values())]
 
     @property
+    def has_polled(self) -> bool:
+        """Whether Connect has answered a poll since this agent began."""
+        return self._polled_at > 0
+
+    @property
     def poll_delay(self) -> float:
         """How long to wait before the next poll."""
         return self.intervals.poll_delay(self._failures)

@@ -22,10 +22,14 @@ from headwater.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_TOP = {"clusters", "state", "transport", "mappings", "namespace", *Intervals.__struct_fields__}
+_TOP = {
+    "clusters", "state", "transport", "mappings", "namespace", "consumer_groups", "skip_groups",
+    *Intervals.__struct_fields__,
+}  # fmt: skip
 _CLUSTER = {
     "name", "url", "urls", "namespace", "auth", "tls", "kafka", "registry", "worker_properties",
-    "sample", "mappings", "internal", "confluent_cloud", *Intervals.__struct_fields__,
+    "sample", "mappings", "internal", "confluent_cloud", "consumer_groups", "skip_groups",
+    *Intervals.__struct_fields__,
 }  # fmt: skip
 _REGISTRY = {"url", "auth", "tls"}
 
@@ -92,6 +96,8 @@ def _cluster(item: Any, top: dict[str, Any], where: str, folder: Path) -> Cluste
         sample=bool(item.get("sample", False)),
         mappings=tuple(str(folder / name) for name in _listed(merged.get("mappings"))),
         internal=bool(item.get("internal", False)),
+        consumer_groups=bool(merged.get("consumer_groups", True)),
+        skip_groups=tuple(_listed(merged.get("skip_groups"))),
     )
 
 

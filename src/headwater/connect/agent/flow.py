@@ -63,7 +63,7 @@ class FlowMeter:
             group = groups.get(tracked.name)
             done = committed.get(group) if group else None
             samples = [
-                self._sample(tracked.run, namespace, topic, direction, ends[topic], done, now)
+                self.sample(tracked.run, namespace, topic, direction, ends[topic], done, now)
                 for topic, namespace, direction in uses[tracked.name]
                 if topic in ends
             ]
@@ -92,7 +92,7 @@ class FlowMeter:
             or (cluster and cluster.id and dataset.cluster_id == cluster.id)
         ]
 
-    def _sample(
+    def sample(
         self,
         run: str,
         namespace: str,
@@ -102,6 +102,7 @@ class FlowMeter:
         done: Mapping[tuple[str, int], int] | None,
         now: float,
     ) -> FlowSample:
+        """One topic of a run; with `done`, the offsets that its consumer group has committed."""
         end = sum(ends.offsets.values())
         position, lag = end, None
         if direction == "input" and done is not None:

@@ -16,6 +16,7 @@ from headwater.connect.agent.lineage import ClusterLineage, JobNames
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.store import STATUS
 from headwater.connect.debezium.server_runs import ServerRuns
+from headwater.connect.groups.watcher import GroupWatcher
 from headwater.connect.services.endpoint import ConnectError
 from headwater.connect.services.iceberg_catalog import Catalogs
 from headwater.connect.services.kafka import KafkaAdmin
@@ -28,10 +29,11 @@ from headwater.errors import UsageError
 from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from headwater.connect.agent.clusters_file import AgentConfig
     from headwater.connect.config import ClusterConfig
+    from headwater.connect.life.state import TrackedConnector
     from headwater.emit import Destination
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,9 @@ class ClusterThread:
         names: JobNames,
         reporter: FlowReporter,
         lookup: ServerRuns,
+        peers: Callable[[], Iterable[ClusterThread]],
     ) -> None:
+        """`peers` are all clusters of this process: their connectors' groups are not reported."""
         self.config = config
         self.metadata = live_metadata_of(config)
         self.connect = ConnectRest(config.endpoint)
@@ -63,6 +67,12 @@ class ClusterThread:
             intervals=config.times,
             lookup=lookup,
         )
+        self._peers = peers
+        self.groups = (
+            GroupWatcher(config, self.metadata.kafka, outbox, self._connectors)
+            if self.metadata.kafka and config.consumer_groups
+            else None
+        )
         self.lost = False
         """Whether another process writes to the outbox now."""
         self._reporter = reporter
@@ -71,6 +81,11 @@ class ClusterThread:
         if self.flow:
             self._threads.append(
                 threading.Thread(target=self._measure, name=f"{config.name} flow", daemon=True)
+            )
+        if self.groups:
+            name = f"{config.name} groups"
+            self._threads.append(
+                threading.Thread(target=self._watch_groups, name=name, daemon=True)
             )
 
     def start(self) -> None:
@@ -117,6 +132,44 @@ class ClusterThread:
                 self._reporter.post(self.flow.measure(self.agent.tracked))
             except Exception:
                 log.debug("cluster %s: flow not measured", self.config.name, exc_info=True)
+
+    def _watch_groups(self) -> None:
+        assert self.groups is not None
+        began, failed = time.monotonic(), False
+        while not self._stop.wait(self.groups.interval):
+            # Until Connect has answered, every group of a connector would seem to be nobody's.
+            waits = time.monotonic() - began < self.config.times.grace
+            if not self._reports_groups() or (waits and not self.agent.has_polled):
+                continue
+            try:
+                self._reporter.post(self.groups.round())
+                failed = False
+            except OutboxInUseError:
+                break  # the polls say so
+            except Exception as error:
+                if not failed:
+                    log.warning(
+                        "cluster %s: consumer groups not read, asked again: %s: %s",
+                        self.config.name, type(error).__name__, redact(str(error)),
+                    )  # fmt: skip
+                    log.debug("cluster %s", self.config.name, exc_info=True)
+                failed = True
+        self.agent.outbox.forget_connection()
+
+    def _connectors(self) -> list[TrackedConnector]:
+        return [tracked for peer in self._peers() for tracked in peer.agent.tracked]
+
+    @property
+    def kafka_id(self) -> str:
+        """The id of the Kafka cluster whose groups this thread may report; empty: not known."""
+        cluster = self.metadata.kafka.cluster if self.metadata.kafka and self.groups else None
+        return cluster.id if cluster else ""
+
+    def _reports_groups(self) -> bool:
+        """Whether this thread reports its Kafka's groups: one of those on the same cluster does."""
+        own = self.kafka_id
+        names = [peer.config.name for peer in self._peers() if own and peer.kafka_id == own]
+        return not names or self.config.name == min(names)
 
 
 def live_metadata_of(config: ClusterConfig) -> LiveMetadata:
@@ -229,7 +282,14 @@ class AgentProcess:
         name = config.name
         problems = Problems(name)
         try:
-            thread = ClusterThread(config, self.outbox, self._names, reporter, self._lookup)
+            thread = ClusterThread(
+                config,
+                self.outbox,
+                self._names,
+                reporter,
+                self._lookup,
+                lambda: list(self._threads.values()),
+            )
         except (ConnectError, UsageError) as error:
             if name not in self._rejected:
                 problems.add("", error.message)

@@ -65,6 +65,8 @@ class KafkaAdmin:
         self._cause = ""
         self.problem = ""
         """Why the last question was not answered; empty when it was."""
+        self.groups_problem = ""
+        """Why not every consumer group is known, where they are asked for."""
 
     @property
     def cluster(self) -> KafkaCluster | None:

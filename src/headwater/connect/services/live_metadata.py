@@ -120,6 +120,7 @@ class LiveMetadata:
             registries = [*([self.registry] if self.registry else []), *self._registries.values()]
         found = {
             "kafka": self.kafka.problem if self.kafka else "",
+            "consumer groups": self.kafka.groups_problem if self.kafka else "",
             "registry": "; ".join(r.problem for r in registries if r.problem),
             "catalog": self.catalogs.problem if self.catalogs else "",
         }

@@ -1,0 +1,179 @@
+"""Asks a Kafka cluster for its consumer groups, and reports those that nobody else does.
+
+Beside the polls of Connect, in a thread of its own: a broker that is slow or away costs no poll.
+Nothing is emitted while the brokers do not list groups; runs that stay silent are then closed by
+the server, as any that miss their heartbeats.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from headwater.connect.agent.flow import FlowMeter
+from headwater.connect.groups.accounted import connector_groups, is_internal, is_skipped
+from headwater.connect.groups.event import GroupTopics, group_event
+from headwater.connect.groups.life import (
+    TrackedGroup,
+    WatchedGroup,
+    decode_group,
+    encode_group,
+    key_of,
+)
+from headwater.connect.life.intervals import micros
+from headwater.connect.services.consumer_groups import describe_groups, list_groups
+from headwater.connect.services.kafka import KafkaError
+from headwater.emit import Change
+from headwater.lineage.naming import kafka_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from headwater.connect.config import ClusterConfig
+    from headwater.connect.groups.life import GroupEmission
+    from headwater.connect.life.state import TrackedConnector
+    from headwater.connect.services.kafka import KafkaAdmin
+    from headwater.emit import Outbox
+    from headwater.emit.flow import FlowSample
+
+log = logging.getLogger(__name__)
+
+POLLS_PER_ROUND = 6
+MAX_GROUPS = 200
+"""How many groups are asked about in one round; those that are reported already come first."""
+
+
+class GroupWatcher:
+    """The consumer groups of one Kafka cluster that no connector accounts for."""
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        kafka: KafkaAdmin,
+        outbox: Outbox,
+        connectors: Callable[[], Iterable[TrackedConnector]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.interval = config.times.poll * POLLS_PER_ROUND
+        self._config, self._kafka, self._outbox = config, kafka, outbox
+        self._connectors, self._clock = connectors, clock
+        # A heartbeat is emitted by a round, so none can be promised more often.
+        self._heartbeat = max(config.times.heartbeat, self.interval)
+        self._flow = FlowMeter(kafka)
+        self._samples: dict[str, tuple[FlowSample, ...]] = {}
+        self._watched: dict[str, WatchedGroup] = {}
+        for key, value in outbox.state(key_of(config.name)).items():
+            tracked = decode_group(value)
+            if tracked is None:
+                log.warning("%s: ignoring its state, which another version wrote", key)
+            else:
+                self._watched[tracked.name] = WatchedGroup(tracked)
+
+    def round(self) -> list[FlowSample]:
+        """Ask once, emit what changed, and return how fast the groups read."""
+        try:
+            states, complete = list_groups(self._kafka)
+        except KafkaError as error:
+            self._kafka.groups_problem = error.message
+            return []
+        now = micros(self._clock())
+        groups = connector_groups(self._connectors())
+        gone = {name for name in self._watched if self._accounted(name, groups)}
+        ends = [(self._watched[name], self._watched[name].take_back(now)) for name in gone]
+        emissions = [(watched, end) for watched, end in ends if end is not None]
+        free = self._unaccounted(states, groups)
+        found = describe_groups(self._kafka, free)
+        known = self._known_topics()
+        for name in [*free, *(self._watched.keys() - free.keys() - gone)]:
+            if name not in found and (name in free or not complete):
+                continue  # its coordinator did not answer
+            watched = self._watched.setdefault(
+                name, WatchedGroup(TrackedGroup(cluster=self._config.name, name=name))
+            )
+            emission = watched.step(found.get(name), known, now, self._heartbeat)
+            if emission is None:
+                emission = watched.end(now, self._config.times.grace)
+            if emission is not None:
+                emissions.append((watched, emission))
+        samples = self._measure(now)
+        self._commit(emissions)
+        self._watched = {
+            name: watched
+            for name, watched in self._watched.items()
+            if name not in gone and (name in free or not watched.idle)
+        }
+        return samples
+
+    def _known_topics(self) -> frozenset[str] | None:
+        """The topics that a group may be said to read; None where no broker lists them."""
+        cluster = self._kafka.cluster
+        return frozenset(t for t in cluster.topics if not is_internal(t)) if cluster else None
+
+    def _accounted(self, name: str, groups: set[str]) -> bool:
+        return name in groups or is_skipped(name, self._config.skip_groups)
+
+    def _unaccounted(self, states: dict[str, str], groups: set[str]) -> dict[str, str]:
+        """The groups to ask about, as many as one round may ask for."""
+        free = [name for name in states if not self._accounted(name, groups)]
+        free.sort(key=lambda name: (name not in self._watched, name))
+        self._kafka.groups_problem = (
+            f"Kafka {self._kafka.bootstrap} has {len(free)} consumer groups that no connector "
+            f"accounts for: {MAX_GROUPS} of them are watched; leave some out by skip_groups"
+            if len(free) > MAX_GROUPS
+            else ""
+        )
+        return {name: states[name] for name in free[:MAX_GROUPS]}
+
+    def _measure(self, now: int) -> list[FlowSample]:
+        """How far the groups have come whose runs are under way."""
+        namespace = self._topics().namespace
+        running = [one for one in self._watched.values() if one.tracked.open and one.shown]
+        try:
+            ends = self._kafka.ends({topic for one in running for topic in one.tracked.topics})
+        except KafkaError:
+            return []  # the cluster's problems name the reason
+        self._samples = {
+            one.tracked.name: tuple(
+                self._flow.sample(
+                    one.tracked.run, namespace, topic, "input", ends[topic],
+                    one.shown.committed if one.shown else None, now / 1e6,
+                )
+                for topic in one.tracked.topics
+                if topic in ends
+            )
+            for one in running
+        }  # fmt: skip
+        return [sample for samples in self._samples.values() for sample in samples]
+
+    def _topics(self) -> GroupTopics:
+        cluster = self._kafka.cluster
+        return GroupTopics(
+            kafka_namespace(self._kafka.bootstrap),
+            cluster.id if cluster else "",
+            self._kafka.bootstraps,
+        )
+
+    def _commit(self, emissions: list[tuple[WatchedGroup, GroupEmission]]) -> None:
+        """Write the events and the state after them; nothing is remembered before it is on disk."""
+        topics, changes = self._topics(), []
+        for watched, emission in emissions:
+            after = emission.tracked
+            body = group_event(
+                emission,
+                watched,
+                topics,
+                self._samples.get(after.name, ()),
+                namespace=self._config.namespace,
+                heartbeat=self._heartbeat,
+            )
+            state = encode_group(after) if after.open else None
+            changes.append(Change(after.key, state, [(after.run, body)]))
+        if changes:
+            self._outbox.commit(changes)
+        for watched, emission in emissions:
+            watched.tracked = emission.tracked
+            log.info(
+                "%s: consumer group %s: %s of run %s",
+                self._config.name, emission.tracked.name, emission.type.value, emission.tracked.run,
+            )  # fmt: skip

@@ -1,0 +1,352 @@
+"""Readers that nobody reports, over a Kafka that answers from memory."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from headwater.connect.config import ClusterConfig
+from headwater.connect.groups.watcher import MAX_GROUPS, GroupWatcher
+from headwater.connect.life.intervals import Intervals
+from headwater.connect.life.state import TrackedConnector
+from headwater.connect.services.consumer_groups import MAX_CLIENTS
+from headwater.connect.services.endpoint import Endpoint
+from headwater.connect.services.kafka import EndOffsets, KafkaCluster
+from headwater.connect.services.live_metadata import LiveMetadata
+from headwater.emit import Outbox
+from headwater.lineage import events
+
+from .test_agent import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from headwater.emit.flow import FlowSample
+
+FACETS = Path(__file__).parents[3] / "docs" / "facets"
+ROUND, HEARTBEAT, GRACE = 30.0, 300.0, 600.0
+
+
+def done(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    if isinstance(value, Exception):
+        future.set_exception(value)
+    else:
+        future.set_result(value)
+    return future
+
+
+class Brokers:
+    """A cluster's admin client and the client below it: answers shaped as confluent-kafka's own."""
+
+    def __init__(self) -> None:
+        self.bootstrap = "k1:9092"
+        self.bootstraps = ("k1:9092", "k2:9092")
+        topics = frozenset({"orders", "bids", "__consumer_offsets"})
+        self.cluster: KafkaCluster | None = KafkaCluster("id-1", ("k2:9092",), topics)
+        self.problem = self.groups_problem = ""
+        self.admin = self
+        self.groups: dict[str, Any] = {}
+        self.offsets: dict[str, dict[tuple[str, int], int]] = {}
+        self.down: list[str] = []
+        """Errors of brokers that do not list groups."""
+        self.silent: set[str] = set()
+        """Groups whose coordinator does not answer."""
+
+    def put(
+        self,
+        name: str,
+        *topics: str,
+        state: str = "STABLE",
+        committed: dict[str, int] | None = None,
+        clients: Iterable[str] = ("app-1",),
+    ) -> None:
+        """A group whose members are assigned these topics."""
+        parts = [SimpleNamespace(topic=topic) for topic in topics]
+        members = [
+            SimpleNamespace(client_id=c, assignment=SimpleNamespace(topic_partitions=parts))
+            for c in clients
+        ]
+        empty = state in ("EMPTY", "DEAD")
+        self.groups[name] = SimpleNamespace(
+            group_id=name, state=SimpleNamespace(name=state), members=[] if empty else members
+        )
+        self.offsets[name] = {(topic, 0): offset for topic, offset in (committed or {}).items()}
+
+    def poll(self, _: float) -> None:
+        pass
+
+    def list_consumer_groups(self, request_timeout: float) -> Future[Any]:
+        valid = [g for g in self.groups.values() if not self.down or g.group_id.startswith("b")]
+        return done(SimpleNamespace(valid=valid, errors=self.down))
+
+    def describe_consumer_groups(
+        self, names: list[str], request_timeout: float
+    ) -> dict[str, Future[Any]]:
+        return {
+            name: done(TimeoutError() if name in self.silent else self.groups[name])
+            for name in names
+        }
+
+    def committed(self, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
+        return {name: dict(self.offsets[name]) for name in groups}
+
+    def ends(self, topics: Iterable[str]) -> dict[str, EndOffsets]:
+        return {topic: EndOffsets({0: 112}) for topic in topics}
+
+
+class Bench:
+    def __init__(self, path: Path) -> None:
+        self.kafka, self.clock = Brokers(), Clock()
+        self.outbox = Outbox(str(path / "state.db"))
+        assert self.outbox.lead()
+        self.outbox.register({"all": "all"})
+        self.connectors: list[TrackedConnector] = []
+        self.skip: tuple[str, ...] = ()
+        self.seen = 0
+        self.samples: list[FlowSample] = []
+        self.watcher = self.make()
+
+    def make(self) -> GroupWatcher:
+        config = ClusterConfig(
+            name="lab",
+            endpoint=Endpoint(("http://c:8083",)),
+            namespace="shop",
+            times=Intervals(poll=5, heartbeat=HEARTBEAT, grace=GRACE),
+            skip_groups=self.skip,
+        )
+        kafka: Any = self.kafka
+        return GroupWatcher(config, kafka, self.outbox, lambda: self.connectors, self.clock)
+
+    def events(self, seconds: float = ROUND) -> list[dict[str, Any]]:
+        """What one more round emits."""
+        self.clock.now += seconds
+        self.samples = self.watcher.round()
+        found = self.outbox.pending("all", 10_000)[self.seen :]
+        self.seen += len(found)
+        return [json.loads(one.body) for one in found]
+
+    def said(self, seconds: float = ROUND) -> list[tuple[str, str]]:
+        return [(e["eventType"], e["job"]["name"]) for e in self.events(seconds)]
+
+    def begin(self, name: str = "billing-api") -> dict[str, Any]:
+        """Two rounds that show a group at work."""
+        self.kafka.put(name, "orders", committed={"orders": 100})
+        assert self.events() == []
+        (start,) = self.events()
+        return start
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.outbox.close()
+    made.outbox.forget_connection()
+
+
+def validate(event: dict[str, Any]) -> None:
+    body = json.dumps(event).encode()
+    events.read(body, now=datetime.fromisoformat(event["eventTime"].replace("Z", "+00:00")))
+    schema = json.loads((FACETS / "headwater_consumerGroup.json").read_text())
+    Draft202012Validator(schema).validate(event["run"]["facets"]["headwater_consumerGroup"])
+
+
+def read(event: dict[str, Any]) -> list[str]:
+    return [one["name"] for one in event["inputs"]]
+
+
+def evidence(event: dict[str, Any]) -> dict[str, bool]:
+    facet = event["job"]["facets"]["headwater_evidence"]
+    return {one["name"]: one["evidence"][0]["observed"] for one in facet["datasets"]}
+
+
+def test_a_group_that_nobody_accounts_for_is_a_streaming_job_that_reads(bench: Bench) -> None:
+    start = bench.begin()
+    validate(start)
+    assert (start["eventType"], start["outputs"]) == ("START", [])
+    assert start["job"]["namespace"] == "shop"
+    assert start["job"]["name"] == "consumer-group.billing-api"
+    kind = start["job"]["facets"]["jobType"]
+    assert (kind["processingType"], kind["integration"], kind["jobType"]) == (
+        "STREAMING", "KAFKA", "CONSUMER_GROUP",
+    )  # fmt: skip
+    assert kind["emissionPattern"]["windowDuration"] == HEARTBEAT
+    (topic,) = start["inputs"]
+    assert (topic["namespace"], topic["name"]) == ("kafka://k1:9092", "orders")
+    assert topic["facets"]["headwater_cluster"]["clusterId"] == "id-1"
+    assert evidence(start) == {"orders": True}
+    group = start["run"]["facets"]["headwater_consumerGroup"]
+    assert (group["group"], group["state"], group["members"]) == ("billing-api", "STABLE", 1)
+    assert group["clients"] == ["app-1"]
+    assert group["lastActiveAt"].startswith("2027-")
+
+
+def test_its_lag_is_sampled_and_in_its_heartbeats(bench: Bench) -> None:
+    start = bench.begin()
+    assert bench.events() == []
+    (sample,) = bench.samples
+    assert (sample.run, sample.dataset.name, sample.lag) == (start["run"]["runId"], "orders", 12)
+    assert bench.said(60) == []
+    (beat,) = bench.events(HEARTBEAT - 90)
+    validate(beat)
+    assert (beat["eventType"], beat["run"]["runId"]) == ("RUNNING", start["run"]["runId"])
+    facets = beat["run"]["facets"]
+    assert facets["headwater_consumerGroup"]["lag"] == 12
+    assert [one["lag"] for one in facets["headwater_flow"]["topics"]] == [12]
+
+
+def test_a_topic_more_is_told_at_once_and_none_is_forgotten_in_a_run(bench: Bench) -> None:
+    bench.begin()
+    bench.kafka.put("billing-api", "bids", committed={"orders": 100})
+    (more,) = bench.events()
+    assert (more["eventType"], read(more)) == ("RUNNING", ["orders", "bids"])
+    bench.kafka.put("billing-api", state="PREPARING_REBALANCING")
+    assert bench.events() == []
+    (beat,) = bench.events(HEARTBEAT)
+    assert read(beat) == ["orders", "bids"]
+
+
+def test_offsets_alone_are_derived_until_they_move(bench: Bench) -> None:
+    """A reader may assign partitions itself: then it has no members, and its offsets tell."""
+    bench.kafka.put("loader", state="EMPTY", committed={"orders": 1, "bids": 5})
+    assert [bench.events(), bench.events()] == [[], []]
+    bench.kafka.put("loader", state="EMPTY", committed={"orders": 2, "bids": 5})
+    assert bench.events() == []
+    bench.kafka.put("loader", state="EMPTY", committed={"orders": 9, "bids": 5})
+    (start,) = bench.events()
+    assert evidence(start) == {"orders": True, "bids": False}
+    bench.kafka.put("loader", state="EMPTY", committed={"orders": 9, "bids": 6})
+    (more,) = bench.events()
+    assert evidence(more) == {"orders": True, "bids": True}
+
+
+def test_a_group_of_the_newer_protocol_is_seen_by_its_state(bench: Bench) -> None:
+    bench.kafka.put("modern", state="STABLE", committed={"orders": 7}, clients=())
+    assert bench.events() == []
+    (start,) = bench.events()
+    assert evidence(start) == {"orders": False}
+    assert bench.said(GRACE) == [("RUNNING", "consumer-group.modern")]
+
+
+@pytest.mark.parametrize("how", ["empty", "deleted"])
+def test_a_group_without_members_ends_after_the_grace_time(bench: Bench, how: str) -> None:
+    start = bench.begin()
+    if how == "empty":
+        bench.kafka.put("billing-api", state="EMPTY", committed={"orders": 100})
+    else:
+        del bench.kafka.groups["billing-api"]
+    assert [bench.events(), bench.events(GRACE - 1)] == [[], []]
+    (end,) = bench.events(1)
+    validate(end)
+    assert (end["eventType"], end["run"]["runId"]) == ("ABORT", start["run"]["runId"])
+    assert end["run"]["facets"]["headwater_end"]["inferred"] is True
+    assert read(end) == ["orders"]
+    assert [bench.events(), bench.events(GRACE)] == [[], []]
+    again = bench.begin()
+    assert again["run"]["runId"] != start["run"]["runId"]
+
+
+def test_a_short_absence_is_no_end(bench: Bench) -> None:
+    bench.begin()
+    bench.kafka.put("billing-api", state="EMPTY", committed={"orders": 100})
+    assert [bench.events(), bench.events(GRACE / 2)] == [[], []]
+    bench.kafka.put("billing-api", "orders", committed={"orders": 100})
+    assert bench.said() == [("RUNNING", "consumer-group.billing-api")]
+    bench.kafka.put("billing-api", state="EMPTY", committed={"orders": 100})
+    assert [bench.events(), bench.events(GRACE / 2)] == [[], []]
+
+
+def test_an_agent_that_is_killed_goes_on_with_the_run(bench: Bench) -> None:
+    start = bench.begin()
+    bench.watcher = bench.make()
+    assert bench.events() == []
+    (beat,) = bench.events(HEARTBEAT)
+    assert (beat["eventType"], beat["run"]["runId"]) == ("RUNNING", start["run"]["runId"])
+
+
+def test_groups_of_connectors_and_of_spark_are_reported_by_these(bench: Bench) -> None:
+    bench.connectors = [
+        TrackedConnector(cluster="lab", name="sink"),
+        TrackedConnector(cluster="other", name="mine", group="my-own-group"),
+    ]
+    for name in (
+        "connect-sink", "connect-sink-coord", "my-own-group", "spark-kafka-source-1-driver-0",
+        "cg-control-7", "shop-schemahistory", "console-consumer-12", "headwater",
+    ):  # fmt: skip
+        bench.kafka.put(name, "orders")
+    bench.kafka.put("connect-of-another-cluster", "orders")
+    assert bench.said() == []
+    assert bench.said() == [("START", "consumer-group.connect-of-another-cluster")]
+    # Somebody watches that cluster now, too.
+    bench.connectors.append(TrackedConnector(cluster="other", name="of-another-cluster"))
+    (end,) = bench.events()
+    assert end["eventType"] == "COMPLETE"
+    assert end["run"]["facets"]["headwater_end"]["reason"] == "reported by another job"
+    assert bench.events(GRACE) == []
+
+
+def test_groups_that_a_pattern_names_are_left_out(bench: Bench) -> None:
+    bench.begin("etl-1")
+    bench.skip = ("etl-*",)
+    bench.watcher = bench.make()
+    bench.kafka.put("etl-2", "orders")
+    assert bench.said() == [("COMPLETE", "consumer-group.etl-1")]
+    assert [bench.said(), bench.said()] == [[], []]
+
+
+def test_topics_that_are_internal_or_gone_are_no_inputs(bench: Bench) -> None:
+    bench.kafka.put("auditor", "__consumer_offsets", committed={"dropped": 3})
+    assert [bench.said(), bench.said(), bench.said()] == [[], [], []]
+    bench.kafka.put("auditor", "__consumer_offsets", "bids", committed={"dropped": 3})
+    (start,) = bench.events()
+    assert read(start) == ["bids"]
+
+
+def test_nothing_is_emitted_while_brokers_do_not_answer(bench: Bench) -> None:
+    start = bench.begin()
+    a_run = bench.begin("audit")
+    bench.kafka.down = ["broker 1 is away"]  # the one that keeps `audit`
+    for _ in range(3):
+        assert bench.said(GRACE) == [("RUNNING", "consumer-group.billing-api")]
+    bench.kafka.down = []
+    bench.kafka.silent = {"audit"}
+    assert bench.said(GRACE) == [("RUNNING", "consumer-group.billing-api")]
+    bench.kafka.silent = set()
+    beats = bench.events(HEARTBEAT)
+    assert {e["run"]["runId"] for e in beats} == {start["run"]["runId"], a_run["run"]["runId"]}
+    del bench.kafka.groups["billing-api"]
+    bench.kafka.down = ["not authorized"]
+    assert bench.said(GRACE) == []
+    kafka: Any = bench.kafka
+    metadata = LiveMetadata(kafka=kafka)
+    assert "not authorized" in metadata.problems["consumer groups"]
+    bench.kafka.down = []
+    bench.said()
+    assert metadata.problems == {}
+
+
+def test_more_groups_than_are_asked_for_are_a_problem(bench: Bench) -> None:
+    bench.begin("zebra")
+    for number in range(MAX_GROUPS + 5):
+        bench.kafka.put(f"g-{number:04}", "orders", clients=[f"c{n}" for n in range(50)])
+    bench.events()
+    started = bench.events()
+    assert len(started) == MAX_GROUPS - 1
+    assert "206 consumer groups" in bench.kafka.groups_problem
+    facet = started[0]["run"]["facets"]["headwater_consumerGroup"]
+    assert (facet["members"], len(facet["clients"])) == (50, MAX_CLIENTS)
+    assert ("RUNNING", "consumer-group.zebra") in bench.said(HEARTBEAT)
+    odd = {"": 1, "a\nb": 1, "x" * 501: 1}
+    bench.kafka.groups.clear()
+    for name in odd:
+        bench.kafka.put(name, "orders")
+    assert bench.said() == []
+    assert bench.kafka.groups_problem == ""
