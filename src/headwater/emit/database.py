@@ -7,11 +7,13 @@ import fcntl
 import os
 import sqlite3
 import threading
+import weakref
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from headwater.emit.forks import IN_SQLITE
 from headwater.errors import EnvironmentProblem, UsageError
 from headwater.lineage.naming import redact
 
@@ -138,38 +140,61 @@ class SqliteOutboxDatabase:
             connection.close()
             return None
         connection.lock = lock
+        _leading.add(connection)
         return connection
 
 
 class _Sqlite:
     def __init__(self, path: Path) -> None:
         self.lock: int | None = None
-        self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(SQLITE)
+        with IN_SQLITE:
+            self._db = sqlite3.connect(
+                path, timeout=30, isolation_level=None, check_same_thread=False
+            )
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(SQLITE)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._db.execute(sql, values).fetchall()
+        with IN_SQLITE:
+            return self._db.execute(sql, values).fetchall()
 
     @contextlib.contextmanager
     def atomic(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with IN_SQLITE:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
 
     def tables(self) -> set[str]:
         return {row[0] for row in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def close(self) -> None:
-        self._db.close()
+        with IN_SQLITE:
+            self._db.close()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let another process become the writer."""
         if self.lock is not None:
             os.close(self.lock)
             self.lock = None
+
+
+_leading: weakref.WeakSet[_Sqlite] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    # A child shares the lock: who waits for the writer's end would have to wait for the child's too.
+    for connection in list(_leading):
+        connection.let_go()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class PostgresOutboxDatabase:

@@ -38,9 +38,14 @@ class Destination:
             self.send.flush()
 
     @property
+    def is_http(self) -> bool:
+        """Whether events go to a server by HTTP."""
+        return getattr(self.transport, "kind", "") == "http"
+
+    @property
     def server(self) -> tuple[str, Mapping[str, str]] | None:
         """The base URL and headers of an HTTP destination, for what is not lineage."""
-        if getattr(self.transport, "kind", "") != "http":
+        if not self.is_http:
             return None
         bearer = self.transport.config.auth.get_bearer()
         headers = {**self.transport.config.custom_headers}
@@ -139,6 +144,8 @@ def _shown(kind: str, transport: Any) -> str:
 
 def _plain_http(transport: Any) -> Any:
     # The outbox waits for each answer itself; a transport that answers before would lose events.
+    # Closed, since a thread of its own imports its client, and goes on for nothing.
+    transport.close(0.0)
     from openlineage.client.transport.http import HttpConfig, HttpTransport
 
     config = transport.config

@@ -46,9 +46,14 @@ class FlowReporter:
 
     def __init__(self, destinations: Sequence[Destination], timeout: float = TIMEOUT) -> None:
         self._destinations = destinations
-        self._timeout = timeout
         self._http: Any = None
         self._retry_at: dict[str, float] = {}
+        if any(destination.is_http for destination in destinations):
+            # Not at the first sample: a child that is forked while another thread imports a module
+            # can never import it.
+            import httpx
+
+            self._http = httpx.Client(timeout=timeout)
 
     def post(self, samples: Sequence[FlowSample]) -> None:
         """Send the samples; what does not arrive is lost."""
@@ -66,8 +71,6 @@ class FlowReporter:
         """Post once; False if the server does not know the path."""
         import httpx
 
-        if self._http is None:
-            self._http = httpx.Client(timeout=self._timeout)
         try:
             answer = self._http.post(
                 f"{url}/api/v2/flow",

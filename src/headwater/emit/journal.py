@@ -56,6 +56,11 @@ class Journal:
         self._closed = threading.Event()
         threading.Thread(target=self._adopt, daemon=True, name="headwater-adopt").start()
 
+    @property
+    def of_this_process(self) -> bool:
+        """Whether this process opened it; what a parent has open, a forked child leaves alone."""
+        return os.getpid() == self.pid
+
     def _own(self) -> tuple[Path, Outbox]:
         while True:
             path = self.folder / f"{time.time_ns():x}-{os.getpid()}-{secrets.token_hex(3)}.db"
@@ -85,7 +90,7 @@ class Journal:
 
     def close(self, seconds: float) -> bool:
         """Send what is left within a bound; False if something, or an open run, is still there."""
-        if self._closed.is_set() or os.getpid() != self.pid:
+        if self._closed.is_set() or not self.of_this_process:
             return True
         self._closed.set()
         self._sender.stop(flush=seconds)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from headwater.emit import faults
+from headwater.emit.forks import ForkGuard
 from headwater.emit.journal import Journal
 from headwater.emit.process_exit import PROCESS_EXIT, RunEnd
 from headwater.emit.watchdog import Watchdog
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 5.0
 
 # A signal may end the process while its main thread holds the lock.
-_lock = threading.RLock()
+_lock = ForkGuard()
 _open: dict[str, tuple[Journal, Watchdog | None]] = {}
 
 
@@ -30,9 +30,9 @@ def journal(config: Mapping[str, Any] | None = None) -> Journal:
     key = json.dumps([config or {}, [] if config else sorted(named)], sort_keys=True)
     with _lock:
         found = _open.get(key)
-        if found is None or found[0].pid != os.getpid():
+        if found is None or not found[0].of_this_process:
             opened = Journal(config)
-            if not any(pair[0].pid == os.getpid() for pair in _open.values()):
+            if not any(pair[0].of_this_process for pair in _open.values()):
                 PROCESS_EXIT.watch(_finish)
             found = _open[key] = (opened, _watched(opened))
         return found[0]
@@ -41,7 +41,7 @@ def journal(config: Mapping[str, Any] | None = None) -> Journal:
 def flush(seconds: float) -> bool:
     """Wait until every journal is empty, at most so long."""
     with _lock:
-        journals = [pair[0] for pair in _open.values()]
+        journals = [pair[0] for pair in _open.values() if pair[0].of_this_process]
     deadline = time.monotonic() + seconds
     return all(one.flush(max(0.0, deadline - time.monotonic())) for one in journals)
 
@@ -55,7 +55,7 @@ def _watched(opened: Journal) -> Watchdog | None:
 
 def _finish(_ending: RunEnd) -> None:
     with _lock:
-        pairs = [pair for pair in _open.values() if pair[0].pid == os.getpid()]
+        pairs = [pair for pair in _open.values() if pair[0].of_this_process]
         _open.clear()
     for pair in pairs:
         _close(*pair)

@@ -87,12 +87,16 @@ class RunEmitter:
 
     def start(self, moment: float | None = None) -> None:
         """Emit START, with the lineage as far as it is known."""
+        if self._forked:
+            return
         with self._lock:
             if not self.started:
                 self._emit(EventType.START, moment or time.time(), {})
 
     def running(self, facets: Facets | None = None) -> None:
         """Emit RUNNING, with full lineage and the content of further run facets."""
+        if self._forked:
+            return
         with self._lock:
             if self._emitted.open:
                 self._emit(EventType.RUNNING, time.time(), facets or {})
@@ -101,11 +105,18 @@ class RunEmitter:
         self, ending: RunEnd, facets: Facets | None = None, moment: float | None = None
     ) -> bool:
         """Emit the terminal event, unless one was emitted before; its time is `moment`, or now."""
+        if self._forked:
+            return False
         with self._lock:
             if not self._emitted.open:
                 return False
             self._emit(ending.type, moment or time.time(), facets or {}, ending)
             return True
+
+    @property
+    def _forked(self) -> bool:
+        # In a child that was forked since; and another thread of the parent may have held the lock.
+        return not self._journal.of_this_process
 
     def _emit(
         self, kind: EventType, moment: float, facets: Facets, ending: RunEnd | None = None

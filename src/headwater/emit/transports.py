@@ -40,6 +40,10 @@ def carrier(kind: str, transport: Any) -> Callable[[bytes], None]:
 
 
 def _http(transport: Any) -> Callable[[bytes], None]:
+    # With what requests imports at its first call: a child that is forked while the sender's thread
+    # imports a module can never import it.
+    import netrc  # noqa: F401
+
     import requests
 
     # Retrying is the outbox's business: it keeps order and does not give up.

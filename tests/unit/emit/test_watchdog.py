@@ -159,27 +159,3 @@ def test_a_watchdog_that_is_gone_keeps_no_other_journal_from_its_end(
     # Its own process has said everything, not a watchdog after it.
     assert types(told) == types(other) == ["START", "COMPLETE"]
     assert not list((tmp_path / "state").rglob("*.db"))
-
-
-def test_a_forked_child_closes_what_it_has_opened_itself(told: Path, tmp_path: Path) -> None:
-    program = (
-        "import os, sys, time\n"
-        "from headwater.emit import journals\n"
-        f"own = journals.journal({config(told)!r})\n"
-        f"key = own.begin({RUN!r}, {body(EventType.START)!r})\n"
-        # A fork while the sender's thread imports its transport would leave the child waiting for that.
-        f"while not os.path.exists({str(told)!r}): time.sleep(0.01)\n"
-        "child = os.fork()\n"
-        f"own = journals.journal({config(told)!r}) if not child else own\n"
-        f"key = own.begin({RUN!r}, {body(EventType.START)!r}) if not child else key\n"
-        f"own.end(key, {RUN!r}, {body(EventType.COMPLETE)!r})\n"
-        "if not child:\n"
-        "    sys.exit(0)\n"
-        "os.waitpid(child, 0)\n"
-        "left = [path.name for path in own.folder.glob('*.db')]\n"
-        "assert left == [own.path.name], left\n"
-    )
-    environment = {**os.environ, "HEADWATER_WATCHDOG": "off"}
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env=environment)
-    assert sorted(types(told)) == ["COMPLETE", "COMPLETE", "START", "START"]
-    assert not list((tmp_path / "state").rglob("*.db"))
