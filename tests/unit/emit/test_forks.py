@@ -14,19 +14,24 @@ import pytest
 
 from headwater.lab.waiting import wait_until
 
-# One thread keeps emitting, so that there is hardly a moment without a thread inside SQLite.
+# Threads keep opening an outbox, as that of the sender does once, so that there is hardly a moment
+# without a thread inside SQLite.
 BUSY = """
 import os, signal, sys, threading
 import headwater
+from headwater.emit import Outbox
 
-def emit():
+def busy(path):
     while True:
-        with headwater.run("busy"):
-            pass
+        outbox = Outbox(path)
+        outbox.note("topic", b"")
+        outbox.forget_connection()
 
 FORKS = 40
 with headwater.run("parent"):
-    threading.Thread(target=emit, daemon=True).start()
+    for number in range(3):
+        path = os.path.join(os.environ["HEADWATER_STATE_DIR"], f"busy{number}.db")
+        threading.Thread(target=busy, args=(path,), daemon=True).start()
     for number in range(FORKS):
         child = os.fork()
         if not child:
