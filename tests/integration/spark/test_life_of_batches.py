@@ -152,6 +152,39 @@ def test_statistics_sql_and_facets(ran: Ran) -> None:
     assert all(len(json.dumps(event)) < 1_000_000 for event in ran.told.events)
 
 
+@pytest.mark.parametrize(
+    ("table", "after"),
+    [
+        ("evolving", ["supplier", "price", "costs"]),
+        ("evolving_table", ["supplier", "price", "costs", "note"]),
+    ],
+)
+def test_an_append_that_adds_columns_ends_with_the_schema_after_it(
+    ran: Ran, table: str, after: list[str]
+) -> None:
+    start, end = ran.told.of(ran.job(f".append.{ran.namespace}_{table}"))
+    assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
+    end = end["outputs"][0]["facets"]
+    assert columns(end) == after
+    assert end["headwater_schemaSource"]["version"] == "1"
+    fields = end["columnLineage"]["fields"]
+    sources = {name: [one["field"] for one in fields[name]["inputFields"]] for name in fields}
+    assert (sources["costs"], sources["supplier"]) == (["price"], ["supplier"])
+    assert "price" not in sources
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.1", reason="Spark 4.1 adds columns in a MERGE")
+def test_a_merge_that_adds_columns_ends_with_the_schema_after_it(ran: Ran) -> None:
+    (end,) = ran.told.last(f"supplier_stats.merge_into_table.{ran.namespace}_merged")["outputs"]
+    assert columns(end["facets"]) == ["supplier", "total", "rank"]
+    assert end["facets"]["headwater_schemaSource"]["version"] == "1"
+
+
+def columns(facets: dict[str, Any]) -> list[str]:
+    """The names of a dataset's columns."""
+    return [field["name"] for field in facets["schema"]["fields"]]
+
+
 def test_nothing_is_told_after_detach(ran: Ran) -> None:
     assert not [job for job in ran.told.jobs if "unseen" in job]
     assert ran.told.types("supplier_stats") == ["START", "COMPLETE"]

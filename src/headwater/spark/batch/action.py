@@ -139,9 +139,12 @@ class Action:
 
     @property
     def altered(self) -> frozenset[DatasetName]:
-        """The tables that it gives another schema."""
+        """The tables that it gives, or may give, another schema."""
+        evolves = self.lineage.evolves
         changed = ((one.id, one.change) for one in self.lineage.outputs)
-        return frozenset(name for name, change in changed if change and change.change == "ALTER")
+        return frozenset(
+            name for name, change in changed if evolves or (change and change.change == "ALTER")
+        )
 
     def start(self, application: Application) -> None:
         """Emit START, as soon as the job has a name."""

@@ -138,6 +138,7 @@ class Composer:
             problems=tuple(self.session.problems),
             nodes=query.nodes,
             frontier=_frontier(query, inputs),
+            evolves=write.evolves,
         )
 
     def _topics(self, query: Query, options: Mapping[str, str]) -> tuple[Dataset, ...]:

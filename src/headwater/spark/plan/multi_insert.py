@@ -42,6 +42,7 @@ def together(parts: list[PlanLineage]) -> PlanLineage:
         problems=tuple(dict.fromkeys(text for part in parts for text in part.problems)),
         nodes=sum(part.nodes for part in parts),
         targets=tuple(one.id for part in parts for one in part.outputs),
+        evolves=any(part.evolves for part in parts),
     )
 
 

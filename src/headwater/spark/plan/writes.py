@@ -30,6 +30,7 @@ class Write(NamedTuple):
     has no columns of its own names the `target` whose columns it writes, and one that keeps the plans
     it reads to itself names these as `parts`, the target first. `added` are columns that come besides
     those of the query: rules give them the numbers -1, -2 and so on, else their sources are unknown.
+    `evolves` says that the command may add columns to its target.
     """
 
     operation: str
@@ -41,10 +42,18 @@ class Write(NamedTuple):
     target: Any = None
     parts: tuple[Any, ...] = ()
     added: tuple[dict[str, Any], ...] = ()
+    evolves: bool = False
 
 
 MAX_INSERTS = 100
 READERS: dict[str, Reader] = {}
+_TARGET = (
+    "table.table.getClass.getName", "table.schema.json", "query.schema.json",
+    "table.skipSchemaResolution", "withSchemaEvolution",
+)  # fmt: skip
+# What asks for new columns: options of a writer, in lower case, and a setting of Iceberg's.
+_MERGE_OPTIONS = ("mergeschema", "merge-schema")
+_MERGE_SETTING = "spark.sql.iceberg.merge-schema"
 OPERATIONS = {
     "MERGE": "merge_into_table",
     "UPDATE": "update_table",
@@ -106,18 +115,45 @@ def _v2(session: JvmSession, plan: Any) -> Write:
     }.get(kind(plan), "overwrite_partitions_dynamic")
     relation = plan.table()
     options = session.mapping(plan.writeOptions())
-    if kafka.is_kafka(class_name(relation.table())):
+    owner, schema, written, unresolved, evolving = session.texts(plan, *_TARGET)
+    if kafka.is_kafka(owner or ""):
         return Write(operation, plan.query(), options=options)
     outputs = _datasets(leaves.v2(session, relation))
+    # A table that takes any schema is written by the names of the query, not by their order.
+    by_query = unresolved == "true"
+    evolves = evolving == "true" or (by_query and _merges_schema(session, options))
+    if evolves:
+        outputs = tuple(_as_it_is_now(session, relation, one) for one in outputs)
     if operation != "append":
         outputs = changed(outputs, "OVERWRITE")
-    names = tuple(item["name"] for item in fields(relation))
-    table_format = formats.owner(class_name(relation.table()))
+    names = _field_names(schema)
+    table_format = formats.owner(owner or "")
     added: tuple[dict[str, Any], ...] = ()
     if table_format is not None:
-        written = fields(plan.query())
-        added = table_format.generated_columns(relation.table(), names, written)
-    return Write(operation, plan.query(), outputs, names, added=added)
+        given = msgspec.json.decode(written or '{"fields": []}')["fields"]
+        added = table_format.generated_columns(relation.table(), names, given)
+    return Write(
+        operation, plan.query(), outputs, () if by_query and not added else names, added=added,
+        evolves=evolves,
+    )  # fmt: skip
+
+
+def _field_names(schema: Any) -> tuple[str, ...]:
+    return tuple(item["name"] for item in msgspec.json.decode(schema)["fields"]) if schema else ()
+
+
+def _merges_schema(session: JvmSession, options: dict[str, str]) -> bool:
+    given = {key.lower(): value for key, value in options.items()}
+    asked = next((given[key] for key in _MERGE_OPTIONS if key in given), None)
+    return (session.setting(_MERGE_SETTING) if asked is None else asked).lower() == "true"
+
+
+def _as_it_is_now(session: JvmSession, relation: Any, given: Dataset) -> Dataset:
+    """A table as its catalog has it, which the plan has as it was before the write."""
+    catalog, identifier = option(relation.catalog()), option(relation.identifier())
+    if given.schema_source is None or catalog is None or identifier is None:
+        return given
+    return catalogs.with_schema(session, given, catalogs.loaded(catalog, identifier))
 
 
 @command("ReplaceData", "WriteDelta")

@@ -52,6 +52,29 @@ def watch() -> None:
         time.sleep(0.05)
 
 
+def evolving() -> None:
+    """Append rows with columns that the tables do not have yet, so slowly that START comes before."""
+    for name in ("evolving", "evolving_table"):
+        spark.sql(
+            f"create table lab.{namespace}.{name} (supplier string, price double) using iceberg"
+            " tblproperties ('write.spark.accept-any-schema' = 'true')"
+        )
+    # As many columns as the table has, one of them by another name.
+    more = source.limit(1).select("supplier", slow("price").alias("costs"))
+    more.writeTo(f"lab.{namespace}.evolving").option("mergeSchema", "true").append()
+    more = more.withColumn("note", F.lit("new"))
+    writer = more.write.format("iceberg").option("merge-schema", "true").mode("append")
+    writer.saveAsTable(f"lab.{namespace}.evolving_table")
+    if spark.version >= "4.1":
+        spark.sql(f"create table lab.{namespace}.merged using iceberg as select * from saved")
+        spark.sql(
+            f"merge with schema evolution into lab.{namespace}.merged t"
+            " using (select supplier, total, 1L rank from saved) s on t.supplier = s.supplier"
+            " when matched then update set * when not matched then insert *"
+        )
+
+
+evolving()
 running = threading.Event()
 running.set()
 watcher = threading.Thread(target=watch)

@@ -78,6 +78,32 @@ def save_as_table_again(s: Stage) -> None:
 @step("""
     orders -> out
     id <- orders.id
+    city <- orders.city
+    operation: append
+""")
+def save_as_table_with_another_column(s: Stage) -> None:
+    s.sql("create table {out} (id bigint, note string) using delta")
+    s.begin()
+    writer = orders(s).select("id", "city").write.format("delta").mode("append")
+    writer.option("mergeSchema", "true").saveAsTable(s.table("out"))
+
+
+@step("""
+    orders -> out
+    city <- orders.city
+    operation: replace_table_as_select
+    change: OVERWRITE
+""")
+def save_as_table_of_another_schema(s: Stage) -> None:
+    s.sql("create table {out} (id bigint) using delta")
+    s.begin()
+    writer = orders(s).select("city").write.format("delta").mode("overwrite")
+    writer.option("overwriteSchema", "true").saveAsTable(s.table("out"))
+
+
+@step("""
+    orders -> out
+    id <- orders.id
     operation: replace_table_as_select
     change: OVERWRITE
 """)
