@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyspark
@@ -62,9 +62,7 @@ def play(thread: int) -> None:
             spark.sql(f"INSERT INTO f{thread} SELECT nope, b FROM rows")
 
 
-threads = [threading.Thread(target=play, args=(number,)) for number in range(THREADS)]
-for one in threads:
-    one.start()
-for one in threads:
-    one.join()
+with ThreadPoolExecutor(THREADS) as threads:
+    # A thread that stops early fails the program, with what stopped it.
+    list(threads.map(play, range(THREADS)))
 assert headwater.spark.flush(240)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from headwater.lab.clients import CatalogClient, S3Client
 
+WAIT = 180.0
+"""For what takes a second, on a machine that is busy with other tests."""
+
 
 class RemoteStage(Stage):
     """What a job gets; its session has no JVM."""
@@ -52,7 +55,7 @@ class RemoteStage(Stage):
                 for event in self.events()[before:]
             )
 
-        wait_until(ended, seconds=60, what="the end of the query to be told")
+        wait_until(ended, seconds=WAIT, what="the end of the query to be told")
 
     def _session(
         self, catalog: CatalogClient, s3: S3Client, more: Mapping[str, str]

@@ -18,6 +18,7 @@ from ..cases import CASES, Case
 from ..cases.truth import read
 from ..drivers import TERMINAL, check_lives, check_valid
 from .judged import EXACT, UNKNOWN, WRONG, judge, problems, told
+from .stage import WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from .stage import RemoteStage
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+# The first test plays every case: minutes on an idle machine, and far more beside other lanes.
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1500)]
 
 IMPOSSIBLE = {"rdd_round_trip", "rows_from_python"}
 """Jobs that a client cannot do: RDDs and a context are not in its reach."""
@@ -99,7 +101,15 @@ def stage(
 
 @pytest.fixture(scope="module")
 def verdicts(stage: RemoteStage) -> dict[str, Verdict]:
-    return {case.name: played(stage, case) for case in CHOSEN}
+    return {case.name: verdict(stage, case) for case in CHOSEN}
+
+
+def verdict(stage: RemoteStage, case: Case) -> Verdict:
+    """What is to be said of one case; one that cannot be played says why, and stops no other."""
+    try:
+        return played(stage, case)
+    except Exception as error:  # noqa: BLE001
+        return Verdict(WRONG, [f"{type(error).__name__}: {error}"[:2000]], [])
 
 
 def played(stage: RemoteStage, case: Case) -> Verdict:
@@ -110,9 +120,9 @@ def played(stage: RemoteStage, case: Case) -> Verdict:
     if case.stream:
         if case.name == "rate_to_memory":
             words.stop()
-        words.awaitTermination(60)
+        words.awaitTermination(WAIT)
         stage.wait_ended(str(words.name) if words.name else "", before)
-    assert headwater.spark.flush(60)
+    assert headwater.spark.flush(WAIT), "not everything was told in time"
     text = case.truth.format(**words) if isinstance(words, dict) else case.truth
     truth = read(text)
     truth.operation = "" if case.stream else operation(truth.operation) if truth.operation else ""
