@@ -101,6 +101,14 @@ class LineageClient:
         records = self.get("/api/v2/events", **query).get("records", [])
         return [record["event"] for record in records if "event" in record]
 
+    def impact(self, dataset: str, *changes: dict[str, str]) -> dict[str, Any]:
+        """Who would be hit if a dataset changed."""
+        body = {"node": self.node(dataset), "changes": changes}
+        answer = self.http.post("/api/v2/impact", json=body)
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found
+
     def declare(self, alias: str, dataset: str) -> None:
         """Say that a name stands for a dataset of another name."""
         names = {"alias": self.name(alias), "dataset": self.name(dataset)}

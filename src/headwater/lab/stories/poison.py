@@ -23,7 +23,10 @@ class Poison(Story):
 
     name = "poison"
     title = "A bad record fails a sink task"
-    shows = "FAIL with the task and its trace; what lies downstream is no longer fresh."
+    shows = (
+        "FAIL with the task and its trace; what lies downstream is no longer fresh, and `headwater"
+        " why` says because of what."
+    )
 
     def play(self, story_run: StoryRun) -> None:
         """Write a record that is no Avro, and watch the Iceberg sink stop."""
@@ -50,6 +53,11 @@ class Poison(Story):
         )
         story_run.check(
             "the stream put the record aside, with the reason", lambda: _aside(story_run, dead)
+        )
+        name = story_run.lineage.name(TABLE)[1]
+        story_run.describe(f"Asking: headwater why {name} --url {story_run.lineage.url}")
+        story_run.check(
+            f"the answer is {SINK} and its error, and no other cause", lambda: _because(story_run)
         )
 
     def undo(self, story_run: StoryRun) -> None:
@@ -99,6 +107,22 @@ def _stale(story_run: StoryRun) -> CheckOutcome:
     causes = [cause["job"]["name"] for cause in found.get("causes", []) if cause["root"]]
     text = f"{found.get('verdict')} since {found.get('since')}, because of {', '.join(causes)}"
     return CheckOutcome(found.get("verdict") == "stale" and SINK in causes, text)
+
+
+def _because(story_run: StoryRun) -> CheckOutcome:
+    found = story_run.lineage.dataset(TABLE, "/why")
+    roots = [one for one in found.get("causes", []) if one["root"] and not one["planned"]]
+    text = "; ".join(
+        f"{one['named']['name']} {one['kind']}: {str(one['detail'] or '').partition(chr(10))[0]}"
+        for one in roots
+    )
+    ok = (
+        found.get("verdict") == "stale"
+        and [(one["named"]["name"], one["kind"]) for one in roots] == [(SINK, "failed")]
+        and "task" in str(roots[0]["detail"])
+        and roots[0]["path"][-1] == story_run.lineage.node(TABLE)
+    )
+    return CheckOutcome(ok, f"{found.get('verdict')}, because {text}"[:200])
 
 
 def _verdict(story_run: StoryRun, table: str, wanted: str) -> CheckOutcome:

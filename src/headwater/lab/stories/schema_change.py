@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 SOURCE, TOPIC = "postgres shop.public.orders", "kafka orders"
 LANDING, TABLE = "warehouse default/orders_landing", "default.orders_landing"
+CONNECTOR, SINK = "orders-source", "orders-iceberg-sink"
 OF_STREAM = "default.orders"
 KNOWN = {"order_id", "item", "price", "supplier", "bid_time"}
 # The registry is asked for each topic's schema once a minute.
@@ -28,11 +31,15 @@ class SchemaChange(Story):
 
     name = "schema-change"
     title = "A column is added in PostgreSQL"
-    shows = "The new column in the topic and the Iceberg table, and the path between them."
+    shows = (
+        "The new column in the topic and the Iceberg table, and the path between them; `headwater"
+        " diff` lists it, and `headwater impact` says who would miss it."
+    )
 
     def play(self, story_run: StoryRun) -> None:
         """Add a column, order with it, and follow it."""
         self.undo(story_run)
+        began = datetime.now(timezone.utc).isoformat()
         column = _new_name(story_run)
         runs = {job: story_run.check_state(job, "RUNNING") for job in STREAMS}
         story_run.look("the schema's history", story_run.lineage.dataset_page(TOPIC))
@@ -68,6 +75,28 @@ class SchemaChange(Story):
             story_run.check(
                 f"{job} is in the same run as before", partial(_same, story_run, job, run)
             )
+        self._ask(story_run, column, began)
+
+    @staticmethod
+    def _ask(story_run: StoryRun, column: str, began: str) -> None:
+        """What changed, and who would miss the column, or one that the streams name."""
+        at = f"--url {story_run.lineage.url}"
+        table = story_run.lineage.name(SOURCE)[1]
+        story_run.describe(f"Asking: headwater diff --from {began} --around {table} {at}")
+        story_run.check(
+            f"the answer has {column}, in the topic's schema and on its way to {TABLE}",
+            lambda: _listed(story_run, column, began),
+        )
+        story_run.describe(f"Asking: headwater impact {table} --drop {column} {at}")
+        story_run.check(
+            f"nobody breaks without {column}: connectors hand it on, and the streams never named it",
+            lambda: _hit(story_run, column, breaks=set(), carries={CONNECTOR, SINK}),
+        )
+        story_run.describe(f"Asking: headwater impact {table} --drop price {at}")
+        story_run.check(
+            "without price the streams break, and the connectors hand that on",
+            lambda: _hit(story_run, "price", breaks=set(STREAMS), carries={CONNECTOR, SINK}),
+        )
 
     def undo(self, story_run: StoryRun) -> None:
         """Drop what the story added, in the database and, once all is read, in the table."""
@@ -129,6 +158,36 @@ def _history(story_run: StoryRun, column: str) -> CheckOutcome:
         "; ".join(str(change) for change in versions[0].get("changes", [])) if versions else ""
     )
     return CheckOutcome(column in changes, changes)
+
+
+def _listed(story_run: StoryRun, column: str, began: str) -> CheckOutcome:
+    node = story_run.lineage.node(SOURCE)
+    query = {"from": began, "node": node, "depth": 3, "limit": 5_000}
+    found = story_run.lineage.get("/api/v2/graph/diff", **query)
+    schemas = {
+        one["dataset"]: "; ".join(one["changes"])
+        for one in found.get("schemas", [])
+        if column in " ".join(one["changes"])
+    }
+    ends = [
+        f"datasetField:{':'.join(story_run.lineage.name(one))}:{column}"
+        for one in (SOURCE, TOPIC, LANDING)
+    ]
+    edges = {(one["origin"], one["destination"]) for one in found.get("columnsAdded", [])}
+    ok = story_run.lineage.node(TOPIC) in schemas and set(pairwise(ends)) <= edges
+    named = sorted({node.rpartition(":")[2] for node in schemas})
+    return CheckOutcome(
+        ok, f"schemas of {', '.join(named)} have it; {len(edges)} edges of columns are new"
+    )
+
+
+def _hit(story_run: StoryRun, column: str, *, breaks: set[str], carries: set[str]) -> CheckOutcome:
+    found = story_run.lineage.impact(SOURCE, {"kind": "drop", "column": column})
+    by: dict[str, set[str]] = {"breaks": set(), "carries": set()}
+    for job in found["jobs"]:
+        by.setdefault(job["effect"], set()).add(job["name"])
+    ok = by["breaks"] == breaks and by["carries"] >= carries
+    return CheckOutcome(ok, "; ".join(f"{e}: {', '.join(sorted(j))}" for e, j in by.items() if j))
 
 
 def _same(story_run: StoryRun, job: str, run: str) -> CheckOutcome:
