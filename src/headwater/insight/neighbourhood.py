@@ -113,9 +113,13 @@ def around(graph: Graph[N], start: N, *, depth: int, limit: int) -> Neighbourhoo
 
 def spanned(graph: Graph[N], nodes: Iterable[N]) -> Neighbourhood[N]:
     """These jobs and datasets with everything next to them."""
-    found = walk(graph, nodes, None, depth=1, limit=MANY)
-    part: Neighbourhood[N] = Neighbourhood(links=set(map(_link, found.steps)))
-    for node, far in found.distance.items():
+    distance = dict.fromkeys(nodes, 0)
+    # Where a walk starts it may go everywhere: one step needs no look at the pairs of jobs.
+    steps = list(graph.next(list(distance), None))
+    for _, other, _ in steps:
+        distance.setdefault(other, 1)
+    part: Neighbourhood[N] = Neighbourhood(links=set(map(_link, steps)))
+    for node, far in distance.items():
         (part.jobs if is_job(node) else part.datasets)[node] = far
     return part
 

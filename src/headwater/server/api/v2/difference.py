@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.insight import Moment, around, spanned, trace
+from headwater.insight import Moment, around, spanned
 from headwater.insight import difference as compare
 from headwater.server.api.lookup import node_of
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
 from headwater.server.routing import Routes
-from headwater.server.store.read.changed import changed_parts, states_at
+from headwater.server.store.read.changed import (
+    changed_columns,
+    changed_parts,
+    differing,
+    states_at,
+)
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.timeline import schemas_at
 
@@ -21,7 +26,6 @@ if TYPE_CHECKING:
 
     from headwater.insight import Neighbourhood
     from headwater.server.store.entities import Node
-    from headwater.server.store.read.changed import ChangedParts
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -67,12 +71,17 @@ def difference(
     Of each kind of change at most `limit` are told. `states` are those of the newest runs: of a batch
     only whether it delivers (`OK`) or how it failed.
     """
+    moments = (start, end)
     if node:
-        near = _around(view, node_of(view, node), (start, end), depth, limit)
-        parts = [_part(view, near, at) for at in (start, end)]
+        near = _around(view, node_of(view, node), moments, depth, limit)
+        jobs = {number for _, number in near.jobs}
+        datasets = {number for _, number in near.datasets}
+        parts = _moments(view, near.nodes, datasets, jobs, moments, near.cut)
+        shown = _names(view, jobs, datasets).values()
+        parts = [_within(part, set(shown)) for part in parts]
     else:
         changed = changed_parts(view, start, end)
-        parts = [_estate(view, changed, at) for at in (start, end)]
+        parts = _moments(view, changed.nodes, changed.datasets, changed.jobs, moments, changed.cut)
     found = compare(*parts)
     lists: dict[str, list[Any]] = {
         "appeared": [":".join(node) for node in found.appeared],
@@ -111,68 +120,78 @@ def _around(
     return before | after
 
 
-def _part(view: View, near: Neighbourhood[Node], at: int) -> Moment[Name]:
-    """Some nodes as they stood; one that had edges to others only was there too."""
-    found = spanned(view.graph(at), near.nodes)
-    jobs = {number for _, number in near.jobs}
-    datasets = {number for _, number in near.datasets}
-    moment = _moment(view, found.edges, datasets, jobs, at, near.cut)
-    shown = {
-        *(("job", one.space, one.name) for one in view.jobs(jobs).values()),
-        *(("dataset", one.space, one.name) for one in view.datasets(datasets).values()),
-    }
+def _within(part: Moment[Name], shown: set[Name]) -> Moment[Name]:
+    """What of a moment lies between nodes that are shown."""
     return replace(
-        moment,
-        nodes=moment.nodes & shown,
-        edges=frozenset(edge for edge in moment.edges if shown.issuperset(edge)),
+        part,
+        nodes=part.nodes & shown,
+        edges=frozenset(edge for edge in part.edges if shown.issuperset(edge)),
     )
 
 
-def _estate(view: View, changed: ChangedParts, at: int) -> Moment[Name]:
-    """All that may have changed, as it stood."""
-    found = spanned(view.graph(at), changed.nodes)
-    return _moment(view, found.edges, changed.datasets, changed.jobs, at, changed.cut)
+def _names(view: View, jobs: Iterable[int], datasets: Iterable[int]) -> dict[Node, Name]:
+    names: dict[Node, Name] = {
+        ("job", number): ("job", job.space, job.name) for number, job in view.jobs(jobs).items()
+    }
+    for number, one in view.datasets(datasets).items():
+        names["dataset", number] = ("dataset", one.space, one.name)
+    return names
 
 
-def _moment(
+def _moments(
     view: View,
-    edges: Iterable[tuple[Node, Node]],
-    described: set[int],
-    stated: set[int],
-    at: int,
+    nodes: Iterable[Node],
+    datasets: set[int],
+    jobs: set[int],
+    moments: tuple[int, int],
     cut: bool,
-) -> Moment[Name]:
-    """Edges by name, with the schemas and columns of these datasets and the states of these jobs."""
-    drawn = list(edges)
-    ends = {node for edge in drawn for node in edge}
-    jobs = view.jobs(stated | {number for kind, number in ends if kind == "job"})
-    graph = view.column_graph(at)
-    columns = trace(graph, sorted(graph.outputs(described)), depth=1, limit=COLUMNS)
-    owners = {column[0] for edge in columns.edges for column in edge}
-    known = described | owners | {number for kind, number in ends if kind == "dataset"}
-    datasets = view.datasets(known)
-    names: dict[Node, Name] = {("job", n): ("job", job.space, job.name) for n, job in jobs.items()}
-    names |= {("dataset", n): ("dataset", one.space, one.name) for n, one in datasets.items()}
-    named = {(names[a], names[b]) for a, b in drawn if a in names and b in names}
-    latest = schemas_at(view, described & datasets.keys(), at)
-    bodies = view.bodies(latest.values())
-    return Moment(
-        # A dataset with no edge at that moment was not part of the graph.
-        frozenset(node for edge in named for node in edge),
-        frozenset(named),
-        {names["dataset", n]: read_schema(bodies.get(facet)) for n, facet in latest.items()},
-        cut or columns.cut,
-        frozenset(
-            ((names["dataset", a[0]], a[1]), (names["dataset", b[0]], b[1]))
-            for a, b in columns.edges
-            if a[0] in datasets and b[0] in datasets
-        ),
-        {
-            names["job", job]: state
-            for job, state in states_at(view, stated, at).items()
-            if ("job", job) in names
-        },
+) -> list[Moment[Name]]:
+    """The edges of nodes at two moments by name, and what differs of datasets and jobs.
+
+    Most of what a day touches is at its end what it was: only what is stored differently is read.
+    """
+    near = list(nodes)
+    drawn = [spanned(view.graph(at), near).edges for at in moments]
+    schemas = differing(*(schemas_at(view, datasets, at) for at in moments))
+    states = differing(*(states_at(view, jobs, at) for at in moments))
+    columns = changed_columns(view, datasets, moments, COLUMNS)
+    bodies = view.bodies(facet for some in schemas for facet in some.values())
+    ends = {node for edges in drawn for edge in edges for node in edge}
+    owners = {column[0] for some, _ in columns for edge in some for column in edge}
+    names = _names(
+        view,
+        states[0].keys() | {number for kind, number in ends if kind == "job"},
+        owners | schemas[0].keys() | {number for kind, number in ends if kind == "dataset"},
     )
+    parts = []
+    for edges, facets, (fields, more), standing in zip(
+        drawn, schemas, columns, states, strict=True
+    ):
+        named = {(names[a], names[b]) for a, b in edges if a in names and b in names}
+        parts.append(
+            Moment(
+                # A dataset with no edge at that moment was not part of the graph.
+                frozenset(node for edge in named for node in edge),
+                frozenset(named),
+                {
+                    names["dataset", number]: read_schema(bodies.get(facet))
+                    for number, facet in facets.items()
+                    if ("dataset", number) in names
+                },
+                cut or more,
+                frozenset(
+                    ((names["dataset", a[0]], a[1]), (names["dataset", b[0]], b[1]))
+                    for a, b in fields
+                    if ("dataset", a[0]) in names and ("dataset", b[0]) in names
+                ),
+                {
+                    names["job", job]: state
+                    for job, state in standing.items()
+                    if ("job", job) in names
+                },
+            )
+        )
+    return parts
 
 
 def _column_edge(edge: tuple[tuple[Name, str], tuple[Name, str]]) -> dict[str, str]:

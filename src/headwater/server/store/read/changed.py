@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import itertools
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from headwater.lineage.graph import Direction
 from headwater.lineage.lifecycle import State
 from headwater.server.store.database import within
 from headwater.server.store.entities import STATUSES
 from headwater.server.store.read.graph import DATASET, JOB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from headwater.server.store.entities import Node
+    from headwater.server.store.entities import Column, Node
     from headwater.server.store.view import View
 
-__all__ = ["ChangedParts", "changed_parts", "states_at"]
+    ColumnEdge = tuple[Column, Column]
+
+__all__ = ["ChangedParts", "changed_columns", "changed_parts", "differing", "states_at"]
+
+V = TypeVar("V")
 
 LIMIT = 20_000
 DELIVERS = (State.NEW, State.RUNNING, State.COMPLETED)
@@ -79,4 +85,26 @@ def states_at(view: View, jobs: Iterable[int], at: int) -> dict[int, str]:
         state = STATUSES[status] if ended is not None and ended <= at else State.RUNNING
         streaming = kind.upper() in ("STREAMING", "STREAM")
         found[job] = "OK" if not streaming and state in DELIVERS else state.value
+    return found
+
+
+def differing(before: Mapping[int, V], after: Mapping[int, V]) -> tuple[dict[int, V], dict[int, V]]:
+    """What was there at both moments and is another value at the second."""
+    keys = [key for key, value in before.items() if key in after and after[key] != value]
+    return {key: before[key] for key in keys}, {key: after[key] for key in keys}
+
+
+def changed_columns(
+    view: View, datasets: set[int], moments: tuple[int, int], limit: int
+) -> list[tuple[set[ColumnEdge], bool]]:
+    """At each moment, the edges into columns of datasets that are not the same, and if cut."""
+    graphs = [view.column_graph(at) for at in moments]
+    members = graphs[0].members(datasets)
+    before, after = (set(graph.latest(members).items()) for graph in graphs)
+    changed = {members[dataset] for (dataset, _), _ in before ^ after}
+    found = []
+    for graph in graphs:
+        steps = graph.next(graph.outputs(changed), Direction.UPSTREAM)
+        edges = {(source, target) for target, source, _ in itertools.islice(steps, limit + 1)}
+        found.append((edges, len(edges) > limit))
     return found
