@@ -1,7 +1,7 @@
 """Entry point of `headwater`: global options, sub-commands, and how errors end the program.
 
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 3 this machine lacks something,
-4 what was asked for is not there, 5 a change would break something, 130 interrupted.
+4 what was asked for is not there, 5 a change would break something or the log was changed, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -30,12 +30,19 @@ class ColumnJobs(Protocol):
 
 
 def trace(
-    graph: Graph[N], start: Collection[N], *, depth: int, limit: int, downstream: bool = False
+    graph: Graph[N],
+    start: Collection[N],
+    *,
+    depth: int,
+    limit: int,
+    downstream: bool = False,
+    follow: Callable[[Edge[N]], bool] | None = None,
 ) -> Walk[N]:
     """Everything that leads to these nodes, and if asked everything that they lead to."""
-    found = walk(graph, start, Direction.UPSTREAM, depth=depth, limit=limit)
+    known = graph if follow is None else _Followed(graph, follow)
+    found = walk(known, start, Direction.UPSTREAM, depth=depth, limit=limit)
     if downstream:
-        walk(graph, start, Direction.DOWNSTREAM, depth=depth, limit=limit, found=found)
+        walk(known, start, Direction.DOWNSTREAM, depth=depth, limit=limit, found=found)
     return found
 
 

@@ -140,6 +140,18 @@ def test_a_column_is_audited_along_its_own_path(demo: Client, command: Command) 
     assert json.loads(command(*asked)) == found
 
 
+def test_who_writes_a_column_that_comes_from_no_other_is_told(client: Client) -> None:
+    """A job without column lineage wrote it: its dataset is no source, and the job no secret."""
+    client.post(
+        event("COMPLETE", 1, job="silent", inputs=["a"], outputs=[dataset("b", schema=schema("x"))])
+    )
+    found = audit_of(client, "b", "s3://lake", column="x")
+    assert found["sources"] == []
+    ((name, runs),) = [(job["name"], job["runs"]) for job in found["writers"]]
+    assert (name, [run["id"] for run in runs]) == ("silent", [run_id(1)])
+    assert "reads nothing known" in report(client, "b", "s3://lake", column="x")
+
+
 def test_a_question_about_what_is_not_there_says_so(demo: Client, command: Command) -> None:
     run = CliRunner().invoke
     assert run(app, ["audit", "lake/suplier_stats"], standalone_mode=False).exception.exit_code == 4

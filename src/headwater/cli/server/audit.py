@@ -20,6 +20,8 @@ from headwater.errors import HeadwaterError, NotFoundError, UsageError
 __all__ = ["app"]
 
 CHANGED = 5
+"""The exit code that says that the log is not as it was written."""
+SHOWN = 100
 Head = tuple[int, str]
 
 
@@ -110,34 +112,45 @@ def _print_report(found: dict[str, Any]) -> None:
     if found["hidden"]:
         _print(f"[yellow]{found['hidden']} jobs or datasets next to these are hidden from you[/]")
     _print_writers(found["writers"])
+    _print_configuration(found["writers"])
     _print_schemas(found["upstream"])
     _print_readers(found["readers"])
 
 
 def _print_writers(jobs: list[dict[str, Any]]) -> None:
     _print("\n[bold]what made it[/]")
-    table = table_of("job", "kind", "run", "state", "started", "ended", "configuration, code")
+    table = table_of("job", "kind", "run", "state", "started", "ended")
     for job in jobs:
         kind = " ".join(word for word in (job["integration"], job["processing"]) if word)
         first: tuple[str, ...] = (job["name"], kind)
-        about = "; ".join(_about(one) for one in (*job["configuration"], *job["code"]))
         for run in job["runs"] or [{}]:
             rest = (
                 (run["id"], run["state"], run["startedAt"], run["endedAt"] or "")
                 if run
                 else ("no run in the period", "", "", "")
             )
-            table.add_row(*(escape(str(cell or "")) for cell in (*first, *rest, about)))
-            first, about = ("", ""), ""
+            table.add_row(*(escape(str(cell or "")) for cell in (*first, *rest)))
+            first = ("", "")
     print_wide(table) if jobs else _print("no job is known to have written it in the period")
 
 
-def _about(one: dict[str, Any]) -> str:
-    """What a configuration or code is, in one line."""
-    content = one["content"]
-    words = (content.get(key) for key in ("connectorClass", "connectorVersion", "url", "version"))
-    plain = [word for word in words if isinstance(word, str)]
-    return " ".join(plain) or str(one["facet"])
+def _print_configuration(jobs: list[dict[str, Any]]) -> None:
+    _print("\n[bold]configuration and code[/]")
+    table = table_of("job", "facet", "held", "content")
+    for job in jobs:
+        for one in (*job["configuration"], *job["code"]):
+            runs = len(one.get("runs", ()))
+            held = f"in {runs} run{'s' * (runs > 1)}" if runs else f"since {one['since']}"
+            cells = (job["name"], one["facet"], held, _content(one["content"]))
+            table.add_row(*(escape(str(cell)) for cell in cells))
+    print_wide(table) if table.row_count else _print("no producer reported any")
+
+
+def _content(content: dict[str, Any]) -> str:
+    """A facet in a line; --json has all of it."""
+    texts = (value for value in content.values() if isinstance(value, str))
+    line = ", ".join(" ".join(text.split()) for text in texts)
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
 def _print_schemas(datasets: list[dict[str, Any]]) -> None:

@@ -23,6 +23,7 @@ from headwater.server.api.v2.page import columns, describe
 from headwater.server.api.v2.timeline import summaries
 from headwater.server.http import HttpError, Response
 from headwater.server.routing import Routes
+from headwater.server.store.entities import OUTPUT
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.records import PeriodRecords
 
@@ -215,10 +216,21 @@ def _audit(
 def _columns(
     view: View, dataset: Dataset, column: str, period: tuple[int, int], depth: int
 ) -> tuple[Graph[Node], list[dict[str, Any]], bool]:
-    """The jobs and datasets that the values of a column go through, and its paths."""
+    """The jobs and datasets that the values of a column go through, and its paths.
+
+    Where a column is said to come from no other, the jobs that write its dataset are there too: one
+    of them made it up, or reports no columns.
+    """
     graph = view.column_graph(period[1], period[0])
-    found = trace(graph, [(dataset.root, column)], depth=depth, limit=NODES, downstream=True)
-    edges = [edge for edge in found.edges if handed(graph.how(*edge)) is not Hand.ROWS]
+    found = trace(
+        graph,
+        [(dataset.root, column)],
+        depth=depth,
+        limit=NODES,
+        downstream=True,
+        follow=lambda edge: handed(graph.how(*edge)) is not Hand.ROWS,
+    )
+    edges = found.edges
     pairs: dict[Node, Pairs[Node]] = {}
     steps: set[tuple[Node, Node]] = set()
     for (source, target), jobs in carriers(graph, edges).items():
@@ -228,6 +240,9 @@ def _columns(
             steps |= {(origin, job), (job, end)}
             feeds = pairs.setdefault(job, {})
             feeds[end] = feeds.get(end, frozenset()) | {origin}
+    first = {one[0] for one in found.distance.keys() - {target for _, target in edges}}
+    for number, root, _ in view.graph(period[1], period[0]).of_datasets(first, OUTPUT):
+        steps.add((("job", number), ("dataset", root)))
     datasets = view.datasets({root for edge in edges for root, _ in edge})
     shown = columns.edges(view, graph, edges, datasets)
     return MemoryGraph(steps, pairs), shown, found.cut or bool(found.ahead)

@@ -139,13 +139,13 @@ def _owners(one: dict[str, Any]) -> str:
 def _job(one: dict[str, Any]) -> str:
     kind = " ".join(word for word in (one["integration"], one["processing"], one["type"]) if word)
     uses = [
-        f"reads {', '.join(map(_name, one['inputs']))}" if one["inputs"] else "",
-        f"writes {', '.join(map(_name, one['outputs']))}" if one["outputs"] else "",
+        f"reads {', '.join(map(_name, one['inputs']))}" if one["inputs"] else "reads nothing known",
+        f"writes {', '.join(map(_name, one['outputs']))}",
     ]
     return "".join(
         (
             f'<section><h3>{_name(one["id"])} <span class="muted">{_text(kind)}</span></h3>',
-            f"<p>{'; '.join(use for use in uses if use)}</p>",
+            f"<p>{'; '.join(uses)}</p>",
             _owners(one),
             _runs(one["runs"]) or '<p class="muted">No run in the period.</p>',
             *[_facet(f"Configuration of {_count(c['runs'])}", c) for c in one["configuration"]],
