@@ -4,7 +4,7 @@ Each takes a `headwater.lineage.graph.Graph`, which a store or a test provides, 
 values: how to show them is left to the API, the page and the command line.
 """
 
-from headwater.insight.audit import Audit, AuditedJob, Records, RunUse, Use, audit
+from headwater.insight.audit import Audit, AuditedJob, Records, RunUse, Use, audit, through
 from headwater.insight.difference import Difference, Moment, difference
 from headwater.insight.freshness import (
     Cause,
@@ -121,6 +121,7 @@ __all__ = [
     "spanned",
     "tag_reach",
     "tags_on",
+    "through",
     "trace",
     "tree",
     "trouble_of",

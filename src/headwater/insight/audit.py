@@ -6,14 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
 
-from headwater.lineage.graph import Direction, N, NodeKind, walk
+from headwater.lineage.graph import Direction, MemoryGraph, N, NodeKind, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from headwater.lineage.graph import Graph, Walk
+    from headwater.lineage.graph import Graph, Pairs, Walk
 
-__all__ = ["Audit", "AuditedJob", "Records", "RunUse", "Use", "audit"]
+__all__ = ["Audit", "AuditedJob", "Records", "RunUse", "Use", "audit", "through"]
 
 
 Use = tuple[N, N]
@@ -91,6 +91,26 @@ def audit(graph: Graph[N], records: Records[N], dataset: N, *, depth: int, limit
         _jobs(down, read),
         some_cut or more_cut or any(side.cut or side.ahead for side in sides),
     )
+
+
+def through(
+    carried: Mapping[tuple[tuple[int, str], tuple[int, str]], Collection[int]],
+    writers: Iterable[tuple[int, int]] = (),
+) -> MemoryGraph[tuple[str, int]]:
+    """The jobs and datasets that values go through, by the jobs that carry one column into another.
+
+    `writers` are jobs and the datasets that they write from nothing that is known.
+    """
+    job, dataset = NodeKind.JOB.value, NodeKind.DATASET.value
+    edges = {((job, number), (dataset, root)) for number, root in writers}
+    pairs: dict[tuple[str, int], Pairs[tuple[str, int]]] = {}
+    for ((source, _), (target, _)), jobs in carried.items():
+        origin, end = (dataset, source), (dataset, target)
+        for number in jobs:
+            edges |= {(origin, (job, number)), ((job, number), end)}
+            feeds = pairs.setdefault((job, number), {})
+            feeds[end] = feeds.get(end, frozenset()) | {origin}
+    return MemoryGraph(edges, pairs)
 
 
 def _is_job(node: N) -> bool:

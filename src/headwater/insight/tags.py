@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, Protocol
 
-from headwater.lineage.graph import Direction, Edge, MemoryGraph, N, walk
+from headwater.lineage.graph import Direction, Edge, Graph, MemoryGraph, N, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from headwater.lineage.graph import Graph, Pairs, Step
+    from headwater.lineage.graph import Step
     from headwater.lineage.model import Transformation
 
 __all__ = ["Hand", "TagGraph", "TagReach", "handed", "tag_reach", "tags_on"]
@@ -34,16 +34,8 @@ def handed(how: Collection[Transformation]) -> Hand:
     return Hand.MASKED if how and all(step.masking for step in values) else Hand.VALUE
 
 
-class TagGraph(Protocol[N]):
+class TagGraph(Graph[N], Protocol[N]):
     """A graph of columns that knows how values go along, and which tags were set."""
-
-    def next(self, nodes: Collection[N], direction: Direction | None) -> Iterator[Step[N]]:
-        """As in `Graph`."""
-        ...
-
-    def pairs(self, nodes: Collection[N]) -> Mapping[N, Pairs[N]]:
-        """As in `Graph`."""
-        ...
 
     def how(self, source: N, target: N) -> Collection[Transformation]:
         """What becomes of a column on its way into another one."""

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater.cli.main import app
+from headwater.errors import NotFoundError
 from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token
 from headwater.server.store import open_store
@@ -153,8 +154,9 @@ def test_who_writes_a_column_that_comes_from_no_other_is_told(client: Client) ->
 
 
 def test_a_question_about_what_is_not_there_says_so(demo: Client, command: Command) -> None:
-    run = CliRunner().invoke
-    assert run(app, ["audit", "lake/suplier_stats"], standalone_mode=False).exception.exit_code == 4
+    failed = CliRunner().invoke(app, ["audit", "lake/suplier_stats"]).exception
+    assert isinstance(failed, NotFoundError)
+    assert (failed.exit_code, "lake/supplier_stats" in (failed.hint or "")) == (4, True)
     refused = demo.call(
         "GET",
         f"/api/v2/datasets/{quote(LAKE, safe='')}/lake%2Forders/audit",

@@ -8,9 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.insight import Hand, carriers, handed, trace
+from headwater.insight import Hand, carriers, handed, through, trace
 from headwater.insight import audit as provenance
-from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.schema import diff
 from headwater.lineage.secrets import clean_value, redact
 from headwater.server.api.lookup import has_column, the_dataset
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.insight import Audit, AuditedJob
-    from headwater.lineage.graph import Graph, Pairs
     from headwater.lineage.schema import Schema
     from headwater.server.store.entities import Dataset, Job, Node, Run
     from headwater.server.store.read.records import Version
@@ -186,14 +184,14 @@ def _audit(
     if since > until:
         raise HttpError(400, "from: is later than to")
     records = PeriodRecords(view, since, until, RUNS)
-    graph: Graph[Node] = view.graph(until, since)
-    paths: list[dict[str, Any]] = []
-    cut = False
     if column:
         if has_column(view, named, column) is False and not has_column(view, named, column, until):
             raise missing_column(view, named, column)
-        graph, paths, cut = _columns(view, named, column, (since, until), depth)
-    found = provenance(graph, records, named.node, depth=depth, limit=NODES)
+        found, paths, cut = _of_column(view, named, column, records, depth)
+    else:
+        graph = view.graph(until, since)
+        found = provenance(graph, records, named.node, depth=depth, limit=NODES)
+        paths, cut = [], False
     shown = _Shown(view, records, found)
     answer = {
         "node": describe.dataset_id(shown.datasets[named.root]),
@@ -213,15 +211,16 @@ def _audit(
     return {**kept, "hidden": hidden, "truncated": cut or found.cut or shown.cut}
 
 
-def _columns(
-    view: View, dataset: Dataset, column: str, period: tuple[int, int], depth: int
-) -> tuple[Graph[Node], list[dict[str, Any]], bool]:
-    """The jobs and datasets that the values of a column go through, and its paths.
+def _of_column(
+    view: View, dataset: Dataset, column: str, records: PeriodRecords, depth: int
+) -> tuple[Audit[Node], list[dict[str, Any]], bool]:
+    """The audit of what the values of a column went through, its paths, and whether they are cut.
 
     Where a column is said to come from no other, the jobs that write its dataset are there too: one
     of them made it up, or reports no columns.
     """
-    graph = view.column_graph(period[1], period[0])
+    period = (records.until, records.since)
+    graph = view.column_graph(*period)
     found = trace(
         graph,
         [(dataset.root, column)],
@@ -231,21 +230,13 @@ def _columns(
         follow=lambda edge: handed(graph.how(*edge)) is not Hand.ROWS,
     )
     edges = found.edges
-    pairs: dict[Node, Pairs[Node]] = {}
-    steps: set[tuple[Node, Node]] = set()
-    for (source, target), jobs in carriers(graph, edges).items():
-        origin, end = ("dataset", source[0]), ("dataset", target[0])
-        for number in jobs:
-            job = ("job", number)
-            steps |= {(origin, job), (job, end)}
-            feeds = pairs.setdefault(job, {})
-            feeds[end] = feeds.get(end, frozenset()) | {origin}
     first = {one[0] for one in found.distance.keys() - {target for _, target in edges}}
-    for number, root, _ in view.graph(period[1], period[0]).of_datasets(first, OUTPUT):
-        steps.add((("job", number), ("dataset", root)))
+    writers = view.graph(*period).of_datasets(first, OUTPUT)
+    gone = through(carriers(graph, edges), [(job, root) for job, root, _ in writers])
+    audited = provenance(gone, records, dataset.node, depth=depth, limit=NODES)
     datasets = view.datasets({root for edge in edges for root, _ in edge})
     shown = columns.edges(view, graph, edges, datasets)
-    return MemoryGraph(steps, pairs), shown, found.cut or bool(found.ahead)
+    return audited, shown, found.cut or bool(found.ahead)
 
 
 class _Shown:

@@ -30,7 +30,7 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .5rem .2rem 0;
   border-bottom: 1px solid #ddd; } th { font-weight: 600; white-space: nowrap; }
 code, pre, .mono { font-family: ui-monospace, monospace; font-size: .92em; }
 pre { white-space: pre-wrap; background: #f5f5f5; padding: .5rem; margin: .25rem 0 .75rem; }
-.muted { color: #555; } .warn { border: 1px solid #a60; padding: .4rem .6rem; }
+.word { white-space: nowrap; } .muted { color: #555; } .warn { border: 1px solid #a60; padding: .4rem .6rem; }
 ul { margin: .25rem 0 .75rem; padding-left: 1.2rem; } section { margin-bottom: 1rem; }
 @page { margin: 16mm 14mm; }
 @media print { body, :host { max-width: none; padding: 0; font-size: 9.5pt; } h2, h3 { break-after: avoid; }
@@ -75,6 +75,11 @@ def _text(value: Any) -> str:
 
 def _code(value: Any) -> str:
     return f"<code>{_text(value)}</code>"
+
+
+def _word(value: Any) -> str:
+    """A time or a state, which is not broken over lines."""
+    return f'<span class="word">{_text(value)}</span>'
 
 
 def _name(node: str, column: str | None = None) -> str:
@@ -137,7 +142,8 @@ def _owners(one: dict[str, Any]) -> str:
 
 
 def _job(one: dict[str, Any]) -> str:
-    kind = " ".join(word for word in (one["integration"], one["processing"], one["type"]) if word)
+    words = dict.fromkeys((one["integration"], one["processing"], one["type"]))
+    kind = " ".join(word for word in words if word)
     uses = [
         f"reads {', '.join(map(_name, one['inputs']))}" if one["inputs"] else "reads nothing known",
         f"writes {', '.join(map(_name, one['outputs']))}",
@@ -169,9 +175,9 @@ def _runs(runs: list[dict[str, Any]]) -> str:
     rows = (
         (
             f'<span class="mono">{_text(run["id"])}</span>',
-            _text(run["state"]) + (" (inferred)" if run["inferred"] else ""),
-            _text(run["startedAt"]),
-            _text(run["endedAt"]) or f"last heard {_text(run['lastHeardAt'])}",
+            _word(run["state"]) + (" (inferred)" if run["inferred"] else ""),
+            _word(run["startedAt"]),
+            _word(run["endedAt"]) if run["endedAt"] else f"last heard {_word(run['lastHeardAt'])}",
             _text(run["written"]["rows"]),
             _text(run["error"]),
         )
@@ -211,8 +217,8 @@ def _evidence(items: list[dict[str, Any]]) -> str:
 def _dataset(one: dict[str, Any]) -> str:
     rows = (
         (
-            _text(schema["since"]),
-            _text(schema["until"]),
+            _word(schema["since"]),
+            _word(schema["until"]),
             "; ".join(map(_text, schema["changes"])) or "as it was at the start",
             ", ".join(_code(f"{f['name']} {f['type'] or ''}".strip()) for f in schema["fields"]),
         )
