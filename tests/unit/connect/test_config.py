@@ -33,8 +33,10 @@ clusters:
       sasl.password: {env: TEST_SASL}
     registry: {url: "http://reader:word@r:8081"}
     heartbeat: 60
+    skip_groups: [etl-*, batch]
   - url: http://west:8083
     namespace: west
+    consumer_groups: false
     kafka: k9:9092
     registry: http://r9:8081
     worker_properties: worker.properties
@@ -92,6 +94,8 @@ def test_a_file_of_clusters(folder: Path) -> None:
     assert (west.name, west.namespace, west.times.poll) == ("west:8083", "west", 2)
     assert west.kafka == {"bootstrap.servers": "k9:9092"}
     assert west.defaults["value.converter.schema.registry.url"] == "http://registry:8081"
+    assert (east.consumer_groups, east.skip_groups) == (True, ("etl-*", "batch"))
+    assert (west.consumer_groups, west.skip_groups) == (False, ())
     assert cloud.endpoint.urls[0].endswith("/environments/env-1/clusters/lkc-2")
     assert (cloud.endpoint.username, cloud.endpoint.password) == ("k", "from-env")
     for secret in ("from-file", "from-env", "word"):

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from headwater.connect.agent.lineage import JobNames
+from headwater.connect.agent.process import ClusterThread
 from headwater.connect.config import ClusterConfig
+from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.groups.watcher import MAX_GROUPS, GroupWatcher
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.life.state import TrackedConnector
@@ -21,6 +24,7 @@ from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.kafka import EndOffsets, KafkaCluster
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.emit import Outbox
+from headwater.emit.flow import FlowReporter
 from headwater.lineage import events
 
 from .test_agent import Clock
@@ -228,12 +232,12 @@ def test_offsets_alone_are_derived_until_they_move(bench: Bench) -> None:
     assert evidence(more) == {"orders": True, "bids": True}
 
 
-def test_a_group_of_the_newer_protocol_is_seen_by_its_state(bench: Bench) -> None:
-    bench.kafka.put("modern", state="STABLE", committed={"orders": 7}, clients=())
+def test_a_group_whose_members_are_not_described_is_seen_by_its_state(bench: Bench) -> None:
+    bench.kafka.put("newer", state="STABLE", committed={"orders": 7}, clients=())
     assert bench.events() == []
     (start,) = bench.events()
     assert evidence(start) == {"orders": False}
-    assert bench.said(GRACE) == [("RUNNING", "consumer-group.modern")]
+    assert bench.said(GRACE) == [("RUNNING", "consumer-group.newer")]
 
 
 @pytest.mark.parametrize("how", ["empty", "deleted"])
@@ -331,16 +335,22 @@ def test_nothing_is_emitted_while_brokers_do_not_answer(bench: Bench) -> None:
     bench.kafka.down = []
     bench.said()
     assert metadata.problems == {}
+    bench.kafka.problem = "Kafka k1:9092 did not return the cluster"  # said once, and no more asked
+    bench.kafka.down = ["away"]
+    assert bench.said(GRACE) == []
+    assert metadata.problems.keys() == {"kafka"}
 
 
 def test_more_groups_than_are_asked_for_are_a_problem(bench: Bench) -> None:
     bench.begin("zebra")
+    for number in range(MAX_GROUPS):  # left behind, with offsets that stand
+        bench.kafka.put(f"a-{number:04}", state="EMPTY", committed={"orders": 1})
     for number in range(MAX_GROUPS + 5):
         bench.kafka.put(f"g-{number:04}", "orders", clients=[f"c{n}" for n in range(50)])
     bench.events()
     started = bench.events()
     assert len(started) == MAX_GROUPS - 1
-    assert "206 consumer groups" in bench.kafka.groups_problem
+    assert f"{2 * MAX_GROUPS + 6} consumer groups" in bench.kafka.groups_problem
     facet = started[0]["run"]["facets"]["headwater_consumerGroup"]
     assert (facet["members"], len(facet["clients"])) == (50, MAX_CLIENTS)
     assert ("RUNNING", "consumer-group.zebra") in bench.said(HEARTBEAT)
@@ -350,3 +360,28 @@ def test_more_groups_than_are_asked_for_are_a_problem(bench: Bench) -> None:
         bench.kafka.put(name, "orders")
     assert bench.said() == []
     assert bench.kafka.groups_problem == ""
+
+
+def test_two_connect_clusters_on_one_kafka_report_its_groups_once(bench: Bench) -> None:
+    threads: list[ClusterThread] = []
+    for name, cluster, groups in (
+        ("c", "id-1", True), ("b", "id-1", True), ("a", "id-1", False), ("d", "id-2", True),
+    ):  # fmt: skip
+        config = ClusterConfig(
+            name=name,
+            endpoint=Endpoint(("http://c:8083",)),
+            kafka={"bootstrap.servers": "127.0.0.1:1"},
+            consumer_groups=groups,
+        )
+        thread = ClusterThread(
+            config, bench.outbox, JobNames(), FlowReporter(()), ServerRuns(()), lambda: threads
+        )
+        kafka = thread.metadata.kafka
+        assert kafka is not None
+        kafka._cluster = KafkaCluster(cluster, (), frozenset())
+        kafka._until = float("inf")
+        threads.append(thread)
+    reporting = [one.config.name for one in threads if one.groups and one.reports_groups]
+    assert reporting == ["b", "d"]
+    for thread in threads:
+        thread.stop()

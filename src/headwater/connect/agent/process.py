@@ -139,7 +139,7 @@ class ClusterThread:
         while not self._stop.wait(self.groups.interval):
             # Until Connect has answered, every group of a connector would seem to be nobody's.
             waits = time.monotonic() - began < self.config.times.grace
-            if not self._reports_groups() or (waits and not self.agent.has_polled):
+            if not self.reports_groups or (waits and not self.agent.has_polled):
                 continue
             try:
                 self._reporter.post(self.groups.round())
@@ -165,7 +165,8 @@ class ClusterThread:
         cluster = self.metadata.kafka.cluster if self.metadata.kafka and self.groups else None
         return cluster.id if cluster else ""
 
-    def _reports_groups(self) -> bool:
+    @property
+    def reports_groups(self) -> bool:
         """Whether this thread reports its Kafka's groups: one of those on the same cluster does."""
         own = self.kafka_id
         names = [peer.config.name for peer in self._peers() if own and peer.kafka_id == own]

@@ -89,11 +89,11 @@ class WatchedGroup:
         self._inactive_since: int | None = None
 
     def step(
-        self, found: ConsumerGroup | None, topics: frozenset[str] | None, now: int, heartbeat: float
+        self, found: ConsumerGroup | None, topics: frozenset[str], now: int, heartbeat: float
     ) -> GroupEmission | None:
         """What to emit after a round that showed the group, or did not list it.
 
-        `topics` are those that may be reported; None where they are not known.
+        `topics` are those that may be reported.
         """
         before = self.tracked
         read = _topics(self.shown, found, topics) if found else {}
@@ -148,7 +148,7 @@ class WatchedGroup:
 
 
 def _topics(
-    before: ConsumerGroup | None, found: ConsumerGroup, known: frozenset[str] | None
+    before: ConsumerGroup | None, found: ConsumerGroup, known: frozenset[str]
 ) -> dict[str, bool]:
     """The topics that a group reads, and whether it was seen to since the round before."""
     read = dict.fromkeys((topic for topic, _ in found.committed), False)
@@ -156,7 +156,7 @@ def _topics(
         if before is not None and before.committed.get((topic, part)) != offset:
             read[topic] = True
     read |= dict.fromkeys(found.assigned, True)
-    return {topic: seen for topic, seen in sorted(read.items()) if known is None or topic in known}
+    return {topic: seen for topic, seen in sorted(read.items()) if topic in known}
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -22,7 +22,7 @@ from headwater.connect.groups.life import (
     key_of,
 )
 from headwater.connect.life.intervals import micros
-from headwater.connect.services.consumer_groups import describe_groups, list_groups
+from headwater.connect.services.consumer_groups import WITHOUT_MEMBERS, describe_groups, list_groups
 from headwater.connect.services.kafka import KafkaError
 from headwater.emit import Change
 from headwater.lineage.naming import kafka_namespace
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 POLLS_PER_ROUND = 6
 MAX_GROUPS = 200
-"""How many groups are asked about in one round; those that are reported already come first."""
+"""How many groups are asked about in one round: those that are reported already, then others with members."""
 
 
 class GroupWatcher:
@@ -72,6 +72,9 @@ class GroupWatcher:
 
     def round(self) -> list[FlowSample]:
         """Ask once, emit what changed, and return how fast the groups read."""
+        cluster = self._kafka.cluster
+        if cluster is None or self._kafka.problem:
+            return []  # the cluster's problems name the reason
         try:
             states, complete = list_groups(self._kafka)
         except KafkaError as error:
@@ -84,7 +87,7 @@ class GroupWatcher:
         emissions = [(watched, end) for watched, end in ends if end is not None]
         free = self._unaccounted(states, groups)
         found = describe_groups(self._kafka, free)
-        known = self._known_topics()
+        known = frozenset(topic for topic in cluster.topics if not is_internal(topic))
         for name in [*free, *(self._watched.keys() - free.keys() - gone)]:
             if name not in found and (name in free or not complete):
                 continue  # its coordinator did not answer
@@ -105,18 +108,14 @@ class GroupWatcher:
         }
         return samples
 
-    def _known_topics(self) -> frozenset[str] | None:
-        """The topics that a group may be said to read; None where no broker lists them."""
-        cluster = self._kafka.cluster
-        return frozenset(t for t in cluster.topics if not is_internal(t)) if cluster else None
-
     def _accounted(self, name: str, groups: set[str]) -> bool:
         return name in groups or is_skipped(name, self._config.skip_groups)
 
     def _unaccounted(self, states: dict[str, str], groups: set[str]) -> dict[str, str]:
         """The groups to ask about, as many as one round may ask for."""
         free = [name for name in states if not self._accounted(name, groups)]
-        free.sort(key=lambda name: (name not in self._watched, name))
+        running = {name for name, watched in self._watched.items() if watched.tracked.open}
+        free.sort(key=lambda name: (name not in running, states[name] in WITHOUT_MEMBERS, name))
         self._kafka.groups_problem = (
             f"Kafka {self._kafka.bootstrap} has {len(free)} consumer groups that no connector "
             f"accounts for: {MAX_GROUPS} of them are watched; leave some out by skip_groups"

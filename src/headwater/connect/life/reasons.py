@@ -31,7 +31,7 @@ _ENDS = {
 def reason(before: TrackedConnector, after: TrackedConnector, emission: Emission) -> str:
     """Why an event of a step is emitted, given the connector before and after the step."""
     if emission.task:
-        return f"task {emission.task} has a job of its own"
+        return f"task {emission.task} left it under way"
     renamed = before.job not in (None, after.job)
     if emission.type in TERMINAL:
         if renamed:

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 # Kafka takes longer ones, which nobody types; a job's name has this one in it.
 MAX_NAME = 500
 MAX_CLIENTS = 10
-# States without members, or (before Kafka 2.6) not told by the list. Members of a group on the newer
-# protocol (KIP-848) are not described by librdkafka 2.16, so its state is all there is.
+# States without members, or (before Kafka 2.6) not told by the list. A client that is older than the
+# group's protocol (KIP-848) describes no members, so the state is all there is.
 WITHOUT_MEMBERS = ("EMPTY", "DEAD", "UNKNOWN")
 
 
