@@ -60,18 +60,23 @@ def _at(made: Any, path: tuple[Any, ...]) -> Any:
     return made
 
 
+def _value(chance: random.Random) -> Any:
+    """One of the values; a copy, since what it is put into may be changed again."""
+    return copy.deepcopy(chance.choice(VALUES))
+
+
 def changed(chance: random.Random, document: Any, most: int = 3) -> Any:
     """A document with a few places replaced, removed, repeated, renamed or moved."""
     made = copy.deepcopy(document)
     for _ in range(chance.randint(1, most)):
         paths = list(places(made))
         if not paths:
-            return chance.choice(VALUES)
+            return _value(chance)
         path = chance.choice(paths)
         inside, key = _at(made, path[:-1]), path[-1]
         how = chance.randrange(7)
         if how <= 2:
-            inside[key] = chance.choice(VALUES)
+            inside[key] = _value(chance)
         elif how == 3:
             del inside[key]
         elif how == 4:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.server.api.openapi import document
-from headwater.server.ingest import upkeep
 from tests.security.fuzzing import Requests, events
 
 if TYPE_CHECKING:
@@ -33,19 +32,15 @@ Call = tuple[str, str, "bytes | None", dict[str, str]]
 """Method, address, body and headers."""
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No 503 because the machine is busy: whatever is 5xx here was brought about by a request."""
-    monkeypatch.setattr(upkeep, "PATIENCE", 3_600.0)
-    monkeypatch.setattr(upkeep, "LONGEST", 3_600.0)
-
-
 def answers(client: Client, calls: Iterable[Call]) -> Iterator[tuple[Call, httpx.Response]]:
-    """Every answer, none of which may be a 5xx."""
+    """Every answer. One that is a 503, as if the store did not answer, is shown and counted."""
     waiting = iter(calls)
     while some := list(itertools.islice(waiting, AT_ONCE)):
         for call, answer in zip(some, client.call_together(some), strict=True):
-            assert answer.status_code < 500, (*call, answer.text[:300])
+            told = (*call, answer.text[:300])
+            assert answer.status_code < 500 or answer.status_code == 503, told
+            if answer.status_code == 503:
+                print(told, "beside", [(method, path) for method, path, _, _ in some])
             yield call, answer
 
 
@@ -68,7 +63,7 @@ def send_events(client: Client, seed: int, count: int) -> Counter[int]:
     """Send events; answers how many got which status."""
     found: Counter[int] = Counter()
     for (_, path, body, _), answer in answers(client, event_calls(seed, count)):
-        if path == "/api/v1/lineage":
+        if path == "/api/v1/lineage" or answer.status_code == 503:
             found[answer.status_code] += 1
             continue
         assert answer.status_code in (201, 207, 422), (answer.text[:300], body)
@@ -103,25 +98,31 @@ def names(client: Client) -> list[str]:
     return found + jobs
 
 
-def fuzz(client: Client, seed: int, each: int) -> None:
-    told = {
-        "events": send_events(client, seed, each),
-        "requests": send_requests(client, seed, each),
-    }
-    assert client.get("/api/v2/health")["status"] == "ok"
-    assert client.get("/api/v2/health").get("problems") is None
-    assert told["events"][201] > each // 10  # else nothing but refusals was tried
-    assert told["requests"][200] > each // 10
+def fuzz(client: Client, kind: str, seed: int, count: int) -> None:
+    if kind == "events":
+        told = send_events(client, seed, count)
+    else:
+        send_events(client, seed, min(count, 2_000))  # what the requests are about
+        told = send_requests(client, seed, count)
     # A test that is run for its figures shows them: pytest -s.
-    print(json.dumps({kind: dict(sorted(counts.items())) for kind, counts in told.items()}))
+    print(json.dumps({kind: dict(sorted(told.items()))}))
+    assert told[503] == 0, told
+    health = client.get("/api/v2/health")
+    assert health["status"] == "ok"
+    assert health.get("problems") is None
+    assert (
+        told[201 if kind == "events" else 200] > count // 10
+    )  # else nothing but refusals was tried
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_few_hundred_wrong_events_and_requests_do_no_harm(client: Client) -> None:
-    fuzz(client, 1, 400)
+    fuzz(client, "events", 1, 400)
+    fuzz(client, "requests", 1, 400)
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1800)
-def test_twenty_thousand_wrong_events_and_requests_do_no_harm(client: Client) -> None:
-    fuzz(client, 2, 20_000)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["events", "requests"])
+def test_twenty_thousand_wrong_events_or_requests_do_no_harm(client: Client, kind: str) -> None:
+    fuzz(client, kind, 2, 20_000)
