@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -21,6 +22,7 @@ from headwater.cli.main import _run
 from headwater.lab import process
 from headwater.lab.clients import PostgresClient
 from headwater.lab.lab import Lab
+from headwater.server import app
 from headwater.server.ingest import group_commit, upkeep
 from headwater.server.store import StoreUnavailableError, open_store
 from headwater.server.store.database.sqlite import SqliteDatabase
@@ -71,6 +73,33 @@ def test_a_frozen_postgresql_is_503_within_seconds_and_passes(
         )
     )
     eventually(lambda: httpx.get(f"{server.url}/api/v2/health", timeout=30).status_code == 200)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_reading_that_fails_after_its_503_is_no_error_in_the_log(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app, "PATIENCE", 0.05)
+    read, released, failed = client.app._read, threading.Event(), threading.Event()
+
+    def late(*request: Any) -> Any:
+        released.wait(20)
+        try:
+            return read(*request)
+        finally:
+            failed.set()
+
+    async def silent(seconds: float) -> int:
+        raise StoreUnavailableError("the store did not answer")
+
+    monkeypatch.setattr(client.app, "_read", late)
+    monkeypatch.setattr(client.app, "probe", silent)
+    assert client.call("GET", "/api/v1/jobs?limit=-1").status_code == 503
+    released.set()
+    assert failed.wait(20)
+    assert client.call("POST", "/api/v2/none").status_code == 404  # the loop has seen it end
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 @pytest.mark.parametrize("computes", [True, False], ids=["computing", "waiting"])

@@ -43,7 +43,7 @@ from headwater.server.ingest.upkeep import (
 )
 from headwater.server.live import Live
 from headwater.server.routing import Router
-from headwater.server.store import StoreUnavailableError, UnstorableError
+from headwater.server.store import StoreError, StoreUnavailableError, UnstorableError
 from headwater.server.store.database import DamagedError
 from headwater.server.store.read.limited import LimitedConnection
 from headwater.server.store.view import Bodies, View
@@ -342,7 +342,11 @@ class App:
     async def _patiently(self, reading: asyncio.Future[Any]) -> Any:
         """What a reading thread finds, however long it takes, as long as the store answers at all."""
         while not (await asyncio.wait({reading}, timeout=PATIENCE))[0]:
-            await self.probe(1.0)
+            try:
+                await self.probe(1.0)
+            except StoreError:
+                reading.add_done_callback(_unheard)
+                raise
         return reading.result()
 
     async def probe(self, seconds: float) -> int:
@@ -400,6 +404,12 @@ class App:
             self.refusals[f"{first.field.split('[')[0]}: {first.problem.split(':')[0]}"[:120]] += 1
         code = 400 if first.field == "$" else 422
         return HttpError(code, f"{first.field} {first.problem}", error.problems)
+
+
+def _unheard(reading: asyncio.Future[Any]) -> None:
+    """Take note of what became of a reading whose request was answered: asyncio logs it else."""
+    if not reading.cancelled():
+        reading.exception()
 
 
 def _without_hidden(answer: Any, connection: LimitedConnection) -> Response:
