@@ -131,18 +131,28 @@ def shape(fields: tuple[Field, ...]) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
-_SHAPES: dict[int, tuple[tuple[Field, ...], bytes]] = {}
+class _Shapes:
+    """The shapes of fields that are asked for again and again, as long as those are not too many."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[tuple[Field, ...], bytes]] = {}
+        self._fields = 0
+
+    def of(self, fields: tuple[Field, ...]) -> bytes:
+        """The shape of fields that a caller keeps."""
+        known = self._known.get(id(fields))
+        if known is None or known[0] is not fields:
+            if len(self._known) >= SHAPES or self._fields >= SHAPED_FIELDS:
+                self._known.clear()
+                self._fields = 0
+            self._fields += len(fields)
+            known = self._known[id(fields)] = (fields, shape(fields))
+        return known[1]
+
+
 SHAPES = 8_192
-
-
-def remembered_shape(fields: tuple[Field, ...]) -> bytes:
-    """The shape of fields that a caller keeps and asks with again and again."""
-    known = _SHAPES.get(id(fields))
-    if known is None or known[0] is not fields:
-        if len(_SHAPES) >= SHAPES:
-            _SHAPES.clear()
-        known = _SHAPES[id(fields)] = (fields, shape(fields))
-    return known[1]
+SHAPED_FIELDS = 500_000
+remembered_shape = _Shapes().of
 
 
 def parts(fields: tuple[Field, ...], *, topic: bool) -> dict[Part, tuple[Field, ...]]:
@@ -181,11 +191,11 @@ def history_and_current(
             ranks = {}
             continue
         known, ranks = ranks, _ranks(held, version, topic=topic)
-        if time < since or shape(version.fields) == shape(before):
+        if time < since or remembered_shape(version.fields) == remembered_shape(before):
             continue
         if found and known and _corrected(known, ranks):
             version = msgspec.structs.replace(version, time=found.pop().time)
-        if not found or shape(found[-1].fields) != shape(version.fields):
+        if not found or remembered_shape(found[-1].fields) != remembered_shape(version.fields):
             found.append(version)
     return found, _resolve(time, held, found[-1].fields if found else (), topic=topic)
 
@@ -194,7 +204,7 @@ def _ranks(held: _Claims, version: Version, *, topic: bool) -> dict[Part, tuple[
     """Which rank decides each part, and its schema."""
     fields = parts(version.fields, topic=topic)
     by_part = _by_part(held, topic=topic)
-    return {part: (min(by_part[part]), shape(fields[part])) for part in fields}
+    return {part: (min(by_part[part]), remembered_shape(fields[part])) for part in fields}
 
 
 def _corrected(
@@ -395,14 +405,19 @@ def _by_time(claims: list[Claim], shapes: Mapping[int, bytes]) -> Iterator[tuple
 
 
 def _resolve(time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool) -> Version | None:
-    fields: list[Field] = []
+    fields: tuple[Field, ...] = ()
     made: dict[int, Claim] = {}
-    known = types(before)
+    known: Types | None = None
     for part, ranks in _by_part(held, topic=topic).items():
         deciding = ranks[min(ranks)]
-        fields += _merged((_part(one, part, topic=topic) for one in deciding), known)
+        schemas = [_part(one, part, topic=topic) for one in deciding]
+        if len(schemas) > 1:
+            known = types(before) if known is None else known
+            schemas = [_merged(schemas, known)]
+        # Most schemas are those of one claim: that very tuple, of which more is known by then.
+        fields = (*fields, *schemas[0]) if fields else schemas[0]
         made.update({id(one.claim): one.claim for one in deciding})
-    return Version(time, tuple(fields), tuple(made.values()), time) if fields else None
+    return Version(time, fields, tuple(made.values()), time) if fields else None
 
 
 def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_Held]]]:

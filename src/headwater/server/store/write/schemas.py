@@ -18,7 +18,6 @@ from headwater.lineage.schema.claims import (
     history_and_current,
     parts,
     remembered_shape,
-    shape,
 )
 from headwater.server.store.database import within
 from headwater.server.store.database.schema import TABLES
@@ -156,10 +155,11 @@ class SchemaProjection:
                 )
             elif direction == INPUT:
                 assert job is not None
-                made = job.state.claims.get(f"{slot(dataset.id, INPUT)}{_AS_READER}")
+                place = f"{slot(dataset.id, INPUT)}{_AS_READER}"
+                made = job.state.claims.get(place)
                 if not _repeated(dataset, made, facet, time):
                     key = _Key(Rank.READER, dataset.id, number, 0, INPUT)
-                    self._interval(dataset, key, job, facet, time)
+                    job.state.claims[place] = self._made(dataset, key, made, facet, time)
             elif streaming:
                 assert held is not None
                 if not _repeated(dataset, held.stream, facet, time):
@@ -197,10 +197,9 @@ class SchemaProjection:
 
     def merge(self) -> None:
         """Resolve anew what other names stand for since this event."""
-        if self.session.merged:
-            merged = sorted(self.session.merged)
-            self.session.merged.clear()
-            self.resolve(merged)
+        merged = sorted(self.session.merged)
+        self.session.merged.clear()
+        self.resolve(merged)
 
     def resolve(self, datasets: Iterable[int]) -> None:
         """Resolve the schemas of these datasets anew from all that is claimed of them."""
@@ -232,8 +231,10 @@ class SchemaProjection:
                 self._written(dataset, job, run, held, done)
 
     def _dataset(self, number: int) -> Dataset | None:
-        found = self.session.datasets_of([number])
-        return found[0] if found else None
+        found = self.session.datasets_by_id.get(number)
+        if found is None:
+            found = next(iter(self.session.datasets_of([number])), None)
+        return found
 
     def _batch(self, held: Io, facet: int, time: int) -> None:
         """Keep what a batch claimed last; equal times are decided by content, not by arrival."""
@@ -372,8 +373,7 @@ class SchemaProjection:
     def _root(self, dataset: Dataset) -> Dataset:
         if dataset.root == dataset.id:
             return dataset
-        found = self.session.datasets_of([dataset.root])
-        return found[0] if found else dataset
+        return self._dataset(dataset.root) or dataset
 
     def _follow(self, dataset: Dataset) -> None:
         """Show the schema under this name too."""
@@ -488,7 +488,7 @@ class SchemaProjection:
 
     def _facet(self, version: Version) -> int:
         """The facet of a schema: that of the claim that is all of it, or a new one."""
-        looks = shape(version.fields)
+        looks = remembered_shape(version.fields)
         session = self.session
         whole = (c for c in version.claims if remembered_shape(c.fields) == looks)
         if (claim := next(whole, None)) is not None:
@@ -520,7 +520,7 @@ def _is_stored(batch: Held, mark: int) -> bool:
 
 
 def _shape(session: Session, facet: int) -> bytes:
-    return shape(session.fields(facet))
+    return remembered_shape(session.fields(facet))
 
 
 def _worst(version: Version, *, topic: bool) -> int:

@@ -68,6 +68,8 @@ KEPT = 20_000
 RUNS_KEPT = 5_000
 BODIES_BYTES = 32 * 1024 * 1024
 """Bytes of new facets after which those in memory are let go: a few could be as large as many."""
+FIELDS_KEPT = 500_000
+"""Columns of schemas that were read, some 100 MB, after which all of them are let go."""
 FACETS_KEPT = 150_000
 K = TypeVar("K")
 V = TypeVar("V")
@@ -91,6 +93,7 @@ class Session:
         self.facets: dict[bytes, int] = {}
         self.bodies: dict[int, bytes] = {}
         self._new_bytes = 0
+        self._fields_kept = 0
         self.column_sources: dict[int, set[Key]] = {}
         self.symlinks: dict[int, tuple[Key, ...]] = {}
         self.contested: set[int] = set()
@@ -319,6 +322,7 @@ class Session:
         found = self.schemas.get(number)
         if found is None:
             found = self.schemas[number] = read_fields(self.body(number))
+            self._fields_kept += len(found)
         return found
 
     def intern(self, body: bytes) -> int:
@@ -519,6 +523,9 @@ class Session:
         _halve(self.bodies, 4_000)
         _halve(self.column_sources, 4_000)
         _halve(self.symlinks, 4_000)
+        if self._fields_kept > FIELDS_KEPT:
+            self.schemas.clear()
+            self._fields_kept = 0
         _halve(self.schemas, 4_000)
         _halve(self.counts, 5_000)
         _halve(self.aliases, KEPT)
