@@ -423,7 +423,7 @@ def _login(data: bytes) -> bool:
 
 
 def _hinted(data: bytes) -> bool:
-    if _login(data):
+    if b"@" in data and _login(data):
         return True
     if b"\\" in data and (b"\\/" in data or b"\\u" in data):
         return True

@@ -21,10 +21,11 @@ from headwater.server.store import (
     UnstorableError,
 )
 from headwater.server.store.write.event_reader import EventReader
-from headwater.server.store.write.prepared import PreparedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from headwater.server.store.write.prepared import PreparedEvent
 
 __all__ = ["Ingest"]
 
@@ -317,9 +318,7 @@ class Ingest:
         for body in bodies:
             try:
                 # What was read before has the numbers of a commit that was undone.
-                receipts += self.store.append(
-                    [body.raw if isinstance(body, PreparedEvent) else body]
-                )
+                receipts += self.store.append([body if isinstance(body, bytes) else body.raw])
                 self._committed()
             except StoreUnavailableError:
                 raise

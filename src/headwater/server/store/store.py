@@ -7,7 +7,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,9 +26,11 @@ from headwater.server.store.write import commands
 from headwater.server.store.write.event_reader import EventReader
 from headwater.server.store.write.log import UNKNOWN, Log
 from headwater.server.store.write.name_limits import check_command
-from headwater.server.store.write.prepared import PreparedEvent
 from headwater.server.store.write.projection import Projection
 from headwater.server.store.write.session import Session
+
+if TYPE_CHECKING:
+    from headwater.server.store.write.prepared import PreparedEvent
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -76,7 +78,7 @@ class Store:
         When this returns, every event with a receipt and no error is on the disk. What `also`
         writes stands in the same commit; if it raises, nothing is kept.
         """
-        self.packer.begin([body for body in bodies if not isinstance(body, PreparedEvent)])
+        self.packer.begin([body for body in bodies if isinstance(body, bytes)])
         try:
             return self._append(bodies, also)
         finally:
@@ -87,7 +89,7 @@ class Store:
         group: list[tuple[int, PreparedEvent]] = []
         for i, body in enumerate(bodies):
             try:
-                read = body if isinstance(body, PreparedEvent) else self.reader.prepare(body)
+                read = self.reader.prepare(body) if isinstance(body, bytes) else body
                 group.append((i, read))
             except EventError as error:
                 # Its traceback would keep all that was decoded until the last one is answered.

@@ -68,6 +68,8 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _named = msgspec.json.Decoder(_Named).decode
+_alone = msgspec.json.Decoder(tuple[_Named]).decode
+"""A list of one dataset, as most lists of outputs are."""
 _run = msgspec.json.Decoder(_Run).decode
 _encode = msgspec.json.Encoder(order="sorted").encode
 _NAMED = len('{"namespace":"","name":""}')
@@ -252,6 +254,13 @@ class EventReader:
 
     def datasets(self, raw: Raw, path: str, compact: bool) -> list[EventPart]:
         """The parts of a list of inputs or outputs."""
+        if path == "outputs":
+            try:
+                part, size = self._one(_alone(raw)[0], path)
+                if size + 2 == len(raw):
+                    return [part]
+            except _OTHERWISE:
+                pass
         items = decode_items(raw)
         if len(items) == 1:  # it comes again as the list that it is
             return [self._part(items[0], path, compact)]

@@ -89,12 +89,12 @@ class FacetReader:
 
     def facet(self, name: str, raw: msgspec.Raw) -> Facet:
         """A facet by its bytes; raises NotCompactError where the slow way must say what is wrong."""
-        key = bytes(raw) if len(raw) <= TEXT else sha256(raw).digest()
+        text = bytes(raw)
+        key = text if len(text) <= TEXT else sha256(text).digest()
         if name in CHECKED:  # the same bytes under another name were held to other checks
             key += CHECKED[name]
         facet = self._facets.get(key)
         if facet is None:
-            text = bytes(raw)
             value = _plain(text)
             if type(value) is not dict and value is not None:
                 raise NotCompactError

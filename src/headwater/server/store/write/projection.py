@@ -56,8 +56,10 @@ class Projection:
         if item.time > at + AHEAD:
             item = msgspec.structs.replace(item, time=at)
         found = self._apply(item)
-        shared_symlinks.settle(self.session)
-        self.schemas.merge()
+        if self.session.contested:
+            shared_symlinks.settle(self.session)
+        if self.session.merged:
+            self.schemas.merge()
         return found
 
     def _apply(self, item: PreparedEvent) -> tuple[int | None, int | None]:

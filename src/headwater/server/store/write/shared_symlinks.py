@@ -109,8 +109,6 @@ def declared(session: Session, dataset: Dataset) -> dict[Key, DeclaredSpan]:
 
 def settle(session: Session) -> None:
     """Decide again for datasets whose claims or edges have changed."""
-    if not session.contested:
-        return
     left = set(session.contested)
     session.contested.clear()
     while left:
