@@ -179,7 +179,8 @@ def update_by_the_api(s: Stage) -> None:
 
 @step(
     """
-    ->
+    -> out
+    unknown: everything
     operation: update_table
 """,
     end="FAIL",
