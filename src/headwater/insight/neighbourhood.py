@@ -27,7 +27,6 @@ __all__ = [
     "spanned",
 ]
 
-MANY = 1 << 62
 JOB = NodeKind.JOB.value
 
 

@@ -100,8 +100,8 @@ def changed_columns(
     """At each moment, the edges into columns of datasets that are not the same, and if cut."""
     graphs = [view.column_graph(at) for at in moments]
     members = graphs[0].members(datasets)
-    before, after = (set(graph.latest(members).items()) for graph in graphs)
-    changed = {members[dataset] for (dataset, _), _ in before ^ after}
+    before, after = (set(graph.held(members)) for graph in graphs)
+    changed = {members[dataset] for dataset, _, _ in before ^ after}
     found = []
     for graph in graphs:
         steps = graph.next(graph.outputs(changed), Direction.UPSTREAM)
