@@ -64,7 +64,7 @@ def agent(
 ) -> Iterator[ClusterAgent]:
     made = ClusterAgent(
         tmp_path, connect.url, "--kafka-bootstrap", kafka.bootstrap,
-        "--poll", "0.3", "--heartbeat", "2", "--grace", "4", "--skip-groups", "skipped-*",
+        "--poll", "0.3", "--heartbeat", "2", "--grace", "8", "--skip-groups", "skipped-*",
         env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},
     ).start()  # fmt: skip
     yield made

@@ -8,7 +8,7 @@ end, because nobody can tell whether its reader was stopped or died.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ __all__ = [
     "EMPTY",
     "REPORTED",
     "GroupEmission",
+    "GroupTimes",
     "TrackedGroup",
     "WatchedGroup",
     "decode_group",
@@ -67,6 +68,13 @@ def key_of(cluster: str, name: str = "") -> str:
     return f"consumer-group/{cluster}/{name}"
 
 
+class GroupTimes(NamedTuple):
+    """How often a run has a heartbeat, and how long it may be inactive; in seconds."""
+
+    heartbeat: float
+    grace: float
+
+
 class GroupEmission(msgspec.Struct, frozen=True):
     """One event to emit of a group, and the group as it is then."""
 
@@ -89,7 +97,7 @@ class WatchedGroup:
         self._inactive_since: int | None = None
 
     def step(
-        self, found: ConsumerGroup | None, topics: frozenset[str], now: int, heartbeat: float
+        self, found: ConsumerGroup | None, topics: frozenset[str], now: int, times: GroupTimes
     ) -> GroupEmission | None:
         """What to emit after a round that showed the group, or did not list it.
 
@@ -99,9 +107,12 @@ class WatchedGroup:
         read = _topics(self.shown, found, topics) if found else {}
         active = bool(found and found.live) or any(read.values())
         self._note(found, active, now)
-        if active and before.open:
+        if before.open:
+            since = self._inactive_since
+            if since is not None and now - since >= times.grace * SECOND:
+                return self._emit(EventType.ABORT, before, now, EMPTY)
             merged = {**before.topics, **{t: read[t] or before.topics.get(t, False) for t in read}}
-            due = now - before.emitted_at >= heartbeat * SECOND
+            due = now - before.emitted_at >= times.heartbeat * SECOND
             if due or merged != before.topics:
                 return self._emit(EventType.RUNNING, replace(before, topics=merged), now)
         elif active and read and self._rounds >= ROUNDS:
@@ -109,14 +120,6 @@ class WatchedGroup:
             started = replace(before, run=run, last_event=None, topics=read)
             return self._emit(EventType.START, started, now)
         return None
-
-    def end(self, now: int, grace: float) -> GroupEmission | None:
-        """The end of its run, once it has not been active for the grace time."""
-        if not self.tracked.open or self._inactive_since is None:
-            return None
-        if now - self._inactive_since < grace * SECOND:
-            return None
-        return self._emit(EventType.ABORT, self.tracked, now, EMPTY)
 
     def take_back(self, now: int) -> GroupEmission | None:
         """The end of its run because another job reports this reader."""

@@ -15,6 +15,7 @@ from headwater.connect.agent.flow import FlowMeter
 from headwater.connect.groups.accounted import connector_groups, is_internal, is_skipped
 from headwater.connect.groups.event import GroupTopics, group_event
 from headwater.connect.groups.life import (
+    GroupTimes,
     TrackedGroup,
     WatchedGroup,
     decode_group,
@@ -59,7 +60,8 @@ class GroupWatcher:
         self._config, self._kafka, self._outbox = config, kafka, outbox
         self._connectors, self._clock = connectors, clock
         # A heartbeat is emitted by a round, so none can be promised more often.
-        self._heartbeat = max(config.times.heartbeat, self.interval)
+        heartbeat = max(config.times.heartbeat, self.interval)
+        self._times = GroupTimes(heartbeat, config.times.grace)
         self._flow = FlowMeter(kafka)
         self._samples: dict[str, tuple[FlowSample, ...]] = {}
         self._watched: dict[str, WatchedGroup] = {}
@@ -94,9 +96,7 @@ class GroupWatcher:
             watched = self._watched.setdefault(
                 name, WatchedGroup(TrackedGroup(cluster=self._config.name, name=name))
             )
-            emission = watched.step(found.get(name), known, now, self._heartbeat)
-            if emission is None:
-                emission = watched.end(now, self._config.times.grace)
+            emission = watched.step(found.get(name), known, now, self._times)
             if emission is not None:
                 emissions.append((watched, emission))
         samples = self._measure(now)
@@ -164,7 +164,7 @@ class GroupWatcher:
                 topics,
                 self._samples.get(after.name, ()),
                 namespace=self._config.namespace,
-                heartbeat=self._heartbeat,
+                heartbeat=self._times.heartbeat,
             )
             state = encode_group(after) if after.open else None
             changes.append(Change(after.key, state, [(after.run, body)]))
