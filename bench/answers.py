@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NAMESPACE = "bench"
 SPACE = f"postgres://{NAMESPACE}:5432"
 BATCH = 500
-LIMITS = {"trace": 50, "why": 50, "diff": 200, "audit": 50, "tags": 50}
+LIMITS = {"trace": 50, "why": 50, "diff": 200, "audit": 50, "tags": 50, "reach": 1_000}
 TAGGED = 50
 """Columns on which a tag is set: one in each so many jobs."""
 
@@ -94,6 +94,7 @@ def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
         "audit of a column, a day": of_dataset("audit", column="customer", **day),
         "audit of a dataset, to print": of_dataset("audit/report", **day),
         "tags of a dataset": of_dataset("tags"),
+        "reach of a tag on 200 columns": lambda: "/api/v2/tags/pii",
         "diff of a day, whole estate": lambda: f"/api/v2/graph/diff?{urlencode(day)}",
     }
 

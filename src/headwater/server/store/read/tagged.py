@@ -81,28 +81,25 @@ class TaggedColumns(ColumnGraph):
         A tag may get to such an output, and nothing tells whether it does.
         """
         reads = self.view.graph().of_datasets(roots, INPUT)
-        sources = self.view.output_sources().of_jobs({job for job, _, _ in reads})
-        pairs = [
-            (job, root, output)
-            for job, root, _ in reads
-            for output, fed in sources.get(job, {}).items()
-            if root in fed.inputs
-        ]
-        return self._untold(pairs)
+        inputs = {(job, root) for job, root, _ in reads}
+        jobs = {job for job, _ in inputs}
+        return [one for one in self._silent(jobs) if one[:2] in inputs]
 
     def silent_writers(self, root: int) -> list[tuple[int, int, int]]:
         """Job, input and output, where a job writes this dataset and nobody says from which columns."""
-        writers = [job for job, _, _ in self.view.graph().of_datasets([root], OUTPUT)]
-        sources = self.view.output_sources().of_jobs(writers)
-        return self._untold(
-            [
-                (job, origin, root)
-                for job, outputs in sources.items()
-                if root in outputs
-                for origin in outputs[root].inputs
-            ]
-        )
+        jobs = {job for job, _, _ in self.view.graph().of_datasets([root], OUTPUT)}
+        return [one for one in self._silent(jobs) if one[2] == root]
 
-    def _untold(self, pairs: Collection[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-        told = {(job, output) for _, output, job in self.carried({one[2] for one in pairs})}
-        return sorted({one for one in pairs if (one[0], one[2]) not in told})
+    def _silent(self, jobs: Collection[int]) -> list[tuple[int, int, int]]:
+        """Job, input and output, of those of these jobs that report no column of the output."""
+        writes = self.view.graph().of_jobs(jobs, OUTPUT)
+        told = {(job, output) for _, output, job in self.carried({root for _, root, _ in writes})}
+        quiet = {(job, root) for job, root, _ in writes} - told
+        sources = self.view.output_sources().of_jobs({job for job, _ in quiet})
+        return sorted(
+            (job, origin, output)
+            for job, outputs in sources.items()
+            for output, fed in outputs.items()
+            if (job, output) in quiet
+            for origin in fed.inputs
+        )
