@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import itertools
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from headwater.server.store import Store
     from tests.integration.server.conftest import Process
 
 
@@ -132,6 +134,29 @@ def test_only_a_writer_that_waits_for_the_store_is_given_up(
     released.set()
     assert answer.status_code == (201 if computes else 503), answer.text
     client.close()
+
+
+def test_a_writer_that_only_wakes_now_and_then_is_waiting(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client of PostgreSQL wakes ten times a second, which adds up to more than a short commit."""
+    released = threading.Event()
+    wakes = itertools.count()
+    monkeypatch.setattr(group_commit, "_cpu_seconds", lambda _: next(wakes) * 0.001)
+
+    async def longest_wait() -> float:
+        ingest = group_commit.Ingest(store)
+        work = ingest.perform(lambda _: released.wait(60))
+        waits = []
+        for _ in range(8):  # as upkeep asks, in half the time
+            await asyncio.sleep(0.125)
+            waits.append(ingest.waited())
+        released.set()
+        await work
+        await ingest.close()
+        return max(waits)
+
+    assert asyncio.run(longest_wait()) > 0.9
 
 
 def test_the_cpu_of_a_writer_is_known() -> None:
