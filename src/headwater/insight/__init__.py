@@ -26,7 +26,9 @@ from headwater.insight.impact import (
     Struck,
     StruckColumn,
     impact,
+    planned_change,
 )
+from headwater.insight.incidents import RootCause, downstream, families, root_causes
 from headwater.insight.neighbourhood import (
     Link,
     Neighbourhood,
@@ -95,6 +97,7 @@ __all__ = [
     "Reach",
     "Reason",
     "Records",
+    "RootCause",
     "RunUse",
     "Signal",
     "Struck",
@@ -110,6 +113,8 @@ __all__ = [
     "between",
     "carriers",
     "difference",
+    "downstream",
+    "families",
     "flow",
     "freshness",
     "handed",
@@ -117,7 +122,9 @@ __all__ = [
     "impact",
     "last_change",
     "paired",
+    "planned_change",
     "reach",
+    "root_causes",
     "spanned",
     "tag_reach",
     "tags_on",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from headwater.lineage.graph import Pairs, Step
     from headwater.lineage.model import Transformation
+    from headwater.lineage.schema import SchemaChange
 
 __all__ = [
     "ColumnReaders",
@@ -34,6 +35,7 @@ __all__ = [
     "Struck",
     "StruckColumn",
     "impact",
+    "planned_change",
 ]
 
 ChangeKind = Literal["drop", "rename", "type", "nullable", "delete"]
@@ -65,6 +67,19 @@ class PlannedChange(NamedTuple):
     column: str = ""
     to: str = ""
     old: str = ""
+
+
+def planned_change(one: SchemaChange) -> PlannedChange | None:
+    """A difference between two schemas as a change to judge; None if nobody can be hit by it."""
+    if one.kind == "removed":
+        return PlannedChange("drop", one.path, "", one.old)
+    if one.kind in ("renamed", "moved"):
+        return PlannedChange("rename", one.old, one.new)
+    if one.kind == "type":
+        return PlannedChange("type", one.path, one.new, one.old)
+    if one.kind == "nullability" and one.new == "nullable":
+        return PlannedChange("nullable", one.path)
+    return None
 
 
 class ColumnUse(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-__all__ = ["EPOCH", "SECOND", "from_micros", "iso", "micros", "to_rfc3339"]
+__all__ = ["EPOCH", "SECOND", "from_micros", "iso", "micros", "seconds", "to_rfc3339"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SECOND = 1_000_000
@@ -15,6 +15,7 @@ SECOND = 1_000_000
 _ISO_8601 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-]\d\d)(?::?(\d\d))?)?(?:\[.*\])?"
 )
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -45,3 +46,9 @@ def to_rfc3339(text: str) -> str:
     date, minute, second, utc, hours, minutes = found.groups()
     zone = "Z" if utc else f"{hours}:{minutes or '00'}" if hours else ""
     return f"{date}T{minute}{second or ':00'}{zone}"
+
+
+def seconds(text: str) -> float:
+    """A duration such as 90d, 12h, 30m or 45s; raises ValueError if it is none."""
+    unit = _UNITS.get(text[-1:].lower())
+    return float(text[:-1]) * unit if unit else float(text)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage.events import EventError, EventProblem
+from headwater.server.alerts.rules import Rules
+from headwater.server.alerts.watch import Alerts
 from headwater.server.http import (
     HttpError,
     NotFoundError,
@@ -99,6 +101,9 @@ class ServerSettings(msgspec.Struct, kw_only=True):
     flow_every: float = 5.0
     max_age: float | None = None
     keep: float | None = None
+    alerts: Rules | None = None
+    alerts_every: float = 5.0
+    """Seconds between two looks for what the rules ask."""
 
 
 class App:
@@ -128,6 +133,9 @@ class App:
             close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,
             watch_writer, look_for_damage,
         ]  # fmt: skip
+        self.alerts = Alerts(self.settings.alerts) if self.settings.alerts else None
+        if self.alerts is not None:
+            self.background.append(self.alerts.run)
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="headwater-probe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.cli.server import (
+    alerts,
     audit,
     copies,
     diff,
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
     app.command()(tags.tags)
     app.command()(trace.trace)
     app.command()(why.why)
+    app.add_typer(alerts.app, name="alerts")
     app.add_typer(audit.app, name="audit")
     app.add_typer(copies.app, name="store")
     app.add_typer(events.app, name="events")

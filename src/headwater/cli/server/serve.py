@@ -79,6 +79,10 @@ def server(
         int,
         typer.Option(min=1, help="Seconds to send a request; a body gets one more per 16 KiB."),
     ] = 10,
+    alerts: Annotated[
+        Path | None,
+        typer.Option(help="A file with alert rules (TOML): whom to tell of what."),
+    ] = None,
     kafka_bootstrap: Annotated[
         str | None, typer.Option(help="Also read events from this Kafka cluster.")
     ] = None,
@@ -100,6 +104,7 @@ def server(
 ) -> None:
     """Take OpenLineage events in and answer questions about the graph."""
     from headwater.lineage.events import Limits
+    from headwater.server.alerts.rules import read_rules
     from headwater.server.app import ServerSettings
     from headwater.server.http.serve import read_tokens, serve
 
@@ -121,6 +126,7 @@ def server(
         connections=connections,
         client_connections=client_connections,
         request_timeout=request_timeout,
+        alerts=read_rules(alerts) if alerts else None,
     )
     configure: list[Any] = []
     if kafka_bootstrap is not None:

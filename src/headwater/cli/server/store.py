@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from headwater.cli.output import err, is_interactive
 from headwater.errors import UsageError
+from headwater.lineage import moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,6 @@ StoreUrl = Annotated[
         show_default="a file in the user's data directory",
     ),
 ]
-UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
 def counting_bar() -> Progress:
@@ -41,9 +41,8 @@ def seconds(text: str | None) -> float | None:
     """A duration such as 90d, 12h, 30m or 45s."""
     if text is None:
         return None
-    unit = UNITS.get(text[-1:].lower())
     try:
-        return float(text[:-1]) * unit if unit else float(text)
+        return moments.seconds(text)
     except ValueError:
         raise UsageError(
             f"{text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import msgspec
 
 from headwater import insight
-from headwater.insight import Effect, PlannedChange
+from headwater.insight import Effect, PlannedChange, planned_change
 from headwater.lineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
@@ -231,7 +231,7 @@ def _of_schema(
         new = _of_half(new, half)
     judged, others = [], []
     for one in diff(current, new)[:CHANGES]:
-        change = _judged(one)
+        change = planned_change(one)
         if change is None:
             others.append(one)
         else:
@@ -254,18 +254,6 @@ def _of_half(schema: Schema, half: str) -> Schema:
 def _topic_half(topic: Schema, half: str) -> Schema:
     """Those columns of a topic that come from its values, or from its keys."""
     return Schema(tuple(one for one in topic.fields if (one.name == "key") == (half == "key")))
-
-
-def _judged(one: SchemaChange) -> PlannedChange | None:
-    if one.kind == "removed":
-        return PlannedChange("drop", one.path, "", one.old)
-    if one.kind in ("renamed", "moved"):
-        return PlannedChange("rename", one.old, one.new)
-    if one.kind == "type":
-        return PlannedChange("type", one.path, one.new, one.old)
-    if one.kind == "nullability" and one.new == "nullable":
-        return PlannedChange("nullable", one.path)
-    return None
 
 
 def _text(change: PlannedChange) -> str:

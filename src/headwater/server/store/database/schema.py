@@ -222,6 +222,22 @@ INSERT INTO setting (name, value)
   WHERE kind = 0 AND name = 'schema' HAVING max(time) IS NOT NULL;
 """
 
+# Incidents are known by names, not by numbers, which a rebuild may give anew. `alert_seen` has hashes.
+_SEVENTH = """
+CREATE TABLE incident (
+  id TEXT PRIMARY KEY, kind TEXT NOT NULL, entity TEXT NOT NULL, namespace TEXT NOT NULL,
+  name TEXT NOT NULL, since {int} NOT NULL, opened {int} NOT NULL, resolved {int},
+  body {blob} NOT NULL);
+CREATE INDEX incident_resolved ON incident (resolved);
+CREATE TABLE alert_delivery (
+  incident TEXT NOT NULL, channel TEXT NOT NULL, phase {int} NOT NULL, due {int} NOT NULL,
+  attempts {int} NOT NULL, done {int}, error TEXT, PRIMARY KEY (incident, channel, phase)) {compact};
+CREATE INDEX alert_delivery_due ON alert_delivery (due) WHERE done IS NULL;
+CREATE TABLE alert_rule (name TEXT PRIMARY KEY, since {int} NOT NULL) {compact};
+CREATE TABLE alert_seen (
+  rule TEXT NOT NULL, hash {blob} NOT NULL, PRIMARY KEY (rule, hash)) {compact};
+"""
+
 DIALECTS: dict[str, dict[str, str]] = {
     "sqlite": {
         "int": "INTEGER",
@@ -240,6 +256,6 @@ DIALECTS: dict[str, dict[str, str]] = {
 }
 """What the words in braces stand for in each kind of database."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
 LATEST = len(MIGRATIONS)
 ALL_TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))

@@ -115,6 +115,7 @@ def purge(store: Store, target: PurgeTarget) -> Purged:
         _orphans(store, sources)
         if target.kind == "namespace":
             _space(connection, target.namespace)
+        _incidents(connection, target.mentioned)
         sweep(store)
         _repack(store, target.mark)
         earlier = checkpoint.latest(connection)
@@ -149,6 +150,14 @@ def _space(connection: Connection, namespace: str) -> None:
         ("cluster", "dataset_namespace"), ("fold", "namespace"),
     ):  # fmt: skip
         connection.run(f"DELETE FROM {table} WHERE {column} = ?", (namespace,))  # noqa: S608
+
+
+def _incidents(connection: Connection, mentioned: Callable[[bytes], bool]) -> None:
+    """Let go of the incidents that name it, with what was sent of them."""
+    rows = connection.all("SELECT id, body FROM incident")
+    gone = [number for number, body in rows if mentioned(bytes(body))]
+    _delete(connection, "incident", "id", gone)
+    _delete(connection, "alert_delivery", "incident", gone)
 
 
 def _sources(connection: Connection, datasets: Collection[int]) -> set[int]:

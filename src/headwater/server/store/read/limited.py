@@ -23,7 +23,7 @@ __all__ = ["LIMITED", "UNLIMITED", "Limit", "LimitedConnection"]
 
 UNLIMITED = frozenset({
     "head", "setting", "dictionary", "token", "checkpoint", "checkpoint_part", "tombstone",
-    "event_count", "facet",
+    "event_count", "facet", "alert_rule", "alert_seen",
 })  # fmt: skip
 """Tables without names: numbers and times, or bodies that only other rows lead to."""
 
@@ -58,6 +58,9 @@ LIMITED = {  # what is true of the rows that may be read
     "cluster": f"dataset_namespace IN {_NAMES}",
     "source": f"{{just}}id IN (SELECT source FROM {{main}}dataset WHERE {_OF_SPACE})",  # noqa: S608
     "log": _OF_JOB,
+    "incident": f"namespace IN {_NAMES}",
+    "alert_delivery": "incident IN (SELECT id FROM {main}incident"  # noqa: S608
+    f" WHERE namespace IN {_NAMES})",
     "fold": f"{_OF_JOB} AND namespace IN {_NAMES}",
     "flow": f"dataset_namespace IN {_NAMES}"  # noqa: S608
     f" AND run IN (SELECT uuid FROM {{main}}run WHERE {_OF_JOB})",

@@ -56,7 +56,7 @@ class ObservedGraph(StoredGraph):
             if not compatible(old, new):
                 broken = "; ".join(map(str, diff(old, new)))
                 found[DATASET, root].append(Signal(CauseKind.SCHEMA, time, broken[:500]))
-        for root, signal in self._failed_checks(set(datasets)):
+        for root, signal in self.failed_checks(set(datasets)):
             found[DATASET, root].append(signal)
         for job, signal in self._lagging([number for kind, number in nodes if kind == JOB]):
             found[JOB, job].append(signal)
@@ -121,7 +121,7 @@ class ObservedGraph(StoredGraph):
         ]
         return [(root, at, old, new) for root, at, old, new in read if diff(old, new)]
 
-    def _failed_checks(self, roots: set[int]) -> list[tuple[int, Signal]]:
+    def failed_checks(self, roots: set[int]) -> list[tuple[int, Signal]]:
         """Assertions that did not hold when they were last checked, by a writer or a reader."""
         jobs = sorted({job for job, _, _ in self.of_datasets(roots)})[:CHECKERS]
         known = self._recent

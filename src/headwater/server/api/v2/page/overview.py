@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from headwater.insight import JobProblem, reach, trouble_of
+from headwater.insight import JobProblem, families, reach, trouble_of
 from headwater.lineage.events import iso
 from headwater.lineage.lifecycle import State
 from headwater.lineage.moments import SECOND
+from headwater.server.alerts.incidents import list_incidents
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
+from headwater.server.api.v2.alerts import listed
 from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.entities import STATUSES, to_job
-from headwater.server.store.view import JOBS
+from headwater.server.store.view import JOBS, uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from headwater.server.app import App
     from headwater.server.store.entities import Job
     from headwater.server.store.view import View
 
@@ -35,6 +38,7 @@ RECENT = 50_000
 TROUBLES = 25
 CANDIDATES = 100
 CHANGES = 20
+ALERTS = 10
 REACH = 200
 End = tuple[str, str, str]
 """A direction, and the namespace and name of a dataset."""
@@ -52,11 +56,12 @@ class Overview(TypedDict):
     stale: list[Object]
     perMinute: list[Object]
     changes: list[Object]
+    alerts: Object
 
 
 @api.get("/api/v2/overview", answer=Overview)
-def overview(view: View) -> dict[str, Any]:
-    """Counts by state, troubles with what they reach, events a minute and the newest changes."""
+def overview(app: App, view: View) -> dict[str, Any]:
+    """Counts by state, troubles with what they reach, alerts, events a minute, newest changes."""
     now = time.time_ns() // 1000
     ((seq,),) = view.all("SELECT seq FROM head WHERE id = 1")
     ((first,),) = view.all("SELECT min(time) FROM log")
@@ -72,6 +77,17 @@ def overview(view: View) -> dict[str, Any]:
         "stale": _late(view, now),
         "perMinute": _per_minute(view, seq, now),
         "changes": _changes(view),
+        "alerts": _alerts(app, view),
+    }
+
+
+def _alerts(app: App, view: View) -> dict[str, Any]:
+    """The open incidents, and how many rules look for more."""
+    found = list_incidents(view.connection, limit=ALERTS + 1)
+    return {
+        "rules": len(app.alerts.rules.rules) if app.alerts else 0,
+        "open": listed(view, found[:ALERTS]),
+        "truncated": len(found) > ALERTS,
     }
 
 
@@ -100,9 +116,39 @@ def _troubles(view: View) -> dict[str, Any]:
     candidates = _by_status(view, (State.FAILED, State.ABORTED), CANDIDATES)
     known = view.graph().statuses([job.node for job in candidates])
     found = [job for job in candidates if known[job.node].planned is None]
-    described = describe.jobs(view, found[:TROUBLES])
-    rows = [{**described[job.id], "affected": affected(view, job)} for job in found[:TROUBLES]]
-    return {"jobs": rows, "truncated": len(found) > TROUBLES}
+    groups = _together(view, found)
+    described = describe.jobs(view, [job for some in groups[:TROUBLES] for job in some])
+    rows = []
+    for some in groups[:TROUBLES]:
+        reached = [(affected(view, job), job) for job in some]
+        # An application has nothing behind it by itself, its query has.
+        most, first = max(reached, key=lambda one: one[0]["jobs"] + one[0]["datasets"])
+        rest = [described[job.id] for job in some if job is not first]
+        rows.append(
+            {
+                **described[first.id],
+                "affected": most,
+                "with": [{key: one[key] for key in ("id", "namespace", "name")} for one in rest],
+            }
+        )
+    return {"jobs": rows, "truncated": len(groups) > TROUBLES}
+
+
+def _together(view: View, found: list[Job]) -> list[list[Job]]:
+    """Jobs in the order given, those that broke together as one: failed ones first, parts first."""
+    runs = describe.latest_runs(view, found)
+    parents = {
+        job.node: (uuid_text(runs[job.id].uuid), runs[job.id].state.parent or "")
+        for job in found
+        if job.id in runs
+    }
+    by_node = {job.node: job for job in found}
+    groups = [[by_node[node] for node in some] for some in families(parents)]
+    places = {job.id: place for place, job in enumerate(found)}
+    failed = {number for number, run in runs.items() if run.state.life.state is State.FAILED}
+    for some in groups:
+        some.sort(key=lambda job: job.id not in failed)
+    return sorted(groups, key=lambda some: min(places[job.id] for job in some))
 
 
 def affected(view: View, job: Job) -> dict[str, Any]:

@@ -1,0 +1,96 @@
+"""`headwater alerts`: what a server has told people of, and whether a message would arrive."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from headwater.cli.options import spread
+from headwater.cli.output import out, print_json
+from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+from headwater.errors import HeadwaterError, UsageError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Alerts of a lineage server.", no_args_is_help=True)
+
+
+@app.callback()
+def alerts() -> None:
+    """Alerts of a lineage server."""
+
+
+@app.command("list")
+@spread
+def list_alerts(
+    how: ServerOptions,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most of each kind.")] = 20,
+) -> None:
+    """List the open incidents and those that are over, the newest first."""
+    server = how.server()
+    found = server.get("/api/v2/alerts", limit=limit)
+    if how.as_json:
+        print_json(found)
+        return
+    if not found["rules"]:
+        out.print("this server has no alert rules: start it with --alerts FILE")
+    for one in found["open"]:
+        _print_incident(one, "[bold red]open[/]    ")
+    for one in found["resolved"]:
+        _print_incident(one, "[dim]resolved[/]")
+    if not found["open"]:
+        out.print("no incident is open")
+    if found["truncated"]:
+        out.print("[yellow]there are more: --limit[/]")
+
+
+def _print_incident(one: dict[str, Any], word: str) -> None:
+    until = f" until {one['resolvedAt']}" if one["resolvedAt"] else ""
+    _print(f"{word} {escape(one['title'])} [dim]since {one['since']}{until}, {one['id']}[/]")
+    if one["detail"]:
+        _print(f"         {escape(one['detail'])}")
+    affected = one["affected"]
+    if affected["datasets"] or affected["jobs"]:
+        names = ", ".join(item["name"] for item in affected["names"][:5])
+        more = "at least " if affected["more"] else ""
+        count = f"{more}{affected['datasets']} datasets and {affected['jobs']} jobs downstream"
+        _print(f"         {count}: {escape(names)}")
+    for sent in one["deliveries"]:
+        if sent["state"] != "sent":
+            text = (
+                f"{sent['message']} to {sent['channel']}: {sent['state']}, {sent['error'] or 'now'}"
+            )
+            _print(f"         [yellow]{escape(text)}[/]")
+
+
+def _print(text: str) -> None:
+    out.print(text, soft_wrap=True)
+
+
+@app.command("test")
+@spread
+def send_test(
+    how: ServerOptions,
+    rule: Annotated[str | None, typer.Argument(metavar="RULE", help="The rule's name.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Test every rule.")] = False,
+) -> None:
+    """Have the server send a message that is marked as a test through the channels of a rule."""
+    if (rule is None) == (not every):
+        raise UsageError("say which rule, or --all", hint="headwater alerts list --json has them")
+    found = how.server().post("/api/v2/alerts/test", {"rule": rule} if rule else {})
+    results = found["results"]
+    if how.as_json:
+        print_json(found)
+    else:
+        for one in results:
+            word = "[green]sent[/]" if one["sent"] else "[red]not sent[/]"
+            error = f": {one['error']}" if one["error"] else ""
+            _print(f"{word} {escape(one['rule'])} to {escape(one['channel'])}{escape(error)}")
+    failed = sum(not one["sent"] for one in results)
+    if failed:
+        raise HeadwaterError(
+            f"{failed} of {len(results)} test messages did not arrive",
+            hint="the error of each is above; the server tries real messages again",
+        )

@@ -1,0 +1,55 @@
+"""Quality checks of datasets that did not hold when they were last made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.server.alerts.incidents import Finding, Named
+from headwater.server.alerts.look import DATASET, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.alerts.jobs import KnownJob
+    from headwater.server.alerts.look import Look
+
+__all__ = ["FailedChecks"]
+
+SOME = 50
+"""Datasets whose checks are read at once."""
+
+
+class FailedChecks:
+    """The checks that do not hold, of datasets by what their names stand for."""
+
+    def __init__(self) -> None:
+        self._failed: dict[int, tuple[int, str]] = {}
+
+    def find(self, look: Look, changed: Iterable[KnownJob]) -> list[Finding]:
+        """What fails now; only what these jobs checked is read again."""
+        roots = look.view.roots({number for job in changed for number in job.checked})
+        ordered = sorted(set(roots.values()))
+        graph = look.view.observed_graph(lambda _: {})
+        for start in range(0, len(ordered), SOME):
+            some = ordered[start : start + SOME]
+            failed = dict(graph.failed_checks(set(some)))
+            for root in some:
+                held = self._failed.pop(root, None)
+                if (signal := failed.get(root)) is not None:
+                    since = min(held[0], signal.since) if held else signal.since
+                    self._failed[root] = since, signal.detail
+        return [
+            self._finding(look, root, since, detail, named)
+            for root, (since, detail) in self._failed.items()
+            if (named := look.labels.name((DATASET, root))) is not None
+        ]
+
+    @staticmethod
+    def _finding(look: Look, root: int, since: int, detail: str, named: tuple[str, str]) -> Finding:
+        node = DATASET, root
+        subject = Named("dataset", *named)
+        behind, cut = look.behind([node])
+        body = look.body(subject, f"{named[1]} failed a check", behind, cut=cut)
+        body.rules = look.wanted("check-failed", node, since)
+        body.detail, body.owners = detail[:TEXT], look.labels.owners(node)
+        return Finding("check-failed", subject, since, body)

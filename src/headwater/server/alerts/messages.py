@@ -1,0 +1,118 @@
+"""An incident as a message: JSON for programs, and the shape that Slack takes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from headwater.lineage.events import iso
+from headwater.lineage.moments import SECOND
+from headwater.server.alerts.incidents import RESOLVED
+
+if TYPE_CHECKING:
+    from headwater.server.alerts.incidents import Incident, Named
+    from headwater.server.alerts.rules import Rule
+
+__all__ = ["link_of", "message", "shown", "slack", "test_message"]
+
+SLACK_TEXT = 2_900
+"""Slack takes 3,000 characters in one block."""
+
+
+def link_of(page: str, named: Named) -> str:
+    """Where the page shows a job or a dataset; of a namespace, the overview."""
+    if named.type == "namespace":
+        return f"{page}/"
+    return f"{page}/{named.type}s/{quote(named.namespace, safe='')}/{quote(named.name, safe='')}"
+
+
+def _named(one: Named) -> dict[str, Any]:
+    return {"type": one.type, "namespace": one.namespace, "name": one.name}
+
+
+def shown(one: Incident) -> dict[str, Any]:
+    """An incident as messages and the API have it."""
+    body = one.body
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "title": body.title,
+        "subject": _named(body.subject),
+        "since": iso(one.since),
+        "openedAt": iso(one.opened),
+        "resolvedAt": iso(one.resolved) if one.resolved is not None else None,
+        "detail": body.detail or None,
+        "run": body.run or None,
+        "rules": body.rules,
+        "owners": body.owners,
+        "with": [_named(item) for item in body.members],
+        "stale": [_named(item) for item in body.stale],
+        "affected": {
+            "jobs": body.jobs,
+            "datasets": body.datasets,
+            "more": body.more,
+            "names": [_named(item) for item in body.affected],
+        },
+    }
+
+
+def message(one: Incident, phase: int, page: str) -> dict[str, Any]:
+    """What a channel gets: `delivery` is the same when a message has to be sent again."""
+    status = "resolved" if phase == RESOLVED else "opened"
+    return {
+        "status": status,
+        "delivery": f"{one.id}-{status}",
+        **shown(one),
+        "link": link_of(page, one.body.subject) if page else None,
+    }
+
+
+def test_message(rule: Rule, page: str) -> dict[str, Any]:
+    """A message of a rule that tells of nothing, marked as a test."""
+    now = iso(time.time_ns() // 1000 // SECOND * SECOND)
+    return {
+        "status": "test",
+        "delivery": f"test-{rule.name}-{now}",
+        "id": "test",
+        "kind": rule.when,
+        "title": f"Test of the alert rule {rule.name}: nothing is wrong",
+        "subject": {"type": "rule", "namespace": "", "name": rule.name},
+        "since": now,
+        "openedAt": now,
+        "resolvedAt": None,
+        "detail": None,
+        "run": None,
+        "rules": [rule.name],
+        "owners": [],
+        "with": [],
+        "stale": [],
+        "affected": {"jobs": 0, "datasets": 0, "more": False, "names": []},
+        "link": f"{page}/" if page else None,
+    }
+
+
+def _safe(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def slack(told: dict[str, Any]) -> dict[str, Any]:
+    """A message as Slack's incoming webhooks take it."""
+    word = {"resolved": "Resolved: ", "opened": "", "test": ""}[told["status"]]
+    head = _safe(f"{word}{told['title']}")
+    lines = [f"*<{told['link']}|{head}>*" if told["link"] else f"*{head}*"]
+    if told["status"] == "opened" and told["detail"]:
+        lines.append("> " + _safe(told["detail"]).replace("\n", "\n> "))
+    until = f" until {told['resolvedAt']}" if told["resolvedAt"] else ""
+    lines.append(f"since {told['since']}{until}")
+    affected = told["affected"]
+    if affected["datasets"] or affected["jobs"]:
+        names = ", ".join(one["name"] for one in affected["names"][:8])
+        more = "at least " if affected["more"] else ""
+        count = f"{more}{affected['datasets']} datasets and {affected['jobs']} jobs downstream"
+        lines.append(_safe(f"{count}: {names}"))
+    if told["owners"]:
+        lines.append(_safe("owners: " + ", ".join(told["owners"])))
+    lines.append(_safe(f"rule {', '.join(told['rules'])} · incident {told['id']}"))
+    text = "\n".join(lines)[:SLACK_TEXT]
+    return {"text": head, "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}]}

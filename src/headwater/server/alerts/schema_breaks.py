@@ -1,0 +1,123 @@
+"""Changes of schemas that break a job which reads the dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.insight import Effect, impact, planned_change
+from headwater.lineage.schema import diff
+from headwater.server.alerts.incidents import Finding, Named
+from headwater.server.alerts.look import DAY, NAMED, TEXT
+from headwater.server.store.read.column_readers import StoredColumnReaders
+from headwater.server.store.read.observed import read_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from headwater.insight import Passage
+    from headwater.lineage.schema import Schema
+    from headwater.server.alerts.look import Look
+    from headwater.server.store.entities import Dataset, Node
+
+__all__ = ["SchemaBreaks"]
+
+CHANGES = 200
+
+
+class _Before:
+    """The readers of columns as they were before a dataset changed."""
+
+    def __init__(self, readers: StoredColumnReaders, node: Node, schema: Schema) -> None:
+        self._readers = readers
+        self._node = node
+        self._types = {one.name: one.type for one in schema.columns(containers=True)}
+
+    def passages(self, datasets: Collection[Node]) -> Iterator[Passage[Node]]:
+        """What every job that reads one of these datasets does with its columns."""
+        return self._readers.passages(datasets)
+
+    def types(self, datasets: Collection[Node]) -> dict[Node, dict[str, str]]:
+        """The types of their columns; those of the dataset that changed, before it did."""
+        found = self._readers.types(datasets)
+        return found | {self._node: self._types} if self._node in datasets else found
+
+
+class SchemaBreaks:
+    """Judges each change of a schema once, and those that broke something until they do not."""
+
+    def __init__(self) -> None:
+        self._judged: set[tuple[int, int]] = set()
+
+    def find(self, look: Look) -> list[Finding]:
+        """What breaks a reader, of the changes since the rules are there."""
+        rules = look.asked.of("schema-breaks")
+        start = min(look.asked.since.get(rule.name, look.now) for rule in rules)
+        sql = (
+            "SELECT entity, time FROM facet_change WHERE kind = 0 AND name = 'schema' AND facet <> 0"
+            " AND time > ? ORDER BY time DESC LIMIT ?"
+        )
+        rows = look.view.all(sql, (max(start, look.now - DAY), CHANGES))
+        new = {(row[0], row[1]) for row in rows}
+        wanted = new - self._judged
+        self._judged = new
+        for one in look.known:
+            if one.kind == "schema-breaks" and one.resolved is None:
+                dataset = look.view.dataset(one.namespace, one.name)
+                if dataset is not None:
+                    wanted.add((dataset.id, one.since))
+        datasets = look.view.datasets(number for number, _ in wanted)
+        found = []
+        for number, at in sorted(wanted, key=lambda one: (one[1], one[0])):
+            if number in datasets and (finding := _judged(look, datasets[number], at)) is not None:
+                found.append(finding)
+        return found
+
+
+def _judged(look: Look, dataset: Dataset, at: int) -> Finding | None:
+    """Whether a dataset as it is now breaks whoever read it as it was before a moment."""
+    schemas = _schemas(look, dataset, at)
+    if schemas is None:
+        return None
+    old, new = schemas
+    differences = diff(old, new)
+    changes = [one for item in differences if (one := planned_change(item)) is not None]
+    if not changes:
+        return None
+    node = dataset.node
+    readers = _Before(StoredColumnReaders(look.view), node, old)
+    broken = impact(readers, node, changes[:CHANGES]).of(Effect.BREAKS)
+    if not broken:
+        return None
+    jobs = list(dict.fromkeys(one.job for one in broken))
+    look.labels.load(jobs)
+    behind, cut = look.behind(jobs)
+    subject = Named("dataset", dataset.space, dataset.name)
+    title = f"{dataset.name} changed its schema and breaks {_listed(look, jobs)}"
+    body = look.body(subject, title, [*jobs, *behind], cut=cut)
+    body.members = look.names(jobs[:NAMED])
+    rest = [one for one in body.affected if one not in body.members]
+    body.affected = [*body.members, *rest][:NAMED]
+    body.rules = look.wanted("schema-breaks", node, at)
+    body.detail = "; ".join(map(str, differences))[:TEXT]
+    body.owners = look.labels.owners(node)
+    return Finding("schema-breaks", subject, at, body, mark=str(at))
+
+
+def _schemas(look: Look, dataset: Dataset, at: int) -> tuple[Schema, Schema] | None:
+    """The schema before a moment and the one of now; None if there are no two."""
+    sql = (
+        "SELECT facet FROM facet_change WHERE kind = 0 AND entity = ? AND name = 'schema'"
+        " AND facet <> 0 AND time < ? ORDER BY time DESC LIMIT 1"
+    )
+    before = look.view.all(sql, (dataset.id, at))
+    held = dataset.state.facets.get("schema")
+    if not before or not held or before[0][0] == held[0]:
+        return None
+    bodies = look.view.bodies([before[0][0], held[0]])
+    return read_schema(bodies.get(before[0][0])), read_schema(bodies.get(held[0]))
+
+
+def _listed(look: Look, nodes: Sequence[Node]) -> str:
+    names = [one.name for one in look.names(nodes[:3])]
+    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    return ", ".join(names) + more

@@ -1,0 +1,182 @@
+"""The loop that looks for incidents and sends messages, on the server that leads.
+
+Looking is done on a thread of its own with a connection for reading, sending on the event loop, one
+message a channel at a time; the writer only ever gets small transactions. So neither a large store
+nor a slow receiver keeps anybody who sends events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from headwater.server.alerts import incidents
+from headwater.server.alerts.channels import DeliveryError, Sender
+from headwater.server.alerts.conditions import Conditions
+from headwater.server.alerts.look import Asked, Look
+from headwater.server.alerts.messages import message, test_message
+from headwater.server.store.view import View
+
+if TYPE_CHECKING:
+    from headwater.server.alerts.incidents import Delivery, Step
+    from headwater.server.alerts.rules import Rules
+    from headwater.server.app import App
+    from headwater.server.store import Store
+
+__all__ = ["Alerts"]
+
+log = logging.getLogger("headwater.server")
+
+SECOND = 1_000_000
+FIRST, LONGEST = 2.0, 600.0
+"""Seconds after which a message is tried again: twice as long each time, up to the longest."""
+GIVE_UP = 7 * 86_400 * SECOND
+FORGET = 3_600.0
+
+
+class Alerts:
+    """What a server tells people by itself."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.looked: int | None = None
+        """When this server last looked, if it leads."""
+        self.sender = Sender()
+        self._conditions = Conditions()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="headwater-alerts")
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        self._forgot = 0.0
+
+    async def run(self, app: App) -> None:
+        """Look and send until the server ends; started with it."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    if await asyncio.to_thread(app.store.database.lead):
+                        await self._round(app, loop)
+                    else:
+                        self.looked = None
+                except Exception as error:  # noqa: BLE001  (the next round tries again)
+                    log.warning("alerts could not be looked after: %s", error)
+                await asyncio.sleep(app.settings.alerts_every)
+        finally:
+            for task in self._sending.values():
+                task.cancel()
+            for task in list(self._sending.values()):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            await asyncio.to_thread(self._thread.shutdown)
+            await self.sender.close()
+
+    async def test(self, rule: str) -> list[tuple[str, str | None]]:
+        """Send a test message through each channel of a rule; what went wrong with which."""
+        told = test_message(self.rules.rules[rule], self.rules.page)
+        found: list[tuple[str, str | None]] = []
+        for name in self.rules.rules[rule].to:
+            try:
+                await self.sender.send(self.rules.channels[name], told)
+            except DeliveryError as error:
+                found.append((name, str(error)))
+            else:
+                found.append((name, None))
+        return found
+
+    async def _round(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
+        now = time.time_ns() // 1000
+        step, same = await loop.run_in_executor(self._thread, self._look, app, now)
+        if step.write or step.owed or step.seen or not same:
+            await app.ingest.perform(lambda store: _written(store, self.rules, step, now))
+        self.looked = now
+        for one in step.write:
+            state = "resolved" if one.resolved is not None else "open"
+            log.info("alert %s: %s (%s)", state, one.body.title, one.id)
+        if time.monotonic() - self._forgot > FORGET:
+            self._forgot = time.monotonic()
+            await app.ingest.perform(lambda store: _forgotten(store, now))
+        await self._send_due(app, loop)
+
+    def _look(self, app: App, now: int) -> tuple[Step, bool]:
+        """What changes by a look, and whether the store knows exactly these rules already."""
+        with app.store.database.reading() as connection:
+            since = dict(connection.all("SELECT name, since FROM alert_rule"))
+            fresh = frozenset(self.rules.rules.keys() - since.keys())
+            seen = {
+                rule.name: incidents.seen(connection, rule.name)
+                for rule in self.rules.rules.values()
+                if rule.when == "new-reader"
+            }
+            known = incidents.list_incidents(connection)
+            known += incidents.list_incidents(connection, resolved_since=now - incidents.RECENT)
+            asked = Asked(self.rules, since, seen, fresh)
+            look = Look(View(connection, app.bodies), asked, known, now)
+            self._conditions.fill(look)
+        step = incidents.reconcile(self.rules, known, look.findings, now, fresh)
+        return step._replace(seen=look.seen), since.keys() == self.rules.rules.keys()
+
+    async def _send_due(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
+        """Start what is to be sent now; a channel that is still at its last message is left alone."""
+        now = time.time_ns() // 1000
+        deliveries = await loop.run_in_executor(self._thread, self._due, app, now)
+        by_channel: dict[str, list[Delivery]] = {}
+        for one in deliveries:
+            by_channel.setdefault(one.channel, []).append(one)
+        for channel, some in by_channel.items():
+            task = self._sending.get(channel)
+            if task is None or task.done():
+                self._sending[channel] = asyncio.ensure_future(self._send(app, some))
+
+    def _due(self, app: App, now: int) -> list[Delivery]:
+        with app.store.database.reading() as connection:
+            return incidents.due(connection, now)
+
+    async def _send(self, app: App, deliveries: list[Delivery]) -> None:
+        for one in deliveries:
+            try:
+                if not await self._deliver(app, one):
+                    return  # the channel does not take anything now: the others wait too
+            except Exception:
+                log.exception("a message of %s could not be handled", one.incident.id)
+
+    async def _deliver(self, app: App, one: Delivery) -> bool:
+        channel = self.rules.channels.get(one.channel)
+        problem: str | None = "the channel is no longer in the rules"
+        again: int | None = None
+        if channel is not None:
+            try:
+                await self.sender.send(channel, message(one.incident, one.phase, self.rules.page))
+                problem = None
+            except DeliveryError as error:
+                problem = str(error)
+        now = time.time_ns() // 1000
+        start = one.incident.opened if one.phase == incidents.OPENED else one.incident.resolved
+        if channel is not None and problem is not None and now - (start or 0) < GIVE_UP:
+            again = now + int(min(LONGEST, FIRST * 2 ** min(one.attempts, 20)) * SECOND)
+        if problem is not None:
+            left = "it will be tried again" if again is not None else "it is given up"
+            log.warning(
+                "alert %s could not be sent to %s: %s; %s",
+                one.incident.id, one.channel, problem, left,
+            )  # fmt: skip
+        await app.ingest.perform(
+            lambda store: incidents.note_delivery(store.connection, one, now, problem, again)
+        )
+        return problem is None or again is None
+
+
+def _written(store: Store, rules: Rules, step: Step, now: int) -> None:
+    store.connection.begin()
+    # With the first look of a rule, or the next one would send what was wrong before the rule.
+    incidents.register(store.connection, rules, now)
+    incidents.write(store.connection, step, now)
+    store.connection.commit()
+
+
+def _forgotten(store: Store, now: int) -> None:
+    store.connection.begin()
+    incidents.forget_old(store.connection, now)
+    store.connection.commit()

@@ -1,0 +1,707 @@
+"""Alerts from end to end: events in, messages at a real receiver, incidents in the store."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import sys
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+import headwater.cli.server.client
+from headwater.cli.main import app as command_line
+from headwater.errors import HeadwaterError
+from headwater.server.alerts.rules import read_rules
+from headwater.server.app import ServerSettings
+from headwater.server.store import open_store
+
+from .conftest import Client
+from .making import columns, dataset, event, facet, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from .conftest import Process
+
+SECRET = "s3cr3t-Tok3n-of-the-pager"
+
+
+class Receiver:
+    """A webhook's other end: keeps what it gets, and can be down, slow or elsewhere."""
+
+    def __init__(self) -> None:
+        self.got: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.code = 200
+        self.reply = b""
+        self.open = threading.Event()
+        self.open.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.open.wait(60)
+                receiver.paths.append(self.path)
+                if receiver.code == 200:
+                    receiver.got.append(json.loads(body))
+                    receiver.headers.append({k.lower(): v for k, v in self.headers.items()})
+                self.send_response(receiver.code)
+                self.send_header("content-length", str(len(receiver.reply)))
+                if receiver.code == 302:
+                    self.send_header("location", "/elsewhere")
+                self.end_headers()
+                self.wfile.write(receiver.reply)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def statuses(self) -> list[tuple[str, str]]:
+        return [(one["status"], one["subject"]["name"]) for one in self.got]
+
+    def close(self) -> None:
+        self.open.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.close()
+
+
+def wait(condition: Callable[[], Any], seconds: float = 30) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def moment(ago: float = 0) -> str:
+    return (datetime.now(timezone.utc) - timedelta(seconds=ago)).isoformat()
+
+
+def now_event(state: str, *, ago: float = 0, **more: Any) -> dict[str, Any]:
+    return {**event(state, 0, **more), "eventTime": moment(ago)}
+
+
+STREAM = {"jobType": facet(processingType="STREAMING", integration="SPARK", jobType="QUERY")}
+
+BEATING = {
+    "jobType": facet(
+        processingType="STREAMING",
+        integration="X",
+        emissionPattern={"eventTrigger": "PERIODIC", "windowDuration": 1},
+    )
+}
+
+
+class Alerting:
+    """A server with rules, on either store; its look comes every twentieth of a second."""
+
+    def __init__(self, store_url: str, folder: Path, receiver: Receiver, rules: str) -> None:
+        self.file = folder / "alerts.toml"
+        self.file.write_text(
+            f'[channels.hook]\nurl = "{receiver.url}"\ntimeout = "2s"\n{rules}', encoding="utf-8"
+        )
+        settings = ServerSettings(alerts=read_rules(self.file), alerts_every=0.05, stale_every=0.2)
+        self.client = Client(open_store(store_url), settings)
+        # The first request starts the loops; from the first look on, what comes is new.
+        self.post(now_event("COMPLETE", job="before", run=99, ago=1))
+        wait(lambda: self.get()["lookedAt"])
+
+    def post(self, *events: dict[str, Any]) -> None:
+        self.client.post(*events)
+
+    def get(self) -> Any:
+        return self.client.get("/api/v2/alerts")
+
+    def looked(self) -> None:
+        """Wait until there has been a whole look after now."""
+        for _ in range(2):
+            self._looked_after(self.get()["lookedAt"])
+
+    def _looked_after(self, last: str) -> None:
+        wait(lambda: self.get()["lookedAt"] != last)
+
+    def settled(self) -> Any:
+        """The list, once nothing waits to be sent."""
+        self.looked()
+
+        def quiet() -> Any:
+            found = self.get()
+            every = [d for one in found["open"] + found["resolved"] for d in one["deliveries"]]
+            return found if all(d["state"] != "waiting" for d in every) else None
+
+        return wait(quiet)
+
+
+@pytest.fixture
+def alerting(
+    store_url: str, tmp_path: Path, receiver: Receiver
+) -> Iterator[Callable[[str], Alerting]]:
+    started: list[Alerting] = []
+
+    def start(rules: str) -> Alerting:
+        started.append(Alerting(store_url, tmp_path, receiver, rules))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.client.close()
+
+
+FAILED = '[rules.failed]\nwhen = "run-failed"\nto = ["hook"]\n'
+STALE = '[rules.stale]\nwhen = "stale"\nto = ["hook"]\nfor = "1s"\n'
+
+
+def test_a_failed_run_is_told_once_and_its_recovery_once(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+    error = {"errorMessage": facet(message="disk full", programmingLanguage="PYTHON")}
+    owned = {"ownership": facet(owners=[{"name": "team:lake", "type": "MAINTAINER"}])}
+    server.post(
+        now_event("COMPLETE", job="report", run=2, inputs=["b"], outputs=["c"]),
+        now_event("START", job="load", run=1, inputs=["a"], outputs=["b"], job_facets=owned),
+        now_event("FAIL", job="load", run=1, inputs=["a"], outputs=["b"], run_facets=error),
+    )
+    wait(lambda: receiver.got)
+    server.post(now_event("FAIL", job="load", run=3, run_facets=error))
+    server.settled()
+    (told,) = receiver.got
+    assert told["status"] == "opened"
+    assert told["kind"] == "run-failed"
+    assert told["title"] == "load failed"
+    assert told["detail"] == "disk full"
+    assert told["subject"] == {"type": "job", "namespace": "jobs", "name": "load"}
+    assert told["owners"] == ["team:lake"]
+    assert told["rules"] == ["failed"]
+    names = {(one["type"], one["name"]) for one in told["affected"]["names"]}
+    assert names == {("dataset", "b"), ("dataset", "c"), ("job", "report")}
+    assert (told["affected"]["datasets"], told["affected"]["jobs"]) == (2, 1)
+    # A retry that runs has not made it good yet; one that completes has.
+    server.post(now_event("START", job="load", run=4))
+    server.settled()
+    assert len(receiver.got) == 1
+    server.post(now_event("COMPLETE", job="load", run=4))
+    wait(lambda: len(receiver.got) == 2)
+    found = server.settled()
+    assert [one["status"] for one in receiver.got] == ["opened", "resolved"]
+    assert receiver.got[0]["id"] == receiver.got[1]["id"]
+    assert found["open"] == []
+    assert [one["id"] for one in found["resolved"]] == [told["id"]]
+    assert [h["idempotency-key"] for h in receiver.headers] == [
+        f"{told['id']}-opened",
+        f"{told['id']}-resolved",
+    ]
+
+
+def test_a_failure_that_is_made_good_between_two_looks_is_told(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+    sent = [
+        now_event("FAIL", job="load", run=1, outputs=["b"]),
+        now_event("COMPLETE", job="load", run=2, outputs=["b"]),
+    ]
+    lines = "\n".join(map(json.dumps, sent))
+    assert server.client.call("POST", "/api/v2/events", content=lines).status_code == 201
+    wait(lambda: len(receiver.got) == 2)
+    server.settled()
+    assert receiver.statuses() == [("opened", "load"), ("resolved", "load")]
+
+
+def test_a_failed_job_and_all_that_is_stale_behind_it_is_one_incident(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED + STALE)
+    chain = "abcdef"
+    for number, (left, right) in enumerate(itertools.pairwise(chain), 1):
+        name = f"copy-{right}"
+        server.post(
+            now_event(
+                "RUNNING", job=name, run=number, inputs=[left], outputs=[right], job_facets=STREAM
+            )
+        )
+    server.post(
+        now_event("FAIL", job="copy-b", run=1, ago=5),
+        # It fails because of the first, and does so a little later.
+        now_event("FAIL", job="copy-c", run=2, ago=3),
+    )
+    wait(lambda: receiver.got)
+    found = server.settled()
+    assert receiver.statuses() == [("opened", "copy-b")]
+    (incident,) = found["open"]
+    assert incident["rules"] == ["failed", "stale"]
+    assert [one["name"] for one in incident["with"]] == ["copy-c"]
+    assert {one["name"] for one in incident["stale"]} == set("bcdef")
+    # The cause is mended and what followed from it is not: that is an incident of its own now.
+    server.post(
+        now_event("RUNNING", job="copy-b", run=11, inputs=["a"], outputs=["b"], job_facets=STREAM)
+    )
+    wait(lambda: len(receiver.got) == 3)
+    server.settled()
+    assert sorted(receiver.statuses()[1:]) == [("opened", "copy-c"), ("resolved", "copy-b")]
+
+
+def test_what_somebody_paused_or_stopped_is_no_incident(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED + STALE)
+    stopped = {"headwater_end": facet(reason="stopped")}
+    paused = {"headwater_connect": facet(state="PAUSED")}
+    server.post(
+        now_event("RUNNING", job="one", run=1, inputs=["a"], outputs=["b"], job_facets=STREAM),
+        now_event("RUNNING", job="two", run=2, inputs=["b"], outputs=["c"], job_facets=STREAM),
+        now_event("COMPLETE", job="one", run=1, run_facets=stopped, ago=5),
+        now_event("COMPLETE", job="two", run=2, run_facets=paused, ago=5),
+    )
+    server.looked()
+    assert server.settled()["open"] == []
+    # The same end that nobody asked for is one.
+    server.post(
+        now_event("RUNNING", job="two", run=3, inputs=["b"], outputs=["c"], job_facets=STREAM)
+    )
+    server.post(now_event("COMPLETE", job="two", run=3, ago=5))
+    wait(lambda: receiver.got)
+    server.settled()
+    assert receiver.statuses() == [("opened", "two")]
+    assert receiver.got[0]["kind"] == "stale"
+
+
+def test_an_application_and_its_query_that_fail_together_are_one_incident(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+    parent = {
+        "parent": facet(
+            run={"runId": "00000000-0000-4000-8000-000000000001"},
+            job={"namespace": "jobs", "name": "app"},
+        )
+    }
+    server.post(
+        now_event("RUNNING", job="app", run=1),
+        now_event(
+            "RUNNING",
+            job="app.query",
+            run=2,
+            inputs=["a"],
+            outputs=["b"],
+            run_facets=parent,
+            job_facets=STREAM,
+        ),
+        now_event("FAIL", job="app.query", run=2, run_facets=parent),
+    )
+    wait(lambda: receiver.got)
+    server.post(now_event("FAIL", job="app", run=1))
+    found = server.settled()
+    assert receiver.statuses() == [("opened", "app.query")]
+    assert [one["name"] for one in found["open"][0]["with"]] == ["app"]
+    rows = server.client.get("/api/v2/overview")["troubles"]["jobs"]
+    assert [one["name"] for one in rows] == ["app.query"]
+    assert [one["name"] for one in rows[0]["with"]] == ["app"]
+
+
+def test_a_schema_change_that_breaks_a_reader_is_told_until_the_reader_follows(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting('[rules.schema]\nwhen = "schema-breaks"\nto = ["hook"]\n')
+    into = dataset("c", columnLineage=columns(total=("b", "price")), schema=schema("total"))
+    server.post(
+        now_event(
+            "COMPLETE",
+            job="make",
+            run=1,
+            ago=60,
+            outputs=[dataset("b", schema=schema("id", "price"))],
+        ),
+        now_event("COMPLETE", job="sum", run=2, ago=59, inputs=["b"], outputs=[into]),
+        # A new column breaks nobody.
+        now_event(
+            "COMPLETE",
+            job="make",
+            run=3,
+            outputs=[dataset("b", schema=schema("id", "price", "tax"))],
+        ),
+    )
+    server.looked()
+    assert receiver.got == []
+    server.post(
+        now_event("COMPLETE", job="make", run=4, outputs=[dataset("b", schema=schema("id", "tax"))])
+    )
+    wait(lambda: receiver.got)
+    (told,) = receiver.got
+    assert told["kind"] == "schema-breaks"
+    assert told["subject"]["name"] == "b"
+    assert "sum" in told["title"]
+    assert "price" in told["detail"]
+    assert told["affected"]["names"][0]["name"] == "sum"
+    server.post(
+        now_event(
+            "COMPLETE", job="sum", run=5, inputs=["b"],
+            outputs=[dataset("c", columnLineage=columns(total=("b", "tax")), schema=schema("total"))],
+        )
+    )  # fmt: skip
+    wait(lambda: len(receiver.got) == 2)
+    server.settled()
+    assert receiver.statuses() == [("opened", "b"), ("resolved", "b")]
+
+
+def test_a_new_reader_of_a_tagged_column_is_told_and_the_old_ones_are_not(
+    alerting: Callable[[str], Alerting], receiver: Receiver, store_url: str
+) -> None:
+    def reader(job: str, run: int, column: str) -> dict[str, Any]:
+        into = dataset(f"of-{job}", columnLineage=columns(x=("people", column)), schema=schema("x"))
+        return now_event("COMPLETE", job=job, run=run, inputs=["people"], outputs=[into])
+
+    before = Client(open_store(store_url), ServerSettings())
+    before.post(
+        now_event(
+            "COMPLETE", job="make", run=1, outputs=[dataset("people", schema=schema("id", "email"))]
+        ),
+        reader("known", 2, "email"),
+    )
+    tag = "/api/v1/namespaces/s3%3A%2F%2Flake/datasets/people/fields/email/tags/pii"
+    assert before.call("POST", tag).is_success
+    before.close()
+    server = alerting('[rules.pii]\nwhen = "new-reader"\nto = ["hook"]\ntags = ["pii"]\n')
+    server.post(
+        reader("known", 3, "email"), reader("harmless", 4, "id"), reader("curious", 5, "email")
+    )
+    wait(lambda: receiver.got)
+    server.settled()
+    assert [one["title"] for one in receiver.got] == ["curious began to read people.email (pii)"]
+    assert receiver.got[0]["with"] == [{"type": "job", "namespace": "jobs", "name": "curious"}]
+
+
+def test_a_failed_check_is_told_until_it_holds(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    def checked(run: int, held: bool) -> dict[str, Any]:
+        made = dataset("orders")
+        made["inputFacets"] = {
+            "dataQualityAssertions": facet(
+                assertions=[{"assertion": "not_null", "column": "price", "success": held}]
+            )
+        }
+        return now_event("COMPLETE", job="dbt-test", run=run, inputs=[made])
+
+    server = alerting('[rules.quality]\nwhen = "check-failed"\nto = ["hook"]\n')
+    server.post(now_event("COMPLETE", job="use", run=9, inputs=["orders"], outputs=["report"]))
+    server.post(checked(1, held=True))
+    server.looked()
+    assert receiver.got == []
+    server.post(checked(2, held=False))
+    wait(lambda: receiver.got)
+    server.post(checked(3, held=False))
+    server.settled()
+    (told,) = receiver.got
+    assert (told["kind"], told["detail"]) == ("check-failed", "not_null price")
+    assert {one["name"] for one in told["affected"]["names"]} >= {"use", "report"}
+    server.post(checked(4, held=True))
+    wait(lambda: len(receiver.got) == 2)
+    assert receiver.statuses() == [("opened", "orders"), ("resolved", "orders")]
+
+
+def test_a_producer_that_falls_silent_is_one_incident_for_all_its_runs(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(
+        FAILED + STALE
+        + '[rules.silent]\nwhen = "producer-silent"\nto = ["hook"]\nfor = "10m"\nnamespaces = "agent-*"\n'
+    )  # fmt: skip
+    for number in range(1, 4):
+        beat = now_event(
+            "RUNNING",
+            job=f"sink-{number}",
+            run=number,
+            ago=3_600,
+            inputs=[f"t{number}"],
+            outputs=[f"d{number}"],
+            job_facets=BEATING,
+        )
+        beat["job"]["namespace"] = "agent-1"
+        server.post(beat)
+    wait(lambda: receiver.got)
+    # The server closes what is silent: that is the same trouble.
+    runs = "/api/v1/jobs/runs/00000000-0000-4000-8000-00000000000"
+    wait(lambda: all(server.client.get(f"{runs}{n}")["state"] == "ABORTED" for n in (1, 2, 3)))
+    found = server.settled()
+    (told,) = receiver.got
+    assert told["kind"] == "producer-silent"
+    assert told["subject"] == {"type": "namespace", "namespace": "agent-1", "name": ""}
+    assert [one["kind"] for one in found["open"]] == ["producer-silent"]
+    back = now_event(
+        "RUNNING", job="sink-1", run=11, inputs=["t1"], outputs=["d1"], job_facets=STREAM
+    )
+    back["job"]["namespace"] = "agent-1"
+    server.post(back)
+    wait(lambda: ("resolved", "") in receiver.statuses())
+
+
+def test_what_was_wrong_before_the_rule_is_listed_and_not_sent(
+    alerting: Callable[[str], Alerting], receiver: Receiver, store_url: str
+) -> None:
+    before = Client(open_store(store_url), ServerSettings())
+    before.post(now_event("FAIL", job="old", run=1))
+    before.close()
+    server = alerting(FAILED)
+    found = server.settled()
+    assert [one["title"] for one in found["open"]] == ["old failed"]
+    assert found["open"][0]["deliveries"] == []
+    server.post(now_event("COMPLETE", job="old", run=2), now_event("FAIL", job="new", run=3))
+    wait(lambda: receiver.got)
+    server.settled()
+    assert receiver.statuses() == [("opened", "new")]
+
+
+def test_filters_choose_by_name_owner_and_tag(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    owned = {
+        "ownership": facet(owners=[{"name": "team:lake"}]),
+        "tags": facet(tags=[{"key": "gold", "value": "true"}]),
+    }
+    rule = '[rules.r]\nwhen = "run-failed"\nto = ["hook"]\nowners = ["team:*"]\ntags = ["gold"]\nnames = ["load-*"]\n'
+    server = alerting(rule)
+    server.post(
+        now_event("FAIL", job="load-a", run=1),
+        now_event("FAIL", job="other", run=2, job_facets=owned),
+        now_event("FAIL", job="load-b", run=3, job_facets=owned),
+    )
+    wait(lambda: receiver.got)
+    server.settled()
+    assert receiver.statuses() == [("opened", "load-b")]
+
+
+def test_a_receiver_that_is_down_gets_it_later_and_redirects_are_not_followed(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+    receiver.code, receiver.reply = 302, b""
+    server.post(now_event("FAIL", job="load", run=1))
+    refused = wait(
+        lambda: [d for one in server.get()["open"] for d in one["deliveries"] if d["error"]]
+    )
+    assert refused[0]["error"] == "HTTP 302: redirects are not followed"
+    assert refused[0]["state"] == "waiting"
+    assert set(receiver.paths) == {"/hook"}
+    receiver.code = 200
+    wait(lambda: receiver.got)
+    found = server.settled()
+    assert receiver.statuses() == [("opened", "load")]
+    assert found["open"][0]["deliveries"][0]["attempts"] >= 2
+
+
+def test_a_slow_receiver_slows_nobody_who_sends_events(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+
+    def slowest() -> float:
+        took = []
+        for number in range(60):
+            start = time.perf_counter()
+            server.post(now_event("START", job=f"j{number}", run=1_000 + number))
+            took.append(time.perf_counter() - start)
+        return sorted(took)[len(took) * 9 // 10]
+
+    usual = slowest()
+    receiver.open.clear()
+    for number in range(20):
+        server.post(now_event("FAIL", job=f"f{number}", run=2_000 + number))
+    wait(lambda: len(server.get()["open"]) == 20)
+    busy = slowest()
+    assert receiver.got == []
+    receiver.open.set()
+    # A request that waited for the receiver would have taken its two seconds.
+    assert busy < usual + 0.25, (usual, busy)
+    wait(lambda: {name for _, name in receiver.statuses()} >= {f"f{n}" for n in range(20)})
+
+
+def test_no_secret_is_logged_or_answered(
+    alerting: Callable[[str], Alerting],
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("HOOK_URL", receiver.url + "/T000/B000/" + SECRET)
+    (tmp_path / "pager.token").write_text(f"Bearer {SECRET}\n")
+    caplog.set_level(logging.DEBUG)
+    server = alerting(
+        '[channels.secret]\nurl = { env = "HOOK_URL" }\n'
+        'headers.Authorization = { file = "pager.token" }\n'
+        + FAILED.replace('"hook"', '"secret"')
+    )  # fmt: skip
+    # A receiver that gives back what it was sent, as some do.
+    receiver.code, receiver.reply = 500, f"no such path /hook/T000/B000/{SECRET}".encode()
+    server.post(now_event("FAIL", job="load", run=1))
+    wait(lambda: [d for one in server.get()["open"] for d in one["deliveries"] if d["error"]])
+    tested = server.client.call("POST", "/api/v2/alerts/test", content="{}")
+    listed = json.dumps(server.get())
+    receiver.code = 200
+    wait(lambda: receiver.got)
+    assert receiver.headers[0]["authorization"] == f"Bearer {SECRET}"
+    for text in (tested.text, listed, caplog.text, repr(server.client.app.settings)):
+        assert SECRET not in text
+    assert "could not be sent to secret" in caplog.text
+
+
+def test_a_command_gets_the_message_on_its_standard_input(
+    alerting: Callable[[str], Alerting], tmp_path: Path
+) -> None:
+    script, got = tmp_path / "page.py", tmp_path / "got.json"
+    script.write_text(
+        "import pathlib, sys\n"
+        f"pathlib.Path({str(got)!r}).open('a').write(sys.stdin.read())\n"
+        "print('paged ' * 1000)\n"
+        "sys.exit(3 if sys.argv[1] == 'no; touch x' else 0)\n"
+    )
+    command = [sys.executable, str(script)]
+    server = alerting(
+        f"[channels.run]\ncommand = {json.dumps([*command, 'yes'])}\n"
+        f"[channels.bad]\ncommand = {json.dumps([*command, 'no; touch x'])}\n"
+        f'[channels.hangs]\ncommand = {json.dumps(["sleep", "60"])}\ntimeout = "1s"\n'
+        + FAILED.replace('"hook"', '"run", "bad", "hangs"')
+    )  # fmt: skip
+    server.post(now_event("FAIL", job="load", run=1))
+
+    def outcome() -> Any:
+        found = [d for one in server.get()["open"] for d in one["deliveries"]]
+        return found if found and all(d["attempts"] for d in found) else None
+
+    by_channel = {one["channel"]: one for one in wait(outcome)}
+    assert by_channel["run"]["state"] == "sent"
+    assert by_channel["bad"]["error"].startswith("exit code 3: paged paged")
+    assert len(by_channel["bad"]["error"]) < 400
+    assert by_channel["hangs"]["error"] == "no answer within 1 s"
+    first = json.loads(got.read_text().splitlines()[0])
+    assert (first["status"], first["title"]) == ("opened", "load failed")
+
+
+class Command:
+    """A command whose server is the app of this test."""
+
+    def __init__(self, client: Client, patch: pytest.MonkeyPatch) -> None:
+        def request(method: str, url: str, **more: Any) -> Any:
+            more.pop("timeout")
+            return client.call(method, url, **more)
+
+        patch.setattr("httpx.request", request)
+        patch.setattr(headwater.cli.server.client, "SERVER", "http://server")
+        patch.delenv("OPENLINEAGE_URL", raising=False)
+
+    def __call__(self, *words: str) -> Any:
+        return CliRunner().invoke(command_line, ["alerts", *words])
+
+
+def test_the_commands_list_incidents_and_send_a_marked_test_message(
+    alerting: Callable[[str], Alerting], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = alerting('[channels.chat]\nurl = "http://127.0.0.1:9/x"\n' + FAILED + STALE)
+    command = Command(server.client, monkeypatch)
+    assert "no incident is open" in command("list").stdout
+    sent = command("test", "failed")
+    assert sent.exit_code == 0, sent.output
+    (told,) = receiver.got
+    assert told["status"] == "test"
+    assert "Test of the alert rule failed" in told["title"]
+    server.post(now_event("FAIL", job="load", run=1, outputs=["b"]))
+    wait(lambda: len(receiver.got) > 1)
+    server.settled()
+    text = command("list").stdout
+    assert "open" in text
+    assert "load failed" in text
+    listed = json.loads(command("list", "--json").stdout)
+    assert [one["title"] for one in listed["open"]] == ["load failed"]
+    assert command("test", "--all", "--json").exit_code == 0
+    receiver.code = 500
+    for words, code in ((("failed",), 1), (("nothing",), 4), ((), 2)):
+        refused = command("test", *words).exception
+        assert isinstance(refused, HeadwaterError)
+        assert refused.exit_code == code
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_a_killed_server_loses_no_message_and_sends_none_twice(
+    store: str,
+    request: pytest.FixtureRequest,
+    launch: Callable[..., Process],
+    receiver: Receiver,
+    tmp_path: Path,
+) -> None:
+    url = None if store == "sqlite" else request.getfixturevalue("postgres").database()
+    rules = tmp_path / "alerts.toml"
+    rules.write_text(f'[channels.hook]\nurl = "{receiver.url}"\n' + FAILED)
+    server = launch(url, "--alerts", str(rules))
+
+    def alerts() -> Any:
+        return httpx.get(f"{server.url}/api/v2/alerts").json()
+
+    def post(sent: dict[str, Any]) -> None:
+        answer = httpx.post(f"{server.url}/api/v1/lineage", content=json.dumps(sent))
+        assert answer.status_code == 201, answer.text
+
+    wait(lambda: alerts()["lookedAt"])
+    post(now_event("FAIL", job="told", run=1))
+    wait(lambda: receiver.got)
+    wait(lambda: alerts()["open"][0]["deliveries"][0]["state"] == "sent")
+    receiver.code = 503
+    post(now_event("FAIL", job="owed", run=2))
+    wait(lambda: len(alerts()["open"]) == 2)
+    # Acknowledged, and nobody has looked since: the next server has to find it.
+    post(now_event("FAIL", job="unseen", run=3))
+    server.kill()
+    receiver.code = 200
+    server.start()
+    wait(lambda: len(receiver.got) == 3)
+    post(now_event("COMPLETE", job="told", run=4))
+    wait(lambda: len(receiver.got) == 4)
+    names = [(one["status"], one["subject"]["name"]) for one in receiver.got]
+    assert sorted(names) == [
+        ("opened", "owed"),
+        ("opened", "told"),
+        ("opened", "unseen"),
+        ("resolved", "told"),
+    ]
+    log = (tmp_path / "server0.log").read_text()
+    assert receiver.url not in log
+
+
+def test_of_two_servers_one_sends_and_the_other_takes_over(
+    postgres: Any, launch: Callable[..., Process], receiver: Receiver, tmp_path: Path
+) -> None:
+    rules = tmp_path / "alerts.toml"
+    rules.write_text(f'[channels.hook]\nurl = "{receiver.url}"\n' + FAILED)
+    store = postgres.database()
+    one = launch(store, "--alerts", str(rules))
+    wait(lambda: httpx.get(f"{one.url}/api/v2/alerts").json()["lookedAt"])
+    two = launch(store, "--alerts", str(rules))
+    sent = json.dumps(now_event("FAIL", job="first", run=1))
+    assert httpx.post(f"{two.url}/api/v1/lineage", content=sent).status_code == 201
+    wait(lambda: receiver.got)
+    assert httpx.get(f"{two.url}/api/v2/alerts").json()["lookedAt"] is None
+    one.kill()
+    sent = json.dumps(now_event("FAIL", job="second", run=2))
+    assert httpx.post(f"{two.url}/api/v1/lineage", content=sent).status_code == 201
+    wait(lambda: len(receiver.got) == 2)
+    assert receiver.statuses() == [("opened", "first"), ("opened", "second")]
