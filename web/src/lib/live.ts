@@ -15,6 +15,8 @@ const QUIET = 40_000;
 const FLUSH = 250;
 const LONGEST = 8_000;
 const KEPT = 100;
+/** Kinds that parts of the page ask again for, and that are no news of a job or a dataset. */
+const UNSHOWN = ["flow", "alerts"];
 
 /** How the stream stands. */
 export const link = new Store<Link>("connecting");
@@ -38,7 +40,7 @@ function flush(): void {
   planned = false;
   const changes = waiting;
   waiting = [];
-  const shown = changes.filter((change) => change.kind !== "flow");
+  const shown = changes.filter((change) => !UNSHOWN.includes(change.kind));
   if (shown.length > 0) feed.set([...shown.reverse(), ...feed.get()].slice(0, KEPT));
   for (const listener of listeners) listener(changes);
 }

@@ -148,16 +148,33 @@ export interface SchemaChange {
   removed: string[];
 }
 
+export interface Incident {
+  id: string;
+  kind: string;
+  title: string;
+  subject: Named & { type: "job" | "dataset" | "namespace" };
+  since: string;
+  openedAt: string;
+  detail: string | null;
+  rules: string[];
+  affected: Reach;
+  deliveries: { channel: string; message: string; state: string; error: string | null }[];
+}
+
 export interface Overview {
   now: string;
   records: number;
   firstEventAt: string | null;
   jobs: Record<State | "total", number>;
   datasets: number;
-  troubles: { jobs: (JobFacts & { affected: Reach })[]; truncated: boolean };
+  troubles: {
+    jobs: (JobFacts & { affected: Reach; with: (Named & { id: string })[] })[];
+    truncated: boolean;
+  };
   stale: (JobFacts & { affected: Reach; usualSeconds: number; silentSeconds: number })[];
   perMinute: { minute: string; events: number }[];
   changes: (EdgeChange | SchemaChange)[];
+  alerts: { rules: number; open: Incident[]; truncated: boolean };
 }
 
 export type Facets = Record<string, unknown>;

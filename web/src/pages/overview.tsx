@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 import { duration, number, plural } from "../lib/format";
-import { graphUrl } from "../lib/names";
+import { graphUrl, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, navigate } from "../lib/router";
 import type { JobFacts, Overview, Reach, State } from "../lib/types";
@@ -8,6 +8,7 @@ import { Empty, Loading, Panel, Problem } from "../ui/basics";
 import { JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { StateMark, stateWord } from "../ui/state";
+import { Alerts } from "./alerts";
 import { FirstRun } from "./firstrun";
 import { Changes, Feed } from "./news";
 
@@ -79,6 +80,18 @@ function Troubles({ data }: { data: Overview }) {
       {jobs.map((job) => (
         <JobRow key={job.id} job={job}>
           {job.error ? <p className="row-error wrap">{job.error}</p> : null}
+          {job.with.length > 0 ? (
+            <p className="row-note">
+              together with{" "}
+              {job.with.slice(0, 5).map((other, index) => (
+                <span key={other.id}>
+                  {index > 0 ? ", " : ""}
+                  <Link to={jobUrl(other)}>{other.name}</Link>
+                </span>
+              ))}
+              {job.with.length > 5 ? ` and ${job.with.length - 5} more` : ""}
+            </p>
+          ) : null}
           <Affected job={job} reach={job.affected} />
         </JobRow>
       ))}
@@ -116,6 +129,7 @@ export function OverviewPage() {
           <Panel title="What needs a look" json={PATH}>
             <Troubles data={data} />
           </Panel>
+          <Alerts alerts={data.alerts} />
           <Panel title="Live" json="/api/v2/live">
             <Feed />
           </Panel>

@@ -1,6 +1,7 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
-import type { ImpactAnswer, JobFacts, PlannedChange } from "../lib/types";
+import type { ImpactAnswer, Incident, JobFacts, PlannedChange } from "../lib/types";
+import { Alerts } from "../pages/alerts";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { Moves } from "../pages/dataset";
 import { readRecord } from "../pages/events";
@@ -362,4 +363,62 @@ test("a cause has its error, its way and what changed before; planned is said so
   expect(first?.querySelector("a")?.getAttribute("href")).toBe("/jobs/shop/sink");
   expect(container.querySelector("img")).toBeNull();
   expect(second?.textContent).toContain("was paused (planned), as a consequence");
+});
+
+const INCIDENT: Incident = {
+  id: "4f1c",
+  kind: "run-failed",
+  title: `load ${EVIL} failed`,
+  subject: { type: "job", namespace: "jobs", name: "load" },
+  since: "2026-01-08T11:26:00Z",
+  openedAt: "2026-01-08T11:26:04Z",
+  detail: null,
+  rules: ["failures"],
+  affected: { jobs: 1, datasets: 2, more: false },
+  deliveries: [
+    { channel: "chat", message: "opened", state: "sent", error: null },
+    { channel: "pager", message: "opened", state: "waiting", error: `HTTP 503 ${EVIL}` },
+  ],
+};
+
+test("an open incident leads to its job, and says what is downstream and not sent yet", () => {
+  const { container } = render(
+    <Alerts alerts={{ rules: 3, open: [INCIDENT], truncated: false }} />,
+  );
+  const row = container.querySelector("li");
+  expect(row?.querySelector("a")?.getAttribute("href")).toBe("/jobs/jobs/load");
+  expect(row?.textContent).toContain("2 datasets and 1 job downstream");
+  expect(row?.textContent).toContain("Not sent yet to pager: HTTP 503");
+  expect(row?.textContent).not.toContain("chat");
+  expect(container.querySelector("img")).toBeNull();
+  screen.getByText("3 alert rules");
+});
+
+test("an incident of a dataset leads to it, one of a namespace nowhere", () => {
+  const dataset = { type: "dataset", namespace: "s3://lake", name: "orders" } as const;
+  const space = { type: "namespace", namespace: "agent-1", name: "" } as const;
+  const { container } = render(
+    <Alerts
+      alerts={{
+        rules: 1,
+        open: [
+          { ...INCIDENT, id: "a", subject: dataset },
+          { ...INCIDENT, id: "b", subject: space },
+        ],
+        truncated: true,
+      }}
+    />,
+  );
+  const links = [...container.querySelectorAll("li a")].map((link) => link.getAttribute("href"));
+  expect(links).toEqual(["/datasets/s3%3A%2F%2Flake/orders"]);
+  screen.getByText("More are open: headwater alerts list.");
+});
+
+test("a server without rules and incidents shows no card", () => {
+  const { container, rerender } = render(
+    <Alerts alerts={{ rules: 0, open: [], truncated: false }} />,
+  );
+  expect(container.textContent).toBe("");
+  rerender(<Alerts alerts={{ rules: 2, open: [], truncated: false }} />);
+  screen.getByText("None is open.");
 });

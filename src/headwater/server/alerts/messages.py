@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headwater.server.alerts.incidents import Incident, Named
     from headwater.server.alerts.rules import Rule
 
-__all__ = ["link_of", "message", "shown", "slack", "test_message"]
+__all__ = ["link_of", "message", "shown", "slack", "trial_message"]
 
 SLACK_TEXT = 2_900
 """Slack takes 3,000 characters in one block."""
@@ -68,7 +68,7 @@ def message(one: Incident, phase: int, page: str) -> dict[str, Any]:
     }
 
 
-def test_message(rule: Rule, page: str) -> dict[str, Any]:
+def trial_message(rule: Rule, page: str) -> dict[str, Any]:
     """A message of a rule that tells of nothing, marked as a test."""
     now = iso(time.time_ns() // 1000 // SECOND * SECOND)
     return {

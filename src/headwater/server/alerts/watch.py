@@ -18,7 +18,7 @@ from headwater.server.alerts import incidents
 from headwater.server.alerts.channels import DeliveryError, Sender
 from headwater.server.alerts.conditions import Conditions
 from headwater.server.alerts.look import Asked, Look
-from headwater.server.alerts.messages import message, test_message
+from headwater.server.alerts.messages import message, trial_message
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Alerts:
 
     async def test(self, rule: str) -> list[tuple[str, str | None]]:
         """Send a test message through each channel of a rule; what went wrong with which."""
-        told = test_message(self.rules.rules[rule], self.rules.page)
+        told = trial_message(self.rules.rules[rule], self.rules.page)
         found: list[tuple[str, str | None]] = []
         for name in self.rules.rules[rule].to:
             try:
@@ -92,6 +92,8 @@ class Alerts:
         if step.write or step.owed or step.seen or not same:
             await app.ingest.perform(lambda store: _written(store, self.rules, step, now))
         self.looked = now
+        if step.write:
+            app.live.broadcast("alerts", {})
         for one in step.write:
             state = "resolved" if one.resolved is not None else "open"
             log.info("alert %s: %s (%s)", state, one.body.title, one.id)

@@ -1,0 +1,120 @@
+"""Which troubles are one, on graphs made by hand and by hypothesis."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.insight import JobProblem, families, freshness, root_causes
+from headwater.insight.freshness import JobStatus
+from headwater.insight.incidents import WITHIN
+from headwater.lineage.graph import MemoryGraph
+from headwater.lineage.lifecycle import State
+
+Node = tuple[str, str]
+FAILED, LATE, PAUSED = JobProblem.FAILED, JobProblem.LATE, JobProblem.PAUSED
+
+
+def job(name: str) -> Node:
+    return ("job", name)
+
+
+def data(name: str) -> Node:
+    return ("dataset", name)
+
+
+CHAIN = MemoryGraph(
+    [
+        (data("a"), job("1")),
+        (job("1"), data("b")),
+        (data("b"), job("2")),
+        (job("2"), data("c")),
+        (data("c"), job("3")),
+        (job("3"), data("d")),
+    ]
+)
+
+
+def test_what_breaks_behind_a_broken_job_is_its_incident() -> None:
+    (cause,) = root_causes(CHAIN, {job("3"): (FAILED, 30), job("1"): (FAILED, 10)})
+    assert cause.job == job("1")
+    assert cause.jobs == (job("3"),)
+    assert cause.datasets == (data("b"), data("c"), data("d"))
+    assert cause.behind == (data("b"), job("2"), data("c"), job("3"), data("d"))
+
+
+def test_what_breaks_before_it_or_much_later_is_an_incident_of_its_own() -> None:
+    before = root_causes(CHAIN, {job("3"): (FAILED, 10), job("1"): (FAILED, 30)})
+    assert [one.job for one in before] == [job("3"), job("1")]
+    # Each dataset is named once: by the cause that was there first.
+    assert [one.datasets for one in before] == [(data("d"),), (data("b"), data("c"))]
+    later = root_causes(CHAIN, {job("1"): (FAILED, 10), job("3"): (FAILED, 11 + WITHIN)})
+    assert [one.job for one in later] == [job("1"), job("3")]
+
+
+def test_jobs_of_a_ring_that_broke_at_once_are_not_lost() -> None:
+    ring = MemoryGraph(
+        [
+            (job("1"), data("a")),
+            (data("a"), job("2")),
+            (job("2"), data("b")),
+            (data("b"), job("1")),
+        ]
+    )
+    (cause,) = root_causes(ring, {job("1"): (FAILED, 5), job("2"): (FAILED, 5)})
+    assert (cause.job, cause.jobs) == (job("1"), (job("2"),))
+
+
+def test_what_is_planned_is_no_cause_and_explains_who_is_late() -> None:
+    assert root_causes(CHAIN, {job("1"): (PAUSED, 10), job("2"): (LATE, 20)}) == []
+    (failed,) = root_causes(CHAIN, {job("1"): (PAUSED, 10), job("2"): (FAILED, 20)})
+    assert failed.job == job("2")
+    (late,) = root_causes(CHAIN, {job("2"): (LATE, 20)})
+    assert late.job == job("2")
+
+
+def test_parts_come_before_the_whole_and_others_stay_alone() -> None:
+    runs = {
+        job("app"): ("r1", ""),
+        job("query"): ("r2", "r1"),
+        job("step"): ("r3", "r2"),
+        job("other"): ("r4", "r9"),
+    }
+    assert sorted(families(runs)) == [
+        [job("other")],
+        [job("step"), job("query"), job("app")],
+    ]
+
+
+class Estate(MemoryGraph[Node]):
+    """A graph whose jobs failed at some moments."""
+
+    wrong: dict[Node, int]
+
+    def statuses(self, jobs: object) -> dict[Node, JobStatus]:
+        return {node: JobStatus(State.FAILED, since) for node, since in self.wrong.items()}
+
+
+edges = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans()), max_size=25)
+
+
+@given(edges, st.dictionaries(st.integers(0, 5), st.integers(0, 50), max_size=6))
+def test_every_stale_dataset_is_behind_a_cause_and_every_broken_job_is_told_once(
+    drawn: list[tuple[int, int, bool]], broken: dict[int, int]
+) -> None:
+    estate = Estate(
+        [
+            (job(str(j)), data(str(d))) if writes else (data(str(d)), job(str(j)))
+            for j, d, writes in drawn
+        ]
+    )
+    estate.wrong = {job(str(number)): since for number, since in broken.items()}
+    causes = root_causes(estate, {node: (FAILED, since) for node, since in estate.wrong.items()})
+    named = [dataset for one in causes for dataset in one.datasets]
+    assert len(named) == len(set(named))
+    told = [node for one in causes for node in (one.job, *one.jobs)]
+    assert sorted(told) == sorted(estate.wrong)
+    stale = {
+        data(str(d)) for d in range(6) if freshness(estate, data(str(d)), 100).verdict == "stale"
+    }
+    assert set(named) == stale
