@@ -33,7 +33,9 @@ class Labels:
 
     def load(self, nodes: Iterable[Node]) -> None:
         """Read these at once."""
-        wanted = set(nodes) - self._known.keys()
+        wanted = {node for node in nodes if node not in self._known}
+        if not wanted:
+            return
         jobs = self._view.jobs(number for kind, number in wanted if kind != DATASET)
         datasets = self._view.datasets(number for kind, number in wanted if kind == DATASET)
         self._known |= {(NodeKind.JOB.value, n): one for n, one in jobs.items()}

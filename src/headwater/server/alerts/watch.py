@@ -34,6 +34,8 @@ log = logging.getLogger("headwater.server")
 SECOND = 1_000_000
 FIRST, LONGEST = 2.0, 600.0
 """Seconds after which a message is tried again: twice as long each time, up to the longest."""
+SHARE = 20
+"""A large store takes longer to look at: no more than a twentieth of the time goes into it."""
 GIVE_UP = 7 * 86_400 * SECOND
 FORGET = 3_600.0
 
@@ -56,6 +58,7 @@ class Alerts:
         loop = asyncio.get_running_loop()
         try:
             while True:
+                began = time.monotonic()
                 try:
                     if await asyncio.to_thread(app.store.database.lead):
                         await self._round(app, loop)
@@ -63,7 +66,8 @@ class Alerts:
                         self.looked = None
                 except Exception as error:  # noqa: BLE001  (the next round tries again)
                     log.warning("alerts could not be looked after: %s", error)
-                await asyncio.sleep(app.settings.alerts_every)
+                took = time.monotonic() - began
+                await asyncio.sleep(max(app.settings.alerts_every, SHARE * took))
         finally:
             for task in self._sending.values():
                 task.cancel()
