@@ -10,16 +10,23 @@ Exit code 5 is no error: a question was answered, and the answer is that somethi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class HeadwaterError(Exception):
     """A failure with a message for people and, where there is one, a way out of it."""
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, names: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.names = tuple(names)
+        """What may have been meant, where a name was wrong; the hint says it to people."""
 
 
 class UsageError(HeadwaterError):

@@ -15,6 +15,7 @@ import typer
 
 import headwater
 from headwater.cli import connect, lab, outbox, server, spark
+from headwater.cli.assistant import mcp
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
@@ -35,6 +36,7 @@ app.add_typer(outbox.app, name="outbox")
 app.add_typer(spark.app, name="spark")
 server.register(app)
 app.command()(demo)
+app.command()(mcp)
 
 
 def _version(wanted: bool) -> None:
@@ -97,7 +99,7 @@ def _explain(error: Exception) -> int:
         return _explain(
             EnvironmentProblem(
                 f"this needs the package {error.name}, which is not installed",
-                hint="pip install 'headwater[all]', or one extra of: spark, connect, server, lab",
+                hint="pip install 'headwater[all]', or one extra of: spark, connect, server, lab, mcp",
             )
         )
     if isinstance(error, ClickException):

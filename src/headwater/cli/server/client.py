@@ -17,7 +17,7 @@ from headwater.errors import HeadwaterError, NotFoundError, UsageError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Named", "Server", "ServerOptions", "path_of"]
+__all__ = ["Named", "Server", "ServerOptions", "ServerPlace", "path_of", "read_token"]
 
 SERVER = "http://127.0.0.1:5000"
 SECONDS = 600
@@ -25,8 +25,8 @@ NO_ROUTE = "HTTP 404 Not Found"
 
 
 @dataclass(frozen=True)
-class ServerOptions:
-    """Which server is asked and by whom, and how the answer is printed."""
+class ServerPlace:
+    """Which server is asked, and by whom."""
 
     url: Annotated[
         str | None,
@@ -40,17 +40,26 @@ class ServerOptions:
         Path | None,
         typer.Option("--token-file", help="A file with the token; else in $HEADWATER_TOKEN."),
     ] = None
+
+    def server(self, *, seconds: float = SECONDS) -> Server:
+        """The server that is asked, and how long an answer may take."""
+        url = self.url or os.environ.get("OPENLINEAGE_URL", "").strip() or SERVER
+        if self.token_file is not None:
+            token: str | None = read_token(self.token_file)
+        else:
+            token = (os.environ.get("HEADWATER_TOKEN") or "").strip() or None
+        return Server(url, token, seconds)
+
+
+@dataclass(frozen=True)
+class ServerOptions(ServerPlace):
+    """Which server is asked and by whom, and how the answer is printed."""
+
     as_json: AsJson = False
 
-    def server(self) -> Server:
-        """The server that is asked."""
-        url = self.url or os.environ.get("OPENLINEAGE_URL", "").strip() or SERVER
-        return Server(url, _token(self.token_file))
 
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return (os.environ.get("HEADWATER_TOKEN") or "").strip() or None
+def read_token(file: Path) -> str:
+    """The first token of a file."""
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -58,6 +67,9 @@ def _token(file: Path | None) -> str | None:
     tokens = [text for line in lines if (text := line.strip()) and not text.startswith("#")]
     if not tokens:
         raise UsageError(f"the token file {file} holds no token")
+    if not (tokens[0].isascii() and tokens[0].isprintable()):
+        # No header can carry it, and what says so would quote it.
+        raise UsageError(f"the token in {file} holds characters that no token has")
     return tokens[0]
 
 
@@ -78,9 +90,15 @@ def path_of(*parts: str) -> str:
 class Server:
     """A lineage server by its URL."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, seconds: float = SECONDS) -> None:
         self._url = url.rstrip("/")
         self._token = token
+        self._seconds = seconds
+
+    @property
+    def has_token(self) -> bool:
+        """Whether it is asked with a token."""
+        return self._token is not None
 
     @property
     def url(self) -> str:
@@ -115,7 +133,8 @@ class Server:
         if len(found) > 1:
             raise UsageError(
                 f"{typed!r} can be any of {len(found)}{' or more' if answer['truncated'] else ''}",
-                hint=f"say which: {_listed(answer['matches'])}",
+                hint=f"say which: {', '.join(_listed(answer['matches']))}",
+                names=_listed(answer["matches"]),
             )
         return found[0]
 
@@ -152,7 +171,12 @@ class Server:
         headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
         try:
             return httpx.request(
-                method, self._url + path, params=query, json=body, headers=headers, timeout=SECONDS
+                method,
+                self._url + path,
+                params=query,
+                json=body,
+                headers=headers,
+                timeout=self._seconds,
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise HeadwaterError(
@@ -186,13 +210,14 @@ class Server:
                 hint="update the server",
             )
         if code == 404:
-            near = _listed(nearest) if isinstance(nearest, list) and nearest else ""
-            return NotFoundError(message, hint=f"near it: {near}" if near else None)
+            near = _listed(nearest) if isinstance(nearest, list) else []
+            told = f"near it: {', '.join(near)}" if near else None
+            return NotFoundError(message, hint=told, names=near)
         return UsageError(message) if code == 400 else HeadwaterError(message)
 
 
-def _listed(names: list[dict[str, Any]]) -> str:
-    return ", ".join(
+def _listed(names: list[dict[str, Any]]) -> list[str]:
+    return [
         f"{one['namespace']}:{one['name']}" + (f".{one['field']}" if one.get("field") else "")
         for one in names
-    )
+    ]

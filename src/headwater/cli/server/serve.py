@@ -15,7 +15,7 @@ from headwater.errors import EnvironmentProblem, UsageError
 if TYPE_CHECKING:
     from headwater.server.ingest.kafka import KafkaSettings
 
-__all__ = ["rebuild", "server"]
+__all__ = ["rebuild", "require_free", "server"]
 
 
 def server(
@@ -142,7 +142,7 @@ def server(
         )
         configure.append(lambda app: app.background.append(consume(source)))
         _say_topic(source)
-    _require_free(host, port)
+    require_free(host, port)
     scheme = "https" if certificate else "http"
     # Not before the store is open: a refused server must not print an address where nobody listens.
     configure.append(lambda _: err.print(f"headwater server on {scheme}://{host}:{port}"))
@@ -160,7 +160,7 @@ def server(
     )
 
 
-def _require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int) -> None:
     """Say at once, and in one line, where a server cannot listen; one address of a name is enough."""
     refused = None
     try:

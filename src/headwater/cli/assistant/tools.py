@@ -1,0 +1,150 @@
+"""The questions that assistants may ask: a tool is one declaration here."""
+
+from __future__ import annotations
+
+from headwater.cli.assistant import shorten
+from headwater.cli.assistant.declare import Parameter, Tool
+
+__all__ = ["TOOLS"]
+
+HOW_TO_NAME = "NAMESPACE:NAME, or NAME where it is the only one of that name; leading parts of a name may be left out"
+DATASET = Parameter("dataset", f"A dataset: {HOW_TO_NAME}.", required=True, names="dataset")
+DATASET_OR_COLUMN = Parameter(
+    "dataset", f"A dataset: {HOW_TO_NAME}. `.COLUMN` behind it asks for a column.",
+    required=True, names="dataset",
+)  # fmt: skip
+TIME = "RFC 3339, such as 2026-01-31T12:00:00Z, or a date"
+
+
+def _depth(about: str) -> Parameter:
+    return Parameter("depth", about, {"type": "integer", "minimum": 1, "maximum": 50})
+
+
+_ALL = (
+    Tool(
+        "find",
+        "Find datasets, jobs, columns or tags by a part of their name. Start here when a name is not known.",
+        "GET /api/v2/search",
+        (
+            Parameter("text", "A part of the name.", required=True, sent="q"),
+            Parameter(
+                "kind",
+                "Only these.",
+                {"type": "string", "enum": ["dataset", "job", "column", "tag"]},
+            ),
+        ),
+        shorten.search,
+        page="/",
+        sought="text",
+    ),
+    Tool(
+        "dataset",
+        "What a dataset (topic, table, files) is: columns, who writes and reads it, how fresh it is.",
+        "GET /api/v2/datasets/{namespace}/{name}",
+        (DATASET,),
+        shorten.dataset,
+    ),
+    Tool(
+        "job",
+        "What a job (connector, stream, batch) is: the state of its newest run, its error, what it reads"
+        " and writes, how much lies downstream.",
+        "GET /api/v2/jobs/{namespace}/{name}",
+        (Parameter("job", "A job: NAMESPACE:NAME, or NAME.", required=True, names="job"),),
+        shorten.job,
+        page="/jobs/{namespace}/{name}",
+    ),
+    Tool(
+        "trace",
+        "Where a dataset or a column comes from (up), or where it goes (down), as a tree: `level` is how far"
+        " a line is from the start, and a line belongs to the nearest line above with a lower level.",
+        "GET /api/v2/trace?node={node}",
+        (
+            DATASET_OR_COLUMN,
+            Parameter("direction", "up if left out.", {"type": "string", "enum": ["up", "down"]}),
+            _depth("How many jobs far; 20 if left out."),
+            Parameter("at", f"As it was then: {TIME}."),
+        ),
+        shorten.trace,
+        page="/graph?node={dataset}&at={at}",
+    ),
+    Tool(
+        "why",
+        "Is a dataset up to date, and if not, why: failed, aborted, late or lagging jobs, broken schemas and"
+        " failed checks upstream, with the error, the path and what changed shortly before. Of a column, also"
+        " which of the columns it comes from changed last.",
+        "GET /api/v2/datasets/{namespace}/{name}/why?column={field}",
+        (DATASET_OR_COLUMN,),
+        shorten.why,
+    ),
+    Tool(
+        "freshness",
+        "Only whether a dataset is live, fresh or stale, since when, and because of which jobs.",
+        "GET /api/v2/datasets/{namespace}/{name}/freshness",
+        (DATASET,),
+        shorten.freshness,
+    ),
+    Tool(
+        "impact",
+        "Who is hit if a dataset changes: what breaks, what changes or gets other rows behind it, what hands"
+        " the change on, and what nobody can tell (unknown is never unaffected).",
+        "POST /api/v2/impact?node={dataset}",
+        (
+            DATASET,
+            Parameter(
+                "changes",
+                "What changes; `to` is the new name or the new type.",
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": 100,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "kind": {
+                                "type": "string",
+                                "enum": ["drop", "rename", "type", "delete"],
+                            },
+                            "column": {"type": "string", "maxLength": 1_000},
+                            "to": {"type": "string", "maxLength": 1_000},
+                        },
+                        "required": ["kind"],
+                        "additionalProperties": False,
+                    },
+                },
+                required=True,
+            ),
+        ),
+        shorten.impact,
+    ),
+    Tool(
+        "diff",
+        "What changed between two moments, in the whole estate or around a dataset: jobs, datasets, edges,"
+        " columns, schemas and states that appeared, went or changed.",
+        "GET /api/v2/graph/diff?node={dataset}",
+        (
+            Parameter("from", f"{TIME}.", required=True),
+            Parameter("to", f"{TIME}; now if left out."),
+            Parameter("around", f"Only around this dataset: {HOW_TO_NAME}.", names="dataset"),
+            _depth("How many jobs around it; 3 if left out."),
+        ),
+        shorten.difference,
+        page="/graph?node={dataset}&from={from}&to={to}",
+    ),
+    Tool(
+        "troubles",
+        "What fails or is late now, with the error and how much lies downstream; jobs by state.",
+        "GET /api/v2/overview",
+        (),
+        shorten.troubles,
+        page="/",
+    ),
+    Tool(
+        "recent_changes",
+        "The newest changes of what jobs read and write, and of schemas.",
+        "GET /api/v2/overview",
+        (),
+        shorten.changes,
+        page="/",
+    ),
+)
+TOOLS = {tool.name: tool for tool in _ALL}
