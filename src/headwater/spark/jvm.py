@@ -148,7 +148,19 @@ def _compiled(spark: SparkSession) -> Any:
     compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()  # type: ignore[union-attr]  # noqa: SLF001
     compiler.setParentClassLoader(spark._jsparkSession.getClass().getClassLoader())  # noqa: SLF001
     compiler.cook(_SOURCE.read_text())
-    return compiler.getClassLoader().loadClass("headwater.JvmReader").newInstance()
+    reader = compiler.getClassLoader().loadClass("headwater.JvmReader").newInstance()
+    for name in ("plan", "texts", "counts", "defaultLocation"):
+        unconverted(getattr(reader, name))
+    return reader
+
+
+def unconverted(method: Any) -> None:
+    """Let py4j give a method its arguments as they are: objects of the JVM, numbers and texts.
+
+    It asks each of its converters about each argument otherwise, which takes as long as the call.
+    An object keeps its methods, so once is enough for each of them.
+    """
+    method.converters = None
 
 
 def _follow(given: Any, path: str) -> Any:

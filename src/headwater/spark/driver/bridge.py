@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.emit import faults
 from headwater.lineage.naming import redact
 from headwater.spark.driver.listener import ShutdownHook
+from headwater.spark.jvm import unconverted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +54,7 @@ class JvmBridge:
         counter = kind.getDeclaredField("_nextExecutionId")
         counter.setAccessible(True)
         counter.get(executions)
+        unconverted(executions.getQueryExecution)
         self._executions, self._counter = executions, counter
 
     @faults.log_and_ignore(
@@ -77,7 +79,9 @@ class JvmBridge:
     @property
     def thread(self) -> Any:
         """The properties that Spark keeps for the JVM's side of the calling thread."""
-        return self._scala_context.getLocalProperties()
+        found = self._scala_context.getLocalProperties()
+        unconverted(found.getProperty)
+        return found
 
     @property
     def next_plan(self) -> int:

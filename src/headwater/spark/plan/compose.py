@@ -194,8 +194,8 @@ def _tables(query: Query, write: Write) -> tuple[Dataset, ...]:
         named = zip(write.names, written, strict=True)
         written = [OutputColumn(name, column.type, column.value) for name, column in named]
     if write.outputs:
-        first = write.outputs[0]
-        written = [c for c in written if not formats.is_metadata_column(first, c.name)]
+        hidden = formats.metadata_columns(write.outputs[:1])
+        written = [column for column in written if column.name not in hidden]
     lineage = output.columns_of(written, query.rows, target)
     schema = schema_of((column.name, column.type) for column in written) if written else None
     return tuple(

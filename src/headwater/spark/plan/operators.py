@@ -160,8 +160,12 @@ class ColumnReader:
         source = self.sources.get(outputs[0].id) if outputs else None
         if source is not None:
             self.used[outputs[0].id] = source
-            describe(source, outputs)
-            return Relation({out.id: _column(source, out) for out in outputs}, {})
+            hidden = _hidden(source, outputs)
+            describe(source, [out for out in outputs if out.id not in hidden])
+            return Relation(
+                {out.id: Value() if out.id in hidden else _column(source, out) for out in outputs},
+                {},
+            )
         if outputs and all(out.id in self.known for out in outputs):
             rows: Bits = {}
             for out in outputs:
@@ -193,20 +197,17 @@ def describe(source: Source, outputs: list[Node]) -> None:
         return
     (one,) = source.datasets
     if one.schema is None:
-        columns = [(out.name, out.get("dataType")) for out in outputs if not _hidden(source, out)]
+        columns = [(out.name, out.get("dataType")) for out in outputs]
         source.datasets = (msgspec.structs.replace(one, schema=schema_of(columns)),)
 
 
-def _hidden(source: Source, attribute: Node) -> bool:
-    """Whether an attribute is the format's own; Spark 3.5 does not mark those of Iceberg."""
-    return is_metadata(attribute) or any(
-        formats.is_metadata_column(one, attribute.name) for one in source.datasets
-    )
+def _hidden(source: Source, attributes: list[Node]) -> frozenset[int]:
+    """The attributes that are the format's own; Spark 3.5 does not mark those of Iceberg."""
+    own = formats.metadata_columns(source.datasets)
+    return frozenset(one.id for one in attributes if one.name in own or is_metadata(one))
 
 
 def _column(source: Source, attribute: Node) -> Value:
-    if _hidden(source, attribute):
-        return Value()
     return source.column(attribute.name, attribute.get("dataType"))
 
 

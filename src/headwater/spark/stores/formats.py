@@ -27,7 +27,7 @@ from headwater.spark.model import observed
 from headwater.spark.stores.paths import name_of, root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from headwater.lineage.naming import DatasetName
     from headwater.spark.jvm import JvmSession
@@ -270,7 +270,7 @@ def is_log_scan(text: str) -> bool:
     return is_log(text) or any(word in text for one in table_formats() for word in one.log_scans)
 
 
-def is_metadata_column(dataset: Dataset, column: str) -> bool:
-    """Whether a column of a dataset is its format's bookkeeping."""
-    found = by_name(dataset.storage_layer)
-    return found is not None and column in found.metadata_columns
+def metadata_columns(datasets: Iterable[Dataset]) -> frozenset[str]:
+    """The columns of datasets that are bookkeeping of their formats."""
+    found = [by_name(one.storage_layer) for one in datasets if one.storage_layer]
+    return frozenset(name for one in found if one is not None for name in one.metadata_columns)
