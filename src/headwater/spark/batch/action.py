@@ -11,6 +11,7 @@ from headwater.spark import job_names, reporting
 from headwater.spark.batch.statistics import ActionStatistics
 from headwater.spark.driver.wrapped_methods import SQL_QUERY, without_comments
 from headwater.spark.model import PlanLineage
+from headwater.spark.plan import multi_insert
 from headwater.spark.stores import formats
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Action:
         self.script: Script | None = None
         self.claims: dict[tuple[str, DatasetName], int] = {}
         """By class and output, the plan that was attributed by the place it writes to."""
+        self.parts: dict[int, PlanLineage] = {}
+        """By plan, the commands of a multi-insert that Spark 3.5 executes one by one."""
         self.lineage = PlanLineage()
         self.node = ""
         self.number = -1
@@ -127,6 +130,20 @@ class Action:
             better = not self.lineage.outputs and not self.lineage.inputs
         if better:
             self.lineage, self.node, self.number = lineage, node, number
+
+    def is_part(self, lineage: PlanLineage) -> bool:
+        """Whether this is one command of the multi-insert that was called, and not all of it."""
+        called, whole = self.entry.operation if self.entry else "", multi_insert.OPERATION
+        if called != whole or (self.lineage.operation == whole and not self.parts):
+            return False
+        return bool(lineage.outputs) and lineage.operation != whole
+
+    def add_part(self, number: int, lineage: PlanLineage, node: str) -> None:
+        """Take in one command of a multi-insert."""
+        self.parts[number] = lineage
+        whole = multi_insert.together([part for _, part in sorted(self.parts.items())])
+        self.lineage = replace(whole, operation=multi_insert.OPERATION)
+        self.node, self.number = node, min(self.parts)
 
     @property
     def settled(self) -> bool:

@@ -276,7 +276,12 @@ class ActionTracker:
             self._learn(action, one.number, one.execution)
         for one in ended:
             if one.failure is None:
-                action.statistics.read(self._app.bridge.spark, one.execution, action.lineage)
+                lineage = action.parts.get(one.number, action.lineage)
+                action.statistics.read(self._app.bridge.spark, one.execution, lineage)
+        targets = action.lineage.targets
+        if action.parts and len(set(targets)) < len(targets):
+            # A table that two commands of one statement write has the rows of the last alone.
+            action.statistics.outputs.clear()
 
     def _read_statement(self, action: Action) -> None:
         """Name a statement that failed before Spark had a plan of it as if it had not."""
@@ -290,17 +295,18 @@ class ActionTracker:
     def _learn(self, action: Action, number: int, execution: Any) -> None:
         action.executions.add(number)
         known = action.known and (action.life is not None or action.number <= number)
-        if known and action.settled:
+        if number in action.parts or (known and action.settled and not action.parts):
             return
         lineage = self._app.reader.batch(execution)
-        if known:
+        part = action.is_part(lineage)
+        if known and not part:
             # The command again, now that its table is there, and not a step inside of it.
             if lineage.operation == action.lineage.operation and lineage.outputs:
                 action.lineage = lineage
             return
         node = lineage.node or node_of(execution)
         if self._app.settings.allows_node(node):
-            action.learn(number, lineage, node)
+            (action.add_part if part else action.learn)(number, lineage, node)
 
     def _start(self, action: Action, execution: Any) -> None:
         """Emit START for a call that runs, if this execution of it shows what it does."""

@@ -71,6 +71,6 @@ attempt(f"MERGE {evolving}INTO gone t USING o s ON t.x = s.id WHEN MATCHED THEN 
 with contextlib.suppress(AnalysisException):
     spark.table("o").select("id").write.insertInto("e")
 with contextlib.suppress(AnalysisException):
-    spark.table("o").writeTo("refused_too").create()
-    spark.table("o").writeTo("refused_too").create()
+    spark.table("o").writeTo("refused_too").using("parquet").create()
+    spark.table("o").writeTo("refused_too").using("parquet").create()
 assert headwater.spark.flush(60)
