@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
 from headwater.connect.agent.lineage import ClusterLineage, JobNames

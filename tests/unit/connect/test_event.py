@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from headwater.connect.derive.lineage import derive
 from headwater.connect.model import Connector, ConnectorStatus, Task
