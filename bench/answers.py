@@ -14,6 +14,7 @@ import random
 import statistics
 import tempfile
 import time
+import uuid
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -29,14 +30,26 @@ if TYPE_CHECKING:
 
 NAMESPACE = "bench"
 SPACE = f"postgres://{NAMESPACE}:5432"
+LONG = f"postgres://{NAMESPACE}.corp.example:5432"
 BATCH = 500
-LIMITS = {"trace": 50, "why": 50, "diff": 200, "audit": 50, "tags": 50, "reach": 1_000}
+LIMITS = {
+    "trace": 50,
+    "why": 50,
+    "diff": 200,
+    "doctor": 10_000,
+    "audit": 50,
+    "tags": 50,
+    "reach": 1_000,
+}
 TAGGED = 50
 """Columns on which a tag is set: one in each so many jobs."""
 
 
 def estate(jobs: int, now: datetime) -> Iterator[bytes]:
-    """A run of each job two days ago; a fifth ran again today, some with another input or failed."""
+    """A run of each job two days ago; a fifth ran again today, some with another input or failed.
+
+    Some tables that nobody reads are read by the long name of their host: doctor's pairs.
+    """
     before = now - timedelta(days=2)
     for number in range(jobs):
         yield events(NAMESPACE, number, before)[2]
@@ -49,6 +62,13 @@ def estate(jobs: int, now: datetime) -> Iterator[bytes]:
                 column["inputFields"] = column["inputFields"][:1]
         if number % 500 == 5:
             made["eventType"] = "FAIL"
+        yield json.dumps(made).encode()
+    for number in range(99, jobs, 100):
+        made = json.loads(events(NAMESPACE, number, today)[2])
+        made["job"]["name"] += "_reader"
+        made["run"]["runId"] = str(uuid.uuid4())
+        made["inputs"] = [{**made["outputs"][0], "namespace": LONG}]
+        made["outputs"] = []
         yield json.dumps(made).encode()
 
 
@@ -95,6 +115,7 @@ def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
         "audit of a dataset, to print": of_dataset("audit/report", **day),
         "tags of a dataset": of_dataset("tags"),
         "reach of a tag on 200 columns": lambda: "/api/v2/tags/pii",
+        "doctor": lambda: "/api/v2/doctor",
         "diff of a day, whole estate": lambda: f"/api/v2/graph/diff?{urlencode(day)}",
     }
 

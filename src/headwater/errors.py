@@ -5,7 +5,8 @@ HeadwaterError            something failed                              exit cod
 ├── EnvironmentProblem    this machine lacks or denies something        exit code 3
 └── NotFoundError         what was asked for is not there               exit code 4
 
-Exit code 5 is no error: a question was answered, and the answer is that something breaks.
+Exit codes 5 and 6 are no errors: a question was answered, and the answer is that something breaks
+(5), or that doctor found something (6).
 """
 
 from __future__ import annotations

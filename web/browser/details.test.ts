@@ -203,6 +203,7 @@ test.each([
   `${lake}/${encodeURIComponent("lake/supplier_stats")}`,
   "/jobs/shop/supplier_stats.by_day",
   "/connectors",
+  "/doctor",
 ])("every panel of %s links to the JSON it was drawn from", async (path) => {
   const { page } = await open(browser, server.url + path);
   await expect.poll(() => page.locator(".panel").count()).toBeGreaterThan(0);

@@ -151,13 +151,18 @@ export class Server {
 
   /** The recorded demo, moved in time so that it ends now. */
   async loadDemo() {
+    await this.load("demo.ndjson");
+    await this.flow();
+  }
+
+  /** Recorded events, moved in time as the demo is. @param {string} name */
+  async load(name) {
     const shift = Date.now() - RECORDED;
-    const text = readFileSync(join(FIXTURES, "demo.ndjson"), "utf8");
+    const text = readFileSync(join(FIXTURES, name), "utf8");
     const moved = text.replace(/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) =>
       new Date(Date.parse(time) + shift).toISOString(),
     );
     await this.post("/api/v2/events", moved);
-    await this.flow();
   }
 
   /** What flows in the demo, as of now. */

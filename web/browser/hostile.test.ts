@@ -130,7 +130,7 @@ test("every page opens under hostile names, and links lead to what they name", a
     await server.post("/api/v1/lineage", hostile(name, run));
   }
   const { page, faults } = await open(browser, `${server.url}/settings`);
-  for (const path of ["/", "/connectors", "/events", "/graph", "/graph?columns=1"]) {
+  for (const path of ["/", "/connectors", "/events", "/doctor", "/graph", "/graph?columns=1"]) {
     await page.goto(server.url + path);
     await settled(page);
     await harmless(page, faults, path);

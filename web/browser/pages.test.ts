@@ -66,6 +66,11 @@ const PAGES: [string, () => string, (page: Page) => Locator][] = [
     () => "/events",
     (page) => page.locator(".event", { hasText: "FAIL" }).getByRole("link", { name: "stats-sink" }),
   ],
+  [
+    "doctor",
+    () => "/doctor",
+    (page) => page.getByRole("heading", { name: "One dataset under two names" }),
+  ],
   ["settings", () => "/settings", (page) => page.getByText("Kept for this tab only")],
   ["an unknown address", () => "/nowhere", (page) => page.getByText("No such page")],
 ];

@@ -114,6 +114,22 @@ async function bare(page, theme) {
   }
 }
 
+/** Two jobs that name the demo's data otherwise. @param {Page} page @param {string} theme */
+async function misaligned(page, theme) {
+  const server = await Server.start();
+  try {
+    await server.loadDemo();
+    await server.load("misaligned.ndjson");
+    await page.goto(`${server.url}/doctor`);
+    await shoot(page, `doctor-${theme}`, true);
+    await page.getByRole("button", { name: "Apply 2 sure pairs" }).click();
+    await page.getByRole("region", { name: "Joined by doctor" }).waitFor();
+    await shoot(page, `doctor-joined-${theme}`, true);
+  } finally {
+    await server.remove();
+  }
+}
+
 function beat() {
   return {
     eventType: "START",
@@ -153,6 +169,7 @@ try {
       context.setDefaultTimeout(60_000);
       await loaded(server, await context.newPage(), theme);
       await bare(await context.newPage(), theme);
+      await misaligned(await context.newPage(), theme);
       await context.close();
     }
 } finally {

@@ -5,6 +5,7 @@ import { useStore } from "./lib/store";
 import { AuditPage } from "./pages/audit";
 import { ConnectorsPage } from "./pages/connectors";
 import { DatasetPage } from "./pages/dataset";
+import { DoctorPage } from "./pages/doctor";
 import { EventsPage } from "./pages/events";
 import { JobPage } from "./pages/job";
 import { NotFound } from "./pages/notfound";
@@ -39,6 +40,7 @@ const TITLES: Record<string, string> = {
   graph: "Graph",
   connectors: "Connectors",
   events: "Events",
+  doctor: "Doctor",
   settings: "Settings",
 };
 
@@ -53,6 +55,8 @@ function Page({ parts }: { parts: string[] }) {
         return <ConnectorsPage />;
       case "events":
         return <EventsPage />;
+      case "doctor":
+        return <DoctorPage />;
       case "settings":
         return <SettingsPage />;
     }

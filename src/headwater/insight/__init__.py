@@ -6,6 +6,15 @@ values: how to show them is left to the API, the page and the command line.
 
 from headwater.insight.audit import Audit, AuditedJob, Records, RunUse, Use, audit, through
 from headwater.insight.difference import Difference, Moment, difference
+from headwater.insight.doctor import (
+    ClockGap,
+    Diagnosis,
+    Doubt,
+    DoubtKind,
+    Estate,
+    KnownJob,
+    doctor,
+)
 from headwater.insight.freshness import (
     Cause,
     Freshness,
@@ -14,6 +23,15 @@ from headwater.insight.freshness import (
     JobStatus,
     freshness,
     trouble_of,
+)
+from headwater.insight.identity import (
+    DEFAULT_SCORE,
+    SHOWN_SCORE,
+    JobUse,
+    KnownDataset,
+    NameRules,
+    Pair,
+    same_datasets,
 )
 from headwater.insight.impact import (
     ColumnReaders,
@@ -29,6 +47,7 @@ from headwater.insight.impact import (
     planned_change,
 )
 from headwater.insight.incidents import RootCause, downstream, families, root_causes
+from headwater.insight.name_rules import NameRuleError, name_rules
 from headwater.insight.neighbourhood import (
     Link,
     Neighbourhood,
@@ -70,28 +89,41 @@ from headwater.insight.why import (
 )
 
 __all__ = [
+    "DEFAULT_SCORE",
+    "SHOWN_SCORE",
     "Audit",
     "AuditedJob",
     "Cause",
     "CauseKind",
     "Change",
+    "ClockGap",
     "ColumnJobs",
     "ColumnReaders",
     "ColumnUse",
+    "Diagnosis",
     "Difference",
+    "Doubt",
+    "DoubtKind",
     "Effect",
+    "Estate",
     "Freshness",
     "Hand",
     "Impact",
     "JobGraph",
     "JobProblem",
     "JobStatus",
+    "JobUse",
+    "KnownDataset",
+    "KnownJob",
     "Leg",
     "LineageTree",
     "Link",
     "Moment",
+    "NameRuleError",
+    "NameRules",
     "Neighbourhood",
     "ObservedGraph",
+    "Pair",
     "Passage",
     "PlannedChange",
     "Reach",
@@ -113,6 +145,7 @@ __all__ = [
     "between",
     "carriers",
     "difference",
+    "doctor",
     "downstream",
     "families",
     "flow",
@@ -121,10 +154,12 @@ __all__ = [
     "hidden",
     "impact",
     "last_change",
+    "name_rules",
     "paired",
     "planned_change",
     "reach",
     "root_causes",
+    "same_datasets",
     "spanned",
     "tag_reach",
     "tags_on",

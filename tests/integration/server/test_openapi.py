@@ -28,7 +28,7 @@ CHECKS = (
 )
 DOCS = Path(__file__).parents[3] / "docs" / "api.md"
 
-QUESTIONS = ("POST /api/v2/impact",)
+QUESTIONS = ("POST /api/v2/impact", "POST /api/v2/doctor/findings")
 """Calls with a body that change nothing."""
 
 

@@ -7,6 +7,7 @@ export const GOES: Record<string, { to: string; name: string }> = {
   g: { to: "/graph", name: "Graph" },
   c: { to: "/connectors", name: "Connectors" },
   e: { to: "/events", name: "Events" },
+  d: { to: "/doctor", name: "Doctor" },
   s: { to: "/settings", name: "Settings" },
 };
 

@@ -391,3 +391,40 @@ export interface WhyAnswer {
   verdict: string;
   causes: Cause[];
 }
+
+/** Two datasets that may be one: `alias` would stand for `dataset`. */
+export interface ProposedPair {
+  alias: Named;
+  dataset: Named;
+  score: number;
+  rule: string;
+  evidence: { kind: string; text: string }[];
+}
+
+export type DoubtKind =
+  | "schema"
+  | "orphan"
+  | "no outputs"
+  | "inferred"
+  | "silent"
+  | "clock"
+  | "refused"
+  | "assumed";
+
+export interface DoctorFinding {
+  kind: DoubtKind;
+  node: string | null;
+  named: Named | null;
+  text: string;
+  since: string | null;
+  count: number;
+}
+
+export interface DoctorAnswer {
+  defaultScore: number;
+  pairs: ProposedPair[];
+  findings: DoctorFinding[];
+  counts: Record<"pairs" | "sure" | DoubtKind, number>;
+  recorded: { alias: Named; dataset: Named; at: string }[];
+  truncated: boolean;
+}

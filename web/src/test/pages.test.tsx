@@ -1,9 +1,10 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
-import type { ImpactAnswer, Incident, JobFacts, PlannedChange } from "../lib/types";
+import type { DoctorAnswer, ImpactAnswer, Incident, JobFacts, PlannedChange } from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { Moves } from "../pages/dataset";
+import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
 import { Causes } from "../pages/why";
@@ -421,4 +422,80 @@ test("a server without rules and incidents shows no card", () => {
   expect(container.textContent).toBe("");
   rerender(<Alerts alerts={{ rules: 2, open: [], truncated: false }} />);
   screen.getByText("None is open.");
+});
+
+const DOCTOR: DoctorAnswer = {
+  defaultScore: 0.8,
+  pairs: [
+    {
+      alias: { namespace: "kafka://localhost:9092", name: EVIL },
+      dataset: { namespace: "kafka://broker:9092", name: "orders" },
+      score: 0.85,
+      rule: "address",
+      evidence: [{ kind: "schema", text: "the same 3 columns" }],
+    },
+    {
+      alias: { namespace: "s3://a", name: "clicks" },
+      dataset: { namespace: "s3://b", name: "clicks" },
+      score: 0.6,
+      rule: "catalog",
+      evidence: [],
+    },
+  ],
+  findings: [
+    {
+      kind: "orphan",
+      node: "dataset:s3://lake:alone",
+      named: { namespace: "s3://lake", name: "alone" },
+      text: "no job reads or writes it",
+      since: null,
+      count: 1,
+    },
+    { kind: "refused", node: null, named: null, text: EVIL, since: null, count: 3 },
+  ],
+  counts: {
+    pairs: 2,
+    sure: 1,
+    schema: 0,
+    orphan: 30,
+    "no outputs": 0,
+    inferred: 0,
+    silent: 0,
+    clock: 0,
+    refused: 1,
+    assumed: 0,
+  },
+  recorded: [],
+  truncated: false,
+};
+
+test("doctor's pairs show why, and one that is chosen is applied", () => {
+  const asked: unknown[] = [];
+  const { container } = render(
+    <Pairs pairs={DOCTOR.pairs} sure={0.8} act={(body) => asked.push(body)} />,
+  );
+  expect(container.querySelector("img")).toBeNull();
+  expect(container.textContent).toContain("the same 3 columns");
+  expect(screen.getByText("0.85").className).toContain("sure");
+  expect(screen.getByText("0.60").className).not.toContain("sure");
+  fireEvent.click(screen.getByRole("button", { name: "Apply: clicks in s3://a" }));
+  const { alias, dataset } = DOCTOR.pairs[1] ?? {};
+  expect(asked).toEqual([{ action: "apply", pairs: [{ alias, dataset }] }]);
+});
+
+test("a role that may not write has nothing to apply", () => {
+  render(<Pairs pairs={DOCTOR.pairs} sure={0.8} act={null} />);
+  expect(screen.queryByRole("button")).toBeNull();
+});
+
+test("what makes answers doubtful stands by its kind, with how many there are", () => {
+  const { container } = render(<Doubts answer={DOCTOR} />);
+  expect(container.querySelector("img")).toBeNull();
+  const orphans = screen.getByRole("region", { name: "Datasets that no job reads or writes" });
+  expect(orphans.textContent).toContain("and 10 more");
+  expect(screen.getByRole("link", { name: "alone" }).getAttribute("href")).toBe(
+    "/datasets/s3%3A%2F%2Flake/alone",
+  );
+  expect(container.textContent).toContain("3 events");
+  expect(screen.queryByText("Clocks that are off")).toBeNull();
 });

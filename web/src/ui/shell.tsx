@@ -13,6 +13,7 @@ const NAV: { to: string; name: string; icon: IconName; first: string }[] = [
   { to: "/graph", name: "Graph", icon: "graph", first: "graph" },
   { to: "/connectors", name: "Connectors", icon: "plug", first: "connectors" },
   { to: "/events", name: "Events", icon: "events", first: "events" },
+  { to: "/doctor", name: "Doctor", icon: "pulse", first: "doctor" },
 ];
 
 const WORDS = {

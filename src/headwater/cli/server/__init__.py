@@ -9,6 +9,7 @@ from headwater.cli.server import (
     audit,
     copies,
     diff,
+    doctor,
     events,
     freshness,
     impact,
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command()(serve.rebuild)
     app.command()(freshness.freshness)
     app.command()(diff.diff)
+    app.command()(doctor.doctor)
     app.command()(impact.impact)
     app.command()(tags.tags)
     app.command()(trace.trace)

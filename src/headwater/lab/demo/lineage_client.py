@@ -109,11 +109,21 @@ class LineageClient:
         found: dict[str, Any] = answer.json()
         return found
 
-    def declare(self, alias: str, dataset: str) -> None:
-        """Say that a name stands for a dataset of another name."""
-        names = {"alias": self.name(alias), "dataset": self.name(dataset)}
-        body = {k: {"namespace": space, "name": name} for k, (space, name) in names.items()}
-        self.http.post("/api/v2/aliases", json=body).raise_for_status()
+    def proposed(self, one: str, other: str) -> dict[str, Any]:
+        """What doctor says of two names, if it takes them for one dataset."""
+        wanted = {self.name(one), self.name(other)}
+        found = self.get("/api/v2/doctor")
+        for pair in found.get("pairs", []):
+            sides = [pair[side] for side in ("alias", "dataset")]
+            if {(side["namespace"], side["name"]) for side in sides} == wanted:
+                return {**pair, "sure": pair["score"] >= found["defaultScore"]}
+        return {}
+
+    def join(self, one: str, other: str) -> None:
+        """Let doctor record that two names are one dataset."""
+        pair = self.proposed(one, other)
+        body = {"action": "apply", "pairs": [{side: pair[side] for side in ("alias", "dataset")}]}
+        self.http.post("/api/v2/doctor", json=body).raise_for_status()
 
     def page(self, path: str = "/", **query: str) -> str:
         """An address of the page."""

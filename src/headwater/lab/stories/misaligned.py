@@ -26,7 +26,7 @@ class Misaligned(Story):
     name = "misaligned"
     title = "A job names the same data differently"
     shows = (
-        "Two graphs, the break between them, and one graph once the names are declared the same."
+        "Two graphs, the break between them, and one graph once doctor has joined the two names."
     )
 
     def play(self, story_run: StoryRun) -> None:
@@ -76,8 +76,13 @@ class Misaligned(Story):
         left = [*reversed(_chain(story_run.lineage, theirs))]
         right = [*reversed(_chain(story_run.lineage, summary))]
         story_run.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
-        story_run.describe("Declaring that both names are one table.")
-        story_run.lineage.declare(theirs, ours)
+        story_run.look("what doctor says of the two names", story_run.lineage.page("/doctor"))
+        story_run.check(
+            "doctor takes both names for one table, almost surely",
+            lambda: _proposed(story_run.lineage, theirs, ours),
+        )
+        story_run.describe("Doctor joins the two graphs.")
+        story_run.lineage.join(theirs, ours)
         story_run.check(
             "one graph: shop.public.orders.price leads to the summary's total_price",
             lambda: leads(SOURCE, "price", summary, "total_price"),
@@ -98,6 +103,14 @@ class Misaligned(Story):
 
 def _rows(count: int) -> CheckOutcome:
     return CheckOutcome(count > 0, f"{count} rows")
+
+
+def _proposed(lineage: LineageClient, theirs: str, ours: str) -> CheckOutcome:
+    pair = lineage.proposed(theirs, ours)
+    if not pair:
+        return CheckOutcome(ok=False, found="doctor does not propose them")
+    proofs = ", ".join(one["text"] for one in pair["evidence"])
+    return CheckOutcome(pair["sure"], f"{pair['score']}: {proofs}")
 
 
 def _hide(story_run: StoryRun, path: str) -> None:

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["POLICY", "PageFiles"]
 
 BUILT = Path(__file__).parent.parent / "page"
-PAGES = {"", "graph", "datasets", "jobs", "runs", "connectors", "events", "settings", "columns"}
+PAGES = {
+    "",
+    "graph",
+    "datasets",
+    "jobs",
+    "runs",
+    "connectors",
+    "events",
+    "doctor",
+    "settings",
+    "columns",
+}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
     " connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none';"

@@ -80,6 +80,7 @@ TABLES: dict[str, Table] = {
         _table("dataset_version", "id:i dataset:i uuid:b run:i time:i facet:i", "id"),
         _table("job_version", "id:i job:i uuid:b time:i run:i state:b", "id"),
         _table("alias", "namespace:t name:t dataset:i time:i", "namespace name"),
+        _table("joined", "namespace:t name:t dataset:i time:i", "namespace name"),
         _table("cluster", "dataset_namespace:t id:t time:i", "dataset_namespace"),
         _table(
             "log",
@@ -238,6 +239,13 @@ CREATE TABLE alert_seen (
   rule TEXT NOT NULL, hash {blob} NOT NULL, PRIMARY KEY (rule, hash)) {compact};
 """
 
+# The aliases that doctor recorded: those that it may take back.
+_EIGHTH = """
+CREATE TABLE joined (
+  namespace TEXT NOT NULL, name TEXT NOT NULL, dataset {int} NOT NULL, time {int} NOT NULL,
+  PRIMARY KEY (namespace, name)) {compact};
+"""
+
 DIALECTS: dict[str, dict[str, str]] = {
     "sqlite": {
         "int": "INTEGER",
@@ -256,6 +264,6 @@ DIALECTS: dict[str, dict[str, str]] = {
 }
 """What the words in braces stand for in each kind of database."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)
 LATEST = len(MIGRATIONS)
 ALL_TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))

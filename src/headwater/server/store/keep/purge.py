@@ -147,7 +147,7 @@ def _found(
 def _space(connection: Connection, namespace: str) -> None:
     for table, column in (
         ("namespace", "name"), ("source", "name"), ("alias", "namespace"),
-        ("cluster", "dataset_namespace"), ("fold", "namespace"),
+        ("joined", "namespace"), ("cluster", "dataset_namespace"), ("fold", "namespace"),
     ):  # fmt: skip
         connection.run(f"DELETE FROM {table} WHERE {column} = ?", (namespace,))  # noqa: S608
 
@@ -273,12 +273,14 @@ def _jobs(connection: Connection, jobs: Collection[int]) -> None:
 
 def _datasets(connection: Connection, datasets: dict[int, Key]) -> None:
     for table in (
-        "edge", "column_map", "dataset_version", "alias", "column_link", "claim", "schema_end",
+        "edge", "column_map", "dataset_version", "alias", "joined", "column_link", "claim",
+        "schema_end",
     ):  # fmt: skip
         _delete(connection, table, "dataset", datasets)
     _delete(connection, "column_link", "source", datasets)
     for key in datasets.values():
-        connection.run("DELETE FROM alias WHERE namespace = ? AND name = ?", key)
+        for table in ("alias", "joined"):
+            connection.run(f"DELETE FROM {table} WHERE namespace = ? AND name = ?", key)  # noqa: S608
         connection.run("DELETE FROM flow WHERE dataset_namespace = ? AND dataset_name = ?", key)
     within(connection, "UPDATE dataset SET root = id WHERE root IN ({in}) RETURNING 1", datasets)
     _marks(connection, DATASET, datasets)

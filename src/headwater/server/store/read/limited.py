@@ -55,6 +55,7 @@ LIMITED = {  # what is true of the rows that may be read
     "tag": f"name IN (SELECT tag FROM {{main}}tag_use WHERE {_OF_ENTITY})"  # noqa: S608
     " OR name NOT IN (SELECT tag FROM {main}tag_use)",
     "alias": f"{_OF_DATASET} AND namespace IN {_NAMES}",
+    "joined": f"{_OF_DATASET} AND namespace IN {_NAMES}",
     "cluster": f"dataset_namespace IN {_NAMES}",
     "source": f"{{just}}id IN (SELECT source FROM {{main}}dataset WHERE {_OF_SPACE})",  # noqa: S608
     "log": _OF_JOB,

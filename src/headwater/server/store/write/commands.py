@@ -9,7 +9,7 @@ from headwater.lineage.events import EventType, canonical
 from headwater.lineage.lifecycle import RunHistory
 from headwater.server.store.database import StoreError
 from headwater.server.store.entities import DELETED, Run, RunState
-from headwater.server.store.write import identity
+from headwater.server.store.write import identity, shared_symlinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from headwater.server.store.store import Store
     from headwater.server.store.write.projection import Projection
 
-__all__ = ["NoSuchError", "apply"]
+__all__ = ["DOCTOR", "NoSuchError", "apply"]
 
 DATASET, JOB = 0, 1
+DOCTOR = "doctor"
+"""Who recorded an alias that may be taken back."""
 Command = dict[str, Any]
 Ids = tuple["int | None", "int | None"]
 
@@ -195,10 +197,31 @@ def _tagged(store: Store, projection: Projection, command: Command) -> Ids:
     return (entity.id, None) if kind == JOB else (None, None)
 
 
-def _alias(store: Store, _: Projection, command: Command) -> Ids:
-    """One name declared, by hand, to stand for another dataset."""
-    dataset = _the_dataset(store, command)
-    identity.declare(store.session, dataset, [tuple(command["alias"])], command["at"])
+def _alias(store: Store, projection: Projection, command: Command) -> Ids:
+    """One name declared, by hand or by doctor, to stand for another dataset."""
+    dataset, alias = _the_dataset(store, command), tuple(command["alias"])
+    session = store.session
+    identity.declare(session, dataset, [alias], command["at"])
+    projection.schemas.merge()
+    session.flush()
+    # What a person declares is no longer doctor's to take back.
+    store.connection.run("DELETE FROM joined WHERE namespace = ? AND name = ?", alias)
+    if command.get("by") == DOCTOR:
+        session.rows["joined"].append((*alias, dataset.id, command["at"]))
+    return None, None
+
+
+def _unalias(store: Store, projection: Projection, command: Command) -> Ids:
+    """An alias that doctor recorded, taken back."""
+    alias, connection = tuple(command["alias"]), store.connection
+    store.session.flush()
+    sql = "SELECT 1 FROM joined WHERE namespace = ? AND name = ?"
+    if not connection.all(sql, alias):
+        raise NoSuchError(f"Alias '{alias[1]}' was not recorded by doctor.")
+    connection.run("DELETE FROM joined WHERE namespace = ? AND name = ?", alias)
+    identity.withdraw(store.session, alias)
+    shared_symlinks.settle(store.session)
+    projection.schemas.merge()
     return None, None
 
 
@@ -217,6 +240,7 @@ _COMMANDS: dict[str, Callable[[Store, Projection, Command], Ids]] = {
     "tag": _tag,
     "tagged": _tagged,
     "alias": _alias,
+    "unalias": _unalias,
     "retain": _changes_nothing,
     "purge": _changes_nothing,
 }

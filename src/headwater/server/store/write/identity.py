@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset
     from headwater.server.store.write.session import Session
 
-__all__ = ["cluster", "declare", "root", "set_root"]
+__all__ = ["cluster", "declare", "root", "set_root", "withdraw"]
 
 
 def root(session: Session, dataset: Dataset, time: int) -> None:
@@ -41,6 +41,60 @@ def declare(session: Session, dataset: Dataset, keys: list[tuple[str, str]], tim
         _alias(session, key, dataset.id, time)
     named = [session.datasets[key] for key in keys if key in session.datasets]
     _point(session, [other for other in named if other.id != dataset.root], dataset.id)
+
+
+def withdraw(session: Session, key: tuple[str, str]) -> None:
+    """Let a name that was declared to stand for another dataset stand for itself again.
+
+    With it goes what stands for it by an alias, a spelling or a cluster of its own. If one of those
+    joins it with what it was declared to be, it stays.
+    """
+    session.flush()
+    session.connection.run("DELETE FROM alias WHERE namespace = ? AND name = ?", key)
+    session.aliases.pop(key, None)
+    session.load_datasets([key])
+    dataset = session.datasets.get(key)
+    if dataset is None or dataset.root == dataset.id:
+        return
+    rows = session.connection.all("SELECT id FROM dataset WHERE root = ?", (dataset.root,))
+    members = {member.id: member for member in session.datasets_of(row[0] for row in rows)}
+    beside = _joined(session, members)
+    found, waiting = {dataset.id}, [dataset.id]
+    while waiting:
+        fresh = beside[waiting.pop()] - found
+        found |= fresh
+        waiting += fresh
+    if dataset.root in found:
+        return
+    for number in found:
+        set_root(session, members[number], dataset.id)
+        session.contested.update((number, *members[number].state.rivals))
+
+
+def _joined(session: Session, members: dict[int, Dataset]) -> dict[int, set[int]]:
+    """Which of these datasets are one by an alias, a spelling or a cluster, each with its neighbours."""
+    sql = "SELECT namespace, name, dataset FROM alias WHERE dataset IN ({in})"
+    owners = {(row[0], row[1]): row[2] for row in within(session.connection, sql, members)}
+    named = {(member.space, member.name): number for number, member in members.items()}
+    clusters: dict[str, str] = dict(
+        session.connection.all("SELECT dataset_namespace, id FROM cluster")
+    )
+    clustered: dict[tuple[str, str], int] = {}
+    found: dict[int, set[int]] = {number: set() for number in members}
+
+    def join(one: int, other: int | None) -> None:
+        if other is not None and other != one:
+            found[one].add(other)
+            found[other].add(one)
+
+    for key, number in named.items():
+        join(number, owners.get(key))
+        spelled = naming.canonical(*key)
+        plain = (spelled.namespace, spelled.name)
+        join(number, named.get(plain, owners.get(plain)))
+        if (cluster_id := clusters.get(key[0])) is not None:
+            join(number, clustered.setdefault((cluster_id, key[1]), number))
+    return found
 
 
 def cluster(session: Session, dataset: Dataset, facet: bytes, time: int) -> None:

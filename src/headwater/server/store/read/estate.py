@@ -1,0 +1,209 @@
+"""The whole estate as doctor looks at it: names, who uses what, how jobs report."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from headwater.insight import ClockGap, DoubtKind, JobUse, KnownDataset, KnownJob
+from headwater.lineage import facets as known
+from headwater.lineage.graph import NodeKind
+from headwater.lineage.lifecycle import State
+from headwater.lineage.schema.claims import Rank
+from headwater.server.store.database import within
+from headwater.server.store.entities import DELETED, OUTPUT, decode_run
+from headwater.server.store.read.observed import read_schema
+from headwater.server.store.read.schema_claims import standing
+from headwater.server.store.read.timeline import members
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from headwater.lineage.schema.claims import Claim
+    from headwater.server.store.entities import Node
+    from headwater.server.store.read.schema_claims import SchemaReports
+    from headwater.server.store.view import View
+
+__all__ = ["StoredEstate"]
+
+JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
+DAY = 24 * 3_600_000_000
+HABIT = 14 * DAY
+"""Runs that say how often a job runs."""
+ENOUGH = 4
+RECENT = 50_000
+"""The newest records, by which clocks are judged."""
+CLAIMED = 300
+"""Datasets with several schemas that are looked at."""
+FIELDS = 5
+
+
+class StoredEstate:
+    """The datasets and jobs of a store; `counted` has what was refused and assumed, by reason."""
+
+    def __init__(
+        self, view: View, now: int, counted: Mapping[DoubtKind, Mapping[str, int]]
+    ) -> None:
+        self._view = view
+        self._now = now
+        self._counted = counted
+
+    def datasets(self) -> list[KnownDataset[Node]]:
+        """Every dataset under the name that it is shown by."""
+        return self._datasets
+
+    @cached_property
+    def _datasets(self) -> list[KnownDataset[Node]]:
+        sql = (
+            "SELECT d.id, n.name, d.name FROM dataset d JOIN namespace n ON n.id = d.namespace"
+            " WHERE d.hidden = 0 AND d.root = d.id ORDER BY d.id"
+        )
+        return [KnownDataset((DATASET, row[0]), row[1], row[2]) for row in self._view.all(sql)]
+
+    def uses(self) -> list[JobUse]:
+        """What jobs have ever read and written, whatever became of them; task jobs as their parents."""
+        return self._uses
+
+    @cached_property
+    def _uses(self) -> list[JobUse]:
+        sql = (
+            "SELECT coalesce(f.whole, e.job), d.root, e.direction,"  # noqa: S608
+            f" max(CASE WHEN e.until IS NULL AND j.hidden <> {DELETED} THEN 1 ELSE 0 END)"
+            " FROM edge e JOIN dataset d ON d.id = e.dataset JOIN job j ON j.id = e.job"
+            " LEFT JOIN fold f ON f.job = e.job GROUP BY 1, 2, 3"
+        )
+        return [
+            JobUse((JOB, job), (DATASET, root), way == OUTPUT, bool(now))
+            for job, root, way, now in self._view.all(sql)
+        ]
+
+    def columns(self, nodes: Collection[Node]) -> dict[Node, frozenset[str]]:
+        """The names of columns, in lower case."""
+        found = self._view.datasets(number for _, number in nodes)
+        held = {
+            number: facet[0]
+            for number, dataset in found.items()
+            if (facet := dataset.state.facets.get("schema")) and facet[0]
+        }
+        bodies = self._view.bodies(set(held.values()))
+        names = {
+            facet: frozenset(field.name.lower() for field in read_schema(body).fields)
+            for facet, body in bodies.items()
+        }
+        return {(DATASET, n): names[facet] for n, facet in held.items() if facet in names}
+
+    def symlinks(self, nodes: Collection[Node]) -> dict[Node, frozenset[tuple[str, str]]]:
+        """The symlinks that events declared under any of a dataset's names."""
+        sql = "SELECT id, root FROM dataset WHERE root IN ({in})"
+        roots: dict[int, int] = dict(
+            within(self._view.connection, sql, [number for _, number in nodes])
+        )
+        datasets = self._view.datasets(roots)
+        bodies = self._view.bodies({n for one in datasets.values() for n in one.state.links})
+        found: dict[Node, set[tuple[str, str]]] = defaultdict(set)
+        for number, dataset in datasets.items():
+            for facet in dataset.state.links:
+                read = known.read("symlinks", bodies.get(facet, b"{}"), known.Symlinks)
+                for one in (read.identifiers if read else None) or ():
+                    found[DATASET, roots[number]].add((one.namespace, one.name))
+        return {node: frozenset(names) for node, names in found.items()}
+
+    def clusters(self) -> dict[str, str]:
+        """The cluster of each namespace that is known to be one."""
+        return dict(self._view.all("SELECT dataset_namespace, id FROM cluster"))
+
+    def jobs(self) -> list[KnownJob[Node]]:
+        """Every job that is shown."""
+        return self._jobs
+
+    @cached_property
+    def _jobs(self) -> list[KnownJob[Node]]:
+        sql = (
+            "SELECT j.id, j.kind, r.state, r.updated FROM job j LEFT JOIN run r ON r.id = j.latest"
+            " WHERE j.hidden = 0 ORDER BY j.id"
+        )
+        rows = [
+            (number, kind, decode_run(bytes(state)) if state is not None else None, last)
+            for number, kind, state, last in self._view.all(sql)
+        ]
+        parents = self._parents(run.parent for _, _, run, _ in rows if run is not None)
+        usual = self._usual()
+        found = []
+        for number, kind, run, last in rows:
+            state = run.life.state if run is not None else State.NEW
+            batch = kind.upper() not in ("STREAMING", "STREAM")
+            regular = batch and state in (State.COMPLETED, State.RUNNING)
+            found.append(
+                KnownJob(
+                    (JOB, number),
+                    parent=number in parents,
+                    inferred=run.life.end if run is not None and run.life.is_inferred else None,
+                    running=state is State.RUNNING,
+                    last=last,
+                    usual=usual.get(number) if regular else None,
+                )
+            )
+        return found
+
+    def _parents(self, runs: Iterable[str | None]) -> set[int]:
+        """The jobs that task jobs are merged into, and those that others name as their parent."""
+        named = []
+        for run in {run for run in runs if run}:
+            with contextlib.suppress(ValueError):
+                named.append(UUID(run).bytes)
+        found = {row[0] for row in self._view.all("SELECT DISTINCT whole FROM fold")}
+        sql = "SELECT DISTINCT job FROM run WHERE uuid IN ({in})"
+        return found | {row[0] for row in within(self._view.connection, sql, named)}
+
+    def _usual(self) -> dict[int, int]:
+        """How often jobs run, by their runs of the last two weeks."""
+        sql = (
+            "SELECT job, count(*), min(created), max(created) FROM run WHERE created >= ?"
+            " GROUP BY job HAVING count(*) >= ?"
+        )
+        rows = self._view.all(sql, (self._now - HABIT, ENOUGH))
+        return {job: (last - first) // (count - 1) for job, count, first, last in rows}
+
+    def disagreements(self) -> Iterator[tuple[Node, str, int]]:
+        """Claims on schemas that cannot both be right."""
+        sql = (
+            "SELECT d.root FROM claim c JOIN dataset d ON d.id = c.dataset WHERE d.hidden = 0"
+            " GROUP BY d.root HAVING count(DISTINCT c.facet) > 1 AND count(DISTINCT c.job) > 1"
+            " ORDER BY max(c.last) DESC LIMIT ?"
+        )
+        datasets = self._view.datasets(row[0] for row in self._view.all(sql, (CLAIMED,)))
+        for number, dataset in datasets.items():
+            claimed = standing(self._view, dataset, members(self._view, number))
+            for one in claimed.findings[:1]:
+                fields = ", ".join(one.fields[:FIELDS])
+                sides = " and ".join(_author(side, claimed) for side in (one.one, one.other))
+                yield (DATASET, number), f"{sides} disagree about {fields}", one.since
+
+    def clocks(self) -> list[ClockGap]:
+        """How late the events of the last day came, by job."""
+        ((seq,),) = self._view.all("SELECT seq FROM head WHERE id = 1")
+        sql = (
+            "SELECT coalesce(f.whole, l.job), count(*), min(l.at - l.time), max(l.at - l.time)"
+            " FROM log l LEFT JOIN fold f ON f.job = l.job WHERE l.seq > ? AND l.kind = 0"
+            " AND l.at >= ? AND l.job IS NOT NULL GROUP BY 1"
+        )
+        rows = self._view.all(sql, (seq - RECENT, self._now - DAY))
+        return [ClockGap((JOB, job), *gaps) for job, *gaps in rows]
+
+    def counters(self) -> list[tuple[DoubtKind, str, int]]:
+        """What was refused and assumed since the server started, the most frequent first."""
+        return [
+            (kind, reason, count)
+            for kind, reasons in self._counted.items()
+            for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+        ]
+
+
+def _author(claim: Claim, claimed: SchemaReports) -> str:
+    if claim.rank is Rank.SOURCE:
+        return claim.author
+    job = claimed.jobs.get(claim.author)
+    return job.name if job else "an event"
