@@ -51,6 +51,9 @@ def test_overview_puts_what_fails_first_with_what_it_reaches(demo: Client) -> No
     assert "permission denied" in first["error"]
     assert first["affected"] == {"jobs": 0, "datasets": 1, "more": False}
     assert second["name"] == "nightly_export"
+    stats, export = found["halted"]
+    assert stats == {"namespace": "postgres://analytics:5432", "name": "bi.public.supplier_stats"}
+    assert export["name"].startswith("nightly/")
     assert sum(minute["events"] for minute in found["perMinute"]) == found["records"]
     kinds = {change["change"] for change in found["changes"]}
     assert kinds == {"edges", "schema"}
@@ -85,6 +88,8 @@ def test_overview_names_a_job_that_is_late_by_its_own_habit(client: Client) -> N
             client.post({**made, "eventTime": time.isoformat()})
     (late,) = client.get("/api/v2/overview")["stale"]
     assert (late["name"], late["usualSeconds"]) == ("every-ten-minutes", 600)
+    assert late["affected"] == {"jobs": 0, "datasets": 1, "more": False}
+    assert client.get("/api/v2/overview")["halted"] == [{"namespace": "s3://lake", "name": "out"}]
     # Silent since it last wrote, which is when its newest run ended.
     assert 5 * 3600 - 60 <= late["silentSeconds"] < 5 * 3600
 

@@ -35,7 +35,6 @@ export function ImpactSide({
       <SideHead icon="target" title="Impact" close={close} />
       <h2 className="wrap">{dataset.name}</h2>
       <ChangeForm
-        key={page.data ? "known" : ""}
         columns={(page.data?.columns ?? []).map((field) => field.name)}
         chosen={change}
         ask={ask}

@@ -172,6 +172,8 @@ export interface Overview {
     truncated: boolean;
   };
   stale: (JobFacts & { affected: Reach; usualSeconds: number; silentSeconds: number })[];
+  /** A few of the datasets that jobs in trouble write. */
+  halted: Named[];
   perMinute: { minute: string; events: number }[];
   changes: (EdgeChange | SchemaChange)[];
   alerts: { rules: number; open: Incident[]; truncated: boolean };
@@ -389,6 +391,7 @@ export interface TagsAnswer {
 
 export interface WhyAnswer {
   verdict: string;
+  since: string | null;
   causes: Cause[];
 }
 
@@ -426,5 +429,18 @@ export interface DoctorAnswer {
   findings: DoctorFinding[];
   counts: Record<"pairs" | "sure" | DoubtKind, number>;
   recorded: { alias: Named; dataset: Named; at: string }[];
+  truncated: boolean;
+}
+
+/** What came, went and changed between two moments, as `headwater diff` lists it. */
+export interface DifferenceAnswer {
+  appeared: string[];
+  vanished: string[];
+  added: { origin: string; destination: string }[];
+  removed: { origin: string; destination: string }[];
+  columnsAdded: { origin: string; destination: string }[];
+  columnsRemoved: { origin: string; destination: string }[];
+  schemas: { dataset: string; compatible: boolean; changes: string[] }[];
+  states: { job: string; before: string; after: string }[];
   truncated: boolean;
 }

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { build } from "../graph/boxes";
 import { Canvas } from "../graph/canvas";
+import { DiffSide } from "../graph/diffside";
 import { ColumnSide, EdgeSide, WireSide } from "../graph/edgeside";
 import { useEstate } from "../graph/estate";
 import { save } from "../graph/export";
@@ -50,6 +51,8 @@ export default function GraphPage() {
   }, [model]);
   const laid = useLayout(model, view.key);
   const [edge, setEdge] = useState<string | null>(null);
+  const between = `${view.times.from} ${view.times.to}`;
+  const [closed, setClosed] = useState("");
   const asked = useRef(0);
   const box = useRef<HTMLDivElement>(null);
   const nodes = useMemo(
@@ -190,6 +193,15 @@ export default function GraphPage() {
             impact={(id) =>
               set({ impact: written(id, { kind: "delete", column: "", to: "" }) }, true)
             }
+          />
+        ) : view.times.from && closed !== between ? (
+          <DiffSide
+            times={view.times}
+            node={view.node}
+            depth={view.depth}
+            known={(id) => nodes.has(id)}
+            select={select}
+            close={() => setClosed(between)}
           />
         ) : null}
       </div>

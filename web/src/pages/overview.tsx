@@ -11,6 +11,7 @@ import { StateMark, stateWord } from "../ui/state";
 import { Alerts } from "./alerts";
 import { FirstRun } from "./firstrun";
 import { Changes, Feed } from "./news";
+import { WhyStale } from "./why";
 
 const PATH = "/api/v2/overview";
 const ORDER: State[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED"];
@@ -130,6 +131,7 @@ export function OverviewPage() {
             <Troubles data={data} />
           </Panel>
           <Alerts alerts={data.alerts} />
+          <WhyStale datasets={data.halted} />
           <Panel title="Live" json="/api/v2/live">
             <Feed />
           </Panel>

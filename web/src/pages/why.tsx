@@ -1,9 +1,12 @@
+import { Fragment } from "react";
 import { segments } from "../lib/api";
+import type { Change } from "../lib/live";
 import { nodeUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Cause, Named, WhyAnswer } from "../lib/types";
 import { Ago, Panel } from "../ui/basics";
+import { DatasetLink, Rows } from "../ui/lists";
 
 const WORDS: Record<Cause["kind"], string> = {
   failed: "failed",
@@ -17,6 +20,7 @@ const WORDS: Record<Cause["kind"], string> = {
   stopped: "was stopped",
 };
 const SHOWN = 10;
+const ROOTS = 2;
 
 function last(node: string): string {
   return node.slice(node.lastIndexOf(":") + 1);
@@ -59,13 +63,69 @@ export function Causes({ causes }: { causes: Cause[] }) {
   );
 }
 
+function whyPath(dataset: Named): string {
+  return `/api/v2/datasets/${segments(dataset.namespace, dataset.name)}/why`;
+}
+
+function matters(change: Change): boolean {
+  return change.kind === "run" || change.kind === "edges" || change.kind === "schema";
+}
+
+/** A stale dataset with the causes that nothing else explains, the gravest first. */
+export function StaleDataset({ dataset, answer }: { dataset: Named; answer: WhyAnswer }) {
+  const roots = answer.causes.filter((cause) => cause.root && !cause.planned);
+  return (
+    <li className="row">
+      <div className="row-main">
+        <DatasetLink dataset={dataset} /> is stale
+        {roots.slice(0, ROOTS).map((cause) => (
+          <Fragment key={`${cause.kind} ${cause.node}`}>
+            <p className="row-sub wrap">
+              because{" "}
+              <Link to={nodeUrl(cause.node.slice(0, cause.node.indexOf(":")), cause.named)}>
+                {cause.named.name}
+              </Link>{" "}
+              {WORDS[cause.kind]}
+            </p>
+            {cause.detail ? <p className="row-error wrap">{cause.detail}</p> : null}
+          </Fragment>
+        ))}
+        {roots.length > ROOTS ? (
+          <p className="row-sub muted">and {roots.length - ROOTS} more causes</p>
+        ) : null}
+      </div>
+      <div className="row-end">
+        <span className="muted">
+          <Ago time={answer.since} />
+        </span>
+      </div>
+    </li>
+  );
+}
+
+function MaybeStale({ dataset }: { dataset: Named }) {
+  const { data } = useResource<WhyAnswer>(whyPath(dataset), matters);
+  return data?.verdict === "stale" ? <StaleDataset dataset={dataset} answer={data} /> : null;
+}
+
+/** Why what jobs in trouble write is stale; the style hides the panel while nothing is. */
+export function WhyStale({ datasets }: { datasets: Named[] }) {
+  if (datasets.length === 0) return null;
+  return (
+    <Panel title="Why" className="only-with-rows">
+      <Rows label="Stale datasets">
+        {datasets.map((dataset) => (
+          <MaybeStale key={`${dataset.namespace} ${dataset.name}`} dataset={dataset} />
+        ))}
+      </Rows>
+    </Panel>
+  );
+}
+
 /** Why a dataset is stale; nothing while all is well upstream. */
 export function Why({ dataset, stale }: { dataset: Named; stale: boolean }) {
-  const path = `/api/v2/datasets/${segments(dataset.namespace, dataset.name)}/why`;
-  const { data } = useResource<WhyAnswer>(
-    path,
-    (change) => change.kind === "run" || change.kind === "edges" || change.kind === "schema",
-  );
+  const path = whyPath(dataset);
+  const { data } = useResource<WhyAnswer>(path, matters);
   if (!data || (!stale && data.causes.length === 0)) return null;
   return (
     <Panel title="Why" json={path}>

@@ -1,5 +1,6 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
+import { listed } from "../graph/diffside";
 import type { DoctorAnswer, ImpactAnswer, Incident, JobFacts, PlannedChange } from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
@@ -7,7 +8,7 @@ import { Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
-import { Causes } from "../pages/why";
+import { Causes, StaleDataset } from "../pages/why";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
 import { JobRow, Rows } from "../ui/lists";
@@ -305,6 +306,22 @@ test("an impact shows who is hit, the path, and how much is known", () => {
   );
 });
 
+test("columns that come after the form do not undo what was chosen", () => {
+  const asked: PlannedChange[] = [];
+  const form = (columns: string[]) => (
+    <ChangeForm
+      columns={columns}
+      chosen={{ kind: "delete", column: "", to: "" }}
+      ask={(change) => asked.push(change)}
+    />
+  );
+  const { rerender } = render(form([]));
+  fireEvent.change(screen.getByLabelText("What if I"), { target: { value: "drop" } });
+  rerender(form(["id", "price"]));
+  fireEvent.click(screen.getByRole("button", { name: "Who is hit?" }));
+  expect(asked).toEqual([{ kind: "drop", column: "id", to: "" }]);
+});
+
 test("a change is asked for once it is whole", () => {
   const asked: PlannedChange[] = [];
   render(
@@ -498,4 +515,72 @@ test("what makes answers doubtful stands by its kind, with how many there are", 
   );
   expect(container.textContent).toContain("3 events");
   expect(screen.queryByText("Clocks that are off")).toBeNull();
+});
+
+test("a stale dataset has the causes that nothing else explains, and no planned ones", () => {
+  const cause = (name: string, more: object) => ({
+    kind: "failed" as const,
+    planned: false,
+    root: true,
+    node: `job:shop:${name}`,
+    named: { namespace: "shop", name },
+    since: "2026-01-08T11:26:00Z",
+    detail: null,
+    path: [],
+    changes: [],
+    ...more,
+  });
+  const causes = [
+    cause("sink", { detail: `denied ${EVIL}` }),
+    cause("follower", { root: false }),
+    cause("paused", { kind: "paused", planned: true }),
+    cause("second", { kind: "aborted" }),
+    cause("third", {}),
+  ];
+  const { container } = render(
+    <StaleDataset
+      dataset={{ namespace: "db", name: "stats" }}
+      answer={{ verdict: "stale", since: "2026-01-08T11:26:00Z", causes }}
+    />,
+  );
+  const text = container.textContent ?? "";
+  expect(text).toContain("stats is stale");
+  expect(text).toContain(`because sink faileddenied ${EVIL}`);
+  expect(text).toContain("because second was aborted");
+  expect(text).toContain("and 1 more causes");
+  for (const name of ["follower", "paused", "third"]) expect(text).not.toContain(name);
+  expect(container.querySelector("img")).toBeNull();
+});
+
+test("a difference is listed in the order and the words of the command", () => {
+  const edge = { origin: "job:ns:load", destination: "dataset:s3://lake:t" };
+  const column = { origin: "datasetField:db:a:x", destination: "datasetField:s3://lake:t:y" };
+  const found = listed({
+    appeared: ["job:ns:load"],
+    vanished: ["dataset:db:old"],
+    added: [edge],
+    removed: [],
+    columnsAdded: [],
+    columnsRemoved: [column],
+    schemas: [{ dataset: "dataset:db:a", compatible: false, changes: ["x was removed"] }],
+    states: [{ job: "job:ns:sink", before: "RUNNING", after: "FAILED" }],
+    truncated: false,
+  });
+  expect(found.map((one) => `${one.sign} ${one.kind} ${one.text}`)).toEqual([
+    "+ job ns:load",
+    "+ edge ns:load → s3://lake:t",
+    "− dataset db:old",
+    "− column db:a:x → s3://lake:t:y",
+    "~ schema db:a: x was removed",
+    "~ state ns:sink: RUNNING → FAILED",
+  ]);
+  expect(found.map((one) => one.node ?? "")).toEqual([
+    "job:ns:load",
+    "",
+    "dataset:db:old",
+    "",
+    "dataset:db:a",
+    "job:ns:sink",
+  ]);
+  expect(found[4]?.breaks).toBe(true);
 });

@@ -75,7 +75,9 @@ export function ChangeForm({
 }) {
   const id = useId();
   const [kind, setKind] = useState<PlannedChange["kind"]>(chosen?.kind ?? "drop");
-  const [column, setColumn] = useState(chosen?.column || columns[0] || "");
+  const [picked, setPicked] = useState(chosen?.column ?? "");
+  // The columns may come after the form, and must not undo what was chosen by then.
+  const column = picked || columns[0] || "";
   const [to, setTo] = useState(chosen?.to ?? "");
   const needs = kind === "rename" || kind === "type";
   const ready = kind === "delete" || (column !== "" && (!needs || to.trim() !== ""));
@@ -111,7 +113,7 @@ export function ChangeForm({
           <select
             id={`${id}-column`}
             value={column}
-            onChange={(event) => setColumn(event.target.value)}
+            onChange={(event) => setPicked(event.target.value)}
           >
             {columns.map((name) => (
               <option key={name}>{name}</option>
@@ -182,7 +184,10 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
             <ul className="impact-jobs">
               {jobs.slice(0, SHOWN).map((job) => (
                 <li key={job.id}>
-                  <Link to={jobUrl(job)}>{job.name}</Link> <span className="wrap">{job.why}</span>
+                  <Link to={jobUrl(job)} className="wrap">
+                    {job.name}
+                  </Link>{" "}
+                  <span className="wrap">{job.why}</span>
                   {job.owners.length > 0 ? (
                     <span className="muted">
                       {" "}

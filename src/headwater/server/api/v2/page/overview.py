@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from headwater.insight import JobProblem, families, reach, trouble_of
+from headwater.insight import JobProblem, beside, families, reach, trouble_of
 from headwater.lineage.events import iso
 from headwater.lineage.lifecycle import State
 from headwater.lineage.moments import SECOND
 from headwater.server.alerts.incidents import list_incidents
 from headwater.server.api.present import when
-from headwater.server.api.types import Object, Time
+from headwater.server.api.types import Named, Object, Time
 from headwater.server.api.v2.alerts import listed
 from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.server.app import App
-    from headwater.server.store.entities import Job
+    from headwater.server.store.entities import Job, Node
     from headwater.server.store.view import View
 
 __all__ = ["affected", "api"]
@@ -37,6 +38,7 @@ MEMORY = 14 * 24 * 60 * MINUTE
 RECENT = 50_000
 TROUBLES = 25
 CANDIDATES = 100
+HALTED = 5
 CHANGES = 20
 ALERTS = 10
 REACH = 200
@@ -54,6 +56,7 @@ class Overview(TypedDict):
     datasets: int
     troubles: Object
     stale: list[Object]
+    halted: list[Named]
     perMinute: list[Object]
     changes: list[Object]
     alerts: Object
@@ -61,20 +64,26 @@ class Overview(TypedDict):
 
 @api.get("/api/v2/overview", answer=Overview)
 def overview(app: App, view: View) -> dict[str, Any]:
-    """Counts by state, troubles with what they reach, alerts, events a minute, newest changes."""
+    """Counts by state, troubles with what they reach, alerts, events a minute, newest changes.
+
+    `halted` are a few of the datasets that jobs in trouble write: each can be asked why.
+    """
     now = time.time_ns() // 1000
     ((seq,),) = view.all("SELECT seq FROM head WHERE id = 1")
     ((first,),) = view.all("SELECT min(time) FROM log")
     ((datasets,),) = view.all("SELECT count(*) FROM dataset WHERE hidden = 0 AND root = id")
     states = _states(view)
+    groups, truncated = _troubled(view)
+    late = _late(view, now)
     return {
         "now": iso(now),
         "records": seq,
         "firstEventAt": when(first),
         "jobs": {"total": sum(states.values()), **states},
         "datasets": datasets,
-        "troubles": _troubles(view),
-        "stale": _late(view, now),
+        "troubles": {"jobs": _described(view, groups), "truncated": truncated},
+        "stale": _late_jobs(view, late),
+        "halted": _halted(view, [*itertools.chain(*groups), *(one[0] for one in late)]),
         "perMinute": _per_minute(view, seq, now),
         "changes": _changes(view),
         "alerts": _alerts(app, view),
@@ -112,14 +121,23 @@ def _by_status(view: View, states: Iterable[State], limit: int) -> list[Job]:
     return [to_job(row) for row in view.all(JOBS + sql, (limit,))]
 
 
-def _troubles(view: View) -> dict[str, Any]:
+def _troubled(view: View) -> tuple[list[list[Job]], bool]:
+    """Jobs that failed or were aborted, and nobody wanted it so, those that broke together as one.
+
+    Also whether there are more.
+    """
     candidates = _by_status(view, (State.FAILED, State.ABORTED), CANDIDATES)
     known = view.graph().statuses([job.node for job in candidates])
     found = [job for job in candidates if known[job.node].planned is None]
     groups = _together(view, found)
-    described = describe.jobs(view, [job for some in groups[:TROUBLES] for job in some])
+    return groups[:TROUBLES], len(groups) > TROUBLES
+
+
+def _described(view: View, groups: list[list[Job]]) -> list[dict[str, Any]]:
+    """A row for each group of jobs that broke together, named by the one that reaches most."""
+    described = describe.jobs(view, [job for some in groups for job in some])
     rows = []
-    for some in groups[:TROUBLES]:
+    for some in groups:
         reached = [(affected(view, job), job) for job in some]
         # An application has nothing behind it by itself, its query has.
         most, first = max(reached, key=lambda one: one[0]["jobs"] + one[0]["datasets"])
@@ -131,7 +149,7 @@ def _troubles(view: View) -> dict[str, Any]:
                 "with": [{key: one[key] for key in ("id", "namespace", "name")} for one in rest],
             }
         )
-    return {"jobs": rows, "truncated": len(groups) > TROUBLES}
+    return rows
 
 
 def _together(view: View, found: list[Job]) -> list[list[Job]]:
@@ -151,13 +169,26 @@ def _together(view: View, found: list[Job]) -> list[list[Job]]:
     return sorted(groups, key=lambda some: min(places[job.id] for job in some))
 
 
+def _halted(view: View, jobs: list[Job]) -> list[dict[str, str]]:
+    """What jobs in trouble write: the first few datasets that may be stale."""
+    graph = view.graph()
+    written: dict[Node, None] = {}
+    for job in jobs:
+        if len(written) >= HALTED:
+            break
+        written |= dict.fromkeys(beside(graph, job.node)[1])
+    datasets = view.datasets(number for _, number in written)
+    named = [datasets[number] for _, number in written if number in datasets]
+    return [{"namespace": one.space, "name": one.name} for one in named[:HALTED]]
+
+
 def affected(view: View, job: Job) -> dict[str, Any]:
     """How many jobs and datasets lie downstream of a job, counted up to a bound."""
     return reach(view.graph(), job.node, limit=REACH)._asdict()
 
 
-def _late(view: View, now: int) -> list[dict[str, Any]]:
-    """Jobs that finished in order but are overdue by their own habit, the longest first."""
+def _late(view: View, now: int) -> list[tuple[Job, int, int]]:
+    """Jobs that finished in order but are overdue: how often they run, and how long they are silent."""
     sql = (
         " JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status = ?"
         " AND r.ended BETWEEN ? AND ? ORDER BY r.ended LIMIT ?"
@@ -175,15 +206,19 @@ def _late(view: View, now: int) -> list[dict[str, Any]]:
         silent = now - status.last
         late.append((-silent / status.usual, jobs[node], status.usual, silent))
     late.sort(key=lambda one: (one[0], one[1].id))
-    described = describe.jobs(view, [one[1] for one in late[:TROUBLES]])
+    return [(job, usual, silent) for _, job, usual, silent in late[:TROUBLES]]
+
+
+def _late_jobs(view: View, late: list[tuple[Job, int, int]]) -> list[dict[str, Any]]:
+    described = describe.jobs(view, [job for job, _, _ in late])
     return [
         {
             **described[job.id],
+            "affected": affected(view, job),
             "usualSeconds": usual // SECOND,
             "silentSeconds": silent // SECOND,
-            "affected": affected(view, job),
         }
-        for _, job, usual, silent in late[:TROUBLES]
+        for job, usual, silent in late
     ]
 
 

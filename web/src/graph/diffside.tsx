@@ -1,0 +1,110 @@
+import { apiPath } from "../lib/api";
+import { plural } from "../lib/format";
+import { useResource } from "../lib/resource";
+import type { DifferenceAnswer } from "../lib/types";
+import { Loading, Problem } from "../ui/basics";
+import { SideHead } from "./edgeside";
+import type { Times } from "./timebar";
+
+const MOST = 500;
+
+interface ListedChange {
+  sign: "+" | "−" | "~";
+  kind: string;
+  text: string;
+  /** The job or dataset that it is about, if it is about one. */
+  node?: string;
+  breaks?: boolean;
+}
+
+const rest = (id: string) => id.slice(id.indexOf(":") + 1);
+
+/** The list that `headwater diff` prints, in its order. */
+export function listed(found: DifferenceAnswer): ListedChange[] {
+  const edges = (sign: "+" | "−", kind: string, some: { origin: string; destination: string }[]) =>
+    some.map((edge) => ({ sign, kind, text: `${rest(edge.origin)} → ${rest(edge.destination)}` }));
+  const nodes = (sign: "+" | "−", ids: string[]) =>
+    ids.map((id) => ({ sign, kind: id.slice(0, id.indexOf(":")), text: rest(id), node: id }));
+  return [
+    ...nodes("+", found.appeared),
+    ...edges("+", "edge", found.added),
+    ...edges("+", "column", found.columnsAdded),
+    ...nodes("−", found.vanished),
+    ...edges("−", "edge", found.removed),
+    ...edges("−", "column", found.columnsRemoved),
+    ...found.schemas.map((one) => ({
+      sign: "~" as const,
+      kind: "schema",
+      text: `${rest(one.dataset)}: ${one.changes.join("; ")}`,
+      node: one.dataset,
+      breaks: !one.compatible,
+    })),
+    ...found.states.map((one) => ({
+      sign: "~" as const,
+      kind: "state",
+      text: `${rest(one.job)}: ${one.before} → ${one.after}`,
+      node: one.job,
+    })),
+  ];
+}
+
+const WORD = { "+": "added", "−": "removed", "~": "changed" };
+
+/** What changed between two moments, as a list beside the graph. */
+export function DiffSide({
+  times,
+  node,
+  depth,
+  known,
+  select,
+  close,
+}: {
+  times: Times;
+  node: string | null;
+  depth: number;
+  known: (id: string) => boolean;
+  select: (id: string) => void;
+  close: () => void;
+}) {
+  const path = apiPath("/api/v2/graph/diff", {
+    from: times.from,
+    to: times.to,
+    node,
+    depth: node ? depth : null,
+    limit: MOST,
+  });
+  const { data, error } = useResource<DifferenceAnswer>(path, () => times.to === null);
+  const changes = data ? listed(data) : [];
+  return (
+    <aside className="side" aria-label="Difference">
+      <SideHead icon="diff" title="Difference" json={path} close={close} />
+      {error && !data ? <Problem error={error} /> : null}
+      {!data && !error ? <Loading /> : null}
+      {data ? (
+        <p className="muted" aria-live="polite">
+          {changes.length === 0 ? "Nothing changed" : plural(changes.length, "change")}
+          {data.truncated ? "; there is more than is shown" : ""}
+          {node ? " around this node" : ""}.
+        </p>
+      ) : null}
+      <ul className="diff-list" aria-label="Changes">
+        {changes.map(({ sign, kind, text, node: id, breaks }) => (
+          <li key={`${sign}${kind}${text}`}>
+            <span className={`sign ${WORD[sign]}`} aria-hidden="true">
+              {sign}
+            </span>
+            <span className="sr">{WORD[sign]}</span> <span className="muted">{kind}</span>{" "}
+            {id && known(id) ? (
+              <button type="button" className="link wrap" onClick={() => select(id)}>
+                {text}
+              </button>
+            ) : (
+              <span className="wrap">{text}</span>
+            )}
+            {breaks ? <span className="row-error"> breaks readers</span> : null}
+          </li>
+        ))}
+      </ul>
+    </aside>
+  );
+}
