@@ -107,10 +107,11 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
         ("find", {"text": "supplier_stats", "kind": "dataset"}),
         ("troubles", {}),
         ("recent_changes", {}),
+        ("tags", {"dataset": "shop.orders"}),
         url=server.url,
     )  # fmt: skip
     assert not any(failed for _, failed in found)
-    why, trace, impact, diff, same, fresh, orders, sink, matches, troubles, changes = (
+    why, trace, impact, diff, same, fresh, orders, sink, matches, troubles, changes, tags = (
         answer for answer, _ in found
     )
     page = f"{server.url}/datasets/{quote('postgres://analytics:5432', safe='')}/bi.public.supplier_stats"
@@ -157,6 +158,10 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     assert {one["name"] for one in matches["matches"]} >= {"lake/supplier_stats"}
     assert "shop:stats-sink" in [one["job"] for one in troubles["failed"]]
     assert changes["changes"]
+    assert tags["columns"] == [
+        {"tag": "pii", "column": f"{KAFKA}:shop.orders.customer_email", "setHere": True},
+        {"tag": "domain=orders", "column": f"{KAFKA}:shop.orders", "setHere": True},
+    ]
 
 
 def test_what_is_not_there_has_the_nearest_names(server: Process) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "impact",
     "job",
     "search",
+    "tags",
     "trace",
     "troubles",
     "why",
@@ -225,6 +226,36 @@ def changes(found: Answer) -> Answer:
             }
             for one in found["changes"]
         ],
+    }
+
+
+def tags(found: Answer) -> Answer:
+    """The tags of columns, each with the way it took, and where masking stops them."""
+
+    def column(one: Answer) -> str:
+        return _named(one) + (f".{one['field']}" if one["field"] else "")
+
+    return {
+        "columns": [
+            {
+                "tag": one["tag"],
+                "column": column(one),
+                "setHere": one["set"],
+                # Of a tag that was set here, the path is the column itself.
+                **_given(path=[] if one["set"] else [column(step) for step in one["path"]]),
+            }
+            for one in found["columns"]
+        ],
+        "stoppedByMasking": [
+            {
+                "tag": one["tag"],
+                "from": column(one["source"]),
+                "into": column(one["target"]),
+                "by": [_bare(job) for job in one["jobs"]],
+            }
+            for one in found["stopped"]
+        ],
+        "complete": not found["truncated"] and not found["unknown"],
     }
 
 

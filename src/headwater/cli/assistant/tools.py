@@ -131,6 +131,14 @@ _ALL = (
         page="/graph?node={dataset}&from={from}&to={to}",
     ),
     Tool(
+        "tags",
+        "Which tags (such as pii) the columns of a dataset have: set on them, or brought along from the columns"
+        " they are made of, with the path; and where masking stops them.",
+        "GET /api/v2/datasets/{namespace}/{name}/tags?column={field}",
+        (DATASET_OR_COLUMN,),
+        shorten.tags,
+    ),
+    Tool(
         "troubles",
         "What fails or is late now, with the error and how much lies downstream; jobs by state.",
         "GET /api/v2/overview",
