@@ -108,12 +108,16 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
         ("troubles", {}),
         ("recent_changes", {}),
         ("tags", {"dataset": "shop.orders"}),
+        ("audit", {"dataset": "lake/supplier_stats", "from": "2026-01-01"}),
+        ("doctor", {}),
+        ("alerts", {}),
         url=server.url,
     )  # fmt: skip
     assert not any(failed for _, failed in found)
     why, trace, impact, diff, same, fresh, orders, sink, matches, troubles, changes, tags = (
-        answer for answer, _ in found
+        answer for answer, _ in found[:12]
     )
+    audit, doctor, alerts = (answer for answer, _ in found[12:])
     page = f"{server.url}/datasets/{quote('postgres://analytics:5432', safe='')}/bi.public.supplier_stats"
     assert (why["verdict"], why["page"]) == ("stale", page)
     assert httpx.get(why["page"]).status_code == 200
@@ -162,6 +166,19 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
         {"tag": "pii", "column": f"{KAFKA}:shop.orders.customer_email", "setHere": True},
         {"tag": "domain=orders", "column": f"{KAFKA}:shop.orders", "setHere": True},
     ]
+    whole = httpx.get(
+        f"{server.url}/api/v2/datasets/{quote(LAKE, safe='')}/{quote('lake/supplier_stats', safe='')}/audit",
+        params={"from": "2026-01-01"},
+    ).json()
+    assert [(one["job"], one["runs"]) for one in audit["writtenBy"]] == [
+        (f"{one['namespace']}:{one['name']}", one["runCount"]) for one in whole["writers"]
+    ]
+    assert audit["writtenBy"]
+    assert set(audit["sources"]) == {one.partition(":")[2] for one in whole["sources"]}
+    assert audit["sources"]
+    assert doctor["counts"] == httpx.get(f"{server.url}/api/v2/doctor").json()["counts"]
+    assert doctor["page"] == f"{server.url}/doctor"
+    assert alerts == {"rules": [], "open": [], "resolved": [], "page": f"{server.url}/"}
 
 
 def test_what_is_not_there_has_the_nearest_names(server: Process) -> None:

@@ -259,6 +259,80 @@ def tags(found: Answer) -> Answer:
     }
 
 
+def doctor(found: Answer) -> Answer:
+    """Datasets that are almost surely one under two names, with the evidence, and what else is doubtful."""
+    return {
+        "pairs": [
+            {
+                "alias": _named(one["alias"]),
+                "dataset": _named(one["dataset"]),
+                "score": one["score"],
+                "why": [reason["text"] for reason in one["evidence"]],
+            }
+            for one in found["pairs"]
+        ],
+        "findings": [
+            {
+                "kind": one["kind"],
+                **_given(of=one["named"] and _named(one["named"]), since=one["since"]),
+                "detail": one["text"],
+                "count": one["count"],
+            }
+            for one in found["findings"]
+        ],
+        "counts": found["counts"],
+        "complete": not found["truncated"],
+    }
+
+
+def audit(found: Answer) -> Answer:
+    """Where data came from, which jobs and how many of their runs touched it, and who had it."""
+
+    def job(one: Answer) -> Answer:
+        newest = one["runs"][0] if one["runs"] else {}
+        return {
+            "job": _named(one),
+            "distance": one["distance"],
+            "runs": one["runCount"],
+            **_given(lastState=newest.get("state"), lastRun=newest.get("id")),
+            **_given(owners=[owner.get("name") for owner in one["owners"]]),
+        }
+
+    return {
+        "from": found["since"],
+        "to": found["until"],
+        "sources": [_bare(one) for one in found["sources"]],
+        "upstream": [
+            {"dataset": _named(one), "distance": one["distance"], "schemas": len(one["schemas"])}
+            for one in found["upstream"]
+        ],
+        "writtenBy": [job(one) for one in found["writers"]],
+        "downstream": [_named(one) for one in found["downstream"]],
+        "readBy": [job(one) for one in found["readers"]],
+        **_given(hidden=found["hidden"]),
+        "complete": not found["truncated"],
+    }
+
+
+def alerts(found: Answer) -> Answer:
+    """What is open and what was over last, with the rules that say so."""
+
+    def incident(one: Answer) -> Answer:
+        return {
+            "title": one["title"],
+            "since": one["since"],
+            **_given(over=one["resolvedAt"], detail=one["detail"], owners=one["owners"]),
+            "downstream": one["affected"],
+            "rules": one["rules"],
+        }
+
+    return {
+        "rules": [f"{rule['name']}: {rule['when']}" for rule in found["rules"]],
+        "open": [incident(one) for one in found["open"]],
+        "resolved": [incident(one) for one in found["resolved"]],
+    }
+
+
 def _given(**members: Any) -> Answer:
     """Those members that say something."""
     return {name: value for name, value in members.items() if value not in (None, "", [], 0)}

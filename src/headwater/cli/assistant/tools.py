@@ -139,6 +139,35 @@ _ALL = (
         shorten.tags,
     ),
     Tool(
+        "audit",
+        "Where a dataset or a column came from in a period, which jobs touched it with how many runs, and who"
+        " had it downstream. The page has every run, configuration, schema and code location, to print.",
+        "GET /api/v2/datasets/{namespace}/{name}/audit?column={field}",
+        (
+            DATASET_OR_COLUMN,
+            Parameter("from", f"{TIME}; the first record kept if left out."),
+            Parameter("to", f"{TIME}; now if left out."),
+        ),
+        shorten.audit,
+    ),
+    Tool(
+        "doctor",
+        "Datasets that are almost surely one under two names, with evidence and a score, and what else makes"
+        " answers doubtful: producers that disagree, silent producers, clocks that are off, refused events.",
+        "GET /api/v2/doctor",
+        (),
+        shorten.doctor,
+        page="/doctor",
+    ),
+    Tool(
+        "alerts",
+        "The incidents that alert rules found: what is open, since when, what lies downstream, and what is over.",
+        "GET /api/v2/alerts",
+        (),
+        shorten.alerts,
+        page="/",
+    ),
+    Tool(
         "troubles",
         "What fails or is late now, with the error and how much lies downstream; jobs by state.",
         "GET /api/v2/overview",
