@@ -11,7 +11,10 @@ function Reached({ incident }: { incident: Incident }) {
   return (
     <p className="row-note">
       {more ? "at least " : ""}
-      {plural(datasets, "dataset")} and {plural(jobs, "job")} downstream
+      {[datasets > 0 ? plural(datasets, "dataset") : "", jobs > 0 ? plural(jobs, "job") : ""]
+        .filter(Boolean)
+        .join(" and ")}{" "}
+      downstream
     </p>
   );
 }
