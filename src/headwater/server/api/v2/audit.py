@@ -54,17 +54,8 @@ CONFIGURATION = (
     "environment-properties", "processing_engine",
 )  # fmt: skip
 """Facets of runs that say how a job was configured; credentials in them are masked when they come in."""
-PASSING = {
-    "_producer",
-    "_schemaURL",
-    "state",
-    "tasks",
-    "problems",
-    "inferred",
-    "workerId",
-    "joined",
-}
-"""What these facets say of themselves, and what changes while the configuration stays."""
+PASSING = {"state", "tasks", "problems", "inferred", "workerId", "joined"}
+"""What changes while the configuration stays."""
 
 
 class AuditedRun(TypedDict):
@@ -402,11 +393,14 @@ class _Shown:
 
 
 def _content(body: bytes | None, without: set[str]) -> dict[str, Any]:
-    """A facet as an object, without some members; one that is too large as the start of its text.
+    """What a facet says, without some members; of one that is too large the start of its text.
 
-    Credentials were masked when it came in, unless by a Headwater that did not know their kind yet.
+    Members with a leading underscore say who wrote the facet, and by which schema. Credentials were
+    masked when it came in, unless by a Headwater that did not know their kind yet.
     """
     if body is not None and len(body) > LARGEST:
         return {"start": redact(body[:LARGEST].decode(errors="replace")) + "…"}
     value = clean_value(msgspec.json.decode(body)) if body else None
-    return {k: v for k, v in value.items() if k not in without} if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        return {}
+    return {k: v for k, v in value.items() if k not in without and not k.startswith("_")}
