@@ -131,7 +131,7 @@ export function OverviewPage() {
             <Troubles data={data} />
           </Panel>
           <Alerts alerts={data.alerts} />
-          <WhyStale datasets={data.halted} />
+          <WhyStale datasets={data.halted} json={PATH} />
           <Panel title="Live" json="/api/v2/live">
             <Feed />
           </Panel>

@@ -109,10 +109,10 @@ function MaybeStale({ dataset }: { dataset: Named }) {
 }
 
 /** Why what jobs in trouble write is stale; the style hides the panel while nothing is. */
-export function WhyStale({ datasets }: { datasets: Named[] }) {
+export function WhyStale({ datasets, json }: { datasets: Named[]; json: string }) {
   if (datasets.length === 0) return null;
   return (
-    <Panel title="Why" className="only-with-rows">
+    <Panel title="Why" json={json} className="only-with-rows">
       <Rows label="Stale datasets">
         {datasets.map((dataset) => (
           <MaybeStale key={`${dataset.namespace} ${dataset.name}`} dataset={dataset} />
