@@ -27,9 +27,12 @@ VALIDATOR = Path(__file__).parents[4] / "shared" / "tools" / "validate_events.py
 
 
 def dataset(agent: ClusterAgent, job: str, side: str, name: str) -> dict[str, Any]:
-    """A dataset as the newest event of a job has it."""
+    """A dataset as the newest event of a job has it.
+
+    It may not be there yet: until the catalog answers, a table goes by its name in the catalog.
+    """
     last = agent.events(job)[-1]
-    return next(d for d in last[side] if d["name"] == name)
+    return next((d for d in last[side] if d["name"] == name), {"facets": {}})
 
 
 def connect_facet(event: dict[str, Any]) -> dict[str, Any]:
