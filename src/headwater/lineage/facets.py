@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from headwater.lineage.model import Transformation
-from headwater.lineage.moments import SECOND
+from headwater.lineage.moments import SECOND, micros
 from headwater.lineage.schema.origin import SchemaOrigin
 
 __all__ = [
@@ -215,6 +215,18 @@ class NominalTime(msgspec.Struct):
 
     nominalStartTime: datetime | None = None  # noqa: N815
     nominalEndTime: datetime | None = None  # noqa: N815
+
+    @property
+    def period(self) -> tuple[int | None, int | None]:
+        """Its start and its end in microseconds, each where it is a moment that can be shown."""
+        return _moment(self.nominalStartTime), _moment(self.nominalEndTime)
+
+
+def _moment(time: datetime | None) -> int | None:
+    try:
+        return micros(time) if time is not None and time.tzinfo else None
+    except ValueError:
+        return None
 
 
 class Lifecycle(msgspec.Struct):

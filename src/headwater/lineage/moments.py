@@ -16,17 +16,30 @@ _ISO_8601 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-]\d\d)(?::?(\d\d))?)?(?:\[.*\])?"
 )
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_LONGEST = 10_000 * 366 * 86_400
 MICROSECOND = timedelta(microseconds=1)
+FIRST = (datetime.min.replace(tzinfo=timezone.utc) - EPOCH) // MICROSECOND
+LAST = (datetime.max.replace(tzinfo=timezone.utc) - EPOCH) // MICROSECOND
+"""The earliest and the latest moment that can be written in UTC."""
 
 
 def micros(moment: datetime) -> int:
-    """A moment as whole microseconds since 1970, the unit every store keeps."""
-    return (moment - EPOCH) // MICROSECOND
+    """A moment as whole microseconds since 1970, the unit every store keeps.
+
+    Raises ValueError where no year from 1 to 9999 has it in UTC, as an offset can bring about.
+    """
+    value = (moment - EPOCH) // MICROSECOND
+    if not FIRST <= value <= LAST:
+        raise ValueError("lies outside the years 1 to 9999 in UTC")
+    return value
 
 
 def from_micros(value: int) -> datetime:
-    """The moment that `micros` made into a number."""
-    return EPOCH + value * MICROSECOND
+    """The moment that `micros` made into a number; one that no year has is the nearest that has one.
+
+    A store may hold such a number, and one of them must not keep all the others from being shown.
+    """
+    return EPOCH + min(max(value, FIRST), LAST) * MICROSECOND
 
 
 @lru_cache(maxsize=8_192)
@@ -49,6 +62,9 @@ def to_rfc3339(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """A duration such as 90d, 12h, 30m or 45s; raises ValueError if it is none."""
+    """A duration such as 90d, 12h, 30m or 45s; raises ValueError if it is none, or beyond all years."""
     unit = _UNITS.get(text[-1:].lower())
-    return float(text[:-1]) * unit if unit else float(text)
+    found = float(text[:-1]) * unit if unit else float(text)
+    if not 0 <= found <= _LONGEST:
+        raise ValueError("is below zero or longer than 10,000 years")
+    return found

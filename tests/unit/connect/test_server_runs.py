@@ -78,6 +78,8 @@ def test_the_runs_of_a_job_the_newest_first(backend: Backend) -> None:
         ("1970-01-01T01:00:01+01:00", 1_000_000),
         ("1970-01-01T00:00:01", 1_000_000),
         ("yesterday", None),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("9999-12-31T23:59:59-01:00", None),
         (None, None),
     ],
 )

@@ -159,9 +159,9 @@ def _micros(shown: str | None) -> int | None:
     """A time in microseconds; Marquez means UTC where it writes no time zone."""
     try:
         moment = msgspec.convert(_FINER.sub(r"\1", shown or ""), datetime)
-    except msgspec.ValidationError:
+        return micros(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
+    except ValueError:
         return None
-    return micros(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
 
 
 def _is_transient(error: Exception) -> bool:

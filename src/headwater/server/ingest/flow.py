@@ -73,19 +73,18 @@ class Rollup(msgspec.Struct, array_like=True):
     last: int | None = None
     time: int = 0
 
-    def add(self, sample: Sample) -> None:
-        """Take one more sample in."""
+    def add(self, sample: Sample, when: int, last: int | None) -> None:
+        """Take one more sample in, with its time and that of its last record in microseconds."""
         rate = sample.recordsPerSecond or 0.0
         self.count += 1
         self.records += rate
         self.peak = max(self.peak, rate)
         self.data += sample.bytesPerSecond or 0.0
-        when = micros(sample.time)
         if when >= self.time:
             self.time = when
             self.lag = sample.lag if sample.lag is not None else self.lag
-        if sample.lastRecordAt is not None:
-            self.last = max(self.last or 0, micros(sample.lastRecordAt))
+        if last is not None:
+            self.last = max(self.last or 0, last)
 
 
 _wrapped = msgspec.json.Decoder(_Samples)
@@ -134,16 +133,17 @@ class Flow:
         if sample.time > datetime.now(timezone.utc) + LIMITS.skew:
             raise ValueError("time lies in the future")
         key = (sample.run.bytes, dataset.namespace, dataset.name, DIRECTIONS[sample.direction])
-        seconds = micros(sample.time) // SECOND
+        when = micros(sample.time)
+        last = None if sample.lastRecordAt is None else micros(sample.lastRecordAt)
         for width in KEPT:
-            place = (width, seconds // width * width, key)
+            place = (width, when // SECOND // width * width, key)
             rollup = self._filling.get(place)
             if rollup is None:
                 if len(self._filling) >= LIMIT:
                     self.dropped += 1
                     return
                 rollup = self._filling[place] = Rollup()
-            rollup.add(sample)
+            rollup.add(sample, when, last)
 
     def forget(self) -> None:
         """Let go of what is not written yet."""

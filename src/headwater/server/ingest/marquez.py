@@ -101,7 +101,7 @@ class Marquez:
     def _moment(self, event: bytes) -> int:
         try:
             return micros(_time.decode(event).eventTime)
-        except (msgspec.DecodeError, TypeError, OverflowError) as error:
+        except (ValueError, TypeError) as error:
             raise HeadwaterError(f"{self.url} holds an event without a time: {error}") from error
 
     def _listed(self, kind: str, *path: str) -> Iterator[dict[str, Any]]:

@@ -190,7 +190,10 @@ class EventReader:
         time = _time(raw)
         if time.tzinfo is None or memoryview(raw)[_DATE_END] != _SEPARATOR:
             raise NotCompactError
-        found = micros(time)
+        try:
+            found = micros(time)
+        except ValueError:
+            raise NotCompactError from None
         latest = clock.time_ns() // 1000 if now is None else micros(now)
         if not 0 <= found <= latest + self._skew:
             raise NotCompactError

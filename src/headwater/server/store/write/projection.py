@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage import facets as known
-from headwater.lineage.events import EventType, micros
+from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import RunHistory
 from headwater.server.store.entities import (
     DELETED,
@@ -264,9 +264,4 @@ class Projection:
                 run.state.parent = parent.run.runId if parent and parent.run else None
             else:
                 nominal = known.read(name, body, known.NominalTime)
-                times = (nominal.nominalStartTime, nominal.nominalEndTime) if nominal else ()
-                start, end = (
-                    micros(t) if t is not None and t.tzinfo else None
-                    for t in (*times, None, None)[:2]
-                )
-                run.state.nominal = (start, end)
+                run.state.nominal = nominal.period if nominal else (None, None)
