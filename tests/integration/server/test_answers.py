@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import headwater.cli.server.client
 from headwater.cli.main import app
+from headwater.errors import UsageError
 from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
 
@@ -309,6 +310,29 @@ def test_states_schemas_and_columns_that_changed_are_told(demo: Client, command:
     whole = demo.get("/api/v2/graph/diff", **{"from": "2026-01-01T12:30:00Z"})
     assert whole["columnsAdded"]
     assert not whole["columnsRemoved"] or whole["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "problem"),
+    [
+        ("2026-01-08", "2026-01-07", "from: is later than to"),
+        ("9998-01-01", None, "from: lies in the future"),
+        ("9998-01-01", "9999-01-01", "from: lies in the future"),
+    ],
+)
+def test_a_period_in_which_nothing_can_have_changed_is_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch, start: str, end: str | None, problem: str
+) -> None:
+    client.post(event("START", 0, outputs=["a"]))
+    Command(client, monkeypatch)
+    words = ["diff", "--from", start, *(["--to", end] if end else [])]
+    failed = CliRunner().invoke(app, words).exception
+    assert isinstance(failed, UsageError)
+    assert (failed.exit_code, failed.message) == (2, problem)
+    period = {"from": start} | ({"to": end} if end else {})
+    for path in ("graph/diff", "datasets/s3%3A%2F%2Flake/a/schema/diff"):
+        answer = client.call("GET", f"/api/v2/{path}", params=period)
+        assert (answer.status_code, answer.json()["message"]) == (400, problem), path
 
 
 def test_the_estate_of_one_moment_does_not_differ(demo: Client) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headwater.lineage.moments import micros, to_rfc3339
+from headwater.server.http import HttpError
 from headwater.server.routing import Parameter
 
 if TYPE_CHECKING:
     from headwater.server.http import Request
     from headwater.server.store.read.timeline import Cursor
 
-__all__ = ["cursor", "flag", "integer", "moment", "parse_moment", "text", "written"]
+__all__ = ["check_period", "cursor", "flag", "integer", "moment", "parse_moment", "text", "written"]
 
 LARGEST = 2**63 - 1
 CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})")
@@ -85,6 +87,16 @@ def parse_moment(value: str) -> int:
         value += "T00:00:00Z"
     found = _time.decode(msgspec.json.encode(to_rfc3339(value.replace(" ", "+"))))
     return micros(found if found.tzinfo else found.replace(tzinfo=timezone.utc))
+
+
+def check_period(start: int | None, end: int | None) -> None:
+    """Refuse a period that ends before it begins, or has not begun; nothing can have changed in it."""
+    if start is None:
+        return
+    if end is not None and start > end:
+        raise HttpError(400, "from: is later than to")
+    if start > time.time_ns() // 1000:
+        raise HttpError(400, "from: lies in the future")
 
 
 def cursor() -> Any:

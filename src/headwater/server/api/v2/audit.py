@@ -13,14 +13,14 @@ from headwater.insight import audit as provenance
 from headwater.lineage.schema import diff
 from headwater.lineage.secrets import clean_value, redact
 from headwater.server.api.lookup import has_column, the_dataset
-from headwater.server.api.parameters import integer, moment, text
+from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time, Uuid
 from headwater.server.api.v2.audit_report import HTML, report_of
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.api.v2.timeline import summaries
-from headwater.server.http import HttpError, Response
+from headwater.server.http import Response
 from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT
 from headwater.server.store.read.observed import read_schema
@@ -172,8 +172,7 @@ def _audit(
     named = the_dataset(view, namespace, dataset)
     until = time.time_ns() // 1000 if period[1] is None else period[1]
     since = 0 if period[0] is None else period[0]
-    if since > until:
-        raise HttpError(400, "from: is later than to")
+    check_period(period[0], until)
     records = PeriodRecords(view, since, until, RUNS)
     if column:
         if has_column(view, named, column) is False and not has_column(view, named, column, until):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from headwater.insight import Moment, around, spanned
 from headwater.insight import difference as compare
 from headwater.server.api.lookup import node_of
-from headwater.server.api.parameters import integer, moment, text
+from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
 from headwater.server.routing import Routes
@@ -71,6 +71,7 @@ def difference(
     Of each kind of change at most `limit` are told. `states` are those of the newest runs: of a batch
     only whether it delivers (`OK`) or how it failed.
     """
+    check_period(start, end)
     moments = (start, end)
     if node:
         near = _around(view, node_of(view, node), moments, depth, limit)

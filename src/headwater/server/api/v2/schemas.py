@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from headwater.lineage.events import iso
 from headwater.lineage.schema import compatible, diff
 from headwater.server.api.lookup import the_dataset
-from headwater.server.api.parameters import integer, moment
+from headwater.server.api.parameters import check_period, integer, moment
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.page import describe
@@ -110,6 +110,7 @@ def difference(
     end: int = moment(NEVER, name="to"),
 ) -> dict[str, Any]:
     """The schema of a dataset at two moments, and what lies between them."""
+    check_period(start, end)
     named = the_dataset(view, namespace, dataset)
     ids = members(view, named.root)
     found = [next(iter(schemas(view, ids, at, 1)), None) for at in (start, end)]
