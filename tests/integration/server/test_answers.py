@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import headwater.cli.server.client
 from headwater.cli.main import app
-from headwater.errors import UsageError
+from headwater.errors import NotFoundError, UsageError
 from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
 
@@ -98,10 +98,25 @@ def test_a_table_is_traced_to_the_database(demo: Client, command: Command) -> No
         "  stats-sink",
         "    supplier-stats",
     ]
-    # The sink was not there yet.
-    assert indented(demo.get("/api/v2/trace", node=node, at="2026-01-07T16:30:00Z")) == [
-        "bi.public.supplier_stats"
-    ]
+
+
+def test_a_tree_of_a_moment_before_the_first_record_is_not_there(
+    demo: Client, command: Command
+) -> None:
+    table = "postgres://analytics:5432:bi.public.supplier_stats"
+    first = "2026-01-07T17:00:00Z"
+    nodes = {"dataset": f"dataset:{table}", "job": "job:shop:stats-sink"}
+    for kind, node in nodes.items():
+        early = demo.call("GET", "/api/v2/trace", params={"node": node, "at": "1900-01-01"})
+        problem = f"Nothing was known of this {kind} at 1900-01-01T00:00:00Z: its first record is of {first}."
+        assert (early.status_code, early.json()["message"]) == (404, problem)
+        assert indented(demo.get("/api/v2/trace", node=node, at=first))
+    for name in ("bi.public.supplier_stats", "bi.public.supplier_stats.revenue"):
+        failed = CliRunner().invoke(app, ["trace", name, "--at", "2026-01-07T16:30:00Z"]).exception
+        assert isinstance(failed, NotFoundError)
+        assert failed.message.startswith(
+            "Nothing was known of this dataset at 2026-01-07T16:30:00Z"
+        )
 
 
 def test_a_column_is_traced_through_what_becomes_of_it(demo: Client, command: Command) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.insight import Hand, handed, tree
+from headwater.lineage.moments import iso
 from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
 from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
+from headwater.server.http import HttpError
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
@@ -64,12 +66,14 @@ def trace(
 
     `depth` counts jobs between datasets. The columns of a tree are those whose values go along; with
     `indirect` also those that only decide which rows do. `columnsKnown` is false while no producer
-    has reported the columns of the dataset, and null for a tree of jobs and datasets.
+    has reported the columns of the dataset, and null for a tree of jobs and datasets. 404 for a moment
+    before anything was known of the node.
     """
     kind, rest = kind_of(node)
     asked = {"node": node, "direction": direction, "depth": depth, "at": when(at)}
     if kind == "datasetField":
         dataset, field = column_node(view, rest)
+        _check_known(view, dataset.node, at)
         known = has_column(view, dataset, field, at)
         if known is False:
             raise missing_column(view, dataset, field)
@@ -81,10 +85,28 @@ def trace(
         )
         return {**asked, "columnsKnown": known is True, **_columns(view, graph, found, at)}
     here = node_of(view, node)
+    _check_known(view, here, at)
     around = tree(
         view.graph(at), here, depth=2 * depth, limit=LIMIT, downstream=direction == "down"
     )
     return {**asked, "columnsKnown": None, **_nodes(view, around, at)}
+
+
+def _check_known(view: View, node: Node, at: int | None) -> None:
+    """404 for a moment before the first record of a job or a dataset, under any of its names."""
+    kind, number = node
+    sql = (
+        "SELECT min(created) FROM dataset WHERE root = ?"
+        if kind == "dataset"
+        else "SELECT min(created) FROM job WHERE id = ?"
+        " OR id IN (SELECT job FROM fold WHERE whole = ?)"
+    )
+    ((first,),) = view.all(sql, (number,) if kind == "dataset" else (number, number))
+    if at is not None and first is not None and at < first:
+        raise HttpError(
+            404,
+            f"Nothing was known of this {kind} at {iso(at)}: its first record is of {iso(first)}.",
+        )
 
 
 def _rows(found: LineageTree[Any], ids: Mapping[Any, str]) -> list[Row]:
