@@ -18,6 +18,7 @@ __all__ = [
     "check_size",
     "check_text",
     "check_values",
+    "lowered",
     "refuse",
 ]
 
@@ -70,6 +71,11 @@ def check_text(raw: bytes, value: Any) -> None:
 
 def refuse(field: str, problem: str) -> NoReturn:
     raise EventError([EventProblem(field, problem)]) from None
+
+
+def lowered(text: str) -> str:
+    """A sentence to stand behind a field's name; a word in capitals, such as JSON, stays one."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def check_size(raw: bytes, value: Any, limits: Limits) -> None:

@@ -20,6 +20,7 @@ from headwater.lineage.checks import (
     check_size,
     check_text,
     check_values,
+    lowered,
     refuse,
 )
 from headwater.lineage.envelope import Dataset, Event, EventKind, EventType, Facets, Job, Run
@@ -102,7 +103,7 @@ def _syntax(message: str) -> str:
         return "the JSON ends too early"
     if "surrogate" in message or "utf-8" in message.lower():
         return "a string holds text that is not valid Unicode"
-    return message[:1].lower() + message[1:]
+    return lowered(message)
 
 
 def _envelope(raw: bytes, value: dict[str, Any]) -> _Envelope:
@@ -119,7 +120,7 @@ def _envelope(raw: bytes, value: dict[str, Any]) -> _Envelope:
     missing = _MISSING.match(what)
     if missing:
         refuse(f"{path}.{missing['field']}".lstrip("."), "is missing")
-    raise EventError([EventProblem(path or "$", what[:1].lower() + what[1:].replace("`", ""))])
+    raise EventError([EventProblem(path or "$", lowered(what.replace("`", "")))])
 
 
 def _checked(

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from headwater.lineage.checks import lowered
 from headwater.lineage.model import Transformation
 from headwater.lineage.moments import SECOND, micros
 from headwater.lineage.schema.origin import SchemaOrigin
@@ -319,8 +320,7 @@ def problems(name: str, raw: bytes | msgspec.Raw) -> str | None:
     try:
         _DECODERS[name].decode(raw)
     except msgspec.ValidationError as error:
-        text = str(error).replace("`", "")
-        return text[:1].lower() + text[1:]
+        return lowered(str(error).replace("`", ""))
     return None
 
 

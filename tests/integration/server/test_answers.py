@@ -119,6 +119,18 @@ def test_a_tree_of_a_moment_before_the_first_record_is_not_there(
         )
 
 
+def test_a_name_or_a_node_that_is_none_says_what_one_looks_like(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Command(client, monkeypatch)
+    for words in (["why", ""], ["trace", " "], ["diff", "--from", "2026-01-01", "--around", ""]):
+        failed = CliRunner().invoke(app, words).exception
+        assert isinstance(failed, UsageError), words
+        assert (failed.message, failed.exit_code) == ("the name of the dataset is empty", 2)
+    answer = client.call("GET", "/api/v2/trace", params={"node": "x"})
+    assert (answer.status_code, "dataset:NAMESPACE:NAME" in answer.json()["message"]) == (404, True)
+
+
 def test_a_column_is_traced_through_what_becomes_of_it(demo: Client, command: Command) -> None:
     node = f"datasetField:{LAKE}:lake/supplier_stats:revenue"
     found = demo.get("/api/v2/trace", node=node)

@@ -141,7 +141,7 @@ def test_equal_events_have_one_hash_whatever_their_key_order() -> None:
         (json.dumps(run_event())[:-20], "$", "the JSON ends too early"),
         (b"", "$", "the JSON ends too early"),
         (b"[]", "$", "an event is a JSON object"),
-        (b'{"eventTime": NaN}', "$", "malformed"),
+        (b'{"eventTime": NaN}', "$", "JSON is malformed"),
         (run_event(eventTime=5), "eventTime", "expected datetime"),
         (run_event(eventTime="yesterday"), "eventTime", "not an RFC 3339 time"),
         (run_event(eventTime="9999-01-01T00:00:00Z"), "eventTime", "future"),

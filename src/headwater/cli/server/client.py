@@ -125,6 +125,11 @@ class Server:
 
     def find(self, typed: str) -> Named:
         """The one dataset or column that a text names; raises with the candidates where it is not one."""
+        if not typed.strip():
+            raise UsageError(
+                "the name of the dataset is empty",
+                hint="NAMESPACE:NAME, or NAME alone where it is the only one",
+            )
         answer = self.get("/api/v2/names", q=typed)
         found = [
             Named(one["namespace"], one["name"], one.get("field", ""), one["node"])

@@ -37,6 +37,10 @@ __all__ = [
 LONGEST = 4_096
 """Characters of a node id in which a namespace, or the name behind it, is looked for."""
 CUTS = 10_000
+NO_NODE = (
+    "not a node: one is written dataset:NAMESPACE:NAME, job:NAMESPACE:NAME"
+    " or datasetField:NAMESPACE:NAME:COLUMN"
+)
 KEYS = "WITH k (space, name) AS ({in}) SELECT k.space, k.name FROM k"
 # marquez-python appends `#` and a dataset version; columns are those of the current one.
 _VERSION = re.compile(r"#[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
@@ -96,11 +100,11 @@ def the_run(view: View, text: str) -> Run:
     return found
 
 
-def kind_of(node_id: str) -> tuple[str, str]:
-    """The kind of a node id and what follows it."""
+def kind_of(node_id: str, otherwise: str = NO_NODE) -> tuple[str, str]:
+    """The kind of a node id and what follows it; 404 with `otherwise` for what is none."""
     kind, _, rest = _VERSION.sub("", node_id).partition(":")
     if kind not in ("dataset", "job", "datasetField", "run") or not rest:
-        raise HttpError(404, "HTTP 404 Not Found")
+        raise HttpError(404, otherwise)
     return kind, rest
 
 

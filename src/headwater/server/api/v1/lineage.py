@@ -22,6 +22,9 @@ __all__ = ["api"]
 
 api = Routes()
 
+UNKNOWN = "HTTP 404 Not Found"
+"""What Marquez says of a node id that is none."""
+
 NODE, DEPTH = text(name="nodeId", required=True, example="job:shop:load"), integer(20, 0, 100)
 JOBS, COLUMNS = 2_000, 20_000
 
@@ -49,7 +52,7 @@ class Graph(_Cut):
 @api.get("/api/v1/lineage", answer=Graph)
 def lineage(view: View, node: str = NODE, depth: int = DEPTH) -> dict[str, Any]:
     """Jobs and datasets around a node, both ways."""
-    kind, rest = kind_of(node)
+    kind, rest = kind_of(node, UNKNOWN)
     if kind not in ("dataset", "job"):
         raise HttpError(404, f"Node '{node}' must be of type dataset or job!")
     start = dataset_node(view, rest).node if kind == "dataset" else job_node(view, rest).node
@@ -95,7 +98,7 @@ def column_lineage(
     view: View, node: str = NODE, depth: int = DEPTH, downstream: bool = flag(name="withDownstream")
 ) -> dict[str, Any]:
     """Columns upstream of a column, of a dataset's columns or of a job's outputs."""
-    kind, rest = kind_of(node)
+    kind, rest = kind_of(node, UNKNOWN)
     graph = view.column_graph()
     try:
         if kind == "datasetField":
