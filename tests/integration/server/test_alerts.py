@@ -229,6 +229,38 @@ def test_a_failure_that_is_made_good_between_two_looks_is_told(
     assert receiver.statuses() == [("opened", "load"), ("resolved", "load")]
 
 
+def test_a_stream_that_fails_again_is_told_again_and_is_stale_since_then(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+
+    def send(state: str, run: int) -> str:
+        sent = now_event(state, job="sink", run=run, outputs=["d"], job_facets=STREAM)
+        server.post(sent)
+        return str(sent["eventTime"])
+
+    for run in (1, 2, 3):
+        for state in ("START", "RUNNING") if run != 3 else ("START",):
+            send(state, run)
+        wait(lambda n=run: len(receiver.got) == 2 * (n - 1))
+        server.looked()
+        failed = send("FAIL", run)
+        wait(lambda n=run: len(receiver.got) == 2 * n - 1)
+        assert receiver.statuses()[-1] == ("opened", "sink")
+        (incident,) = server.settled()["open"]
+        fresh = server.client.get("/api/v2/datasets/s3%3A%2F%2Flake/d/freshness")
+        why = server.client.get("/api/v2/datasets/s3%3A%2F%2Flake/d/why")
+        found = [incident["since"], fresh["since"], why["causes"][0]["since"]]
+        # Answers have milliseconds.
+        assert {one[:23] for one in found} == {failed[:23]}
+    # Attempts that never run are the same trouble.
+    send("FAIL", 4)
+    server.settled()
+    assert server.get()["open"][0]["since"] == incident["since"]
+    assert len({one["id"] for one in receiver.got}) == 3
+    assert len(receiver.got) == 5
+
+
 def test_a_failed_job_and_all_that_is_stale_behind_it_is_one_incident(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:

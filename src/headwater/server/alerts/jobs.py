@@ -10,6 +10,7 @@ from headwater.insight import JobProblem, JobStatus, trouble_of
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.lifecycle import State
 from headwater.server.store.entities import unslot
+from headwater.server.store.read.graph import failing
 from headwater.server.store.read.observed import ASSERTIONS
 from headwater.server.store.view import uuid_text
 
@@ -133,9 +134,8 @@ def _fill(job: KnownJob, runs: list[Run], before: KnownJob | None, now: int) -> 
     job.error = held[0] if held else 0
     if not status.streaming and not status.state.finished:
         ended = list(itertools.dropwhile(lambda life: not life.state.finished, lives))
-        if ended and ended[0].state in ENDS:
-            wrong = itertools.takewhile(lambda life: life.state in ENDS, ended)
+        if wrong := failing(ended, streaming=False):
             job.retried = ENDS[ended[0].state], min(life.end or 0 for life in wrong)
-    if before is not None and all(life.state in ENDS for life in lives) and len(lives) >= ENOUGH:
+    if before is not None and len(failing(lives, streaming=status.streaming)) >= ENOUGH:
         known = before.trouble(now)
         job.began = known[1] if known else None

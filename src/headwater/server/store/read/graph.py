@@ -15,14 +15,15 @@ from headwater.server.store.database import within
 from headwater.server.store.entities import DELETED, INPUT, OUTPUT, RunInput, to_run, unslot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from headwater.lineage.graph import Pairs, Step
+    from headwater.lineage.lifecycle import RunHistory
     from headwater.server.store.entities import Job, Node, Run
     from headwater.server.store.read.output_sources import OutputSources
     from headwater.server.store.view import View
 
-__all__ = ["RunGraph", "StoredGraph"]
+__all__ = ["RunGraph", "StoredGraph", "failing"]
 
 RECENT = 8
 ENOUGH = 4
@@ -166,15 +167,31 @@ class StoredGraph:
         return found
 
 
+def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]:
+    """The runs that went wrong one after the other, of a job's runs from the newest on.
+
+    A stream delivers as long as it runs: one that ran again and failed is in trouble since then. A
+    batch delivers once it is complete.
+    """
+    found: list[RunHistory] = []
+    for life in lives:
+        if life.state not in (State.FAILED, State.ABORTED):
+            break
+        found.append(life)
+        if streaming and life.started is not None and life.started < (life.end or 0):
+            break
+    return found
+
+
 def _status(job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobStatus:
     lives = [run.state.life for run in runs]
     if not lives:
         return JobStatus(State.NEW)
     state = lives[0].state
     since = lives[0].end if state.finished else lives[0].started or lives[0].first
-    if state in (State.FAILED, State.ABORTED):
+    streaming = job.kind.upper() in ("STREAMING", "STREAM")
+    if wrong := failing(lives, streaming=streaming):
         # JobProblem lasts since the first of the runs that went wrong one after the other.
-        wrong = itertools.takewhile(lambda x: x.state in (State.FAILED, State.ABORTED), lives)
         since = min(life.end or 0 for life in wrong)
     wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
              if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
@@ -182,7 +199,6 @@ def _status(job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobSta
     starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
     gaps = [a - b for a, b in itertools.pairwise(starts)]
     usual = int(median(gaps)) if len(starts) >= ENOUGH else None
-    streaming = job.kind.upper() in ("STREAMING", "STREAM")
     # A batch that somebody ended has not done its work, whoever that was.
     wanted = planned.get(runs[0].id) if streaming else None
     return JobStatus(state, since, last, usual or None, streaming, wanted)
