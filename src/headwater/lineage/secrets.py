@@ -308,14 +308,32 @@ def _element(match: re.Match[str]) -> str:
 
 
 class MaskingFormatter(logging.Formatter):
-    """Formats the lines of a log without credentials, also in the trace of an error."""
+    """Formats the lines of a log without credentials, also in the trace of an error.
+
+    Names and messages come from whoever sends events: what would break a line, or a terminal, is
+    escaped, and the lines of a trace are indented. So none of them looks like a record of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, masked."""
-        return redact(super().format(record))
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record)
+        lines = [redact(self.formatMessage(record))]
+        if record.exc_info:
+            trace = redact(self.formatException(record.exc_info))
+            lines += [f"  {line}" for line in trace.split("\n")]
+        return "\n".join(map(_printable, lines))
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def strip_query(path: str) -> str:

@@ -154,6 +154,25 @@ def test_a_log_line_and_the_trace_below_it_are_masked() -> None:
     assert "postgres://***@db" in text
 
 
+def test_no_name_makes_a_line_of_a_log_of_its_own_or_reaches_the_terminal() -> None:
+    forged = "x\n2026-01-01 00:00:00,000 INFO all is well\r\x1b[2J\u202e\u2028\x85\ud800 ünï"
+    line = logging.LogRecord("x", logging.INFO, "", 0, "alert open: %s", (forged,), None)
+    text = MaskingFormatter().format(line)
+    assert text.isprintable()
+    assert text.endswith(
+        "alert open: x\\n2026-01-01 00:00:00,000 INFO all is well"
+        r"\r\x1b[2J\u202e\u2028\x85\ud800 ünï"
+    )
+    try:
+        raise ValueError(forged)
+    except ValueError:
+        line.exc_info = sys.exc_info()
+    first, *trace = MaskingFormatter().format(line).split("\n")
+    assert first == text
+    assert all(one.startswith("  ") and one.isprintable() for one in trace)
+    assert "  2026-01-01 00:00:00,000 INFO all is well" in trace[-1]
+
+
 def test_what_calls_for_masking_is_noticed_in_a_document() -> None:
     hints = [hint for found, _ in secrets._STEPS[1:] for hint in found]
     assert [hint for hint in hints if not secrets._HINT.search(hint.encode())] == []
