@@ -242,10 +242,10 @@ def test_a_stream_that_fails_again_is_told_again_and_is_stale_since_then(
     for run in (1, 2, 3):
         for state in ("START", "RUNNING") if run != 3 else ("START",):
             send(state, run)
-        wait(lambda n=run: len(receiver.got) == 2 * (n - 1))
+        got(2 * (run - 1))
         server.looked()
         failed = send("FAIL", run)
-        wait(lambda n=run: len(receiver.got) == 2 * n - 1)
+        got(2 * run - 1)
         assert receiver.statuses()[-1] == ("opened", "sink")
         (incident,) = server.settled()["open"]
         fresh = server.client.get("/api/v2/datasets/s3%3A%2F%2Flake/d/freshness")
@@ -264,6 +264,9 @@ def test_a_stream_that_fails_again_is_told_again_and_is_stale_since_then(
 def test_a_failed_job_and_all_that_is_stale_behind_it_is_one_incident(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:
+    def got(number: int) -> None:
+        wait(lambda: len(receiver.got) == number)
+
     server = alerting(FAILED + STALE)
     chain = "abcdef"
     for number, (left, right) in enumerate(itertools.pairwise(chain), 1):
@@ -480,6 +483,17 @@ def test_a_producer_that_falls_silent_is_one_incident_for_all_its_runs(
     (told,) = receiver.got
     assert told["kind"] == "producer-silent"
     assert told["subject"] == {"type": "namespace", "namespace": "agent-1", "name": ""}
+    # The tag gets to the column that `known` writes from it, and not to that of `harmless`.
+    for run, name in ((6, "of-harmless"), (7, "of-known")):
+        into = dataset(f"copy-{name}", columnLineage=columns(y=(name, "x")), schema=schema("y"))
+        server.post(
+            now_event("COMPLETE", job=f"copy-{name}", run=run, inputs=[name], outputs=[into])
+        )
+    wait(lambda: len(receiver.got) == 2)
+    server.settled()
+    assert [one["title"] for one in receiver.got[1:]] == [
+        "copy-of-known began to read of-known.x (pii)"
+    ]
     assert [one["kind"] for one in found["open"]] == ["producer-silent"]
     back = now_event(
         "RUNNING", job="sink-1", run=11, inputs=["t1"], outputs=["d1"], job_facets=STREAM

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from headwater.insight import tag_reach
 from headwater.server.alerts.incidents import Finding, Named
 from headwater.server.alerts.look import DATASET, DAY
 from headwater.server.store.entities import INPUT
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["new_readers"]
 
 READERS = 5_000
+DEPTH, COLUMNS = 50, 5_000
+"""How far a tag is followed, and to how many columns beside those on which it was set."""
 
 
 def new_readers(look: Look) -> list[Finding]:
@@ -55,10 +58,16 @@ def new_readers(look: Look) -> list[Finding]:
 def _readers(look: Look) -> Iterator[Reader]:
     """Each job that reads a tagged column: how, which column, and the tag."""
     tagged: dict[int, list[tuple[str, str]]] = {}
-    for tag, columns in sorted(TaggedColumns(look.view).tagged()[0].items()):
-        for root, column in columns:
-            if column:
-                tagged.setdefault(root, []).append((column, tag))
+    rules = look.asked.of("new-reader")
+    graph = TaggedColumns(look.view)
+    for tag, columns in sorted(graph.tagged()[0].items()):
+        seeds = sorted(column for column in columns if column[1])
+        if not seeds or not any(rule.marked((), (tag,)) for rule in rules):
+            continue
+        # As `headwater tags` has it: set on a column, or come there along the data.
+        found = tag_reach(graph, seeds, depth=DEPTH, limit=COLUMNS + len(seeds))
+        for root, column in found.reached:
+            tagged.setdefault(root, []).append((column, tag))
     if not tagged:
         return
     nodes = [(DATASET, number) for number in tagged]
