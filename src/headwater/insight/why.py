@@ -121,9 +121,20 @@ def why(
         if (at := places.get(one.job)) is not None
     ]
     started = min((one.since for one in reasons), default=now)
-    for node, signals in graph.signals(list(places), started - RECENT).items():
+    observed = graph.signals(list(places), started - RECENT)
+    # A change that came along from further up at the same moment is that change.
+    onward = {
+        (far, signal.since)
+        for node, signals in observed.items()
+        for signal in signals
+        if signal.kind is CauseKind.SCHEMA
+        for far in found.path(places[node])[1:]
+    }
+    for node, signals in observed.items():
         path = found.path(places[node])
-        reasons += [Reason(node, *signal, True, path) for signal in signals]
+        for signal in signals:
+            root = signal.kind is not CauseKind.SCHEMA or (node, signal.since) not in onward
+            reasons.append(Reason(node, *signal, root, path))
     reasons.sort(key=_rank)
     told = tuple(_with_changes(graph, reason, found, places) for reason in reasons[:CHANGES])
     return Why(verdict, told + tuple(reasons[CHANGES:]), verdict.cut or found.cut)

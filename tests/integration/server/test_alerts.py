@@ -425,6 +425,39 @@ def test_a_new_reader_of_a_tagged_column_is_told_and_the_old_ones_are_not(
     server.settled()
     assert [one["title"] for one in receiver.got] == ["curious began to read people.email (pii)"]
     assert receiver.got[0]["with"] == [{"type": "job", "namespace": "jobs", "name": "curious"}]
+def test_a_schema_change_of_a_source_and_its_topic_is_one_incident(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting('[rules.schema]\nwhen = "schema-breaks"\nto = ["hook"]\n')
+
+    def source(run: int, ago: float, *fields: str, topic: tuple[str, ...] = ()) -> dict[str, Any]:
+        lineage = columns(**{one: ("table", one) for one in topic or fields})
+        into = dataset("topic", schema=schema(*(topic or fields)), columnLineage=lineage)
+        inputs = [dataset("table", schema=schema(*fields))]
+        sides = {"inputs": inputs, "outputs": [into]}
+        return now_event("RUNNING", job="cdc", run=run, ago=ago, job_facets=STREAM, **sides)
+
+    reads = dataset("sums", columnLineage=columns(total=("topic", "price")), schema=schema("total"))
+    looks = dataset("view", columnLineage=columns(p=("table", "price")), schema=schema("p"))
+    server.post(
+        source(1, 60, "id", "price"),
+        now_event("COMPLETE", job="sum", run=2, ago=59, inputs=["topic"], outputs=[reads]),
+        now_event("COMPLETE", job="look", run=3, ago=59, inputs=["table"], outputs=[looks]),
+        source(1, 0, "id"),
+    )
+    wait(lambda: receiver.got)
+    server.settled()
+    assert receiver.statuses() == [("opened", "table")]
+    assert {one["name"] for one in receiver.got[0]["with"]} >= {"topic", "sum", "look"}
+    assert receiver.got[0]["title"] == "table changed its schema and breaks look, sum"
+    assert receiver.got[0]["affected"]["datasets"] == 2
+    # The source is mended and the topic is not: that is an incident of its own now.
+    server.post(source(1, 0, "id", "price", topic=("id",)))
+    wait(lambda: len(receiver.got) == 3)
+    server.settled()
+    assert sorted(receiver.statuses()[1:]) == [("opened", "topic"), ("resolved", "table")]
+
+
 
 
 def test_a_failed_check_is_told_until_it_holds(

@@ -79,6 +79,19 @@ def test_causes_come_roots_first_then_by_gravity_then_by_distance() -> None:
     ]
 
 
+def test_a_schema_change_that_came_along_is_told_where_it_began() -> None:
+    graph = Observed(CHAIN, ingest=RUNNING, clean=FAILED)
+    change = Signal(CauseKind.SCHEMA, NOW - MINUTE, "id was removed")
+    own = Signal(CauseKind.SCHEMA, NOW - 2 * MINUTE, "x was removed")
+    graph.seen = {BRONZE: [change, own], RAW: [change]}
+    found = [(one.node, one.detail, one.root) for one in why(graph, SILVER, NOW).reasons]
+    assert found[1:] == [
+        (BRONZE, "x was removed", True),
+        (RAW, "id was removed", True),
+        (BRONZE, "id was removed", False),
+    ]
+
+
 def test_what_somebody_paused_is_planned_and_comes_last() -> None:
     paused = JobStatus(State.COMPLETED, NOW - MINUTE, None, None, True, JobProblem.PAUSED)
     found = why(Observed(CHAIN, ingest=paused, clean=LATE), SILVER, NOW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import Effect, impact, planned_change
 from headwater.lineage.schema import diff
@@ -62,18 +62,44 @@ class SchemaBreaks:
         self._judged = new
         for one in look.known:
             if one.kind == "schema-breaks" and one.resolved is None:
-                dataset = look.view.dataset(one.namespace, one.name)
-                if dataset is not None:
-                    wanted.add((dataset.id, one.since))
+                for kind, *named in sorted(one.keys):
+                    dataset = look.view.dataset(*named) if kind == "dataset" else None
+                    if dataset is not None:
+                        wanted.add((dataset.id, one.since))
         datasets = look.view.datasets(number for number, _ in wanted)
-        found = []
+        found: dict[int, dict[Node, _Break]] = {}
         for number, at in sorted(wanted, key=lambda one: (one[1], one[0])):
-            if number in datasets and (finding := _judged(look, datasets[number], at)) is not None:
-                found.append(finding)
-        return found
+            if number in datasets and (broken := _judged(look, datasets[number], at)) is not None:
+                found.setdefault(at, {})[datasets[number].node] = broken
+        return [
+            _finding(look, some, at)
+            for at, breaks in found.items()
+            for some in _families(look, breaks)
+        ]
 
 
-def _judged(look: Look, dataset: Dataset, at: int) -> Finding | None:
+class _Break(NamedTuple):
+    """A dataset that changed, the jobs that this breaks, and how it changed."""
+
+    dataset: Dataset
+    jobs: list[Node]
+    detail: str
+
+
+def _families(look: Look, found: dict[Node, _Break]) -> list[list[_Break]]:
+    """Changes of one moment: each with those that came along from it, the one furthest up first."""
+    if len(found) == 1:
+        return [list(found.values())]
+    behind = {node: set(look.behind([node])[0]) for node in found}
+    families: dict[Node, list[_Break]] = {}
+    # What has more of the others behind it is further up.
+    for node in sorted(found, key=lambda one: (-len(behind[one] & found.keys()), one)):
+        above = next((one for one in families if node in behind[one]), node)
+        families.setdefault(above, []).append(found[node])
+    return list(families.values())
+
+
+def _judged(look: Look, dataset: Dataset, at: int) -> _Break | None:
     """Whether a dataset as it is now breaks whoever read it as it was before a moment."""
     schemas = _schemas(look, dataset, at)
     if schemas is None:
@@ -83,23 +109,31 @@ def _judged(look: Look, dataset: Dataset, at: int) -> Finding | None:
     changes = [one for item in differences if (one := planned_change(item)) is not None]
     if not changes:
         return None
-    node = dataset.node
-    readers = _Before(StoredColumnReaders(look.view), node, old)
-    broken = impact(readers, node, changes[:CHANGES]).of(Effect.BREAKS)
+    readers = _Before(StoredColumnReaders(look.view), dataset.node, old)
+    broken = impact(readers, dataset.node, changes[:CHANGES]).of(Effect.BREAKS)
     if not broken:
         return None
     jobs = list(dict.fromkeys(one.job for one in broken))
+    return _Break(dataset, jobs, "; ".join(map(str, differences))[:TEXT])
+
+
+def _finding(look: Look, family: list[_Break], at: int) -> Finding:
+    first, *others = family
+    dataset = first.dataset
+    jobs = list(dict.fromkeys(job for one in family for job in one.jobs))
     look.labels.load(jobs)
     behind, cut = look.behind(jobs)
     subject = Named("dataset", dataset.space, dataset.name)
     title = f"{dataset.name} changed its schema and breaks {_listed(look, jobs)}"
     body = look.body(subject, title, [*jobs, *behind], cut=cut)
-    body.members = look.names(jobs[:NAMED])
-    rest = [one for one in body.affected if one not in body.members]
-    body.affected = [*body.members, *rest][:NAMED]
-    body.rules = look.wanted("schema-breaks", node, at)
-    body.detail = "; ".join(map(str, differences))[:TEXT]
-    body.owners = look.labels.owners(node)
+    members = look.names(jobs[:NAMED])
+    rest = [one for one in body.affected if one not in members]
+    body.affected = [*members, *rest][:NAMED]
+    body.members = [*members, *look.names(one.dataset.node for one in others)]
+    for one in family:
+        wanted = look.wanted("schema-breaks", one.dataset.node, at)
+        body.rules += [name for name in wanted if name not in body.rules]
+    body.detail, body.owners = first.detail, look.labels.owners(dataset.node)
     return Finding("schema-breaks", subject, at, body, mark=str(at))
 
 
