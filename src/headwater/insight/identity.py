@@ -571,10 +571,8 @@ class _Judge(Generic[N]):
         if mine and theirs:
             common = len(mine & theirs) / len(mine | theirs)
             if mine == theirs:
-                yield (
-                    Proof("schema", f"the same {len(mine)} columns"),
-                    0.5 if len(mine) > 1 else 0.2,
-                )
+                text = f"the same {len(mine)} columns" if len(mine) > 1 else "the same one column"
+                yield Proof("schema", text), 0.5 if len(mine) > 1 else 0.2
             elif common >= COMMON or mine <= theirs or theirs <= mine:
                 text = f"{len(mine & theirs)} of {len(mine | theirs)} columns are the same"
                 yield Proof("schema", text), 0.3 if len(mine & theirs) > 1 else 0.0

@@ -173,8 +173,9 @@ STALE = '[rules.stale]\nwhen = "stale"\nto = ["hook"]\nfor = "1s"\n'
 
 
 def test_a_failed_run_is_told_once_and_its_recovery_once(
-    alerting: Callable[[str], Alerting], receiver: Receiver
+    alerting: Callable[[str], Alerting], receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "headwater.server")
     server = alerting(FAILED)
     error = {"errorMessage": facet(message="disk full", programmingLanguage="PYTHON")}
     owned = {"ownership": facet(owners=[{"name": "team:lake", "type": "MAINTAINER"}])}
@@ -212,6 +213,8 @@ def test_a_failed_run_is_told_once_and_its_recovery_once(
         f"{told['id']}-opened",
         f"{told['id']}-resolved",
     ]
+    logged = [text for text in caplog.messages if told["id"] in text]
+    assert [text.split(":")[0] for text in logged] == ["alert open", "alert resolved"]
 
 
 def test_a_failure_that_is_made_good_between_two_looks_is_told(
@@ -239,6 +242,9 @@ def test_a_stream_that_fails_again_is_told_again_and_is_stale_since_then(
         server.post(sent)
         return str(sent["eventTime"])
 
+    def got(number: int) -> None:
+        wait(lambda: len(receiver.got) == number)
+
     for run in (1, 2, 3):
         for state in ("START", "RUNNING") if run != 3 else ("START",):
             send(state, run)
@@ -264,9 +270,6 @@ def test_a_stream_that_fails_again_is_told_again_and_is_stale_since_then(
 def test_a_failed_job_and_all_that_is_stale_behind_it_is_one_incident(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:
-    def got(number: int) -> None:
-        wait(lambda: len(receiver.got) == number)
-
     server = alerting(FAILED + STALE)
     chain = "abcdef"
     for number, (left, right) in enumerate(itertools.pairwise(chain), 1):
@@ -400,31 +403,6 @@ def test_a_schema_change_that_breaks_a_reader_is_told_until_the_reader_follows(
     assert receiver.statuses() == [("opened", "b"), ("resolved", "b")]
 
 
-def test_a_new_reader_of_a_tagged_column_is_told_and_the_old_ones_are_not(
-    alerting: Callable[[str], Alerting], receiver: Receiver, store_url: str
-) -> None:
-    def reader(job: str, run: int, column: str) -> dict[str, Any]:
-        into = dataset(f"of-{job}", columnLineage=columns(x=("people", column)), schema=schema("x"))
-        return now_event("COMPLETE", job=job, run=run, inputs=["people"], outputs=[into])
-
-    before = Client(open_store(store_url), ServerSettings())
-    before.post(
-        now_event(
-            "COMPLETE", job="make", run=1, outputs=[dataset("people", schema=schema("id", "email"))]
-        ),
-        reader("known", 2, "email"),
-    )
-    tag = "/api/v1/namespaces/s3%3A%2F%2Flake/datasets/people/fields/email/tags/pii"
-    assert before.call("POST", tag).is_success
-    before.close()
-    server = alerting('[rules.pii]\nwhen = "new-reader"\nto = ["hook"]\ntags = ["pii"]\n')
-    server.post(
-        reader("known", 3, "email"), reader("harmless", 4, "id"), reader("curious", 5, "email")
-    )
-    wait(lambda: receiver.got)
-    server.settled()
-    assert [one["title"] for one in receiver.got] == ["curious began to read people.email (pii)"]
-    assert receiver.got[0]["with"] == [{"type": "job", "namespace": "jobs", "name": "curious"}]
 def test_a_schema_change_of_a_source_and_its_topic_is_one_incident(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:
@@ -458,6 +436,42 @@ def test_a_schema_change_of_a_source_and_its_topic_is_one_incident(
     assert sorted(receiver.statuses()[1:]) == [("opened", "topic"), ("resolved", "table")]
 
 
+def test_a_new_reader_of_a_tagged_column_is_told_and_the_old_ones_are_not(
+    alerting: Callable[[str], Alerting], receiver: Receiver, store_url: str
+) -> None:
+    def reader(job: str, run: int, column: str) -> dict[str, Any]:
+        into = dataset(f"of-{job}", columnLineage=columns(x=("people", column)), schema=schema("x"))
+        return now_event("COMPLETE", job=job, run=run, inputs=["people"], outputs=[into])
+
+    before = Client(open_store(store_url), ServerSettings())
+    before.post(
+        now_event(
+            "COMPLETE", job="make", run=1, outputs=[dataset("people", schema=schema("id", "email"))]
+        ),
+        reader("known", 2, "email"),
+    )
+    tag = "/api/v1/namespaces/s3%3A%2F%2Flake/datasets/people/fields/email/tags/pii"
+    assert before.call("POST", tag).is_success
+    before.close()
+    server = alerting('[rules.pii]\nwhen = "new-reader"\nto = ["hook"]\ntags = ["pii"]\n')
+    server.post(
+        reader("known", 3, "email"), reader("harmless", 4, "id"), reader("curious", 5, "email")
+    )
+    wait(lambda: receiver.got)
+    server.settled()
+    assert [one["title"] for one in receiver.got] == ["curious began to read people.email (pii)"]
+    assert receiver.got[0]["with"] == [{"type": "job", "namespace": "jobs", "name": "curious"}]
+    # The tag gets to the column that `known` writes from it, and not to that of `harmless`.
+    for run, name in ((6, "of-harmless"), (7, "of-known")):
+        into = dataset(f"copy-{name}", columnLineage=columns(y=(name, "x")), schema=schema("y"))
+        server.post(
+            now_event("COMPLETE", job=f"copy-{name}", run=run, inputs=[name], outputs=[into])
+        )
+    wait(lambda: len(receiver.got) == 2)
+    server.settled()
+    assert [one["title"] for one in receiver.got[1:]] == [
+        "copy-of-known began to read of-known.x (pii)"
+    ]
 
 
 def test_a_failed_check_is_told_until_it_holds(
@@ -516,17 +530,6 @@ def test_a_producer_that_falls_silent_is_one_incident_for_all_its_runs(
     (told,) = receiver.got
     assert told["kind"] == "producer-silent"
     assert told["subject"] == {"type": "namespace", "namespace": "agent-1", "name": ""}
-    # The tag gets to the column that `known` writes from it, and not to that of `harmless`.
-    for run, name in ((6, "of-harmless"), (7, "of-known")):
-        into = dataset(f"copy-{name}", columnLineage=columns(y=(name, "x")), schema=schema("y"))
-        server.post(
-            now_event("COMPLETE", job=f"copy-{name}", run=run, inputs=[name], outputs=[into])
-        )
-    wait(lambda: len(receiver.got) == 2)
-    server.settled()
-    assert [one["title"] for one in receiver.got[1:]] == [
-        "copy-of-known began to read of-known.x (pii)"
-    ]
     assert [one["kind"] for one in found["open"]] == ["producer-silent"]
     back = now_event(
         "RUNNING", job="sink-1", run=11, inputs=["t1"], outputs=["d1"], job_facets=STREAM

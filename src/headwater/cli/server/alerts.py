@@ -11,6 +11,7 @@ from headwater.cli.options import spread
 from headwater.cli.output import out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
+from headwater.lineage.wording import affected_text
 
 __all__ = ["app"]
 
@@ -51,12 +52,8 @@ def _print_incident(one: dict[str, Any], word: str) -> None:
     _print(f"{word} {escape(one['title'])} [dim]since {one['since']}{until}, {one['id']}[/]")
     if one["detail"]:
         _print(f"         {escape(one['detail'])}")
-    affected = one["affected"]
-    if affected["datasets"] or affected["jobs"]:
-        names = ", ".join(item["name"] for item in affected["names"][:5])
-        more = "at least " if affected["more"] else ""
-        count = f"{more}{affected['datasets']} datasets and {affected['jobs']} jobs downstream"
-        _print(f"         {count}: {escape(names)}")
+    if behind := affected_text(one["affected"], names=5):
+        _print(f"         {escape(behind)}")
     for sent in one["deliveries"]:
         if sent["state"] != "sent":
             text = (

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from headwater.lineage.events import iso
 from headwater.lineage.moments import SECOND
+from headwater.lineage.wording import affected_text
 from headwater.server.alerts.incidents import RESOLVED
 
 if TYPE_CHECKING:
@@ -105,12 +106,8 @@ def slack(told: dict[str, Any]) -> dict[str, Any]:
         lines.append("> " + _safe(told["detail"]).replace("\n", "\n> "))
     until = f" until {told['resolvedAt']}" if told["resolvedAt"] else ""
     lines.append(f"since {told['since']}{until}")
-    affected = told["affected"]
-    if affected["datasets"] or affected["jobs"]:
-        names = ", ".join(one["name"] for one in affected["names"][:8])
-        more = "at least " if affected["more"] else ""
-        count = f"{more}{affected['datasets']} datasets and {affected['jobs']} jobs downstream"
-        lines.append(_safe(f"{count}: {names}"))
+    if behind := affected_text(told["affected"], names=8):
+        lines.append(_safe(behind))
     if told["owners"]:
         lines.append(_safe("owners: " + ", ".join(told["owners"])))
     lines.append(_safe(f"rule {', '.join(told['rules'])} · incident {told['id']}"))

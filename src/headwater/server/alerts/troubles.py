@@ -8,6 +8,7 @@ import msgspec
 
 from headwater.insight import JobProblem, families, root_causes
 from headwater.lineage.lifecycle import State
+from headwater.lineage.wording import counted
 from headwater.server.alerts.incidents import Body, Finding, Named
 from headwater.server.alerts.look import BEHIND, DATASET, DAY, TEXT
 
@@ -140,7 +141,7 @@ def silent(look: Look, jobs: KnownJobs) -> list[Finding]:
         subject = Named("namespace", namespace, "")
         body = look.body(subject, f"nothing comes from {namespace}", behind, cut=cut)
         body.members = [Named("job", job.namespace, job.name) for job in waited[:BEHIND]]
-        body.detail = f"{len(waited)} runs are open, or were closed because no event came"
+        body.detail = f"{counted(len(waited), 'run')} open, or closed because no event came"
         body.stale, more = look.stale([node for node in behind if node[0] == DATASET], last)
         body.rules = wanted + more
         found.append(Finding("producer-silent", subject, last, body))

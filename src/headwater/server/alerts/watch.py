@@ -99,8 +99,10 @@ class Alerts:
         if step.write:
             app.live.broadcast("alerts", {})
         for one in step.write:
-            state = "resolved" if one.resolved is not None else "open"
-            log.info("alert %s: %s (%s)", state, one.body.title, one.id)
+            # What an open incident says may change with every look.
+            if one.resolved is not None or one.opened == now:
+                state = "resolved" if one.resolved is not None else "open"
+                log.info("alert %s: %s (%s)", state, one.body.title, one.id)
         if time.monotonic() - self._forgot > FORGET:
             self._forgot = time.monotonic()
             await app.ingest.perform(lambda store: _forgotten(store, now))

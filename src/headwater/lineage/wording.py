@@ -1,0 +1,29 @@
+"""Numbers of things in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["affected_text", "counted"]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 dataset`, `2 datasets`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def affected_text(affected: Mapping[str, Any], names: int) -> str:
+    """What of an incident lies downstream, with at most so many names; nothing if nothing does.
+
+    A reader who may not see everything gets numbers without names.
+    """
+    parts = [counted(affected[f"{noun}s"], noun) for noun in ("dataset", "job")]
+    told = " and ".join(part for part in parts if not part.startswith("0 "))
+    if not told:
+        return ""
+    listed = ", ".join(one["name"] for one in affected["names"][:names])
+    text = f"{'at least ' if affected['more'] else ''}{told} downstream"
+    return f"{text}: {listed}" if listed else text
