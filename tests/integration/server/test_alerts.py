@@ -217,6 +217,28 @@ def test_a_failed_run_is_told_once_and_its_recovery_once(
     assert [text.split(":")[0] for text in logged] == ["alert open", "alert resolved"]
 
 
+def test_a_batch_that_completed_is_well_though_other_runs_hang(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    server = alerting(FAILED)
+    # Runs by the order in which they began; the last one began first and is complete last.
+    server.post(
+        now_event("START", job="load", run=1, ago=50),
+        now_event("START", job="load", run=2, ago=40),
+        now_event("FAIL", job="load", run=2, ago=30),
+        now_event("START", job="load", run=3, ago=20),
+    )
+    wait(lambda: receiver.statuses() == [("opened", "load")])
+    server.post(now_event("COMPLETE", job="load", run=1, ago=10))
+    wait(lambda: len(receiver.got) == 2)
+    assert receiver.statuses() == [("opened", "load"), ("resolved", "load")]
+    server.post(now_event("FAIL", job="load", run=4, ago=5))
+    wait(lambda: len(receiver.got) == 3)
+    server.post(now_event("COMPLETE", job="load", run=5))
+    wait(lambda: len(receiver.got) == 4)
+    assert server.settled()["open"] == []
+
+
 def test_a_failure_that_is_made_good_between_two_looks_is_told(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:

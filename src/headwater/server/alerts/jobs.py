@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -133,7 +132,8 @@ def _fill(job: KnownJob, runs: list[Run], before: KnownJob | None, now: int) -> 
     held = failed.state.facets.get("errorMessage") if failed else None
     job.error = held[0] if held else 0
     if not status.streaming and not status.state.finished:
-        ended = list(itertools.dropwhile(lambda life: not life.state.finished, lives))
+        # By their ends: a run that completed after the failure made it good, whenever it began.
+        ended = sorted((x for x in lives if x.state.finished), key=lambda x: -(x.end or 0))
         if wrong := failing(ended, streaming=False):
             job.retried = ENDS[ended[0].state], min(life.end or 0 for life in wrong)
     if before is not None and len(failing(lives, streaming=status.streaming)) >= ENOUGH:
