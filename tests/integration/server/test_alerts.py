@@ -20,6 +20,7 @@ import headwater.cli.server.client
 from headwater.cli.main import app as command_line
 from headwater.errors import HeadwaterError
 from headwater.server.alerts.rules import read_rules
+from headwater.server.alerts.watch import Alerts
 from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
 
@@ -613,6 +614,29 @@ def test_a_receiver_that_is_down_gets_it_later_and_redirects_are_not_followed(
     found = server.settled()
     assert receiver.statuses() == [("opened", "load")]
     assert found["open"][0]["deliveries"][0]["attempts"] >= 2
+
+
+def test_a_message_that_is_sent_while_the_next_are_read_is_not_sent_again(
+    alerting: Callable[[str], Alerting], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Alerts._due
+    overtaken = threading.Event()
+
+    def slow(self: Alerts, app: Any, now: int) -> Any:
+        found = read(self, app, now)
+        if found and not all(task.done() for task in self._sending.values()):
+            receiver.open.set()
+            wait(lambda: all(task.done() for task in self._sending.values()))
+            overtaken.set()
+        return found
+
+    monkeypatch.setattr(Alerts, "_due", slow)
+    receiver.open.clear()
+    server = alerting(FAILED)
+    server.post(now_event("FAIL", job="load", run=1))
+    wait(overtaken.is_set)
+    server.settled()
+    assert receiver.statuses() == [("opened", "load")]
 
 
 def test_a_slow_receiver_slows_nobody_who_sends_events(

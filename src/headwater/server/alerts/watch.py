@@ -129,14 +129,15 @@ class Alerts:
     async def _send_due(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         """Start what is to be sent now; a channel that is still at its last message is left alone."""
         now = time.time_ns() // 1000
+        # Before the read: what is sent while it lasts is read as still to be sent.
+        busy = {channel for channel, task in self._sending.items() if not task.done()}
         deliveries = await loop.run_in_executor(self._thread, self._due, app, now)
         by_channel: dict[str, list[Delivery]] = {}
         for one in deliveries:
-            by_channel.setdefault(one.channel, []).append(one)
+            if one.channel not in busy:
+                by_channel.setdefault(one.channel, []).append(one)
         for channel, some in by_channel.items():
-            task = self._sending.get(channel)
-            if task is None or task.done():
-                self._sending[channel] = asyncio.ensure_future(self._send(app, some))
+            self._sending[channel] = asyncio.ensure_future(self._send(app, some))
 
     def _due(self, app: App, now: int) -> list[Delivery]:
         with app.store.database.reading() as connection:
