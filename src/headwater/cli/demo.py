@@ -18,7 +18,6 @@ import msgspec
 import typer
 from rich.console import Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 
 from headwater.cli.output import (
@@ -26,6 +25,7 @@ from headwater.cli.output import (
     FetchBar,
     duration,
     err,
+    escape,
     is_interactive,
     out,
     print_json,

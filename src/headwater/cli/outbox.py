@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli.output import AsJson, confirm, err, out, print_json, print_wide, table_of
+from headwater.cli.output import AsJson, confirm, err, escape, out, print_json, print_wide, table_of
 from headwater.emit import outbox_listing
 from headwater.emit.journal import REFUSED_FILE, settle, state_folder
 from headwater.errors import UsageError
@@ -65,15 +65,16 @@ def list_events(state: State = None, as_json: AsJson = False) -> None:
         table = table_of("waiting", "destination", "outbox")
         for one in waiting:
             note = "" if one.active else " (not configured any more)"
-            table.add_row(str(one.events), f"{one.destination}{note}", one.outbox)
+            table.add_row(str(one.events), escape(f"{one.destination}{note}"), escape(one.outbox))
         print_wide(table)
     if refused:
         table = table_of("id", "refused", "destination", "job", "event", "time", "reason")
         for row in map(_row, refused):
-            table.add_row(
+            cells = (
                 row["id"], row["refusedAt"], row["destination"], row["job"], row["eventType"],
                 row["eventTime"], row["reason"],
             )  # fmt: skip
+            table.add_row(*(escape(str(cell)) for cell in cells))
         print_wide(table)
     if not waiting and not refused:
         out.print("nothing waits and nothing was refused")
@@ -91,7 +92,7 @@ def show(
         print_json({**_row(found), "event": found.event})
         return
     for name in ("destination", "reason", "refusedAt", "outbox"):
-        out.print(f"{name}: {_row(found)[name]}", markup=False, soft_wrap=True)
+        out.print(f"{name}: {escape(str(_row(found)[name]))}", soft_wrap=True)
     print_json(found.event)
 
 

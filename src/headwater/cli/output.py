@@ -3,34 +3,87 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
+    from rich.console import ConsoleOptions, RenderableType
     from rich.tree import Tree
 
     from headwater.errors import HeadwaterError
 
 
+_BRACKET, _BACKSLASH = "\ue05b", "\ue05c"
+"""What stands for `[` and a backslash of a foreign text until it is printed."""
+_COMMANDS = (
+    r"\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+"""Characters that a terminal obeys or that hide or reorder others, but for the end of a line."""
+_RAW = re.compile(f"[{_COMMANDS}]")
+_FOREIGN = re.compile(f"[\n{_COMMANDS}{_BRACKET}{_BACKSLASH}]")
+_IN_MARKUP = str.maketrans({"[": _BRACKET, "\\": _BACKSLASH})
+_PRINTED = str.maketrans({_BRACKET: "[", _BACKSLASH: "\\"})
+
+
+def _as_escape(found: re.Match[str]) -> str:
+    return ascii(found[0])[1:-1]
+
+
+def visible(text: str) -> str:
+    """A text from outside in one line: what would steer a terminal is shown as `\\x1b` or `\\n`."""
+    return _FOREIGN.sub(_as_escape, text)
+
+
+def escape(text: str) -> str:
+    """A text from outside to stand in markup: in one line, steering nothing, never read as markup.
+
+    Rich's own function looks at one text at a time, but a tag can begin in one name and end in the
+    next. So no bracket gets into the markup at all: the console puts them back.
+    """
+    return visible(text).translate(_IN_MARKUP)
+
+
+def escape_lines(text: str, indent: str = "") -> str:
+    """The same for a text of several lines, which no indented one can pass off as the command's own."""
+    return f"\n{indent}".join(map(escape, text.splitlines()))
+
+
 class _Console(Console):
-    """A console whose reader may leave, as `head` does: the program's end is handled in one place."""
+    """A console that hands no command of a foreign text on to the terminal.
+
+    Its reader may leave, as `head` does: the program's end is handled in one place.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """What is printed, with the characters shown that a terminal would obey."""
+        for text, style, control in super().render(renderable, options):
+            plain = text if control else _RAW.sub(_as_escape, text).translate(_PRINTED)
+            yield Segment(plain, style, control)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
-out = _Console(highlight=False)
-err = _Console(stderr=True, highlight=False)
+# Without emoji: a name such as `a:key:b` has none.
+out = _Console(highlight=False, emoji=False)
+err = _Console(stderr=True, highlight=False, emoji=False)
+INDENT = "    "
 PIPE_WIDTH = 200
 PIPE_LINE = 20_000
 
@@ -57,16 +110,22 @@ STATE_STYLE = {
 
 def print_json(value: object) -> None:
     """Print a value as indented JSON, never wrapped or coloured."""
+    text = msgspec.json.format(msgspec.json.encode(value)).decode()
     try:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+        # JSON may hold all but the lowest control characters as they are; a terminal must not.
+        sys.stdout.write(_RAW.sub(_in_json, text) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise BrokenPipeError from None  # without its number, for which click ends with 1
 
 
+def _in_json(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
+
+
 def print_error(error: HeadwaterError) -> None:
     """Say what is wrong and what to do, on standard error."""
-    err.print(f"[bold red]error:[/] {escape(error.message)}", soft_wrap=True)
+    err.print(f"[bold red]error:[/] {escape_lines(error.message, INDENT)}", soft_wrap=True)
     if error.hint:
         err.print(f"[cyan]hint:[/] {escape(error.hint)}", soft_wrap=True)
 
@@ -81,12 +140,16 @@ def table_of(*columns: str) -> Table:
 
 def print_tree(tree: Tree) -> None:
     """Print a tree as wide as the terminal; what reads a pipe wants a node a line."""
-    (out if out.is_terminal else Console(highlight=False, width=PIPE_LINE)).print(tree)
+    (out if out.is_terminal else _Console(highlight=False, emoji=False, width=PIPE_LINE)).print(
+        tree
+    )
 
 
 def print_wide(table: Table) -> None:
     """Print a table as wide as the terminal; what reads a pipe wants a row a line."""
-    (out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)).print(table)
+    (out if out.is_terminal else _Console(highlight=False, emoji=False, width=PIPE_WIDTH)).print(
+        table
+    )
 
 
 def confirm(question: str) -> None:

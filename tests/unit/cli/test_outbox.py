@@ -147,3 +147,20 @@ def test_the_state_of_an_agent_can_be_named(
     assert _run(["outbox", "list", "--json", "--state", str(other)], debug=False) == 0
     jobs = {one["job"] for one in json.loads(capsys.readouterr().out)["refused"]}
     assert jobs == {"orders", "elsewhere"}
+
+
+def test_what_a_server_answered_steers_no_terminal(
+    took: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "state" / "outbox" / "4567" / REFUSED_FILE
+    fill(place, "http:c", "http://c", "job[/]\x1b[2J", "no\nforged\x1b]52;c;x\x07[/]")
+    assert _run(["outbox", "list"], debug=False) == 0
+    listed = capsys.readouterr().out
+    _run(["outbox", "list", "--json"], debug=False)
+    rows = json.loads(capsys.readouterr().out)["refused"]
+    (wanted,) = [row["id"] for row in rows if row["destination"] == "http://c"]
+    assert _run(["outbox", "show", wanted], debug=False) == 0
+    for said in (listed, capsys.readouterr().out):
+        assert "\x1b" not in said
+        assert "\x07" not in said
+        assert "no\\nforged\\x1b]52;c;x" in said

@@ -6,11 +6,10 @@ from pathlib import Path  # noqa: TC003  (typer reads the annotations)
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.connect.options import LoginOptions, Urls, cluster_config, connect_to
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, err, out, print_json
+from headwater.cli.output import AsJson, err, escape, out, print_json
 from headwater.errors import HeadwaterError
 
 

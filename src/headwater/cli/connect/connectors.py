@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.connect import tables
 from headwater.cli.connect.options import (
@@ -18,7 +17,7 @@ from headwater.cli.connect.options import (
     connect_to,
 )
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
+from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
 from headwater.cli.output import state as state_shown
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def list_connectors(
         running = sum(task["state"] == "RUNNING" for task in row["tasks"])
         table.add_row(
             escape(row["name"]),
-            row["type"],
+            escape(row["type"]),
             state_shown(row["state"]),
             f"{running}/{len(row['tasks'])} running" if row["tasks"] else "none",
             "" if row["lag"] is None else f"{row['lag']:,}",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.connect import tables
 from headwater.cli.connect.options import (  # noqa: TC001  (typer reads the annotations)
@@ -16,7 +15,7 @@ from headwater.cli.connect.options import (  # noqa: TC001  (typer reads the ann
     LoginOptions,
 )
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, err, print_json
+from headwater.cli.output import AsJson, err, escape, print_json
 from headwater.errors import UsageError
 
 Name = Annotated[str, typer.Argument(help="The connector.")]

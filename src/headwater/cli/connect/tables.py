@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
-from headwater.cli.output import out, print_wide, state, table_of
+from headwater.cli.output import INDENT, escape, escape_lines, out, print_wide, state, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +23,11 @@ def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
         for at, (part, values) in enumerate(parts):
             name = escape(connector) if at == 0 else ""
             table.add_row(
-                name, part, state(values["state"]), values["worker_id"], values["version"]
+                name,
+                part,
+                state(values["state"]),
+                escape(values["worker_id"]),
+                escape(values["version"]),
             )
             if values["trace"]:
                 traces.append((f"{connector} {part}", values["trace"]))
@@ -33,7 +35,7 @@ def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
         print_wide(table)
     for where, trace in traces:
         out.print(f"\n[bold red]{escape(where)}[/]", soft_wrap=True)
-        out.print(escape(trace.strip()), soft_wrap=True)
+        out.print(INDENT + escape_lines(trace.strip(), INDENT), soft_wrap=True)
 
 
 def print_derived(derived: Derived) -> None:

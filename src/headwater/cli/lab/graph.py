@@ -8,10 +8,9 @@ from typing import Annotated
 
 import httpx
 import typer
-from rich.markup import escape
 
 from headwater.cli.lab.options import Home, open_lab
-from headwater.cli.output import AsJson, out, print_json, print_wide, table_of
+from headwater.cli.output import AsJson, escape, out, print_json, print_wide, table_of
 from headwater.errors import HeadwaterError, UsageError
 
 
@@ -41,7 +40,8 @@ def graph(
         return
     table = table_of("job", "state", "reads", "writes")
     for one in drawn:
-        table.add_row(one.job, one.state, "\n".join(one.reads), "\n".join(one.writes))
+        reads, writes = ("\n".join(map(escape, some)) for some in (one.reads, one.writes))
+        table.add_row(escape(one.job), escape(one.state), reads, writes)
     print_wide(table)
     out.print(f"\nThe page: [cyan]{escape(lineage.page('/graph'))}[/]", soft_wrap=True)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from headwater.cli.lab.options import Home, Services, missing, open_lab
@@ -20,6 +19,7 @@ from headwater.cli.output import (
     confirm,
     duration,
     err,
+    escape,
     is_interactive,
     out,
     print_json,

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.status import Status
 
 from headwater.cli.lab.options import Home, missing, open_lab
@@ -15,6 +14,8 @@ from headwater.cli.output import (
     AsJson,
     duration,
     err,
+    escape,
+    escape_lines,
     is_interactive,
     out,
     print_json,
@@ -151,7 +152,7 @@ def _mark(check: Check) -> str:
 def _show(result: StoryResult) -> None:
     for text in result.text:
         out.print()
-        out.print(escape(text), soft_wrap=True)
+        out.print(escape_lines(text), soft_wrap=True)
     table = table_of("", result.story, "found")
     for check in result.checks:
         table.add_row(_mark(check), escape(check.what), f"[dim]{escape(check.found)}[/]")

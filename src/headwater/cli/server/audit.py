@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 import typer.core
-from rich.markup import escape
 
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, err, out, print_json, print_wide, table_of
+from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
 from headwater.cli.server.client import ServerOptions, path_of
 from headwater.cli.server.store import StoreUrl, check_file, opened
 from headwater.cli.server.trace import DatasetName  # noqa: TC001

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.options import spread
-from headwater.cli.output import out, print_json
+from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from pathlib import Path  # noqa: TC003  (typer reads the annotation)
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.options import spread
-from headwater.cli.output import out, print_json
+from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import UsageError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli.output import AsJson, err, out, print_json
+from headwater.cli.output import AsJson, err, escape, out, print_json
 from headwater.cli.server.store import StoreUrl, counting_bar, opened
 from headwater.errors import UsageError
 
@@ -108,7 +108,7 @@ class _EventImporter:
             if receipt.error is not None:
                 self.counts["refused"] += 1
                 if self.counts["refused"] <= SHOWN:
-                    err.print(f"{place}: {receipt.error}", markup=False, soft_wrap=True)
+                    err.print(f"{place}: {escape(str(receipt.error))}", soft_wrap=True)
                 elif self.counts["refused"] == SHOWN + 1:
                     err.print("further refused events are only counted")
             else:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from headwater.cli.options import spread
-from headwater.cli.output import out, print_json
+from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions, path_of
 
 __all__ = ["freshness"]
@@ -32,8 +32,8 @@ def freshness(
         job = cause["job"]
         because = "because" if cause["root"] else "and so"
         out.print(
-            f"  {because} {job['namespace']} {job['name']}: {cause['trouble']} since {cause['since']}",
-            markup=False,
+            f"  {because} {escape(job['namespace'])} {escape(job['name'])}:"
+            f" {cause['trouble']} since {cause['since']}",
             soft_wrap=True,
         )
     server.print_page("datasets", namespace, name)

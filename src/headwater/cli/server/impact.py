@@ -6,10 +6,9 @@ from pathlib import Path  # noqa: TC003  (typer reads the annotation)
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.options import spread
-from headwater.cli.output import out, print_json
+from headwater.cli.output import escape, out, print_json, visible
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import NotFoundError, UsageError
 
@@ -254,7 +253,8 @@ def _print(answer: dict[str, Any]) -> None:
 
 def _cell(text: str) -> str:
     """A text that cannot leave its cell of a table, nor be read as a link, a mention or HTML."""
-    safe = text.replace("\n", " ").replace("|", "\\|").replace("`", "'")
+    # A backslash before the one that keeps a bar in its cell would take that one's meaning away.
+    safe = visible(text).replace("\\|", "\\ |").replace("|", "\\|").replace("`", "'")
     return f"`{safe}`" if safe else ""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwater.cli.options import spread
-from headwater.cli.output import confirm, out, print_json
+from headwater.cli.output import confirm, escape, out, print_json, visible
 from headwater.cli.server.client import ServerOptions
 from headwater.cli.server.store import StoreUrl, opened
 from headwater.errors import UsageError
@@ -64,7 +64,7 @@ def _purge(kind: str, namespace: str, name: str, how: PurgeOptions) -> None:
     if not how.yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{what} would be deleted for good", hint="say --yes to do it")
-        confirm(f"Delete {what} and every event that names it, for good?")
+        confirm(f"Delete {visible(what)} and every event that names it, for good?")
     found = (
         _in_store(kind, namespace, name, how.store)
         if how.store
@@ -74,7 +74,7 @@ def _purge(kind: str, namespace: str, name: str, how: PurgeOptions) -> None:
         print_json(found)
     else:
         counts = ", ".join(f"{found[part]:,} {part}" for part in COUNTS)
-        out.print(f"{what} was deleted: {counts}", markup=False, soft_wrap=True)
+        out.print(f"{escape(what)} was deleted: {counts}", soft_wrap=True)
 
 
 def _in_store(kind: str, namespace: str, name: str, store: str) -> dict[str, Any]:

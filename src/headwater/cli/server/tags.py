@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from headwater.cli.options import spread
-from headwater.cli.output import err, out, print_json, print_wide, table_of
+from headwater.cli.output import err, escape, out, print_json, print_wide, table_of
 from headwater.cli.server.client import ServerOptions, path_of
 from headwater.errors import UsageError
 

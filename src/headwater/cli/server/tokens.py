@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.output import AsJson, out, print_json
+from headwater.cli.output import AsJson, escape, out, print_json
 from headwater.cli.server.store import StoreUrl, opened
 from headwater.errors import UsageError
 
@@ -76,8 +76,7 @@ def list_all(store: StoreUrl = None, as_json: AsJson = False) -> None:
         state = f"revoked {t['revoked']}" if t["revoked"] else "in use"
         limit = f"  only {', '.join(t['namespaces'])}" if t["namespaces"] else ""
         out.print(
-            f"{t['id']}  {t['role']:<6} {t['name']}  {t['created']}  {state}{limit}",
-            markup=False,
+            f"{t['id']}  {t['role']:<6} {escape(str(t['name']))}  {t['created']}  {state}{escape(limit)}",
             soft_wrap=True,
         )
 

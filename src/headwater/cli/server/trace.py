@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.tree import Tree
 
 from headwater.cli.options import spread
-from headwater.cli.output import err, out, print_json, print_tree
+from headwater.cli.output import err, escape, out, print_json, print_tree, visible
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
 
@@ -24,6 +23,14 @@ DatasetName = Annotated[
         metavar="DATASET[.COLUMN]", help="NAMESPACE:NAME, or NAME alone where it is the only one."
     ),
 ]
+# In a label Mermaid reads more than its quotes: entities of its own (#), directives (%%), Markdown (`).
+MERMAID = str.maketrans(
+    {
+        "&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;",
+        "#": "&num;", "%": "&percnt;", "`": "&grave;",
+    }
+)  # fmt: skip
+GRAPHVIZ = str.maketrans({"\\": "\\\\", '"': '\\"'})
 STYLE = {"RUNNING": "green", "FAILED": "bold red", "ABORTED": "yellow", "COMPLETED": "blue"}
 
 
@@ -104,7 +111,7 @@ def _label(node: dict[str, Any]) -> str:
 
 def _state(job: dict[str, Any]) -> str:
     since = f" since {job['since']}" if job["since"] else ""
-    return f"[{STYLE.get(job['state'], 'none')}]{job['state']}[/]{since}"
+    return f"[{STYLE.get(job['state'], 'none')}]{escape(job['state'])}[/]{since}"
 
 
 def _along(edge: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
@@ -131,14 +138,14 @@ def _seen(evidence: dict[str, Any]) -> str:
     return "" if observed is None else " (observed)" if observed else " (derived)"
 
 
-def _drawn(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The nodes of the tree: a short name, what kind it is, and its label."""
+def _drawn(found: dict[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The nodes of the tree: a short name, what kind it is, and the lines of its label."""
     shown = {row["node"] for row in found["rows"]}
     for number, node in enumerate(found["nodes"]):
         if node["id"] in shown:
             name = node["name"] + (f".{node['field']}" if node["kind"] == "column" else "")
             more = node["state"] if node["kind"] == "job" else node["namespace"]
-            yield f"n{number}", node["kind"], f"{name}\n{more}"
+            yield f"n{number}", node["kind"], (visible(name), visible(more))
 
 
 def _arrows(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -153,30 +160,29 @@ def _arrows(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for edge in found["edges"]:
         if frozenset((edge["origin"], edge["destination"])) in drawn:
             how = {str(one["subtype"] or one["type"] or "").lower() for one in edge.get("how", ())}
-            label = ", ".join(sorted(how - {""}))
+            label = visible(", ".join(sorted(how - {""})))
             yield numbers[edge["origin"]], numbers[edge["destination"]], label
 
 
 def _mermaid(found: dict[str, Any]) -> Iterator[str]:
-    def quoted(text: str) -> str:
-        plain = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-        return '"' + plain.replace("\n", "<br>") + '"'
+    def quoted(*lines: str) -> str:
+        return '"' + "<br>".join(line.translate(MERMAID) for line in lines) + '"'
 
     yield "flowchart LR"
-    for name, kind, label in _drawn(found):
-        yield f"  {name}({quoted(label)})" if kind == "job" else f"  {name}[{quoted(label)}]"
+    for name, kind, lines in _drawn(found):
+        yield f"  {name}({quoted(*lines)})" if kind == "job" else f"  {name}[{quoted(*lines)}]"
     for origin, destination, label in _arrows(found):
         yield f"  {origin} -->{f'|{quoted(label)}|' if label else ''} {destination}"
 
 
 def _dot(found: dict[str, Any]) -> Iterator[str]:
-    def quoted(text: str) -> str:
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    def quoted(*lines: str) -> str:
+        return '"' + "\\n".join(line.translate(GRAPHVIZ) for line in lines) + '"'
 
     yield "digraph lineage {"
     yield "  rankdir=LR;"
-    for name, kind, label in _drawn(found):
-        yield f"  {name} [label={quoted(label)}, shape={'ellipse' if kind == 'job' else 'box'}];"
+    for name, kind, lines in _drawn(found):
+        yield f"  {name} [label={quoted(*lines)}, shape={'ellipse' if kind == 'job' else 'box'}];"
     for origin, destination, label in _arrows(found):
         yield f"  {origin} -> {destination}{f' [label={quoted(label)}]' if label else ''};"
     yield "}"

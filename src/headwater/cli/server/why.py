@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
-
 from headwater.cli.options import spread
-from headwater.cli.output import out, print_json
+from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions, path_of
 from headwater.cli.server.trace import DatasetName  # noqa: TC001
 
