@@ -171,6 +171,56 @@ def test_a_column_is_traced_through_what_becomes_of_it(demo: Client, command: Co
     assert drawn.count("->") == 3
 
 
+def made_of(source: str, field: str, *masking: bool) -> dict[str, Any]:
+    """Where a column comes from, in the clear or masked."""
+    steps = [{"type": "DIRECT", "subtype": "IDENTITY", "masking": one} for one in masking]
+    taken = {"namespace": "s3://lake", "name": source, "field": field, "transformations": steps}
+    return {"inputFields": [taken]}
+
+
+def written(job: str, run: int, source: str, target: str, **made: Any) -> dict[str, Any]:
+    lineage = dataset(target, schema=schema(*made), columnLineage=facet(fields=made))
+    return event("START", run, run=run, job=job, inputs=[source], outputs=[lineage])
+
+
+def test_a_column_is_masked_only_if_every_job_masks_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pii = facet(tags=[{"key": "pii", "value": "true", "source": "x", "field": "e"}])
+    source = dataset("src", schema=schema("e"), tags=pii)
+    client.post(
+        event("START", 1, run=1, job="masks", inputs=[source]),
+        written("masks", 2, "src", "two", x=made_of("src", "e", True)),
+        written("clear", 3, "src", "two", x=made_of("src", "e", False)),
+        written("masks", 4, "src", "one", x=made_of("src", "e", True)),
+        written("mixed", 5, "src", "both", x=made_of("src", "e", True, False)),
+    )
+    command = Command(client, monkeypatch)
+    two = command("trace", "two.x")
+    assert "identity by clear (RUNNING" in two
+    assert "masked" not in two
+    assert ", which masks it" in two.partition(" masks (")[2]
+    assert ", which masks it" not in two.partition(" clear (")[2].partition(" masks (")[0]
+    assert "identity, masked by masks" in command("trace", "one.x")
+    assert "identity by mixed" in command("trace", "both.x")
+    assert "src.e → clear → two.x" in command("tags", "two.x")
+    assert "masked by masks" in command("tags", "one.x")
+
+
+def test_in_a_cycle_of_columns_each_way_has_its_own_job(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post(
+        written("there", 1, "b", "cy", k=made_of("b", "c", False)),
+        written("back", 2, "cy", "b", c=made_of("cy", "k", False)),
+    )
+    command = Command(client, monkeypatch)
+    for words, job in (((), "there"), (("--down",), "back")):
+        line = command("trace", "cy.k", *words).splitlines()[1]
+        assert "b.c" in line
+        assert f"identity by {job} (" in line
+
+
 def told(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
     return [(one["named"]["name"], one["kind"], one["root"]) for one in found["causes"]]
 

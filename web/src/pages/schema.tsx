@@ -13,10 +13,11 @@ import type {
 import { Ago, Tag } from "../ui/basics";
 import { JobLink } from "../ui/lists";
 
-/** How a column comes about, in one word. */
+/** How a column comes about, in one word; masked only if no job hands its value on in the clear. */
 export function how(edge: Pick<ColumnEdge, "how">): string {
-  if (edge.how.some((step) => step.masking)) return "masked";
-  const step = edge.how[0];
+  const values = edge.how.filter((step) => step.type !== "INDIRECT");
+  if (values.length > 0 && values.every((step) => step.masking)) return "masked";
+  const step = values.find((one) => !one.masking) ?? edge.how[0];
   if (!step) return "unknown";
   return (step.subtype || step.type || "unknown").toLowerCase();
 }

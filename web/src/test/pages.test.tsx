@@ -188,6 +188,7 @@ test("how a column comes about is one word", () => {
   const step = { type: "DIRECT", subtype: "AGGREGATION", description: "", masking: false };
   expect(how({ how: [step] })).toBe("aggregation");
   expect(how({ how: [{ ...step, masking: true }] })).toBe("masked");
+  expect(how({ how: [{ ...step, masking: true }, step] })).toBe("aggregation");
   expect(how({ how: [] })).toBe("unknown");
 });
 

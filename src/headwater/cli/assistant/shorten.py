@@ -35,7 +35,8 @@ def search(found: Answer) -> Answer:
 def trace(found: Answer) -> Answer:
     """The tree, line by line, each with how far it is and how its job stands."""
     nodes = {node["id"]: node for node in found["nodes"]}
-    edges = {frozenset((e["origin"], e["destination"])): e for e in found["edges"]}
+    edges = {(e["origin"], e["destination"]): e for e in found["edges"]}
+    down = found["direction"] == "down"
     rows = []
     for row in found["rows"]:
         node = nodes[row["node"]]
@@ -43,7 +44,8 @@ def trace(found: Answer) -> Answer:
         if node["kind"] == "job":
             line |= _standing(node)
         elif node["kind"] == "column" and row["parent"] is not None:
-            over = frozenset((row["node"], found["rows"][row["parent"]]["node"]))
+            ends = found["rows"][row["parent"]]["node"], row["node"]
+            over = ends if down else ends[::-1]
             line |= _carried(edges.get(over, {}), nodes)
         rows.append(line | ({"shownElsewhere": True} if row["repeated"] else {}))
     short = {"direction": found["direction"], "rows": rows, "complete": not found["truncated"]}
@@ -379,6 +381,7 @@ def _carried(edge: Answer, nodes: dict[str, Answer]) -> Answer:
     return _given(
         how=[one for one in _how(edge.get("how", [])) if one],
         by=[{"job": _named(one), **_standing(one)} for one in jobs],
+        maskedBy=[_named(nodes[one]) for one in edge.get("maskedBy", ()) if one in nodes],
     )
 
 

@@ -86,18 +86,23 @@ def trace(
 
 def _tree(found: dict[str, Any]) -> Tree:
     nodes = {node["id"]: node for node in found["nodes"]}
-    edges = {frozenset((edge["origin"], edge["destination"])): edge for edge in found["edges"]}
+    edges = {(edge["origin"], edge["destination"]): edge for edge in found["edges"]}
     drawn: list[Tree] = []
     for row in found["rows"]:
         node, parent = nodes[row["node"]], row["parent"]
         label = _label(node)
         if parent is not None:
-            edge = edges.get(frozenset((row["node"], found["rows"][parent]["node"])), {})
-            label += _along(edge, nodes)
+            label += _along(edges.get(_ends(found, row), {}), nodes)
         if row["repeated"]:
             label += " [dim](see above or below)[/]"
         drawn.append(Tree(label, highlight=False) if parent is None else drawn[parent].add(label))
     return drawn[0]
+
+
+def _ends(found: dict[str, Any], row: dict[str, Any]) -> tuple[str, str]:
+    """The edge over which a row was reached, as data goes: in a cycle there is one each way."""
+    near, far = found["rows"][row["parent"]]["node"], row["node"]
+    return (near, far) if found["direction"] == "down" else (far, near)
 
 
 def _label(node: dict[str, Any]) -> str:
@@ -118,12 +123,18 @@ def _along(edge: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
     """How a column came about and by which jobs; of any edge, what it is known from."""
     parts = []
     how = {str(one["subtype"] or one["type"] or "").lower() for one in edge.get("how", ())}
-    masked = any(one["masking"] for one in edge.get("how", ()))
-    if words := ", ".join(sorted(how - {""}) + ["masked"] * masked):
+    if words := ", ".join(sorted(how - {""}) + ["masked"] * edge.get("masked", False)):
         parts.append(escape(words))
     jobs = [nodes[job] for job in edge.get("jobs", ()) if job in nodes]
     if jobs:
-        parts.append("by " + ", ".join(f"{escape(job['name'])} ({_state(job)})" for job in jobs))
+        some = [] if edge["masked"] else edge["maskedBy"]
+        parts.append(
+            "by "
+            + ", ".join(
+                f"{escape(job['name'])} ({_state(job)}{', which masks it' * (job['id'] in some)})"
+                for job in jobs
+            )
+        )
     proofs = [
         f"{one.get('source', '')} {one.get('detail', '')}".strip() + _seen(one)
         for one in edge.get("evidence", ())
@@ -151,14 +162,9 @@ def _drawn(found: dict[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 def _arrows(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """The edges of the tree between those short names, each with how a column came about."""
     numbers = {node["id"]: f"n{number}" for number, node in enumerate(found["nodes"])}
-    rows = found["rows"]
-    drawn = {
-        frozenset((row["node"], rows[row["parent"]]["node"]))
-        for row in rows
-        if row["parent"] is not None
-    }
+    drawn = {_ends(found, row) for row in found["rows"] if row["parent"] is not None}
     for edge in found["edges"]:
-        if frozenset((edge["origin"], edge["destination"])) in drawn:
+        if (edge["origin"], edge["destination"]) in drawn:
             how = {str(one["subtype"] or one["type"] or "").lower() for one in edge.get("how", ())}
             label = visible(", ".join(sorted(how - {""})))
             yield numbers[edge["origin"]], numbers[edge["destination"]], label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.insight import carriers, tag_reach, tags_on
+from headwater.insight import carriers, handed, tag_reach, tags_on
 from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.v2.names import missing_column
@@ -187,6 +187,13 @@ def _columns(view: View, dataset: Dataset, graph: TaggedColumns) -> list[Column]
     return list(dict.fromkeys([*known, *sorted(graph.outputs([dataset.root]))]))
 
 
+def _really(graph: TaggedColumns, edge: Edge, jobs: frozenset[int]) -> frozenset[int]:
+    """Those of the jobs by which a value gets through, or where none lets it through, that mask it."""
+    hand = handed(graph.how(*edge))
+    alike = {job for job, how in graph.ways(*edge).items() if handed(how) is hand}
+    return jobs & alike or jobs
+
+
 class _Shown:
     """Columns, paths and stops as an answer shows them."""
 
@@ -206,7 +213,9 @@ class _Shown:
         roots |= {root for reach in reaches for root, _ in reach.reached}
         roots |= {root for _, *ends in silent for root in ends}
         self._datasets = view.datasets(roots)
-        self._carriers = carriers(graph, edges)
+        self._carriers = {
+            edge: _really(graph, edge, some) for edge, some in carriers(graph, edges).items()
+        }
         jobs = {job for some in self._carriers.values() for job in some}
         self._jobs = view.jobs(jobs | {job for job, _, _ in silent})
         self._silent = silent

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnGraph", "column_edges"]
 
 Key = tuple[str, str]
+Ways = dict[int, tuple[Transformation, ...]]
 
 
 @lru_cache(maxsize=4_096)
@@ -43,6 +44,7 @@ class ColumnGraph:
         self.at = at
         self.since = at if since is None else since
         self._into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = {}
+        self._ways: dict[tuple[Column, Column], Ways] = {}
         self._roots: dict[Key, int] = {}
 
     def outputs(self, roots: Iterable[int]) -> set[Column]:
@@ -74,6 +76,10 @@ class ColumnGraph:
     def how(self, source: Column, target: Column) -> tuple[Transformation, ...]:
         """What becomes of a column on its way into another one."""
         return self._into[target[0]][source, target[1]]
+
+    def ways(self, source: Column, target: Column) -> Ways:
+        """The same for each job that carries the column; a task job counts as its parent."""
+        return self._ways.get((source, target), {})
 
     def carried(self, datasets: Collection[int]) -> list[tuple[int, int, int]]:
         """Source dataset, target dataset and job, for each job that writes columns of these.
@@ -115,19 +121,26 @@ class ColumnGraph:
         held = self.held(members)
         bodies = self.view.bodies(number for _, _, number in held)
         read = [
-            (members[dataset], column_edges(bodies[number]))
-            for dataset, _, number in held
+            (members[dataset], job, column_edges(bodies[number]))
+            for dataset, job, number in held
             if number in bodies
         ]
-        self.resolve({(e.namespace, e.name) for _, edges in read for e in edges})
+        self.resolve({(e.namespace, e.name) for _, _, edges in read for e in edges})
+        sql = "SELECT job, whole FROM fold WHERE job IN ({in})"
+        wholes: dict[int, int] = dict(
+            within(self.view.connection, sql, list({job for _, job, _ in read}))
+        )
         into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = defaultdict(dict)
-        for root, edges in read:
+        for root, job, edges in read:
             for edge in edges:
                 source = self._roots.get((edge.namespace, edge.name))
                 if source is not None and edge.output != WHOLE:
                     key = ((source, edge.field), edge.output)
                     known = into[root].get(key)
                     into[root][key] = _both(known, edge.transformations)
+                    ways = self._ways.setdefault((key[0], (root, edge.output)), {})
+                    whole = wholes.get(job, job)
+                    ways[whole] = _both(ways.get(whole), edge.transformations)
         for root in missing:
             self._into[root] = into.get(root, {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.insight import carriers, trace
+from headwater.insight import Hand, carriers, handed, trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object
@@ -108,7 +108,11 @@ def edges(
 ) -> list[dict[str, Any]]:
     """Column edges with how each comes about, by which jobs and on what evidence, in order."""
     shown = sorted(edge for edge in found if edge[0][0] in datasets and edge[1][0] in datasets)
-    jobs_by_edge = carriers(graph, shown)
+    # What is known of an edge itself says more than that jobs carry something between its datasets.
+    jobs_by_edge = {
+        edge: some & graph.ways(*edge).keys() or some
+        for edge, some in carriers(graph, shown).items()
+    }
     known = view.jobs({job for jobs in jobs_by_edge.values() for job in jobs})
     proofs = dataset_evidence(view, datasets)
     of_jobs = job_evidence(view, known.values())
@@ -129,6 +133,12 @@ def edges(
                 "source": _end(source, datasets[source[0]]),
                 "target": _end(target, datasets[target[0]]),
                 "jobs": sorted(set(jobs)),
+                "masked": handed(graph.how(source, target)) is Hand.MASKED,
+                "maskedBy": sorted(
+                    describe.job_id(known[job])
+                    for job, ways in graph.ways(source, target).items()
+                    if job in known and handed(ways) is Hand.MASKED
+                ),
                 "how": [
                     {
                         "type": step.type,
