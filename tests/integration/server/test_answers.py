@@ -221,6 +221,21 @@ def test_in_a_cycle_of_columns_each_way_has_its_own_job(
         assert f"identity by {job} (" in line
 
 
+def test_freshness_takes_names_as_other_commands_do_and_tells_what_is_planned(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = {"headwater_connect": facet(state="PAUSED", tasks=[])}
+    stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+    client.post(
+        event("START", 0, job="sink", outputs=["orders"], job_facets=stream),
+        event("COMPLETE", 9, job="sink", run_facets=planned, job_facets=stream),
+    )
+    command = Command(client, monkeypatch)
+    old = command("freshness", "s3://lake", "orders")
+    assert "because jobs sink: paused (planned) since" in old
+    assert command("freshness", "s3://lake:orders") == command("freshness", "orders") == old
+
+
 def told(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
     return [(one["named"]["name"], one["kind"], one["root"]) for one in found["causes"]]
 

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater.cli.main import app
+from headwater.errors import UsageError
 from headwater.server.store import Store, open_store
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.retention import retain
@@ -194,3 +195,9 @@ def test_no_store_is_made_where_there_is_none(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["audit", *words])
         assert "there is no store" in str(result.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
+    missing = CliRunner().invoke(app, ["audit", "verify", "--store", f"sqlite:///{tmp_path}/no.db"])
+    assert isinstance(missing.exception, UsageError)
+    assert missing.exception.exit_code == 2

@@ -89,7 +89,7 @@ def test_the_command_says_who_is_hit_and_ends_with_5(server: Process, tmp_path: 
     for wrong in (
         ("shop-orders",), ("--drop", "price"), ("shop-orders", "--rename", "price"), ("nope.avsc", "--subject", "x"),
         ("shop-orders", "--schema", "nope.avsc"), ("shop-orders", "--delete", "--drop", "price"),
-        ("shop-orders.price", "--delete"),
+        ("shop-orders.price", "--delete"), ("shop-orders", "--rename", "price=id"),
     ):  # fmt: skip
         assert impact(*wrong).returncode == 2, wrong
     near = impact("shop-orders", "--drop", "prise")

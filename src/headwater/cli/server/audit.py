@@ -221,7 +221,7 @@ def verify(
     """Find records of the log that were altered, moved or taken out since the last checkpoint.
 
     With --head, also whether the log was cut or rewritten since that head was exported. Exit code 5
-    says that it was; 1 that it cannot be told.
+    says that it was; 1 that it cannot be told; 2 that there is no such store or head to check.
     """
     exported = _exported(head_file)
     if url is not None:

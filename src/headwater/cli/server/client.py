@@ -218,7 +218,7 @@ class Server:
             near = _listed(nearest) if isinstance(nearest, list) else []
             told = f"near it: {', '.join(near)}" if near else None
             return NotFoundError(message, hint=told, names=near)
-        return UsageError(message) if code == 400 else HeadwaterError(message)
+        return UsageError(message) if code in (400, 422) else HeadwaterError(message)
 
 
 def _listed(names: list[dict[str, Any]]) -> list[str]:

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions, path_of
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwater.cli.server.client import Server
 
 __all__ = ["freshness"]
+
+PLANNED = dict.fromkeys(("paused", "stopped"), " (planned)")
 
 
 @spread
 def freshness(
-    namespace: Annotated[str, typer.Argument(help="The dataset's namespace.")],
-    name: Annotated[str, typer.Argument(help="The dataset's name.")],
+    dataset: Annotated[
+        str,
+        typer.Argument(help="NAMESPACE:NAME, or NAME alone where it is the only one."),
+    ],
     how: ServerOptions,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The name, where DATASET is the namespace alone.", show_default=False),
+    ] = None,
 ) -> None:
     """Say whether a dataset is up to date, and if not, since when and because of which job."""
     server = how.server()
+    namespace, name = _named(server, dataset) if name is None else (dataset, name)
     found = server.get(path_of("api", "v2", "datasets", namespace, name, "freshness"))
     if how.as_json:
         print_json(found)
@@ -33,7 +46,14 @@ def freshness(
         because = "because" if cause["root"] else "and so"
         out.print(
             f"  {because} {escape(job['namespace'])} {escape(job['name'])}:"
-            f" {cause['trouble']} since {cause['since']}",
+            f" {cause['trouble']}{PLANNED.get(cause['trouble'], '')} since {cause['since']}",
             soft_wrap=True,
         )
     server.print_page("datasets", namespace, name)
+
+
+def _named(server: Server, dataset: str) -> tuple[str, str]:
+    found = server.find(dataset)
+    if found.field:
+        raise UsageError(f"{found.name}.{found.field} is a column", hint=f"headwater why {dataset}")
+    return found.namespace, found.name
