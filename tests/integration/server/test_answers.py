@@ -236,6 +236,17 @@ def test_freshness_takes_names_as_other_commands_do_and_tells_what_is_planned(
     assert command("freshness", "s3://lake:orders") == command("freshness", "orders") == old
 
 
+def test_a_name_on_a_path_keeps_its_colons(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for state, second in (("START", 1), ("FAIL", 2)):
+        target = dataset("col:victim:t", "odd://ns:1")
+        client.post(
+            event(state, second, job="etl:daily:load", inputs=["a:b"], outputs=[target]),
+        )
+    command = Command(client, monkeypatch)
+    assert "      etl:daily:load → col:victim:t\n" in command("why", "odd://ns:1:col:victim:t")
+    assert "came from a:b\n" in command("audit", "odd://ns:1:col:victim:t")
+
+
 def told(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
     return [(one["named"]["name"], one["kind"], one["root"]) for one in found["causes"]]
 

@@ -84,10 +84,10 @@ def server(hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def shown(words: list[str]) -> str:
-    """What a command prints, on both streams; it may find trouble, but must not fail."""
+    """What a command prints; it may find trouble, but must not fail."""
     found = CliRunner().invoke(app, words)
     assert found.exit_code in {0, 5, 6}, (words, found.output, found.exception)
-    return found.output
+    return found.stdout
 
 
 def test_no_text_of_a_producer_steers_the_terminal(hostile: str, server: Client) -> None:

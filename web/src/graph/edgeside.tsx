@@ -1,6 +1,6 @@
 import { apiPath } from "../lib/api";
 import { flowKey, useRate } from "../lib/flow";
-import { datasetUrl, nodeUrl, runUrl } from "../lib/names";
+import { datasetUrl, nameIn, nodeUrl, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { ColumnEdge, ColumnPath, EdgeProof, MapNode, Evidence as Proof } from "../lib/types";
@@ -60,9 +60,7 @@ export function Evidence({ edge }: { edge: ColumnEdge }) {
           {step.description ? <code className="wrap">{step.description}</code> : null}
         </p>
       ))}
-      {edge.jobs.length > 0 ? (
-        <p className="muted">by {edge.jobs.map((job) => job.split(":").pop()).join(", ")}</p>
-      ) : null}
+      {edge.jobs.length > 0 ? <p className="muted">by {edge.jobs.map(nameIn).join(", ")}</p> : null}
       <Reasons evidence={edge.evidence} />
     </div>
   );

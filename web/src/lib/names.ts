@@ -30,6 +30,14 @@ export function datasetId(dataset: Named): string {
   return `dataset:${dataset.namespace}:${dataset.name}`;
 }
 
+const NODE =
+  /^(?:dataset|job):(?:arn:[^:]*:[^:]*:[^:]*:[^:/]*|[\w+.-]+:\/\/(?:\[[^\]]*\])?[^:]*(?::\d+(?:,[^:]*:\d+)*)?|[^:]*):(.+)$/s;
+
+/** The name in an id: what follows the namespace, whose scheme and port have colons of their own. */
+export function nameIn(id: string): string {
+  return NODE.exec(id)?.[1] ?? id;
+}
+
 export function graphUrl(node: string, query: Record<string, string> = {}): string {
   return `/graph?${new URLSearchParams({ node, select: node, ...query })}`;
 }

@@ -1,7 +1,7 @@
 import { Fragment } from "react";
 import { segments } from "../lib/api";
 import type { Change } from "../lib/live";
-import { nodeUrl } from "../lib/names";
+import { nameIn, nodeUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Cause, Named, WhyAnswer } from "../lib/types";
@@ -22,10 +22,6 @@ const WORDS: Record<Cause["kind"], string> = {
 const SHOWN = 10;
 const ROOTS = 2;
 
-function last(node: string): string {
-  return node.slice(node.lastIndexOf(":") + 1);
-}
-
 /** What is wrong upstream, the causes that nothing explains first. */
 export function Causes({ causes }: { causes: Cause[] }) {
   return (
@@ -44,10 +40,10 @@ export function Causes({ causes }: { causes: Cause[] }) {
             {cause.planned ? " (planned)" : ""}
             {cause.root ? "" : ", as a consequence"}
             {cause.detail ? <p className="row-error wrap">{cause.detail}</p> : null}
-            <p className="row-sub wrap">{cause.path.map(last).join(" → ")}</p>
+            <p className="row-sub wrap">{cause.path.map(nameIn).join(" → ")}</p>
             {cause.changes.map((change) => (
               <p className="row-sub wrap" key={`${change.time}${change.node}${change.text}`}>
-                before: {last(change.node)}, {change.text}, <Ago time={change.time} />
+                before: {nameIn(change.node)}, {change.text}, <Ago time={change.time} />
               </p>
             ))}
           </div>

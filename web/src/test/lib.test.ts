@@ -3,7 +3,7 @@ import { apiPath, segments } from "../lib/api";
 import { ago, bytes, compact, duration, fromLocal, toLocal } from "../lib/format";
 import { jobKind, storeKind } from "../lib/kinds";
 import { feed, onChanges, take } from "../lib/live";
-import { graphUrl, shortName } from "../lib/names";
+import { graphUrl, nameIn, shortName } from "../lib/names";
 import { change, settings } from "../lib/settings";
 import { Parser } from "../lib/sse";
 
@@ -107,4 +107,11 @@ test("every kind has an icon and a word", () => {
     jobKind({ integration: "kafka", type: "consumer_group", processing: "streaming" }).label,
   ).toBe("Consumer group");
   expect(jobKind({ integration: "", type: "", processing: "batch" }).label).toBe("Job");
+});
+
+test("a name in an id keeps its colons", () => {
+  expect(nameIn("job:lab:etl:daily:load")).toBe("etl:daily:load");
+  expect(nameIn("dataset:odd://ns:1:col:victim:t")).toBe("col:victim:t");
+  expect(nameIn("dataset:kafka://a:9092,b:9092:orders")).toBe("orders");
+  expect(nameIn("dataset:s3://lake:orders")).toBe("orders");
 });

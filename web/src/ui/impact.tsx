@@ -1,7 +1,7 @@
 import { useEffect, useId, useState } from "react";
 import { ApiError, postJson } from "../lib/api";
 import { plural } from "../lib/format";
-import { jobUrl } from "../lib/names";
+import { jobUrl, nameIn } from "../lib/names";
 import { Link } from "../lib/router";
 import type { ImpactAnswer, ImpactColumn, ImpactEffect, PlannedChange } from "../lib/types";
 import { Problem } from "./basics";
@@ -139,12 +139,8 @@ export function ChangeForm({
   );
 }
 
-function short(id: string): string {
-  return id.slice(id.lastIndexOf(":") + 1);
-}
-
 function place(one: { dataset: string; column: string | null }): string {
-  return one.column ? `${short(one.dataset)}.${one.column}` : short(one.dataset);
+  return one.column ? `${nameIn(one.dataset)}.${one.column}` : nameIn(one.dataset);
 }
 
 function Columns({ columns }: { columns: ImpactColumn[] }) {
@@ -196,11 +192,11 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
                   ) : null}
                   {job.path.length > 0 ? (
                     <p className="muted mono wrap">
-                      {job.path.map((step) => `${place(step)} → ${short(step.job)}`).join(" → ")}
+                      {job.path.map((step) => `${place(step)} → ${nameIn(step.job)}`).join(" → ")}
                     </p>
                   ) : null}
                   {job.stops.length > 0 ? (
-                    <p className="muted wrap">writes {job.stops.map(short).join(", ")}</p>
+                    <p className="muted wrap">writes {job.stops.map(nameIn).join(", ")}</p>
                   ) : null}
                 </li>
               ))}

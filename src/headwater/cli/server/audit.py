@@ -11,7 +11,7 @@ import typer.core
 
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
-from headwater.cli.server.client import ServerOptions, path_of
+from headwater.cli.server.client import ServerOptions, name_in, path_of
 from headwater.cli.server.store import StoreUrl, check_file, opened
 from headwater.cli.server.trace import DatasetName  # noqa: TC001
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
@@ -94,10 +94,6 @@ def _write(file: Path, text: str) -> None:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
 
 
-def _short(node: str) -> str:
-    return node.rpartition(":")[2]
-
-
 def _print(text: str) -> None:
     out.print(text, soft_wrap=True)
 
@@ -106,7 +102,7 @@ def _print_report(found: dict[str, Any]) -> None:
     column = f".{found['column']}" if found["column"] else ""
     period = f"{found['since'] or 'the first record kept'} to {found['until']}"
     _print(f"[bold cyan]{escape(found['name'] + column)}[/] from {period}")
-    sources = ", ".join(escape(_short(node)) for node in found["sources"])
+    sources = ", ".join(escape(name_in(node)) for node in found["sources"])
     _print(f"came from {sources or 'no source that is known'}")
     if found["hidden"]:
         _print(f"[yellow]{found['hidden']} jobs or datasets next to these are hidden from you[/]")
@@ -173,7 +169,7 @@ def _print_readers(jobs: list[dict[str, Any]]) -> None:
         runs = job["runs"]
         last = f"{runs[0]['startedAt']} {runs[0]['state']}" if runs else ""
         owners = ", ".join(owner["name"] for owner in job["owners"])
-        wrote = ", ".join(_short(node) for node in job["outputs"])
+        wrote = ", ".join(name_in(node) for node in job["outputs"])
         cells = (job["name"], owners, wrote, job["runCount"], last)
         table.add_row(*(escape(str(cell)) for cell in cells))
     print_wide(table) if jobs else _print("no job is known to have read it in the period")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003  (typer reads the annotation)
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -17,10 +18,15 @@ from headwater.errors import HeadwaterError, NotFoundError, UsageError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Named", "Server", "ServerOptions", "ServerPlace", "path_of", "read_token"]
+__all__ = ["Named", "Server", "ServerOptions", "ServerPlace", "name_in", "path_of", "read_token"]
 
 SERVER = "http://127.0.0.1:5000"
 SECONDS = 600
+NODE = re.compile(
+    r"(?:dataset|job):(?:arn:[^:]*:[^:]*:[^:]*:[^:/]*|[\w+.-]+://(?:\[[^\]]*\])?[^:]*(?::\d+(?:,[^:]*:\d+)*)?"
+    r"|[^:]*):(.+)",
+    re.DOTALL,
+)
 NO_ROUTE = "HTTP 404 Not Found"
 
 
@@ -85,6 +91,16 @@ class Named(NamedTuple):
 def path_of(*parts: str) -> str:
     """A path of these parts: names may hold slashes, which travel encoded."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def name_in(node: str) -> str:
+    """The name in the id of a dataset or a job, without its namespace.
+
+    Both may hold colons. A namespace has one behind its scheme and one before its port, so what
+    follows those is the name. In doubt too much is shown rather than a part of a name.
+    """
+    found = NODE.match(node)
+    return found[1] if found else node
 
 
 class Server:

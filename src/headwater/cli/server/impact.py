@@ -9,7 +9,7 @@ import typer
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json, visible
-from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+from headwater.cli.server.client import ServerOptions, name_in
 from headwater.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -167,13 +167,8 @@ def _registered(registry: str, subject: str) -> Schema:
     return found.schema
 
 
-def _short(node: str) -> str:
-    """A dataset's or job's name without its namespace, which may hold colons itself."""
-    return node.rpartition(":")[2]
-
-
 def _column(one: dict[str, Any]) -> str:
-    name = _short(one["dataset"])
+    name = name_in(one["dataset"])
     return f"{name}.{one['column']}" if one["column"] else name
 
 
@@ -181,7 +176,7 @@ def _path(job: dict[str, Any]) -> str:
     parts = []
     for step in job["path"]:
         how = ", ".join(str(t["subtype"] or t["type"]).lower() for t in step["transformations"])
-        parts += [_column(step), _short(step["job"]) + (f" ({how})" if how else "")]
+        parts += [_column(step), name_in(step["job"]) + (f" ({how})" if how else "")]
     return " → ".join(parts)
 
 
@@ -199,7 +194,7 @@ def _headline(answer: dict[str, Any]) -> str:
     changes = [one["text"] for one in answer["changes"] if one["judged"]]
     others = [one["text"] for one in answer["changes"] if not one["judged"]]
     text = "; ".join(changes) or "nothing that a reader could miss"
-    return f"{_short(answer['dataset'])}: {text}" + (
+    return f"{name_in(answer['dataset'])}: {text}" + (
         f" (and {'; '.join(others)})" if others else ""
     )
 
@@ -239,7 +234,7 @@ def _print(answer: dict[str, Any]) -> None:
             if evidence := _known_from(job):
                 line(f"    [dim]known from {escape(evidence)}[/]")
             for stopped in job["stops"]:
-                line(f"    [dim]writes[/] {escape(_short(stopped))}")
+                line(f"    [dim]writes[/] {escape(name_in(stopped))}")
         if len(jobs) > SHOWN:
             line(f"  and {len(jobs) - SHOWN} more: --json")
     if columns:

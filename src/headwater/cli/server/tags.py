@@ -8,7 +8,7 @@ import typer
 
 from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_wide, table_of
-from headwater.cli.server.client import ServerOptions, path_of
+from headwater.cli.server.client import ServerOptions, name_in, path_of
 from headwater.errors import UsageError
 
 __all__ = ["tags"]
@@ -71,16 +71,16 @@ def _print_tagged(found: dict[str, Any]) -> None:
             _print(f"    [dim]{escape(_path(one['path']))}[/]")
     for one in found["stopped"]:
         ends = f"{_column(one['source'])} → {_column(one['target'])}"
-        by = ", ".join(_short(job) for job in one["jobs"])
+        by = ", ".join(name_in(job) for job in one["jobs"])
         _print(
             f"[bold magenta]{escape(one['tag'])}[/] [green]stopped[/] {escape(ends)}"
             f" [dim]masked by {escape(by)}[/]"
         )
     for one in found["unknown"]:
-        ends = f"{_short(one['origin'])} → {_short(one['destination'])}"
+        ends = f"{name_in(one['origin'])} → {name_in(one['destination'])}"
         _print(
             f"[yellow]unknown[/] {escape(ends)}"
-            f" [dim]{escape(_short(one['job']))} reports no columns[/]"
+            f" [dim]{escape(name_in(one['job']))} reports no columns[/]"
         )
     if not found["columns"]:
         _print("no tag is set here, and none gets here")
@@ -94,13 +94,9 @@ def _column(step: dict[str, Any]) -> str:
     return f"{step['name']}.{step['field']}"
 
 
-def _short(node: str) -> str:
-    return node.rpartition(":")[2]
-
-
 def _path(steps: list[dict[str, Any]]) -> str:
     text = ""
     for step in steps:
-        by = f" → {', '.join(_short(job) for job in step['jobs'])} → " if text else ""
+        by = f" → {', '.join(name_in(job) for job in step['jobs'])} → " if text else ""
         text += by + _column(step)
     return text

@@ -6,7 +6,7 @@ from typing import Any
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
-from headwater.cli.server.client import ServerOptions, path_of
+from headwater.cli.server.client import ServerOptions, name_in, path_of
 from headwater.cli.server.trace import DatasetName  # noqa: TC001
 
 __all__ = ["why"]
@@ -60,10 +60,10 @@ def _print_cause(cause: dict[str, Any]) -> None:
     _print(f"  [{style}]{lead}[/] [bold]{name}[/] {word} since {cause['since']}")
     if cause["detail"]:
         _print(f"      {escape(cause['detail'])}")
-    _print(f"      [dim]{escape(' → '.join(_short(node) for node in cause['path']))}[/]")
+    _print(f"      [dim]{escape(' → '.join(name_in(node) for node in cause['path']))}[/]")
     for change in cause["changes"]:
         _print(
-            f"      before: {change['time']} {escape(_short(change['node']))}: {escape(change['text'])}"
+            f"      before: {change['time']} {escape(name_in(change['node']))}: {escape(change['text'])}"
         )
 
 
@@ -72,7 +72,3 @@ def _print_inputs(field: str, inputs: list[dict[str, Any]]) -> None:
     for one in inputs:
         change = f"{one['changedAt']} {one['change']}" if one["change"] else "never changed"
         _print(f"  [cyan]{escape(one['name'])}.{escape(one['field'])}[/]  {escape(change)}")
-
-
-def _short(node: str) -> str:
-    return node.rpartition(":")[2]
