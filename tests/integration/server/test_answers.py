@@ -247,6 +247,28 @@ def test_a_name_on_a_path_keeps_its_colons(client: Client, monkeypatch: pytest.M
     assert "came from a:b\n" in command("audit", "odd://ns:1:col:victim:t")
 
 
+def test_what_filters_a_whole_dataset_is_indirect_for_each_of_its_columns(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = {"type": "INDIRECT", "subtype": "FILTER", "masking": False}
+    taken = {"namespace": "s3://lake", "name": "src", "field": "e", "transformations": [step]}
+    lineage = facet(fields={"z": made_of("src", "g", False)}, dataset=[taken])
+    target = dataset("ind", schema=schema("z", "constant"), columnLineage=lineage)
+    source = dataset("src", schema=schema("e", "g"))
+    client.post(event("START", 1, job="filters", inputs=[source], outputs=[target]))
+    command = Command(client, monkeypatch)
+    found = command("trace", "ind.z", "--indirect")
+    assert "src.e s3://lake s3  filter by filters (" in found
+    assert "src.g s3://lake s3  identity by filters (" in found
+    assert "src.e" in command("trace", "ind.constant", "--indirect")
+    assert "src.e" not in command("trace", "ind.z")
+    assert "ind.z s3://lake s3  filter by filters (" in command(
+        "trace", "src.e", "--down", "--indirect"
+    )
+    assert "ind.z" not in command("trace", "src.e", "--down")
+    assert "src.e" not in command("trace", "ind.z", "--at", "2026-01-01T00:00:00Z", "--indirect")
+
+
 def told(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
     return [(one["named"]["name"], one["kind"], one["root"]) for one in found["causes"]]
 

@@ -285,9 +285,14 @@ class View:
         """The jobs and datasets of now as a graph, with what was observed on them."""
         return ObservedGraph(self, lags)
 
-    def column_graph(self, at: int | None = None, since: int | None = None) -> ColumnGraph:
-        """The columns as a graph: now, at a moment in microseconds, or from one to another."""
-        return ColumnGraph(self, at, since)
+    def column_graph(
+        self, at: int | None = None, since: int | None = None, *, rows: bool = False
+    ) -> ColumnGraph:
+        """The columns as a graph: now, at a moment in microseconds, or from one to another.
+
+        With `rows`, also along columns that decide about the rows of whole datasets.
+        """
+        return ColumnGraph(self, at, since, rows=rows)
 
     def tagged_columns(self) -> TaggedColumns:
         """The columns of now as a graph, with the tags that were set on them."""

@@ -77,7 +77,7 @@ def trace(
         known = has_column(view, dataset, field, at)
         if known is False:
             raise missing_column(view, dataset, field)
-        graph = view.column_graph(at)
+        graph = view.column_graph(at, rows=indirect)
         start = (dataset.root, field)
         follow = None if indirect else lambda edge: handed(graph.how(*edge)) is not Hand.ROWS
         found = tree(

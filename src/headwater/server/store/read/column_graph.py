@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnGraph", "column_edges"]
 
 Key = tuple[str, str]
+ROWS = (Transformation("INDIRECT"),)
 Ways = dict[int, tuple[Transformation, ...]]
 
 
@@ -36,14 +37,19 @@ def column_edges(body: bytes) -> tuple[ColumnEdge, ...]:
 class ColumnGraph:
     """Column edges as the latest facet of each job that writes a dataset has them.
 
-    With `since`, as every facet has them that was the latest at some time from then until `at`.
+    With `since`, as every facet has them that was the latest at some time from then until `at`. With
+    `rows`, a column that decides about the rows of a whole dataset leads into each of its columns.
     """
 
-    def __init__(self, view: View, at: int | None = None, since: int | None = None) -> None:
+    def __init__(
+        self, view: View, at: int | None = None, since: int | None = None, *, rows: bool = False
+    ) -> None:
         self.view = view
         self.at = at
         self.since = at if since is None else since
         self._into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = {}
+        self._rows = rows
+        self._whole: dict[int, dict[Column, tuple[Transformation, ...]]] = defaultdict(dict)
         self._ways: dict[tuple[Column, Column], Ways] = {}
         self._roots: dict[Key, int] = {}
 
@@ -64,10 +70,20 @@ class ColumnGraph:
             targets = self._targets(roots) if forward else roots
             self._load(targets)
             for root in sorted(targets):
-                for source, output in self._into.get(root, ()):
+                edges = dict.fromkeys(self._into.get(root, ()))
+                if self._rows:
+                    edges |= dict.fromkeys(self._over_rows(root, wanted))
+                for source, output in edges:
                     ends = (source, (root, output)) if forward else ((root, output), source)
                     if ends[0] in wanted:
                         yield (*ends, forward)
+
+    def _over_rows(self, root: int, asked: Collection[Column]) -> Iterator[tuple[Column, str]]:
+        """What decides about the rows of a dataset, with each of its columns that is known or asked for."""
+        outputs = {output: None for _, output in self._into.get(root, ())}
+        outputs |= {column: None for number, column in sorted(asked) if number == root}
+        for source in self._whole.get(root, ()):
+            yield from ((source, output) for output in outputs)
 
     def pairs(self, nodes: Collection[Column]) -> dict[Column, Pairs[Column]]:
         """None: a column leads into every column that it has an edge to."""
@@ -75,7 +91,11 @@ class ColumnGraph:
 
     def how(self, source: Column, target: Column) -> tuple[Transformation, ...]:
         """What becomes of a column on its way into another one."""
-        return self._into[target[0]][source, target[1]]
+        own = self._into[target[0]].get((source, target[1]))
+        whole = self._whole.get(target[0], {}).get(source) if self._rows else None
+        if whole is None:
+            return self._into[target[0]][source, target[1]]
+        return _both(own, whole)
 
     def ways(self, source: Column, target: Column) -> Ways:
         """The same for each job that carries the column; a task job counts as its parent."""
@@ -134,7 +154,13 @@ class ColumnGraph:
         for root, job, edges in read:
             for edge in edges:
                 source = self._roots.get((edge.namespace, edge.name))
-                if source is not None and edge.output != WHOLE:
+                if source is None:
+                    continue
+                if edge.output == WHOLE:
+                    over = self._whole[root]
+                    column = (source, edge.field)
+                    over[column] = _both(over.get(column), edge.transformations or ROWS)
+                else:
                     key = ((source, edge.field), edge.output)
                     known = into[root].get(key)
                     into[root][key] = _both(known, edge.transformations)
