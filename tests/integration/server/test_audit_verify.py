@@ -15,7 +15,7 @@ from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.retention import retain
 
 from .conftest import Client
-from .making import event
+from .making import dataset, event, run_id, schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +92,30 @@ TAMPERINGS = {
     "removed": (("DELETE FROM log WHERE seq = 3",), "record 4 does not follow"),
     "removed as if it was deleted": (BURY, "record 3 was taken out, and no deletion did it"),
     "cut": (("DELETE FROM log WHERE seq > 3",), "ends at record 3, not 5"),
+    "dated otherwise": (
+        ("UPDATE log SET time = time - 86400000000 WHERE seq = 3",),
+        "the time of record 3 is not the one in its body",
+    ),
+    "given another type": (
+        ("UPDATE log SET type = 0 WHERE seq = 3",),
+        "the type of record 3 is not the one in its body",
+    ),
+    "put under another job": (
+        ("UPDATE log SET job = (SELECT job FROM log WHERE seq = 2) WHERE seq = 3",),
+        "record 3 stands under another job",
+    ),
+    "put under no job": (
+        ("UPDATE log SET job = NULL WHERE seq = 3",),
+        "record 3 stands under another job",
+    ),
+    "put under another run": (
+        ("UPDATE log SET run = (SELECT run FROM log WHERE seq = 2) WHERE seq = 3",),
+        "record 3 stands under another run",
+    ),
+    "put under no run": (
+        ("UPDATE log SET run = 4711 WHERE seq = 3",),
+        "record 3 stands under another run",
+    ),
 }
 
 
@@ -103,6 +127,99 @@ def test_a_log_that_was_tampered_with_is_found_out(filled: str, how: str) -> Non
     found = json.loads(text)
     assert (code, found["intact"]) == (5, False)
     assert said in found["problem"]
+
+
+COMMANDS = (
+    {"command": "namespace", "name": "jobs", "owner": "me"},
+    {"command": "new_run", "namespace": "jobs", "name": "job-1", "run": run_id(90)},
+    {"command": "run", "run": run_id(90), "state": "FAIL", "time": 1_800_000_000_000_000},
+    {"command": "tagged", "kind": "job", "namespace": "jobs", "name": "job-2", "tag": "x", "on": True},
+    {"command": "hide", "kind": "job", "namespace": "jobs", "name": "job-2"},
+    {"command": "event", "event": event("COMPLETE", 40, run=91, job="by-hand"), "at": 1},
+)  # fmt: skip
+
+
+def by_hand(url: str) -> None:
+    store = open_store(url)
+    declared = event("COMPLETE", 50, job="declared", outputs=["d1"])
+    alone = {**event("COMPLETE", 51), "dataset": {"namespace": "s3://lake", "name": "alone"}}
+    for key in ("run", "eventType"):
+        del declared[key], alone[key]
+    del alone["job"]
+    store.append([json.dumps(one).encode() for one in (declared, alone)])
+    for command in COMMANDS:
+        store.perform(command)
+    store.close()
+
+
+def test_every_kind_of_record_is_where_its_body_says(filled: str) -> None:
+    by_hand(filled)
+    last = RECORDS + 2 + len(COMMANDS)
+    code, text = run("verify", "--store", filled, "--json")
+    assert (code, json.loads(text)["records"]) == (0, last), text
+    for seq in range(RECORDS + 1, last + 1):
+        for column in ("time", "type", "job", "run"):
+            was = read_one(filled, f"SELECT {column} FROM log WHERE seq = {seq}")
+            tamper(filled, f"UPDATE log SET {column} = 4711 WHERE seq = {seq}")
+            code, text = run("verify", "--store", filled, "--json")
+            told = code == 5 and f"record {seq} " in json.loads(text)["problem"]
+            # A tag of a task job is its parent's, whichever that was then.
+            assert told or (column == "job" and seq == RECORDS + 6), (seq, column)
+            put = "NULL" if was is None else was
+            tamper(filled, f"UPDATE log SET {column} = {put} WHERE seq = {seq}")
+    assert run("verify", "--store", filled)[0] == 0
+
+
+def read_one(url: str, sql: str) -> int | None:
+    store = open_store(url)
+    ((value,),) = store.connection.all(sql)
+    store.close()
+    return None if value is None else int(value)
+
+
+def test_rebuild_refuses_another_time_and_mends_another_job(filled: str) -> None:
+    tamper(filled, "UPDATE log SET job = 1, run = 1 WHERE seq = 3")
+    assert CliRunner().invoke(app, ["rebuild", "--store", filled]).exit_code == 0
+    assert run("verify", "--store", filled)[0] == 0
+    tamper(filled, "UPDATE log SET type = 0 WHERE seq = 3")
+    assert "the type of record 3" in str(
+        CliRunner().invoke(app, ["rebuild", "--store", filled]).exception
+    )
+
+
+def test_an_altered_facet_is_found_out_and_computed_again(filled: str) -> None:
+    store = open_store(filled)
+    body = event("COMPLETE", 60, run=60, outputs=[dataset("d", schema=schema("id", "name"))])
+    store.append([json.dumps(body).encode()])
+    store.close()
+    number = read_one(filled, "SELECT max(id) FROM facet")
+    tamper(
+        filled,
+        "UPDATE facet SET (dictionary, body) = (SELECT dictionary, body FROM log WHERE seq = 1)"
+        f" WHERE id = {number}",
+    )
+    code, text = run("verify", "--store", filled, "--json")
+    assert (code, f"facet {number} has another hash" in json.loads(text)["problem"]) == (5, True)
+    assert CliRunner().invoke(app, ["rebuild", "--store", filled]).exit_code == 0
+    assert run("verify", "--store", filled)[0] == 0
+
+
+def test_a_run_that_was_let_go_of_is_no_tampering(store_url: str) -> None:
+    store = open_store(store_url)
+    fill(store, range(1, RECORDS + 1))
+    store.append([json.dumps(event("COMPLETE", 70, run=70, job="job-1")).encode()])
+    by_hand(store_url)
+    ((cut,),) = store.connection.all("SELECT at FROM log WHERE seq = 6")
+    # Runs are let go of by the time in their events, records by when they came.
+    assert retain(store, cut).runs
+    fill(store, range(1, 3))
+    store.close()
+    assert run("verify", "--store", store_url)[0] == 0
+    store = open_store(store_url)
+    purge(store, PurgeTarget("job", "jobs", "job-1"))
+    store.close()
+    code, text = run("verify", "--store", store_url)
+    assert code == 0, text
 
 
 TRUNCATION = (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.lineage.events import identity
 from headwater.server.store.database import TamperedError
 from headwater.server.store.keep import checkpoint
+from headwater.server.store.keep.columns import check_facets, check_links, said
 from headwater.server.store.write import commands
 from headwater.server.store.write.projection import Projection
 
@@ -19,29 +19,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.server.store.database import ReadConnection
+    from headwater.server.store.keep.columns import Said
     from headwater.server.store.store import Store
 
 __all__ = ["export", "rebuild", "verify"]
 
 STEP = 512
 HOUR = 3_600_000_000
-Record = tuple[int, int, int, int, int, bytes, bytes, bytes]
-Link = tuple[int, int, int, bytes, bytes, "bytes | None"]
+Record = tuple[int, int, int, int, int, bytes, bytes, bytes, "int | None", "int | None"]
+Link = tuple[int, int, int, bytes, bytes, "Record | None"]
 
 
 def records(
     store: Store, after: int = 0, connection: ReadConnection | None = None
 ) -> Iterator[list[Record]]:
-    """The log in order, some at a time: seq, kind, at, time, type, hash, chain and body."""
+    """The log in order, some at a time: seq, kind, at, time, type, hash, chain, body, job, run."""
     connection = connection or store.connection
     store.read_dictionaries(connection)
     sql = (
-        "SELECT seq, kind, at, time, type, hash, chain, dictionary, body FROM log"
+        "SELECT seq, kind, at, time, type, hash, chain, dictionary, body, job, run FROM log"
         " WHERE seq > ? ORDER BY seq LIMIT ?"
     )
     while rows := connection.all(sql, (after, STEP)):
         yield [
-            (*row[:5], bytes(row[5]), bytes(row[6]), store.packer.unpack(row[7], bytes(row[8])))
+            (
+                *row[:5],
+                bytes(row[5]),
+                bytes(row[6]),
+                store.packer.unpack(row[7], bytes(row[8])),
+                *row[9:],
+            )
             for row in rows
         ]
         after = rows[-1][0]
@@ -50,31 +57,75 @@ def records(
 def verify(store: Store, connection: ReadConnection | None = None) -> int:
     """Check that no record of the log was changed, left out or moved; answers how many there are.
 
+    So too that records stand under the job and run that they name, and that facets have their hash.
     While a server writes to the store, `connection` has to be one that sees one moment of it.
     """
     connection = connection or store.connection
+    count = _check_log(store, connection, links=True)
+    check_facets(store, connection)
+    return count
+
+
+def _check_log(store: Store, connection: ReadConnection, *, links: bool) -> int:
     found = checkpoint.latest(connection)
     after, chain = (found.base, found.base_chain) if found else (0, bytes(32))
-    count, expected = 0, after
-    for seq, kind, at, digest, link, body in _links(store, after, connection):
+    count, expected, linked = 0, after, _Linked(connection, found.seq if found else 0)
+    for seq, kind, at, digest, link, record in _links(store, after, connection):
         chain = hashlib.sha256(chain + digest + struct.pack(">qqb", seq, at, kind)).digest()
         expected += 1
         if chain != link or seq != expected:
             raise _changed(f"record {seq} does not follow from the one before")
-        if body is not None and not _is(digest, kind, body):
-            raise _changed(f"the body of record {seq} has another hash")
         # A deletion ends with a checkpoint, so none has happened since the last one.
-        if body is None and (found is None or seq > found.seq):
+        if record is None and (found is None or seq > found.seq):
             raise _changed(f"record {seq} was taken out, and no deletion did it")
+        if record is not None:
+            of_body = _check_record(record)
+            count += 1
+            if links:
+                linked.add((seq, of_body, *record[8:]))
         if found and seq == found.seq and chain != found.chain:
             raise TamperedError(f"the checkpoint at record {seq} does not fit the log")
-        count += body is not None
+    linked.check()
     if found and expected < found.seq:
         raise _changed(f"it ends at record {expected}, before the checkpoint at {found.seq}")
     ((seq, head),) = connection.all("SELECT seq, chain FROM head WHERE id = 1")
     if (seq, bytes(head)) != (expected, chain):
         raise _changed(f"it ends at record {expected}, not {seq}")
     return count
+
+
+def _check_record(record: Record) -> Said:
+    seq, kind, _, time, event_type, digest, _, body, _, _ = record
+    of_body = said(kind, digest, body)
+    if of_body is None:
+        raise _changed(f"the body of record {seq} has another hash")
+    for column, has, says in (
+        ("time", time, of_body.time),
+        ("type", event_type, of_body.type),
+    ):
+        if has != says:
+            raise _changed(f"the {column} of record {seq} is not the one in its body")
+    return of_body
+
+
+class _Linked:
+    """Records whose job and run are still to be looked up, some at a time."""
+
+    def __init__(self, connection: ReadConnection, kept: int) -> None:
+        self._connection = connection
+        self._kept = kept
+        self._held: list[tuple[int, Said, int | None, int | None]] = []
+
+    def add(self, record: tuple[int, Said, int | None, int | None]) -> None:
+        """Take one more."""
+        self._held.append(record)
+        if len(self._held) == STEP:
+            self.check()
+
+    def check(self) -> None:
+        """Look up those held."""
+        check_links(self._connection, self._held, self._kept)
+        self._held.clear()
 
 
 def _changed(how: str) -> TamperedError:
@@ -89,23 +140,15 @@ def _links(store: Store, after: int, connection: ReadConnection) -> Iterator[Lin
     graves = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in connection.all(sql, (after,))])  # fmt: skip
     grave = next(graves, None)
     for group in records(store, after, connection):
-        for seq, kind, at, _, _, digest, chain, body in group:
+        for record in group:
+            seq, kind, at, _, _, digest, chain, *_ = record
             while grave is not None and grave[0] < seq:
                 yield grave
                 grave = next(graves, None)
-            yield seq, kind, at, digest, chain, body
+            yield seq, kind, at, digest, chain, record
     while grave is not None:
         yield grave
         grave = next(graves, None)
-
-
-def _is(digest: bytes, kind: int, body: bytes) -> bool:
-    if kind:
-        return hashlib.sha256(body).digest() == digest
-    try:
-        return identity(msgspec.json.decode(body)) == digest
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
 
 
 def rebuild(store: Store) -> int:
@@ -119,7 +162,8 @@ def rebuild(store: Store) -> int:
     store.limits = msgspec.structs.replace(limits, **everything)
     try:
         store.begin()
-        verify(store)
+        # Under which job and run a record stands is computed again, as the facets are.
+        _check_log(store, store.connection, links=False)
         for table in checkpoint.PROJECTED:
             store.connection.run(f"DELETE FROM {table}")  # noqa: S608  (names of our own tables)
         store.forget()
@@ -144,7 +188,7 @@ def rebuild(store: Store) -> int:
 
 def _replay(store: Store, group: list[Record]) -> None:
     projection, touched = Projection(store.session), []
-    for seq, kind, at, time, event_type, _, _, body in group:
+    for seq, kind, at, time, event_type, _, _, body, *_ in group:
         if kind:
             ids = commands.apply(store, projection, msgspec.json.decode(body))
         else:

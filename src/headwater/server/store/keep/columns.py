@@ -1,0 +1,160 @@
+"""Whether the columns beside a record's body, by which it is found, say what the body says.
+
+The chain covers the body. The time, the type, the job and the run are kept beside it, so that
+records can be found by them; whoever alters those hides a record without touching the chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from headwater.lineage.events import EventError, EventKind, Limits, canonical, identity, read
+from headwater.server.store.database import TamperedError, within
+from headwater.server.store.write.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
+from headwater.server.store.write.prepared import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.lineage.events import Event
+    from headwater.server.store.database import ReadConnection
+    from headwater.server.store.store import Store
+
+__all__ = ["Said", "check_facets", "check_links", "said"]
+
+STEP = 512
+# What the log holds was taken in under the limits, and by the clock, of its day.
+_LIMITS = Limits(
+    depth=Limits().depth, members=sys.maxsize, values=sys.maxsize, datasets=sys.maxsize,
+    name=sys.maxsize, skew=timedelta(days=36_500),
+)  # fmt: skip
+_JOBS = (
+    "WITH k (space, name) AS ({in}) SELECT n.name, j.name, j.id FROM k"
+    " JOIN namespace n ON n.name = k.space JOIN job j ON j.namespace = n.id AND j.name = k.name"
+)
+_RUNS = "SELECT uuid, id, job FROM run WHERE uuid IN ({in})"
+
+
+class Said(NamedTuple):
+    """What a body says of the columns beside it; `None` is a job or run that it does not name."""
+
+    time: int
+    type: int
+    job: tuple[str, str] | None = None
+    run: bytes | None = None
+    of_run: bool = False
+    """The job is the run's, without being named."""
+    merged: bool = False
+    """The job may be the one that the named one was a task of."""
+
+
+def said(kind: int, digest: bytes, body: bytes) -> Said | None:
+    """What the body of a record says, or nothing if it is not the body of this hash."""
+    if kind:
+        return _command(body) if hashlib.sha256(body).digest() == digest else None
+    try:
+        event = read(body, limits=_LIMITS)
+        if event.hash != digest and identity(msgspec.json.decode(body)) != digest:
+            return None
+    except (EventError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if event.kind is EventKind.RUN:
+        return Said(event.time, TYPES[event.type], *_names(event))
+    return Said(
+        event.time, JOB_EVENT if event.kind is EventKind.JOB else DATASET_EVENT, *_names(event)
+    )
+
+
+def _names(event: Event) -> tuple[tuple[str, str] | None, bytes | None]:
+    job = safe(event.job.namespace, event.job.name) if event.job else None
+    return job, event.run.runId.bytes if event.run else None
+
+
+def _command(body: bytes) -> Said:
+    value: dict[str, Any] = msgspec.json.decode(body)
+    about = Said(int(value.get("time") or value["at"]), COMMAND_TYPE)
+    name = value["command"]
+    if name == "event":
+        job, run = _names(read(canonical(value["event"]), limits=_LIMITS))
+        return about._replace(job=job, run=run)
+    if name == "run":
+        return about._replace(run=UUID(value["run"]).bytes, of_run=True)
+    if name == "new_run":
+        key = (value["namespace"], value["name"])
+        return about._replace(job=key, run=UUID(value["run"]).bytes)
+    if name in ("hide", "tagged") and value["kind"] == "job":
+        return about._replace(job=(value["namespace"], value["name"]), merged=name == "tagged")
+    return about
+
+
+def check_links(
+    connection: ReadConnection,
+    group: Iterable[tuple[int, Said, int | None, int | None]],
+    kept: int,
+) -> None:
+    """Check that records stand under the job and the run that they name.
+
+    Up to the checkpoint at `kept`, a job or a run may have been let go of since.
+    """
+    items = list(group)
+    jobs = {
+        (space, name): number
+        for space, name, number in within(connection, _JOBS, {s.job for _, s, _, _ in items if s.job})
+    }  # fmt: skip
+    found = within(connection, _RUNS, {s.run for _, s, _, _ in items if s.run})
+    runs = {bytes(uuid): (number, job) for uuid, number, job in found}
+    there = {number for number, _ in runs.values()}
+    others = {run for *_, run in items if run is not None} - there
+    there |= {row[0] for row in within(connection, "SELECT id FROM run WHERE id IN ({in})", others)}
+    for seq, one, job, run in items:
+        known = runs.get(one.run) if one.run else None
+        # A run that was let go of and came again has a later number than it had.
+        again = known is not None and run is not None and run not in there and run < known[0]
+        gone = seq <= kept and one.run is not None and (known is None or again)
+        if not gone and run != (known[0] if known else None):
+            raise _misplaced(seq, "run", kept)
+        if gone and run is None:
+            raise _misplaced(seq, "run", kept)
+        if one.of_run:
+            wanted = known[1] if known else None
+            right = job == wanted or (gone and job is not None)
+        else:
+            wanted = jobs.get(one.job) if one.job else None
+            gone = seq <= kept and one.job is not None and wanted is None
+            right = job == wanted or ((gone or one.merged) and job is not None)
+        if not right:
+            raise _misplaced(seq, "job", kept)
+
+
+def _misplaced(seq: int, what: str, kept: int) -> TamperedError:
+    mend = "run `headwater rebuild`" if seq > kept else "restore a backup of it"
+    return TamperedError(
+        f"the log was changed: record {seq} stands under another {what} than its body says",
+        hint=f"keep a copy of the store, and {mend}",
+    )
+
+
+def check_facets(store: Store, connection: ReadConnection) -> None:
+    """Check that each stored facet is the one of its hash."""
+    after = 0
+    sql = "SELECT id, hash, dictionary, body FROM facet WHERE id > ? ORDER BY id LIMIT ?"
+    while rows := connection.all(sql, (after, STEP)):
+        for number, digest, dictionary, packed in rows:
+            body = store.packer.unpack(dictionary, bytes(packed))
+            # The highest number stays when nothing holds the facet any more.
+            empty = b"facet %d is gone" % number if body == b"null" else body
+            if bytes(digest) not in (
+                hashlib.sha256(body).digest(),
+                hashlib.sha256(empty).digest(),
+            ):
+                raise TamperedError(
+                    f"what was computed from the log was changed: facet {number} has another hash",
+                    hint="keep a copy of the store; `headwater rebuild` computes it again",
+                )
+        after = rows[-1][0]
