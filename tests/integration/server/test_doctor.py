@@ -109,6 +109,21 @@ def test_pairs_are_found_joined_and_taken_apart(client: Client) -> None:
     assert post(client, action="undo")["aliases"] == []
 
 
+def test_calls_at_once_each_say_what_they_did(client: Client) -> None:
+    client.post(*estate())
+    for action in ("apply", "undo"):
+        body = json.dumps({"action": action}).encode()
+        headers = {"content-type": "application/json"}
+        together = client.call_together([("POST", "/api/v2/doctor", body, headers)] * 4)
+        assert [one.status_code for one in together] == [200] * 4
+        changed = [named(pair) for one in together for pair in one.json()["aliases"]]
+        assert sorted(changed) == sorted(PAIRS)
+    # Of those that were asked for by name, too.
+    pairs = client.get("/api/v2/doctor")["pairs"]
+    assert len(post(client, action="apply", pairs=pairs)["aliases"]) == len(PAIRS)
+    assert post(client, action="apply", pairs=pairs)["aliases"] == []
+
+
 def test_what_stood_for_a_name_goes_with_it(client: Client) -> None:
     """A spelling, a symlink and a table declared by hand follow the name that is taken apart."""
     link = facet(identifiers=[{"namespace": "trino://t:8080", "name": "x.y", "type": "TABLE"}])

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.insight import (
@@ -19,18 +20,19 @@ from headwater.insight import doctor as examine
 from headwater.lineage.events import EventProblem
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
-from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Named, Object, Time
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.routing import Routes
+from headwater.server.store.database import within
 from headwater.server.store.read.estate import StoredEstate
 from headwater.server.store.view import View
-from headwater.server.store.write.commands import DOCTOR
+from headwater.server.store.write.commands import DOCTOR, NoSuchError
 
 if TYPE_CHECKING:
     from headwater.insight import Diagnosis, Doubt, NameRules, Pair
     from headwater.server.app import App
     from headwater.server.store.entities import Node
+    from headwater.server.store.store import Store
 
 __all__ = ["api"]
 
@@ -112,7 +114,7 @@ class PostDoctor(_Question, _Pairs):
 
 
 class Done(TypedDict):
-    """The aliases that were recorded or taken back."""
+    """The aliases that this call recorded or took back."""
 
     action: str
     aliases: list[Object]
@@ -276,29 +278,42 @@ async def _apply(app: App, body: dict[str, Any]) -> list[dict[str, Any]]:
     chosen = _chosen(body)
     lowest = _score(body.get("minScore"), 0.0 if chosen is not None else DEFAULT_SCORE)
 
-    def wanted() -> list[dict[str, Any]]:
+    def wanted() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         with app.store.database.reading() as connection:
-            pairs = _examined(app, View(connection, app.bodies), rules).pairs
-        return [_pair(pair) for pair in pairs if pair.score >= lowest]
+            view = View(connection, app.bodies)
+            pairs = _examined(app, view, rules).pairs
+            return [_pair(pair) for pair in pairs if pair.score >= lowest], _recorded(view)
 
-    found = await asyncio.to_thread(wanted)
+    found, recorded = await asyncio.to_thread(wanted)
     if chosen is not None:
-        known = {(*_key(pair["alias"]), *_key(pair["dataset"])) for pair in found}
+        known = {(*_key(one["alias"]), *_key(one["dataset"])) for one in (*found, *recorded)}
         if missing := next((one for one in chosen if one not in known), None):
             problem = f"holds {missing[1]}, which doctor does not propose (any more)"
             raise _bad("pairs", problem)
         found = [p for p in found if (*_key(p["alias"]), *_key(p["dataset"])) in set(chosen)]
-    for pair in found:
-        await carry_out(
-            app,
-            {
-                "command": "alias",
-                "by": DOCTOR,
-                **pair["dataset"],
-                "alias": [pair["alias"]["namespace"], pair["alias"]["name"]],
-            },
-        )
-    return found
+    return [pair for pair in found if await app.ingest.perform(partial(_record, pair=pair))]
+
+
+def _record(store: Store, pair: dict[str, Any]) -> bool:
+    """Record an alias on the writer's thread, unless another call or a person was faster."""
+    alias, dataset = _key(pair["alias"]), _key(pair["dataset"])
+    sql = (
+        "WITH k (space, name) AS ({in}) SELECT d.root FROM k JOIN namespace n ON n.name = k.space"
+        " JOIN dataset d ON d.namespace = n.id AND d.name = k.name"
+    )
+    if len({row[0] for row in within(store.connection, sql, [alias, dataset])}) < 2:
+        return False
+    command = {"command": "alias", "by": DOCTOR, **pair["dataset"], "alias": list(alias)}
+    return _carried_out(store, command)
+
+
+def _carried_out(store: Store, command: dict[str, Any]) -> bool:
+    """Carry out a command; False if what it is about is gone."""
+    try:
+        store.perform(command)
+    except NoSuchError:
+        return False
+    return True
 
 
 def _key(named: Any) -> tuple[str, str]:
@@ -327,6 +342,8 @@ async def _undo(app: App) -> list[dict[str, Any]]:
     while found := await asyncio.to_thread(recorded):
         for one in found:
             alias = [one["alias"]["namespace"], one["alias"]["name"]]
-            await carry_out(app, {"command": "unalias", **one["dataset"], "alias": alias})
-        done += found
+            command = {"command": "unalias", **one["dataset"], "alias": alias}
+            # Another call may have taken it back since.
+            if await app.ingest.perform(partial(_carried_out, command=command)):
+                done.append(one)
     return done
