@@ -194,6 +194,43 @@ def test_what_may_be_read_is_answered(limited: tuple[Client, str]) -> None:
     assert ask(client, token, "/api/v1/tags/x", method="PUT", content=b"{}").status_code == 403
 
 
+def test_nothing_is_called_unused_because_its_users_are_hidden(limited: tuple[Client, str]) -> None:
+    client, token = limited
+    # A dataset that only a hidden team uses, under a name that is hidden too; and one that none uses.
+    made = [
+        of(TEAM, event("START", 80, run=20, job=f"{MARK}_clear", outputs=[hidden("users")])),
+        of("shop", event("START", 81, run=21, job="export", inputs=[hidden("in")])),
+        of("shop", event("START", 82, run=22, job="idle")),
+    ]
+    for name in ("users", "lonely"):
+        alone = {**event("START", 83), "dataset": dataset(name)}
+        for key in ("run", "job", "eventType"):
+            del alone[key]
+        made.append(alone)
+    for one in made:
+        sent = ask(client, ADMIN, "/api/v1/lineage", method="POST", content=json.dumps(one))
+        assert sent.is_success, sent.text
+    alias = {"dataset": {"namespace": "s3://lake", "name": "users"},
+             "alias": {"namespace": SPACE, "name": f"{MARK}_users"}}  # fmt: skip
+    sent = ask(client, ADMIN, "/api/v2/aliases", method="POST", content=json.dumps(alias))
+    assert sent.is_success, sent.text
+    found = ask(client, token, "/api/v2/doctor").json()
+    unused = {f["node"] for f in found["findings"] if f["kind"] in ("orphan", "no outputs")}
+    assert {"dataset:s3://lake:lonely", "job:shop:idle"} <= unused
+    assert not {"dataset:s3://lake:users", "job:shop:export"} & unused
+    assert found["counts"]["orphan"] == sum(f["kind"] == "orphan" for f in found["findings"])
+    for question in ("why", "freshness"):
+        path = f"/api/v2/datasets/{quote('s3://lake', safe='')}/users/{question}"
+        answer = ask(client, token, path)
+        assert (answer.json()["verdict"], answer.json()["hidden"]) == ("unknown", 1)
+        assert ask(client, ADMIN, path).json()["hidden"] == 0
+    asked = {"node": "dataset:s3://lake:users"}
+    traced = ask(client, token, "/api/v2/trace", params=asked)
+    assert traced.headers["x-headwater-hidden"].endswith("beside=1")
+    assert traced.json()["hidden"] == 1
+    assert ask(client, ADMIN, "/api/v2/trace", params=asked).json()["hidden"] == 0
+
+
 def test_what_a_limited_reader_seeks_first_is_found_by_others_later(
     limited: tuple[Client, str],
 ) -> None:

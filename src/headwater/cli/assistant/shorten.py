@@ -49,6 +49,7 @@ def trace(found: Answer) -> Answer:
             line |= _carried(edges.get(over, {}), nodes)
         rows.append(line | ({"shownElsewhere": True} if row["repeated"] else {}))
     short = {"direction": found["direction"], "rows": rows, "complete": not found["truncated"]}
+    short |= _given(hidden=found.get("hidden"))
     return short | ({"columnsKnown": False} if found["columnsKnown"] is False else {})
 
 
@@ -347,6 +348,7 @@ def _kept(found: Answer, *names: str) -> Answer:
 def _verdict(found: Answer) -> Answer:
     short = {"verdict": found["verdict"]}
     short |= _given(since=found["since"], lastWrittenAt=found["lastWrittenAt"])
+    short |= _given(hidden=found.get("hidden"))
     return short | {"complete": not found["truncated"]}
 
 

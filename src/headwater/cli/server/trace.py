@@ -80,6 +80,8 @@ def trace(
             )
         print_tree(_tree(found))
         server.print_page("datasets", named.namespace, named.name)
+    if count := found.get("hidden"):
+        err.print(f"[yellow]{count} jobs or datasets next to these are hidden from you[/]")
     if found["truncated"]:
         err.print("[yellow]there is more than is shown[/]")
 

@@ -27,10 +27,11 @@ from headwater.server.store.read.output_sources import OutputSources
 from headwater.server.store.read.tagged import TaggedColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from uuid import UUID
 
     from headwater.server.store.database.packing import Packer
+    from headwater.server.store.entities import Node
     from headwater.server.store.read.limited import Limit
     from headwater.server.store.read.observed import Lags
 
@@ -331,6 +332,21 @@ class View:
             return answer, 0
         kept = self._limit.without_others(msgspec.json.decode(msgspec.json.encode(answer)))
         return kept, self._limit.beside(kept)
+
+    def partly_hidden(self, nodes: Collection[Node]) -> dict[Node, set[Node]]:
+        """Of some jobs and datasets, the neighbours of now which may not be read."""
+        found: dict[Node, set[Node]] = {}
+        if self._limit is None:
+            return found
+        for kind, other in (("job", "dataset"), ("dataset", "job")):
+            numbers = {number for one, number in nodes if one == kind}
+            for number, there in self._limit.hidden_edges(kind, numbers).items():
+                found[kind, number] = {(other, one) for one in there}
+        return found
+
+    def hidden_beside(self, *nodes: Node) -> int:
+        """How many jobs and datasets next to some may not be read."""
+        return len(set().union(*self.partly_hidden(nodes).values()))
 
     def body(self, dictionary: int, packed: bytes) -> bytes:
         """A packed log record as it was sent."""

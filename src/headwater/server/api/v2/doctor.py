@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -199,6 +200,7 @@ def _answer(
     app: App, view: View, lowest: float, limit: int, rules: NameRules | None
 ) -> dict[str, Any]:
     found = _examined(app, view, rules)
+    found = replace(found, doubts=_certain(view, found.doubts))
     pairs = [pair for pair in found.pairs if pair.score >= lowest]
     counts = Counter(doubt.kind.value for doubt in found.doubts)
     listed: list[Doubt[Node]] = []
@@ -217,6 +219,14 @@ def _answer(
         "recorded": recorded,
         "truncated": len(pairs) > limit or len(listed) < len(found.doubts),
     }
+
+
+def _certain(view: View, doubts: tuple[Doubt[Node], ...]) -> tuple[Doubt[Node], ...]:
+    """The doubts without those that only say that a limited reader cannot see the other ends."""
+    unused = (DoubtKind.ORPHAN, DoubtKind.NO_OUTPUTS)
+    nodes = [doubt.node for doubt in doubts if doubt.kind in unused and doubt.node is not None]
+    partly = view.partly_hidden(nodes)
+    return tuple(one for one in doubts if one.kind not in unused or one.node not in partly)
 
 
 def _pair(pair: Pair[Node]) -> dict[str, Any]:

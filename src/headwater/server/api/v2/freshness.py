@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset
     from headwater.server.store.view import View
 
-__all__ = ["Freshness", "api", "judged"]
+__all__ = ["api", "hidden_upstream", "judged"]
 
 api = Routes()
 
 CAUSES = 50
 DEPTH = 20
+LOOKED = 1_000
 
 
 class Cause(TypedDict):
@@ -44,6 +45,7 @@ class Freshness(TypedDict):
     usualSeconds: int | None
     dueAt: Time | None
     causes: list[Cause]
+    hidden: int
     truncated: bool
 
 
@@ -81,5 +83,14 @@ def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
             }
             for cause, job in causes[:CAUSES]
         ],
+        "hidden": hidden_upstream(view, dataset, depth),
         "truncated": found.cut or len(causes) > CAUSES,
     }
+
+
+def hidden_upstream(view: View, dataset: Dataset, depth: int) -> int:
+    """How many jobs and datasets next to a dataset, and to all that it comes from, may not be read."""
+    if view.limit is None:
+        return 0
+    found = insight.tree(view.graph(), dataset.node, depth=2 * depth, limit=LOOKED)
+    return view.hidden_beside(*{row.node for row in found.rows})

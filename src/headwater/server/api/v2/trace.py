@@ -50,6 +50,7 @@ class Trace(TypedDict):
     rows: list[Row]
     nodes: list[Object]
     edges: list[Object]
+    hidden: int
     truncated: bool
 
 
@@ -151,6 +152,9 @@ def _columns(
         "rows": _rows(found, ids),
         "nodes": sorted(nodes, key=lambda one: str(one["id"])),
         "edges": edges,
+        "hidden": view.hidden_beside(
+            *(("dataset", number) for number in datasets), *(("job", number) for number in jobs)
+        ),
         "truncated": found.cut,
     }
 
@@ -178,6 +182,7 @@ def _nodes(view: View, found: LineageTree[Node], at: int | None) -> dict[str, An
         "rows": _rows(found, ids),
         "nodes": sorted(nodes.values(), key=lambda one: str(one["id"])),
         "edges": edges,
+        "hidden": view.hidden_beside(*shown),
         "truncated": found.cut,
     }
 

@@ -12,6 +12,7 @@ from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
+from headwater.server.api.v2.freshness import hidden_upstream
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.ingest.flow import read_lags
@@ -89,6 +90,7 @@ class Why(TypedDict):
     dueAt: Time | None
     causes: list[Cause]
     inputs: list[ColumnInput] | None
+    hidden: int
     truncated: bool
 
 
@@ -121,6 +123,7 @@ def why(
         "dueAt": when(fresh.due),
         "causes": _causes(view, list(answer.reasons)),
         "inputs": _inputs(view, found, column, depth) if column else None,
+        "hidden": hidden_upstream(view, found, depth),
         "truncated": answer.cut or len(answer.reasons) > CAUSES,
     }
 

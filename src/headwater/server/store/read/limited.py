@@ -15,7 +15,7 @@ from headwater.server.store.database import ReadConnection, within
 from headwater.server.store.database.schema import ALL_TABLES, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from headwater.server.store.database import Row
 
@@ -111,17 +111,38 @@ class LimitedConnection(ReadConnection):
         """How many hidden jobs and datasets are next to those in an answer, by an edge of now."""
         names = set(_named(answer))
         found = 0
-        for table, other in (("job", "dataset"), ("dataset", "job")):
+        for table in ("job", "dataset"):
             sql = (
                 "WITH k (space, name) AS ({in}) SELECT x.id FROM k"  # noqa: S608
                 f" JOIN namespace n ON n.name = k.space JOIN {table} x"
                 " ON x.namespace = n.id AND x.name = k.name"
             )
             here = {row[0] for row in within(self, sql, names)}
-            sql = f"SELECT {other} FROM edge WHERE until IS NULL AND {table} IN ({{in}})"  # noqa: S608
-            there = {row[0] for row in within(self._connection, sql, here)}
-            sql = f"SELECT id FROM {other} WHERE id IN ({{in}})"  # noqa: S608
-            found += len(there) - len(within(self, sql, there))
+            found += len(set().union(*self.hidden_edges(table, here).values()))
+        return found
+
+    def hidden_edges(self, table: str, ids: Collection[int]) -> dict[int, set[int]]:
+        """What jobs, or datasets, are linked to now by edges that cannot be seen.
+
+        A dataset is linked under all of its names, and a job through the jobs that are parts of it.
+        """
+        whole = self._connection
+        owners = {number: number for number in ids}
+        if table == "job":
+            sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
+            owners |= dict(within(whole, sql, ids))
+        else:
+            sql = "SELECT id, root FROM dataset WHERE id IN ({in})"
+            roots = {root: number for number, root in within(whole, sql, ids)}
+            owners = roots | owners
+            sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
+            for number, root in within(whole, sql, roots):
+                owners.setdefault(number, roots[root])
+        other = "dataset" if table == "job" else "job"
+        sql = f"SELECT {table}, {other} FROM edge WHERE until IS NULL AND {table} IN ({{in}})"  # noqa: S608
+        found: dict[int, set[int]] = {}
+        for number, there in {*within(whole, sql, owners)} - {*within(self, sql, owners)}:
+            found.setdefault(owners[number], set()).add(there)
         return found
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
@@ -167,8 +188,14 @@ def _columns(table: str, dialect: str, fill: dict[str, str]) -> str:
 
 
 def _named(value: Any) -> Iterator[tuple[str, str]]:
-    """The names of the jobs and datasets in an answer."""
-    if isinstance(value, list):
+    """The names of the jobs and datasets in an answer; of an id, all that it may mean."""
+    if isinstance(value, str):
+        if _NODE.match(value):
+            kind, *parts = value.split(":")[:20]
+            parts = parts[:-1] if kind == "datasetField" else parts
+            for end in range(1, len(parts)):
+                yield ":".join(parts[:end]), ":".join(parts[end:])
+    elif isinstance(value, list):
         for item in value:
             yield from _named(item)
     elif isinstance(value, dict):
@@ -176,8 +203,7 @@ def _named(value: Any) -> Iterator[tuple[str, str]]:
         if isinstance(namespace, str) and isinstance(name, str):
             yield namespace, name
         for item in value.values():
-            if isinstance(item, (dict, list)):
-                yield from _named(item)
+            yield from _named(item)
 
 
 _GONE = object()
