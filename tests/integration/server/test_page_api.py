@@ -268,6 +268,25 @@ def test_search_finds_names_columns_and_tags_by_letters_in_order(demo: Client) -
     assert demo.call("GET", "/api/v2/search").status_code == 400
 
 
+def test_search_shows_a_dataset_once_and_finds_it_by_any_name(
+    client: Client, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("headwater.server.api.v2.page.search.EVERY", 0.0)
+    link = facet(identifiers=[{"namespace": "hive://h:9083", "name": "db.linked", "type": "TABLE"}])
+    table = dataset("wh/users", symlinks=link, schema=schema("email"))
+    other = dataset("wh/users", "s3a://lake", schema=schema("email"))
+    client.post(event("START", 1, job="a", outputs=[other]))
+    client.post(event("START", 2, run=2, job="b", inputs=[table]))
+    names = [{"namespace": space, "name": "wh/users"} for space in ("s3://lake", "s3a://lake")]
+    client.call("POST", "/api/v2/aliases", json={"dataset": names[0], "alias": names[1]})
+    own = client.get("/api/v2/datasets/s3%3A%2F%2Flake/wh%2Fusers")
+    node = f"dataset:{own['namespace']}:{own['name']}"
+    for text in ("users", "db.linked", "email"):
+        found = client.get("/api/v2/search", q=text)
+        assert [one["node"] for one in found["results"]] == [node], text
+        assert not found["truncated"]
+
+
 def test_search_follows_what_is_added_and_what_is_hidden(client: Client, monkeypatch: Any) -> None:
     monkeypatch.setattr("headwater.server.api.v2.page.search.EVERY", 0.0)
     client.post(event("START", 1, job="first", outputs=[dataset("t", schema=schema("amount"))]))

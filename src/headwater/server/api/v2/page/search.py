@@ -61,17 +61,31 @@ def score(pattern: re.Pattern[str], text: str, query: str) -> int:
 
 
 def _shown(view: View, entries: list[Entry]) -> list[Entry]:
-    """Those that are there and not hidden."""
-    there: set[tuple[str, str, str]] = set()
-    for table in ("job", "dataset"):
+    """Those that are there and not hidden, each once, a dataset by its own name."""
+    there: dict[tuple[str, str, str], tuple[str, str]] = {}
+    for table, own in (("job", "id"), ("dataset", "root")):
         keys = {(e.namespace, e.name) for e in entries if _table(e) == table}
         sql = (
-            "WITH k (space, name) AS ({in}) SELECT k.space, k.name FROM k"  # noqa: S608
+            "WITH k (space, name) AS ({in}) SELECT k.space, k.name, m.name, o.name FROM k"  # noqa: S608
             f" JOIN namespace n ON n.name = k.space JOIN {table} t ON t.namespace = n.id"
-            " AND t.name = k.name WHERE t.hidden = 0"
+            f" AND t.name = k.name JOIN {table} o ON o.id = t.{own}"
+            " JOIN namespace m ON m.id = o.namespace WHERE t.hidden = 0 AND o.hidden = 0"
         )
-        there |= {(table, *row) for row in within(view.connection, sql, keys)}
-    return [e for e in entries if (_table(e), e.namespace, e.name) in there]
+        for space, name, *owner in within(view.connection, sql, keys):
+            there[table, space, name] = (owner[0], owner[1])
+    found: dict[tuple[str, ...], Entry] = {}
+    for entry in entries:
+        shown = there.get((_table(entry), entry.namespace, entry.name))
+        if shown is not None:
+            named = entry._replace(namespace=shown[0], name=shown[1])
+            found.setdefault(_known_as(named), named)
+    return list(found.values())
+
+
+def _known_as(entry: Entry) -> tuple[str, ...]:
+    """What makes two entries one: a dataset may be found by several names."""
+    text = entry.text if "tag" in entry.kind else ""
+    return entry.kind, entry.namespace, entry.name, entry.field, text
 
 
 class Found(TypedDict):
@@ -135,12 +149,13 @@ class Names:
         self._datasets: dict[int, Entry] = {}
         self._columns: dict[int, tuple[int, list[Entry]]] = {}
         self._tags: list[Entry] = []
+        self._aliases: list[Entry] = []
 
     def answer(self, view: View, query: str, kind: str, limit: int) -> dict[str, Any]:
         """The best of what fits a text; `kind` narrows it to job, dataset, column or tag."""
         with self._lock:
             self._refresh(view)
-            entries = [*self._named, *self._tags]
+            entries = [*self._named, *self._aliases, *self._tags]
             for _, fields in self._columns.values():
                 entries += fields
         letters = "".join(query.split())
@@ -154,12 +169,14 @@ class Names:
             if points > 20:
                 ranked.append((-points, len(entry.text), entry))
         ranked.sort(key=lambda item: (item[0], item[1], item[2]))
-        shown: list[Entry] = []
-        for start in range(0, min(len(ranked), TRIED), STEP):
-            if len(shown) < limit:
-                shown += _shown(view, [entry for _, _, entry in ranked[start : start + STEP]])
-        shown = shown[:limit]
-        return {"results": [_row(entry) for entry in shown], "truncated": len(ranked) > len(shown)}
+        shown: dict[tuple[str, ...], Entry] = {}
+        tried = 0
+        while tried < min(len(ranked), TRIED) and len(shown) <= limit:
+            for entry in _shown(view, [entry for _, _, entry in ranked[tried : tried + STEP]]):
+                shown.setdefault(_known_as(entry), entry)
+            tried += STEP
+        rows = [_row(entry) for entry in list(shown.values())[:limit]]
+        return {"results": rows, "truncated": len(shown) > limit or tried < len(ranked)}
 
     def nearest(self, view: View, name: str, kind: str, limit: int = 5) -> list[dict[str, Any]]:
         """The jobs or datasets whose names are most like one that is not there."""
@@ -198,6 +215,14 @@ class Names:
                 self._after[table] = number
                 if table == "dataset":
                     self._datasets[number] = entry
+        sql = (
+            "SELECT n.name, d.name, a.name FROM alias a JOIN dataset d ON d.id = a.dataset"
+            " JOIN namespace n ON n.id = d.namespace LIMIT ?"
+        )
+        self._aliases = [
+            Entry("dataset", namespace, name, "", alias.lower())
+            for namespace, name, alias in view.all(sql, (MOST,))
+        ]
         self._read_columns(view)
         self._read_tags(view)
 
