@@ -152,7 +152,7 @@ def listed(view: View, some: list[Incident]) -> list[dict[str, Any]]:
 async def test(app: App, request: Request) -> Response:
     """Send a test message, marked as one, through the channels of a rule or of all."""
     if app.alerts is None:
-        raise HttpError(409, "this server has no alert rules: start it with --alerts FILE")
+        raise HttpError(404, "this server has no alert rules: start it with --alerts FILE")
     rule = request.json().get("rule") if request.body else None
     if rule is not None and not isinstance(rule, str):
         problem = EventProblem("rule", "must be the name of a rule")
