@@ -320,7 +320,8 @@ def test_why_of_a_column_names_the_input_that_changed_last(demo: Client) -> None
     assert moments == sorted(moments, reverse=True)
 
 
-def test_paused_is_planned_and_a_failed_check_is_a_cause(client: Client) -> None:
+@pytest.mark.parametrize("member", ["outputFacets", "facets"])
+def test_paused_is_planned_and_a_failed_check_is_a_cause(client: Client, member: str) -> None:
     stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
 
     def connector(kind: str, second: int, state: str) -> dict[str, Any]:
@@ -331,7 +332,7 @@ def test_paused_is_planned_and_a_failed_check_is_a_cause(client: Client) -> None
 
     client.post(connector("START", 1, "RUNNING"), connector("COMPLETE", 60, "PAUSED"))
     checked = dataset("sums")
-    checked["outputFacets"] = {
+    checked[member] = {
         "dataQualityAssertions": facet(
             assertions=[
                 {"assertion": "not_null", "success": False, "column": "total"},

@@ -63,6 +63,7 @@ NUMBERED = (
 )  # fmt: skip
 _NONE: list[Any] = []
 _OF_JOBS = {"jobType", PART_OF}
+ASSERTIONS = "dataQualityAssertions"
 
 KEPT = 20_000
 RUNS_KEPT = 5_000
@@ -264,6 +265,10 @@ class Session:
                 (n, f.number if f.number >= 0 else self._settled(f)) for n, f in part.facets
             ]
             part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
+            # What checks found belongs to one use of a dataset; some producers put it beside the schema.
+            for pair in part.numbers:
+                if pair[0] == ASSERTIONS and all(name != ASSERTIONS for name, _ in part.io):
+                    part.io_numbers.append(pair)
             part.facets = part.io = _NONE
             self._understand(part)
 
