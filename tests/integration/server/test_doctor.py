@@ -393,5 +393,5 @@ class TestCommand:
         assert self.run("--rules", str(tmp_path / "none.toml"))[0] == 2
         file.write_text('{"read": 1}')
         code, text = self.run("--rules", str(file))
-        assert code == 1
+        assert code == 2
         assert "read must be a list" in text

@@ -245,6 +245,20 @@ class View:
         rows = self.connection.all(sql, (namespace, name))
         return to_job(rows[0]) if rows else None
 
+    def first_record(self, node: Node) -> int | None:
+        """When a job or a dataset was first reported, under any of its names."""
+        kind, number = node
+        if kind == "dataset":
+            ((first,),) = self.all("SELECT min(created) FROM dataset WHERE root = ?", (number,))
+        else:
+            sql = (
+                "SELECT min(created) FROM job WHERE id = ?"
+                " OR id IN (SELECT job FROM fold WHERE whole = ?)"
+            )
+            ((first,),) = self.all(sql, (number, number))
+        found: int | None = first
+        return found
+
     def runs(self, ids: Iterable[int]) -> dict[int, Run]:
         """Runs by id."""
         rows = within(self.connection, RUNS + " WHERE r.id IN ({in})", set(ids))

@@ -95,18 +95,11 @@ def trace(
 
 def _check_known(view: View, node: Node, at: int | None) -> None:
     """404 for a moment before the first record of a job or a dataset, under any of its names."""
-    kind, number = node
-    sql = (
-        "SELECT min(created) FROM dataset WHERE root = ?"
-        if kind == "dataset"
-        else "SELECT min(created) FROM job WHERE id = ?"
-        " OR id IN (SELECT job FROM fold WHERE whole = ?)"
-    )
-    ((first,),) = view.all(sql, (number,) if kind == "dataset" else (number, number))
+    first = view.first_record(node)
     if at is not None and first is not None and at < first:
         raise HttpError(
             404,
-            f"Nothing was known of this {kind} at {iso(at)}: its first record is of {iso(first)}.",
+            f"Nothing was known of this {node[0]} at {iso(at)}: its first record is of {iso(first)}.",
         )
 
 
