@@ -25,6 +25,8 @@ UNIT = "tests/unit"
 EMIT, CONNECT, PIPELINES = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/pipelines"
 SPARK = [f"{INTEGRATION}/spark"]
 SERVER = [f"{INTEGRATION}/server"]
+# Most tests of the server wait: every second file runs in a second lane.
+SERVER_FILES = sorted(str(path) for path in Path(*SERVER).glob("test_*.py"))
 LOGIC = ["tests/security", UNIT]
 DEMO = [f"{INTEGRATION}/demo", f"{INTEGRATION}/stories", "tests/browser"]
 QUICK = "not full and not soak and not timed"
@@ -40,7 +42,8 @@ def everything(mark: str) -> dict[str, Run]:
     """All tests of a mark, what takes the most CPU apart and what needs the same services together."""
     return {
         "spark": ["-m", mark, *SPARK],
-        "server": ["-m", mark, *SERVER],
+        "server": ["-m", mark, *SERVER_FILES[::2]],
+        "server-2": ["-m", mark, *SERVER_FILES[1::2]],
         "unit": ["-m", mark, *LOGIC],
         "demo": ["-m", mark, *DEMO],
         "others": ["-m", mark, *without(*SPARK, *SERVER, *LOGIC, *DEMO)],
