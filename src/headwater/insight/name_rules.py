@@ -40,13 +40,14 @@ class _Reading(NamedTuple):
     to: tuple[str | None, str | None]
 
     def read(self, space: str, text: str) -> Named | None:
-        ends = (self.namespace.fullmatch(space), self.name.fullmatch(text))
-        if None in ends:
+        namespace, name = self.namespace.fullmatch(space), self.name.fullmatch(text)
+        if namespace is None or name is None:
             return None
-        return tuple(
-            given if to is None else match.expand(to)  # type: ignore[union-attr]
-            for given, match, to in zip((space, text), ends, self.to, strict=True)
-        )  # type: ignore[return-value]
+        to_namespace, to_name = self.to
+        return (
+            space if to_namespace is None else namespace.expand(to_namespace),
+            text if to_name is None else name.expand(to_name),
+        )
 
 
 def name_rules(given: Any) -> NameRules:
