@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import headwater
-from headwater.cli import connect, lab, outbox, server, spark
+from headwater.cli import connect, lab, outbox, questions, server, spark
 from headwater.cli.assistant import mcp
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
@@ -35,6 +35,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(spark.app, name="spark")
 server.register(app)
+questions.register(app)
 app.command()(demo)
 app.command()(mcp)
 

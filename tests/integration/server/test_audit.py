@@ -172,7 +172,7 @@ def test_an_answer_with_too_many_runs_says_that_it_is_cut(
     for number in range(6):
         client.post(event("COMPLETE", number * 10, run=number + 1, inputs=["a"], outputs=["b"]))
     assert not audit_of(client, "b", "s3://lake")["truncated"]
-    monkeypatch.setattr("headwater.server.api.v2.audit.RUNS", 4)
+    monkeypatch.setattr("headwater.server.api.v2.questions.audit.RUNS", 4)
     found = audit_of(client, "b", "s3://lake")
     assert found["truncated"]
     assert [run["id"] for job in found["writers"] for run in job["runs"]] == [

@@ -1,26 +1,10 @@
-"""Commands around the lineage server: run it, ask it, and work on its store."""
+"""Commands around the lineage server: run it, watch it, and work on its store."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.cli.server import (
-    alerts,
-    audit,
-    copies,
-    diff,
-    doctor,
-    events,
-    freshness,
-    impact,
-    purge,
-    runs,
-    serve,
-    tags,
-    tokens,
-    trace,
-    why,
-)
+from headwater.cli.server import alerts, copies, events, purge, runs, serve, tokens
 
 if TYPE_CHECKING:
     import typer
@@ -33,15 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command()(serve.server)
     app.command("up", hidden=True)(serve.server)
     app.command()(serve.rebuild)
-    app.command()(freshness.freshness)
-    app.command()(diff.diff)
-    app.command()(doctor.doctor)
-    app.command()(impact.impact)
-    app.command()(tags.tags)
-    app.command()(trace.trace)
-    app.command()(why.why)
     app.add_typer(alerts.app, name="alerts")
-    app.add_typer(audit.app, name="audit")
     app.add_typer(copies.app, name="store")
     app.add_typer(events.app, name="events")
     app.add_typer(purge.app, name="purge")

@@ -11,9 +11,9 @@ from headwater.server.api.lookup import the_dataset, the_job
 from headwater.server.api.present import DATASET, Presenter, when
 from headwater.server.api.types import Dataset as Described
 from headwater.server.api.types import Named, Object
-from headwater.server.api.v2.freshness import Freshness, judged
 from headwater.server.api.v2.page import describe
 from headwater.server.api.v2.page.overview import affected
+from headwater.server.api.v2.questions.freshness import Freshness, judged
 from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, slot, to_job
 from headwater.server.store.read.evidence import feeds

@@ -6,8 +6,8 @@ from typing import Any
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
+from headwater.cli.questions.trace import DatasetName  # noqa: TC001
 from headwater.cli.server.client import ServerOptions, name_in, path_of
-from headwater.cli.server.trace import DatasetName  # noqa: TC001
 
 __all__ = ["why"]
 

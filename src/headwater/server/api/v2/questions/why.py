@@ -12,9 +12,9 @@ from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
-from headwater.server.api.v2.freshness import hidden_upstream
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.questions.freshness import hidden_upstream
 from headwater.server.ingest.flow import read_lags
 from headwater.server.routing import Routes
 from headwater.server.store.read.observed import read_schema

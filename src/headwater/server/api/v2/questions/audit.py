@@ -16,9 +16,9 @@ from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time, Uuid
-from headwater.server.api.v2.audit_report import HTML, report_of
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.questions.audit_report import HTML, report_of
 from headwater.server.api.v2.timeline import summaries
 from headwater.server.http import Response
 from headwater.server.routing import Routes

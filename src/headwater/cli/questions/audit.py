@@ -11,9 +11,9 @@ import typer.core
 
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
+from headwater.cli.questions.trace import DatasetName  # noqa: TC001
 from headwater.cli.server.client import ServerOptions, name_in, path_of
 from headwater.cli.server.store import StoreUrl, check_file, opened
-from headwater.cli.server.trace import DatasetName  # noqa: TC001
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 
 __all__ = ["app"]
