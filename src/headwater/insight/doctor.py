@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol
 
 from headwater.insight.identity import Identity, same_datasets
 from headwater.lineage.graph import N
@@ -55,10 +55,11 @@ class KnownJob(Generic[N]):
     usual: int | None = None
 
 
-class ClockGap(NamedTuple):
+@dataclass(frozen=True)
+class ClockGap(Generic[N]):
     """How long after their time the events of a job arrived, in microseconds."""
 
-    job: object
+    job: N
     events: int
     least: int
     most: int
@@ -86,7 +87,7 @@ class Estate(Identity[N], Protocol[N]):
         """Datasets whose schema producers disagree about, in which, and since when."""
         ...
 
-    def clocks(self) -> Iterable[ClockGap]:
+    def clocks(self) -> Iterable[ClockGap[N]]:
         """How the newest events of each job came."""
         ...
 
@@ -113,7 +114,7 @@ def doctor(estate: Estate[N], now: int, rules: NameRules | None = None) -> Diagn
         doubts += _of_job(job, now)
     for gap in estate.clocks():
         if text := _clock(gap):
-            doubts.append(Doubt(DoubtKind.CLOCK, gap.job, text))  # type: ignore[arg-type]
+            doubts.append(Doubt(DoubtKind.CLOCK, gap.job, text))
     doubts += [Doubt(kind, None, text, None, n) for kind, text, n in estate.counters()]
     return Diagnosis(tuple(pairs), tuple(doubts))
 
@@ -149,7 +150,7 @@ def _of_job(job: KnownJob[N], now: int) -> Iterator[Doubt[N]]:
         yield Doubt(DoubtKind.SILENT, job.node, text, job.last)
 
 
-def _clock(gap: ClockGap) -> str:
+def _clock(gap: ClockGap[N]) -> str:
     if gap.least < -AHEAD:
         return f"its clock is ahead: events came up to {_span(-gap.least)} before their time"
     steady = gap.most - gap.least <= STEADY

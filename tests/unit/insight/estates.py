@@ -28,7 +28,7 @@ class MemoryEstate:
     links: dict[Named, frozenset[Named]] = field(default_factory=dict)
     cluster_of: dict[str, str] = field(default_factory=dict)
     known_jobs: list[KnownJob[Named]] = field(default_factory=list)
-    gaps: list[ClockGap] = field(default_factory=list)
+    gaps: list[ClockGap[Named]] = field(default_factory=list)
     counted: list[tuple[DoubtKind, str, int]] = field(default_factory=list)
 
     def add(
@@ -59,7 +59,7 @@ class MemoryEstate:
     def disagreements(self) -> list[tuple[Named, str, int]]:
         return []
 
-    def clocks(self) -> list[ClockGap]:
+    def clocks(self) -> list[ClockGap[Named]]:
         return self.gaps
 
     def counters(self) -> list[tuple[DoubtKind, str, int]]:

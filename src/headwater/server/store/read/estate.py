@@ -182,7 +182,7 @@ class StoredEstate:
                 sides = " and ".join(_author(side, claimed) for side in (one.one, one.other))
                 yield (DATASET, number), f"{sides} disagree about {fields}", one.since
 
-    def clocks(self) -> list[ClockGap]:
+    def clocks(self) -> list[ClockGap[Node]]:
         """How late the events of the last day came, by job."""
         ((seq,),) = self._view.all("SELECT seq FROM head WHERE id = 1")
         sql = (
