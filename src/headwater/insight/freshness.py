@@ -13,9 +13,13 @@ from headwater.lineage.lifecycle import State
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from headwater.lineage.graph import Walk
+
 __all__ = ["Cause", "Freshness", "JobGraph", "JobProblem", "JobStatus", "freshness", "trouble_of"]
 
 Verdict = Literal["live", "fresh", "stale", "unknown"]
+Trouble = tuple["JobProblem", int]
+"""What is wrong with a job, and since when."""
 MINUTE = 60_000_000
 PATIENCE = 2
 """A job is late once it has been silent for twice its usual interval and a minute."""
@@ -86,7 +90,7 @@ class JobGraph(Graph[N], Protocol[N]):
         ...
 
 
-def trouble_of(status: JobStatus, now: int) -> tuple[JobProblem, int] | None:
+def trouble_of(status: JobStatus, now: int) -> Trouble | None:
     """What is wrong with a job and since when, if anything is."""
     since = status.since if status.since is not None else status.last
     if status.state is State.FAILED:
@@ -131,7 +135,7 @@ def freshness(
     }
     before = MemoryGraph((e for e in found.edges if near.issuperset(e)), estate.pairs(jobs))
     causes = [
-        Cause(job, kind, since, found.distance[job], not _explained(job, before, wrong))
+        Cause(job, kind, since, found.distance[job], not _explained(job, before, found, wrong))
         for job, (kind, since) in wrong.items()
     ]
     causes.sort(key=lambda cause: (*cause.rank, cause.job))
@@ -150,8 +154,24 @@ def freshness(
     return Freshness(verdict, since, last, usual, due, tuple(causes), cut)
 
 
-def _explained(job: N, before: Graph[N], wrong: Mapping[N, tuple[JobProblem, int]]) -> bool:
-    """Whether a job further up was in trouble before this one, or as soon."""
-    up = walk(before, [job], Direction.UPSTREAM, depth=1_000_000, limit=1_000_000)
+def _explained(job: N, before: MemoryGraph[N], found: Walk[N], wrong: Mapping[N, Trouble]) -> bool:
+    """Whether a job further up was in trouble before this one, or as soon.
+
+    Of the jobs of a ring that broke as soon, each is further up than the others: the nearest to what
+    was asked for explains the rest.
+    """
     since = wrong[job][1]
-    return any(node in wrong and wrong[node][1] <= since for node in up.distance if node != job)
+    far = _upstream(before, job)
+    others = [one for one in far if one in wrong and one != job and wrong[one][1] <= since]
+    if not others or any(wrong[one][1] < since for one in others):
+        return bool(others)
+    # By edges alone, so that no way around a ring is missed where pairs are known.
+    edges = MemoryGraph(found.edges)
+    rank = found.distance[job], job
+    return any(
+        (found.distance[one], one) < rank or job not in _upstream(edges, one) for one in others
+    )
+
+
+def _upstream(graph: Graph[N], node: N) -> dict[N, int]:
+    return walk(graph, [node], Direction.UPSTREAM, depth=1_000_000, limit=1_000_000).distance

@@ -115,13 +115,30 @@ def test_nothing_known_is_said_so_and_a_cut_walk_too() -> None:
     assert judged(depth=1).cut
 
 
-def test_a_cycle_has_an_end() -> None:
+def ring(**known: JobStatus) -> Freshness[Node]:
+    """What is found for a, which x makes b of, of which y makes a."""
+    edges = chain("a", "x", "b", "y", "a")
+    return freshness(Known(edges, **known), dataset("a"), NOW)
+
+
+def roots(found: Freshness[Node]) -> list[tuple[str, bool]]:
+    return [(cause.job.name, cause.root) for cause in found.causes]
+
+
+def test_a_ring_has_the_job_that_broke_first_as_its_cause() -> None:
+    failed, later = JobStatus(State.FAILED, NOW - MINUTE), JobStatus(State.FAILED, NOW)
+    assert roots(ring(x=failed, y=later)) == [("x", True), ("y", False)]
+    assert roots(ring(x=later, y=failed)) == [("y", True), ("x", False)]
+
+
+def test_of_a_ring_that_broke_at_once_the_nearest_job_is_the_cause() -> None:
     failed = JobStatus(State.FAILED, NOW)
-    loop = Known(
-        [(dataset("a"), job("x")), (job("x"), dataset("b")),
-         (dataset("b"), job("y")), (job("y"), dataset("a"))],
-        x=failed, y=failed,
-    )  # fmt: skip
-    found = freshness(loop, dataset("a"), NOW)
-    assert len(found.causes) == 2
-    assert not any(cause.root for cause in found.causes)
+    assert roots(ring(x=failed, y=failed)) == [("y", True), ("x", False)]
+
+
+def test_what_feeds_a_ring_and_broke_as_soon_explains_it() -> None:
+    failed = JobStatus(State.FAILED, NOW)
+    edges = [*chain("a", "x", "b", "y", "a"), *chain("raw", "z", "a")]
+    graph = Known(edges, x=failed, y=failed, z=failed)
+    # Both z and y write a; only z has nothing further up.
+    assert roots(freshness(graph, dataset("b"), NOW)) == [("z", True), ("x", False), ("y", False)]
