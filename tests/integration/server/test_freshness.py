@@ -161,3 +161,18 @@ def test_a_table_behind_a_failed_job_is_stale_everywhere(
     assert said.exit_code == 0
     assert said.stdout.startswith(f"stale since {shown['since']}, last written ")
     assert "because shop ingest: failed since" in said.stdout
+
+
+def test_a_batch_is_in_trouble_since_its_first_failure_however_long_ago(
+    launch: Callable[..., Process], store_url: str
+) -> None:
+    server, now = launch(store_url, "--no-page"), datetime.now(timezone.utc)
+    hourly = Made(["raw"], ["bronze"], False, [*["FAILED"] * 30, *["COMPLETED"] * 12], 5, 60)
+    lines = [json.dumps(one) for one in hourly.events("shop", "ingest", now)]
+    assert httpx.post(f"{server.url}/api/v2/events", content="\n".join(lines)).status_code == 201
+    space = quote("s3://shop", safe="")
+    first = (hourly.began(now)[29] + RUN).isoformat().replace("+00:00", "Z")
+    shown = httpx.get(f"{server.url}/api/v2/datasets/{space}/bronze").json()["freshness"]
+    assert (shown["since"], shown["causes"][0]["since"]) == (first, first)
+    why = httpx.get(f"{server.url}/api/v2/datasets/{space}/bronze/why").json()
+    assert [cause["since"] for cause in why["causes"]] == [first]

@@ -12,7 +12,15 @@ from headwater.insight import JobProblem, JobStatus
 from headwater.lineage.graph import Direction, NodeKind
 from headwater.lineage.lifecycle import State
 from headwater.server.store.database import within
-from headwater.server.store.entities import DELETED, INPUT, OUTPUT, RunInput, to_run, unslot
+from headwater.server.store.entities import (
+    DELETED,
+    INPUT,
+    OUTPUT,
+    STATUSES,
+    RunInput,
+    to_run,
+    unslot,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,6 +36,9 @@ __all__ = ["RunGraph", "StoredGraph", "failing"]
 RECENT = 8
 ENOUGH = 4
 """The usual interval of a job is the median over its last `RECENT` runs, if at least so many."""
+LONGEST = 1_000
+"""How many runs are looked through for the first of those that failed one after the other."""
+DELIVERED = (State.RUNNING, State.COMPLETED)
 
 Edge = tuple[int, int, int]
 """A job, the dataset it touches (by what its name stands for), and the direction."""
@@ -131,7 +142,7 @@ class StoredGraph:
         runs = self.recent({job.id for job in found.values()})
         planned = self._planned([some[0] for some in runs.values() if some])
         return {
-            key: _status(found[key[1]], runs[found[key[1]].id], planned)
+            key: self._status(found[key[1]], runs[found[key[1]].id], planned)
             for key in jobs
             if key[1] in found
         }
@@ -166,6 +177,35 @@ class StoredGraph:
                 found[run] = JobProblem.STOPPED
         return found
 
+    def _status(self, job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobStatus:
+        lives = [run.state.life for run in runs]
+        if not lives:
+            return JobStatus(State.NEW)
+        state = lives[0].state
+        since = lives[0].end if state.finished else lives[0].started or lives[0].first
+        streaming = job.kind.upper() in ("STREAMING", "STREAM")
+        if wrong := failing(lives, streaming=streaming):
+            # A problem lasts since the first of the runs that went wrong one after the other.
+            since = min(life.end or 0 for life in wrong)
+            if len(wrong) == len(lives) >= RECENT - 1:
+                since = min(since, self._failing_since(job.id) or since)
+        wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
+                 if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
+        last = max((moment for moment in wrote if moment is not None), default=None)
+        starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
+        gaps = [a - b for a, b in itertools.pairwise(starts)]
+        usual = int(median(gaps)) if len(starts) >= ENOUGH else None
+        # A batch that somebody ended has not done its work, whoever that was.
+        wanted = planned.get(runs[0].id) if streaming else None
+        return JobStatus(state, since, last, usual or None, streaming, wanted)
+
+    def _failing_since(self, job: int) -> int | None:
+        """When the first of a job's runs that went wrong one after the other ended, however many."""
+        sql = "SELECT status, ended FROM run WHERE job = ? ORDER BY created DESC, id DESC LIMIT ?"
+        rows = self.view.all(sql, (job, LONGEST))
+        row = itertools.takewhile(lambda one: STATUSES[one[0] or 0] not in DELIVERED, rows)
+        return min((ended for _, ended in row if ended is not None), default=None)
+
 
 def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]:
     """The runs that went wrong one after the other, of a job's runs from the newest on.
@@ -181,27 +221,6 @@ def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]
         if streaming and life.started is not None and life.started < (life.end or 0):
             break
     return found
-
-
-def _status(job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobStatus:
-    lives = [run.state.life for run in runs]
-    if not lives:
-        return JobStatus(State.NEW)
-    state = lives[0].state
-    since = lives[0].end if state.finished else lives[0].started or lives[0].first
-    streaming = job.kind.upper() in ("STREAMING", "STREAM")
-    if wrong := failing(lives, streaming=streaming):
-        # JobProblem lasts since the first of the runs that went wrong one after the other.
-        since = min(life.end or 0 for life in wrong)
-    wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
-             if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
-    last = max((moment for moment in wrote if moment is not None), default=None)
-    starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
-    gaps = [a - b for a, b in itertools.pairwise(starts)]
-    usual = int(median(gaps)) if len(starts) >= ENOUGH else None
-    # A batch that somebody ended has not done its work, whoever that was.
-    wanted = planned.get(runs[0].id) if streaming else None
-    return JobStatus(state, since, last, usual or None, streaming, wanted)
 
 
 def _once(edges: list[Edge]) -> list[Edge]:
