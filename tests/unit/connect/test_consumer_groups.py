@@ -207,6 +207,17 @@ def test_its_lag_is_sampled_and_in_its_heartbeats(bench: Bench) -> None:
     assert [one["lag"] for one in facets["headwater_flow"]["topics"]] == [12]
 
 
+def test_nothing_is_kept_of_the_flow_of_runs_that_are_over(bench: Bench) -> None:
+    """Else an agent that sees groups come and go for months would remember all of them."""
+    bench.begin()
+    del bench.kafka.groups["billing-api"]
+    bench.events()
+    assert len(bench.watcher._flow._before) == 1
+    bench.events(GRACE)
+    bench.events()
+    assert bench.watcher._flow._before == {}
+
+
 def test_a_topic_more_is_told_at_once_and_none_is_forgotten_in_a_run(bench: Bench) -> None:
     bench.begin()
     bench.kafka.put("billing-api", "bids", committed={"orders": 100})

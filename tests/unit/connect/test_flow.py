@@ -127,6 +127,15 @@ def test_what_does_not_run_is_not_measured_nor_is_a_kafka_that_is_away(kafka: Fa
     assert flow.measure([over]) == flow.measure([over]) == []
 
 
+def test_nothing_is_kept_of_runs_that_are_over(kafka: FakeKafka, clock: list[float]) -> None:
+    flow = FlowMeter(kafka)  # type: ignore[arg-type]
+    flow.measure([tracked("source")])
+    flow.measure([])
+    clock[0] += 10
+    (sample,) = flow.measure([tracked("source")])
+    assert sample.records_per_second is None
+
+
 def test_samples_go_to_servers_that_know_flow(kafka: FakeKafka) -> None:
     import httpx
 

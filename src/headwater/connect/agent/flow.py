@@ -15,7 +15,7 @@ from headwater.lineage.moments import SECOND, iso
 from headwater.lineage.naming import kafka_namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from headwater.connect.life.state import TrackedConnector
     from headwater.connect.services.kafka import EndOffsets, KafkaAdmin
@@ -31,7 +31,6 @@ class FlowMeter:
     def __init__(self, kafka: KafkaAdmin) -> None:
         self.kafka = kafka
         self.latest: dict[str, tuple[FlowSample, ...]] = {}
-        self.lag: dict[str, int] = {}
         self._before: dict[tuple[str, str], tuple[float, int]] = {}
         self._last: dict[str, int] = {}
         self._round = 0
@@ -57,7 +56,8 @@ class FlowMeter:
         }
         committed = self.kafka.committed(groups.values())
         now = time.time()
-        self._last |= {topic: end.last for topic, end in ends.items() if end.last is not None}
+        known = {topic: last for topic, last in self._last.items() if topic in ends}
+        self._last = known | {t: end.last for t, end in ends.items() if end.last is not None}
         found: list[FlowSample] = []
         for tracked in running:
             group = groups.get(tracked.name)
@@ -68,11 +68,15 @@ class FlowMeter:
                 if topic in ends
             ]
             self.latest[tracked.run] = tuple(samples)
-            self.lag[tracked.name] = sum(sample.lag or 0 for sample in samples)
             found += samples
         alive = {tracked.run for tracked in running}
         self.latest = {run: samples for run, samples in self.latest.items() if run in alive}
+        self.forget_others(alive)
         return found
+
+    def forget_others(self, runs: Collection[str]) -> None:
+        """Keep what was measured of these runs only: an agent lives longer than any run."""
+        self._before = {key: seen for key, seen in self._before.items() if key[0] in runs}
 
     def _topics(self, tracked: TrackedConnector) -> list[tuple[str, str, Direction]]:
         """The topics of this cluster that a connector uses."""

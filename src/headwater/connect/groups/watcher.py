@@ -143,6 +143,7 @@ class GroupWatcher:
             )
             for one in running
         }  # fmt: skip
+        self._flow.forget_others({one.tracked.run for one in running})
         return [sample for samples in self._samples.values() for sample in samples]
 
     def _topics(self) -> GroupTopics:
