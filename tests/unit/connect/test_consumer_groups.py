@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -16,6 +17,8 @@ from headwater.connect.agent.lineage import JobNames
 from headwater.connect.agent.process import ClusterThread
 from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium.server_runs import ServerRuns
+from headwater.connect.groups.generated import common_name
+from headwater.connect.groups.life import TrackedGroup, encode_group
 from headwater.connect.groups.watcher import MAX_GROUPS, GroupWatcher
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.life.state import TrackedConnector
@@ -23,9 +26,10 @@ from headwater.connect.services.consumer_groups import MAX_CLIENTS
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.kafka import EndOffsets, KafkaCluster
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.emit import Outbox
+from headwater.emit import Change, Outbox
 from headwater.emit.flow import FlowReporter
 from headwater.lineage import events
+from headwater.lineage.events import EventType
 
 from .test_agent import Clock
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from headwater.emit.flow import FlowSample
 
 FACETS = Path(__file__).parents[3] / "docs" / "facets"
+RUN = "01a1e245-affa-7afa-9152-c0de9c3ae55c"
 ROUND, HEARTBEAT, GRACE = 30.0, 300.0, 600.0
 
 
@@ -308,6 +313,85 @@ def test_groups_of_connectors_and_of_spark_are_reported_by_these(bench: Bench) -
     assert end["eventType"] == "COMPLETE"
     assert end["run"]["facets"]["headwater_end"]["reason"] == "reported by another job"
     assert bench.events(GRACE) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        ("anonymous.3f0c9a52-8f4e-4b1e-9c59-0a6f2f3b7d11", "anonymous.*"),
+        ("3F0C9A52-8F4E-4B1E-9C59-0A6F2F3B7D11", "*"),
+        ("3f0c9a528f4e4b1e9c590a6f2f3b7d11-etl", "*-etl"),
+        ("mine-3f0c9a52-8f4e-4b1e-9c59-0a6f2f3b7d11--1486295537-driver-0", "mine-*-driver-0"),
+        ("mine-3f0c9a52-8f4e-4b1e-9c59-0a6f2f3b7d11-77-executor", "mine-*-executor"),
+        ("billing-api-7d9f8b6c5d-x2x9z", "billing-api-*"),
+        ("backfill_20261117", "backfill_*"),
+        ("replay-1763392800000", "replay-*"),
+        ("preview-9f86d081", "preview-*"),
+        *[(name, name) for name in (
+            "billing-api", "tenant-10023", "orders-v2", "cafe2024", "deadbeef", "etl-2026-11",
+            "eu-west-1.billing.0", "my-schedulers", "café-ingest-7",
+        )],
+    ],
+)  # fmt: skip
+def test_what_is_generated_in_a_name_is_told_from_what_people_write(group: str, name: str) -> None:
+    assert common_name(group) == name
+    assert common_name(name) == name
+
+
+def test_groups_of_generated_names_are_one_reader(bench: Bench) -> None:
+    def put(number: int, **more: Any) -> None:
+        bench.kafka.put(f"etl-{UUID(int=number << 64)}", *more.pop("topics", ()), **more)
+
+    for number in range(MAX_GROUPS + 50):  # left behind by earlier starts
+        put(number, state="EMPTY", committed={"orders": 1})
+    put(900, topics=["orders"], committed={"orders": 110})
+    put(901, topics=["orders"], committed={"orders": 100}, clients=["app-2"])
+    assert bench.events() == []
+    (start,) = bench.events()
+    validate(start)
+    assert start["job"]["name"] == "consumer-group.etl-*"
+    group = start["run"]["facets"]["headwater_consumerGroup"]
+    assert (group["group"], group["groups"]) == ("etl-*", MAX_GROUPS + 52)
+    assert (group["members"], group["clients"]) == (2, ["app-1", "app-2"])
+    assert bench.events() == []
+    assert [sample.lag for sample in bench.samples] == [12]
+    assert bench.kafka.groups_problem == ""
+    # It starts anew under another name, and is the same reader in the same run.
+    for number in (900, 901):
+        put(number, state="EMPTY", committed={"orders": 110})
+    put(902, topics=["orders"], committed={"orders": 112})
+    assert bench.events() == []
+    assert [sample.lag for sample in bench.samples] == [0]
+    put(902, state="EMPTY", committed={"orders": 112})
+    # In the first round without members, offsets of other groups count, as if they had moved.
+    assert [bench.events(), bench.events()] == [[], []]
+    (end,) = bench.events(GRACE)
+    assert (end["eventType"], end["run"]["runId"]) == ("ABORT", start["run"]["runId"])
+
+
+def test_a_generated_group_that_assigns_partitions_itself_is_seen_among_dead_ones(
+    bench: Bench,
+) -> None:
+    bench.kafka.put("etl-20261116", state="EMPTY", committed={"orders": 50})
+    for offset in (60, 70, 80):
+        bench.kafka.put("etl-20261117", state="EMPTY", committed={"orders": offset})
+        said = bench.said()
+    assert said == [("START", "consumer-group.etl-*")]
+
+
+def test_a_generated_group_that_was_reported_by_its_own_name_is_taken_back(bench: Bench) -> None:
+    name = "etl-20261117"
+    earlier = TrackedGroup(
+        cluster="lab", name=name, run=RUN, last_event=EventType.RUNNING, emitted_at=1
+    )
+    bench.outbox.commit([Change(earlier.key, encode_group(earlier), [])])
+    bench.watcher = bench.make()
+    bench.kafka.put(name, "orders", committed={"orders": 100})
+    assert bench.said() == [("COMPLETE", f"consumer-group.{name}")]
+    assert bench.said() == [("START", "consumer-group.etl-*")]
+    bench.skip = ("etl-2026*",)
+    bench.watcher = bench.make()
+    assert bench.said() == [("COMPLETE", "consumer-group.etl-*")]
 
 
 def test_groups_that_a_pattern_names_are_left_out(bench: Bench) -> None:

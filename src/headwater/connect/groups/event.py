@@ -87,6 +87,7 @@ def _facet(name: str, watched: WatchedGroup, samples: Sequence[FlowSample]) -> d
     shown, lags = watched.shown, [one.lag for one in samples if one.lag is not None]
     return {
         "group": name,
+        "groups": shown.groups if shown and shown.groups > 1 else None,
         "state": shown.state if shown else None,
         "members": shown.members if shown else None,
         "clients": list(shown.clients) if shown else [],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headwater.connect.agent.flow import FlowMeter
 from headwater.connect.groups.accounted import connector_groups, is_internal, is_skipped
 from headwater.connect.groups.event import GroupTopics, group_event
+from headwater.connect.groups.generated import common_name, merged, together
 from headwater.connect.groups.life import (
     GroupTimes,
     TrackedGroup,
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 POLLS_PER_ROUND = 6
 MAX_GROUPS = 200
 """How many groups are asked about in one round: those that are reported already, then others with members."""
+MAX_ALIKE = 10
+"""How many groups of one reader with generated names are asked about: those with members first."""
 
 
 class GroupWatcher:
@@ -84,19 +87,21 @@ class GroupWatcher:
             return []
         now = micros(self._clock())
         groups = connector_groups(self._connectors())
-        gone = {name for name in self._watched if self._accounted(name, groups)}
+        free = self._unaccounted(states, groups)
+        gone = self._taken_over(states, groups) - free.keys()
         ends = [(self._watched[name], self._watched[name].take_back(now)) for name in gone]
         emissions = [(watched, end) for watched, end in ends if end is not None]
-        free = self._unaccounted(states, groups)
-        found = describe_groups(self._kafka, free)
+        asked = [group for alike in free.values() for group in alike[:MAX_ALIKE]]
+        described = describe_groups(self._kafka, {group: states[group] for group in asked})
         known = frozenset(topic for topic in cluster.topics if not is_internal(topic))
         for name in [*free, *(self._watched.keys() - free.keys() - gone)]:
-            if name not in found and (name in free or not complete):
+            found = merged(name, free.get(name, []), described)
+            if found is None and (name in free or not complete):
                 continue  # its coordinator did not answer
             watched = self._watched.setdefault(
                 name, WatchedGroup(TrackedGroup(cluster=self._config.name, name=name))
             )
-            emission = watched.step(found.get(name), known, now, self._times)
+            emission = watched.step(found, known, now, self._times)
             if emission is not None:
                 emissions.append((watched, emission))
         samples = self._measure(now)
@@ -111,18 +116,31 @@ class GroupWatcher:
     def _accounted(self, name: str, groups: set[str]) -> bool:
         return name in groups or is_skipped(name, self._config.skip_groups)
 
-    def _unaccounted(self, states: dict[str, str], groups: set[str]) -> dict[str, str]:
-        """The groups to ask about, as many as one round may ask for."""
+    def _taken_over(self, states: dict[str, str], groups: set[str]) -> set[str]:
+        """The watched readers that are not reported any more, or by another name."""
+        others = together(name for name in states if self._accounted(name, groups))
+        return {
+            name
+            for name in self._watched
+            if self._accounted(name, groups) or name in others or common_name(name) != name
+        }
+
+    def _unaccounted(self, states: dict[str, str], groups: set[str]) -> dict[str, list[str]]:
+        """The readers to ask about and the groups of each, as many as one round may ask for."""
         free = [name for name in states if not self._accounted(name, groups)]
+        free.sort(key=lambda name: (states[name] in WITHOUT_MEMBERS, name))
+        alike = together(free)
         running = {name for name, watched in self._watched.items() if watched.tracked.open}
-        free.sort(key=lambda name: (name not in running, states[name] in WITHOUT_MEMBERS, name))
+        order = sorted(
+            alike, key=lambda name: (name not in running, states[alike[name][0]] in WITHOUT_MEMBERS)
+        )
         self._kafka.groups_problem = (
-            f"Kafka {self._kafka.bootstrap} has {len(free)} consumer groups that no connector "
+            f"Kafka {self._kafka.bootstrap} has {len(order)} consumer groups that no connector "
             f"accounts for: {MAX_GROUPS} of them are watched; leave some out by skip_groups"
-            if len(free) > MAX_GROUPS
+            if len(order) > MAX_GROUPS
             else ""
         )
-        return {name: states[name] for name in free[:MAX_GROUPS]}
+        return {name: alike[name] for name in order[:MAX_GROUPS]}
 
     def _measure(self, now: int) -> list[FlowSample]:
         """How far the groups have come whose runs are under way."""

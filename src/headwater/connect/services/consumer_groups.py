@@ -37,6 +37,8 @@ class ConsumerGroup(msgspec.Struct, frozen=True):
     clients: tuple[str, ...] = ()
     assigned: frozenset[str] = frozenset()
     committed: dict[tuple[str, int], int] = {}
+    groups: int = 1
+    """How many groups of generated names it stands for."""
 
 
 class GroupListing(NamedTuple):
