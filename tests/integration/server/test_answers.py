@@ -456,9 +456,16 @@ def test_a_period_in_which_nothing_can_have_changed_is_refused(
     assert isinstance(failed, UsageError)
     assert (failed.exit_code, failed.message) == (2, problem)
     period = {"from": start} | ({"to": end} if end else {})
-    for path in ("graph/diff", "datasets/s3%3A%2F%2Flake/a/schema/diff"):
+    dataset = "datasets/s3%3A%2F%2Flake/a"
+    paths = ["graph/diff", "map", f"{dataset}/schema/diff"]
+    paths += [f"{dataset}/audit", f"{dataset}/audit/report"]
+    for path in paths:
         answer = client.call("GET", f"/api/v2/{path}", params=period)
         assert (answer.status_code, answer.json()["message"]) == (400, problem), path
+        assert answer.json()["problems"][0]["field"] == "from"
+    span = {"since": "2026-01-08", "until": "2026-01-07"}
+    answer = client.call("GET", "/api/v2/events", params=span)
+    assert (answer.status_code, answer.json()["message"]) == (400, "since: is later than until")
 
 
 def test_the_estate_of_one_moment_does_not_differ(demo: Client) -> None:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage.moments import micros, to_rfc3339
-from headwater.server.http import HttpError
+from headwater.server.http import Request
 from headwater.server.routing import Parameter
 
 if TYPE_CHECKING:
-    from headwater.server.http import Request
     from headwater.server.store.read.timeline import Cursor
 
 __all__ = ["check_period", "cursor", "flag", "integer", "moment", "parse_moment", "text", "written"]
@@ -94,9 +93,9 @@ def check_period(start: int | None, end: int | None) -> None:
     if start is None:
         return
     if end is not None and start > end:
-        raise HttpError(400, "from: is later than to")
+        raise Request.bad("from", "is later than to")
     if start > time.time_ns() // 1000:
-        raise HttpError(400, "from: lies in the future")
+        raise Request.bad("from", "lies in the future")
 
 
 def cursor() -> Any:

@@ -66,6 +66,8 @@ def events(
     newest = bool(request.query.get("before"))
     if newest and request.query.get("after"):
         raise request.bad("before", "not together with after")
+    if since is not None and until is not None and since > until:
+        raise request.bad("since", "is later than until")
     ((head,),) = view.all("SELECT seq FROM head WHERE id = 1")
     where, params = _filters(view, request, job, run, kinds)
     for at, sign in ((since, ">="), (until, "<")):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from headwater.insight import Moment, around, difference, flow, hidden, paired, spanned
 from headwater.server.api.lookup import node_of
-from headwater.server.api.parameters import flag, integer, moment, text
+from headwater.server.api.parameters import check_period, flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
 from headwater.server.api.v2.page import columns, describe
@@ -57,6 +57,7 @@ def draw(
     with_columns: bool = flag(name="columns"),
 ) -> dict[str, Any]:
     """Nodes and edges as of now or a moment, or the difference between two moments."""
+    check_period(start, end)
     asked = MapRequest(node, namespace, depth, limit, with_columns)
     if start is not None:
         at = end

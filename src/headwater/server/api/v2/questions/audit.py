@@ -172,7 +172,7 @@ def _audit(
     named = the_dataset(view, namespace, dataset)
     until = time.time_ns() // 1000 if period[1] is None else period[1]
     since = 0 if period[0] is None else period[0]
-    check_period(period[0], until)
+    check_period(*period)
     records = PeriodRecords(view, since, until, RUNS)
     if column:
         if has_column(view, named, column) is False and not has_column(view, named, column, until):
