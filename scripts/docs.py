@@ -127,6 +127,39 @@ def connectors() -> str:
     return "\n".join(lines) + "\n"
 
 
+def connectors_run() -> str:
+    """The plug-ins that the tests run on a real worker."""
+    tests = (ROOT / "tests" / "integration").rglob("*.py")
+    run = "".join(path.read_text() for path in tests)
+    found = [name for plugin in BUILT_IN for name in plugin.classes if f'"{name}"' in run]
+    return "".join(f"- `{name}`\n" for name in found)
+
+
+def transform_previews() -> str:
+    """What preview says of configurations with the lineage transform; tests hold it to that."""
+    cases = json.loads((ROOT / "tests/fixtures/connect/lab.json").read_text())
+
+    def code(names: Iterable[str]) -> str:
+        return "<br>".join(f"`{name}`" for name in names)
+
+    def row(case: dict[str, Any]) -> list[str]:
+        expected, config = case["expected"], case["config"]
+        # The kind of a dataset comes before its name.
+        sides = ([d.partition(" ")[2] for d in expected[side]] for side in ("inputs", "outputs"))
+        links = [link for names in expected.get("symlinks", {}).values() for link in names]
+        columns = sum(len(edge.get("columns", ())) for edge in expected["edges"])
+        return [
+            f"`{case['case']}`",
+            f"`{config['connector.class'].rpartition('.')[2]}`",
+            *(code(side) for side in sides),
+            code(links),
+            str(columns or ""),
+        ]
+
+    header = ["configuration", "connector", "reads", "writes", "its own name for that", "columns"]
+    return table(header, map(row, cases))
+
+
 def naming(*, ours: bool) -> str:
     """How the datasets of each store are named."""
 
@@ -202,6 +235,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "stories": stories,
     "make-targets": make_targets,
     "connectors": connectors,
+    "connectors-run": connectors_run,
+    "transform-previews": transform_previews,
     "naming-openlineage": partial(naming, ours=False),
     "naming-ours": partial(naming, ours=True),
     "spark-cases": spark_cases,

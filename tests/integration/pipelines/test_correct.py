@@ -51,7 +51,7 @@ class Estate:
         self.url = lab.env()["POSTGRES_URL"]
         self.traffic = OrderTraffic(self.url, OrderMix(late=0.2, bad=0.01), seed=7)
         self.traffic.prepare()
-        shop = Shop(lab.context, self.url)
+        shop = Shop(lab.context)
         shop.create_tables()
         shop.deploy()
 

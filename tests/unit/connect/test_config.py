@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -277,6 +278,29 @@ def test_connectors_in_files(tmp_path: Path, name: str, text: str) -> None:
     wanted = read_connector(path)
     assert wanted.name == "a"
     assert wanted.config == {"name": "a", "connector.class": "x.Sink", "tasks.max": "3"}
+
+
+def test_variables_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    config = {
+        "connector.class": "x.Sink",
+        "url": "http://${HOST}:${PORT_1}",
+        "password": "${file:${SECRETS}:key}",
+        "table": "${topic}",
+        "type": "x.Time$Value",
+    }
+    path.write_text(json.dumps({"name": "a", "config": config}))
+    variables = {"HOST": 'h"', "PORT_1": "${HOST}", "SECRETS": "/s"}
+    assert read_connector(path, variables).config == {
+        "name": "a",
+        "connector.class": "x.Sink",
+        "url": 'http://h":${HOST}',
+        "password": "${file:/s:key}",
+        "table": "${topic}",
+        "type": "x.Time$Value",
+    }
+    with pytest.raises(UsageError, match=r"a\.json: not set in the environment: PORT_1, SECRETS"):
+        read_connector(path, {"HOST": "h"})
 
 
 def test_what_a_plug_in_finds_wrong() -> None:

@@ -15,11 +15,10 @@ from headwater.errors import HeadwaterError
 from headwater.lab.demo import connectors
 from headwater.lab.demo.traffic import OrderRate
 from headwater.lab.lab import Lab
+from headwater.lab.services.streams import programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-DATABASE = "postgresql://postgres:secret@127.0.0.1:5432/shop"
 
 
 class Answers(HTTPServer):
@@ -59,7 +58,7 @@ def _shop(connect: Answers, folder: Path) -> connectors.Shop:
     with lab.home.created():
         lab.home.settings.ports["connect"] = connect.server_port
         lab.home.save()
-    return connectors.Shop(lab.context, DATABASE)
+    return connectors.Shop(lab.context)
 
 
 def test_a_worker_that_shares_out_its_work_is_asked_again(connect: Answers, tmp_path: Path) -> None:
@@ -76,9 +75,23 @@ def test_what_a_worker_refuses_is_said(connect: Answers, tmp_path: Path) -> None
 
 def test_configurations_hold_no_password(connect: Answers, tmp_path: Path) -> None:
     found = _shop(connect, tmp_path)
-    secrets = [found.lab.home.settings.s3_secret_key, "secret@", ":secret"]
+    settings = found.lab.home.settings
+    secrets = [settings.s3_secret_key, settings.postgres_password]
     for name, config in found.configs().items():
         assert not [s for s in secrets if any(s in value for value in config.values())], name
+
+
+def test_the_files_of_the_pipeline_are_what_is_deployed(connect: Answers, tmp_path: Path) -> None:
+    shop = _shop(connect, tmp_path)
+    files = {path.stem for path in (programs() / "connectors").iterdir()}
+    assert files == set(shop.configs()) == set(connectors.CONNECTORS)
+    source = shop.configs()["orders-source"]
+    assert source["database.port"] == str(shop.lab.port("postgres"))
+    secrets = shop.lab.home.conf("connect-secrets.properties")
+    assert source["database.password"] == f"${{file:{secrets}:postgres.password}}"
+    assert source["transforms.route.replacement"] == "$1"
+    for config in shop.configs().values():
+        assert config["headwater.documentation"]
 
 
 def test_every_table_is_kept_alike() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from headwater.connect.config import read_properties, read_text
 from headwater.connect.derive.config_values import normalise
@@ -15,10 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HINT = '{"name": …, "config": {…}}'
+# What Connect replaces itself has a colon in it, as ${file:…}; what plug-ins do has small letters.
+_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 
 
-def read_connector(path: Path) -> Connector:
-    """The connector in a file, named by the file where it has no name of its own."""
+def read_connector(path: Path, variables: Mapping[str, str] = os.environ) -> Connector:
+    """The connector in a file, named by the file where it has no name of its own.
+
+    `${NAME}` in a value, in capitals, is a variable of the environment.
+    """
     text = read_text(path)
     document: Any
     if path.suffix == ".properties":
@@ -29,9 +38,20 @@ def read_connector(path: Path) -> Connector:
         except ValueError as error:
             raise UsageError(f"{path}: not JSON: {error}", hint=_HINT) from None
     try:
-        return connector_from(document, path.stem)
+        found = connector_from(document, path.stem)
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
+    named = {name for value in found.config.values() for name in _VARIABLE.findall(value)}
+    if unset := sorted(named - variables.keys()):
+        raise UsageError(
+            f"{path}: not set in the environment: {', '.join(unset)}",
+            hint='set them first; for a lab: eval "$(headwater lab env)"',
+        )
+    filled = {
+        key: _VARIABLE.sub(lambda name: variables[name[1]], value)
+        for key, value in found.config.items()
+    }
+    return replace(found, config=filled)
 
 
 def connector_from(document: object, default_name: str = "connector") -> Connector:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from psycopg.conninfo import conninfo_to_dict
 
+from headwater.connect.commands.connector_file import read_connector
 from headwater.errors import HeadwaterError
+from headwater.lab.services import SERVICES
 from headwater.lab.services.catalog import CATALOG
-from headwater.lab.services.connect import secrets_file
-from headwater.lab.services.registry import NATIVE_API, avro_converter
-from headwater.lab.services.s3 import REGION
+from headwater.lab.services.streams import programs
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 RUNNING_SECONDS = 90.0
 CALM_SECONDS = 30.0
 CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink")
-STRINGS = "org.apache.kafka.connect.storage.StringConverter"
-TRANSFORMS = "org.apache.kafka.connect.transforms"
+# Whose addresses and keys their configurations name.
+NAMED = ("connect", "registry", "s3", "catalog", "postgres")
 # The column by which the Iceberg sink distinguishes the records of two topics. It routes by a field
 # of the value and by nothing else, and writes that field too as long as it adds new columns.
 ORIGIN = "source_topic"
@@ -39,15 +38,13 @@ TABLE_PROPERTIES = {
     "write.update.mode": "copy-on-write",
     "write.merge.mode": "copy-on-write",
 }
-BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class Shop:
     """What the demo deploys on a lab's Connect."""
 
-    def __init__(self, lab: LabContext, database_url: str) -> None:
+    def __init__(self, lab: LabContext) -> None:
         self.lab = lab
-        self.database_url = database_url
         self.http = httpx.Client(base_url=lab.url("connect"), timeout=60, trust_env=False)
 
     def create_tables(self) -> None:
@@ -118,12 +115,15 @@ class Shop:
                 self._put(f"/connectors/{name}/stop")
 
     def configs(self) -> dict[str, dict[str, str]]:
-        """Every connector's configuration."""
-        return {
-            "orders-source": self._source(),
-            "orders-s3-sink": self._archive(),
-            "orders-iceberg-sink": self._landing(),
+        """Every connector's configuration: its file of the pipeline, with this lab's addresses."""
+        variables = {
+            name: value
+            for service in NAMED
+            for name, value in SERVICES[service].env(self.lab).items()
         }
+        files = programs() / "connectors"
+        found = (read_connector(files / f"{name}.json", variables) for name in CONNECTORS)
+        return {connector.name: dict(connector.config) for connector in found}
 
     def _put(self, path: str, body: dict[str, str] | None = None) -> None:
         """PUT, repeated while Connect rebalances and answers 409."""
@@ -145,83 +145,3 @@ class Shop:
                 output = (part.get("trace") or "no trace").splitlines()[0]
                 raise HeadwaterError(f"{name} failed: {output}", hint="headwater lab logs connect")
         return len(parts) > 1 and all(part.get("state") == "RUNNING" for part in parts)
-
-    def _secret(self, key: str) -> str:
-        return f"${{file:{secrets_file(self.lab)}:{key}}}"
-
-    def _avro(self) -> dict[str, str]:
-        return {
-            "key.converter": STRINGS,
-            **avro_converter(self.lab.url("registry", NATIVE_API)),
-        }
-
-    def _source(self) -> dict[str, str]:
-        at = conninfo_to_dict(self.database_url)
-        return {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "database.hostname": str(at["host"]),
-            "database.port": str(at["port"]),
-            "database.user": str(at["user"]),
-            "database.password": self._secret("postgres.password"),
-            "database.dbname": str(at["dbname"]),
-            "table.include.list": "public.orders,public.bids",
-            "topic.prefix": "shop",
-            "plugin.name": "pgoutput",
-            "publication.autocreate.mode": "filtered",
-            "transforms": "unwrap,key,time,route",
-            "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-            "transforms.key.type": f"{TRANSFORMS}.ValueToKey",
-            "transforms.key.fields": "order_id",
-            "transforms.time.type": f"{TRANSFORMS}.TimestampConverter$Value",
-            "transforms.time.field": "bid_time",
-            "transforms.time.target.type": "Timestamp",
-            "transforms.time.unix.precision": "microseconds",
-            "transforms.route.type": f"{TRANSFORMS}.RegexRouter",
-            "transforms.route.regex": "shop\\.public\\.(.*)",
-            "transforms.route.replacement": "$1",
-            **self._avro(),
-            **avro_converter(self.lab.url("registry", NATIVE_API), "key"),
-        }
-
-    def _archive(self) -> dict[str, str]:
-        key, secret = self._secret("s3.access.key"), self._secret("s3.secret.key")
-        return {
-            "connector.class": "org.apache.camel.kafkaconnector.CamelSinkConnector",
-            "topics": "orders,bids",
-            "camel.sink.url": f"aws2-s3://raw?accessKey=RAW({key})&secretKey=RAW({secret})"
-            f"&region={REGION}&overrideEndpoint=true&uriEndpointOverride={self.lab.url('s3')}"
-            "&keyName=archive/${date:now:yyyyMMdd}/${exchangeId}.avro",
-            "key.converter": BYTES,
-            "value.converter": BYTES,
-        }
-
-    def _landing(self) -> dict[str, str]:
-        return {
-            "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
-            "tasks.max": "2",
-            "topics": "orders,bids",
-            "transforms": "origin,number",
-            "transforms.origin.type": f"{TRANSFORMS}.InsertField$Value",
-            "transforms.origin.topic.field": ORIGIN,
-            # A number of the database's own that nobody downstream needs.
-            "transforms.number.type": f"{TRANSFORMS}.ReplaceField$Value",
-            "transforms.number.exclude": "bid_id",
-            "iceberg.tables": "default.orders_landing,default.bids",
-            "iceberg.tables.route-field": ORIGIN,
-            # A column that is new in a topic becomes one of its table.
-            "iceberg.tables.evolve-schema-enabled": "true",
-            "iceberg.table.default.orders_landing.route-regex": "orders",
-            "iceberg.table.default.bids.route-regex": "bids",
-            "iceberg.catalog.type": "rest",
-            "iceberg.catalog.uri": self.lab.url("catalog"),
-            "iceberg.catalog.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-            "iceberg.catalog.s3.endpoint": self.lab.url("s3"),
-            "iceberg.catalog.s3.path-style-access": "true",
-            "iceberg.catalog.s3.access-key-id": self._secret("s3.access.key"),
-            "iceberg.catalog.s3.secret-access-key": self._secret("s3.secret.key"),
-            "iceberg.catalog.client.region": REGION,
-            "iceberg.control.commit.interval-ms": "5000",
-            "iceberg.control.commit.timeout-ms": "5000",
-            **self._avro(),
-            **avro_converter(self.lab.url("registry", NATIVE_API), "key"),
-        }

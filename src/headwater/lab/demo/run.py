@@ -107,7 +107,7 @@ class Demo:
 
     @cached_property
     def shop(self) -> Shop:
-        return Shop(self.lab.context, self._database)
+        return Shop(self.lab.context)
 
     @cached_property
     def counter(self) -> RowCounter:

@@ -190,7 +190,7 @@ class StoryRun:
 
     @cached_property
     def shop(self) -> Shop:
-        return Shop(self.lab.context, self.database_url)
+        return Shop(self.lab.context)
 
     @cached_property
     def traffic(self) -> OrderTraffic:
