@@ -26,6 +26,7 @@ from headwater.lab.services import (
     with_needs,
 )
 from headwater.lab.services.base import LabContext
+from headwater.lab.services.streams import programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -133,14 +134,14 @@ class Lab:
     def env(self) -> dict[str, str]:
         """What a client needs for the services that were started."""
         self.home.reload()
-        found = {"HEADWATER_LAB_HOME": str(self.home.root)}
-        for name in self.home.settings.wanted:
-            found |= SERVICES[name].env(self.context)
-        if len(found) == 1:
+        if not self.home.settings.wanted:
             raise HeadwaterError(
                 f"no service of the lab in {self.home.root} was started",
                 hint="start it: headwater lab up",
             )
+        found = {"HEADWATER_LAB_HOME": str(self.home.root), "HEADWATER_PIPELINES": str(programs())}
+        for name in self.home.settings.wanted:
+            found |= SERVICES[name].env(self.context)
         return found
 
     def _row(self, name: str, leader: psutil.Process | None) -> ServiceStatus:

@@ -8,19 +8,20 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import headwater
 from headwater.cli import main as program
+from headwater.cli.lab import graph
 from headwater.cli.output import duration, size
 from headwater.lab import ports
 from headwater.lab.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 COMMANDS = ["up", "status", "down", "reset", "logs", "fetch", "env"]
 
@@ -253,6 +254,75 @@ def test_env_of_a_lab_that_was_never_started(run: Callable[..., Ran], tmp_path: 
     ran = run("lab", "env", "--home", tmp_path)
     assert (ran.code, ran.out) == (1, "")
     assert "headwater lab up" in ran.hint
+
+
+class Replaced(Exception):
+    """The command became the program, with this environment."""
+
+    def __init__(self, _path: str, _argv: list[str], env: dict[str, str]) -> None:
+        super().__init__()
+        self.env = env
+
+
+@pytest.fixture
+def started(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, str]]:
+    """The environment in which `headwater lab run` starts a program."""
+    program_file = tmp_path / "job.py"
+    program_file.write_text("")
+    lab = Lab(home)
+    lab.home.settings.wanted.append("server")
+    lab.home.save()
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
+        monkeypatch.delenv(name)
+
+    def replaced(*words: Any) -> None:
+        raise Replaced(*words)
+
+    monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr(os, "execve", replaced)
+
+    def call(**given: str) -> dict[str, str]:
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(Replaced) as ended:
+            graph.run([str(program_file)], home)
+        return ended.value.env
+
+    return call
+
+
+def test_a_program_gets_what_env_prints(
+    started: Callable[..., dict[str, str]], run: Callable[..., Ran], home: Path
+) -> None:
+    env = started(S3_ENDPOINT="http://other", HEADWATER_LAB_HOME="/other")
+    told = json.loads(run("lab", "env", "--json", "--home", home).out)
+    assert {name: env.get(name) for name in told} == told
+    assert told["OPENLINEAGE_NAMESPACE"] == "shop"
+    assert told["PGPORT"] == "20002"
+    assert Path(told["HEADWATER_PIPELINES"], "orders.py").is_file()
+
+
+def test_a_program_reports_where_its_user_says(started: Callable[..., dict[str, str]]) -> None:
+    mine = {
+        "OPENLINEAGE_URL": "https://lineage.example.org",
+        "OPENLINEAGE_NAMESPACE": "mine",
+        "OPENLINEAGE_API_KEY": "k",
+        "HEADWATER_STATE_DIR": "/state",
+    }
+    env = started(**mine)
+    assert {name: env[name] for name in mine} == mine
+    assert env["S3_ENDPOINT"] == "http://127.0.0.1:20001"
+
+
+@pytest.mark.parametrize("name", ["OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE"])
+def test_an_address_of_the_lab_does_not_hide_another_destination(
+    name: str, started: Callable[..., dict[str, str]]
+) -> None:
+    env = started(**{name: "console"})
+    assert "OPENLINEAGE_URL" not in env
+    assert env[name] == "console"
 
 
 def test_logs(run: Callable[..., Ran], home: Path) -> None:

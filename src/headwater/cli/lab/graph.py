@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import httpx
 import typer
@@ -12,6 +12,13 @@ import typer
 from headwater.cli.lab.options import Home, open_lab
 from headwater.cli.output import AsJson, escape, out, print_json, print_wide, table_of
 from headwater.errors import HeadwaterError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# How a producer of lineage behaves, and where it reports to if not to an address.
+PRODUCER = ("HEADWATER_HEARTBEAT_SECONDS", "HEADWATER_STATE_DIR", "HEADWATER_WATCHDOG")
+ELSEWHERE = ("OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT")
 
 
 def graph(
@@ -53,7 +60,10 @@ def run(
     ],
     home: Home = None,
 ) -> None:
-    """Run a PySpark program with this lab's addresses, keys and jars; here, or one of the pipeline's."""
+    """Run a PySpark program with this lab's addresses, keys and jars; here, or one of the pipeline's.
+
+    What you set for lineage yourself (OPENLINEAGE_*) stands above what the lab would set.
+    """
     lab = open_lab(home)
     from headwater.lab import process
     from headwater.lab.files import fetch
@@ -73,8 +83,23 @@ def run(
     scratch = lab.home.data(program.stem)
     scratch.mkdir(parents=True, exist_ok=True)
     command = spark_job(lab.context, str(program), *words[1:], scratch=scratch)
-    env = process.environment(lab.home.root, "", command.env)
+    told = _told({**command.env, **lab.env()}, os.environ)
+    env = process.environment(lab.home.root, "", told)
     # The lab ends what it finds marked as its own; this is the user's.
     marks = (HOME_MARK, SERVICE_MARK, PARENT_MARK)
     env = {name: value for name, value in env.items() if name not in marks}
     os.execve(command.argv[0], list(command.argv), env)  # noqa: S606
+
+
+def _told(lab: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """What a program is told by the lab, less what its user says of lineage otherwise."""
+    mine = {
+        name: value
+        for name, value in given.items()
+        if name.startswith("OPENLINEAGE_") or name in PRODUCER
+    }
+    found = {**lab, **mine}
+    # An address in the environment would win over a file or another transport that was named.
+    if "OPENLINEAGE_URL" not in mine and any(name.startswith(ELSEWHERE) for name in mine):
+        found.pop("OPENLINEAGE_URL", None)
+    return found
