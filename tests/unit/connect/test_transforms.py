@@ -376,3 +376,18 @@ def test_a_field_that_is_made_of_others_was_no_column() -> None:
     back = found.back("t", Column("value", ("a",)))
     assert back is not None
     assert back[0] == Column("value", ("a",))
+
+
+def test_headers_that_records_are_given() -> None:
+    insert, drop = f"{KAFKA}InsertHeader", f"{KAFKA}DropHeaders"
+    some = {"predicates__some__type": "com.acme.ByTheHour"}
+
+    def given(header: str, value: str, predicate: str = "") -> tuple[str, dict[str, str]]:
+        options = {"header": header, "value.literal": value}
+        return insert, {**options, "predicate": predicate} if predicate else options
+
+    assert chain().headers("orders") == {}
+    assert chain(given("a", "1"), given("b", "2")).headers("orders") == {"a": "1", "b": "2"}
+    assert chain(given("a", "1"), given("a", "2")).headers("orders") == {"a": "2"}
+    assert chain(given("a", "1"), (drop, {"headers": "a,b"})).headers("orders") == {}
+    assert chain(given("a", "1"), given("a", "2", "some"), **some).headers("orders") == {}

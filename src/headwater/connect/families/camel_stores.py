@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from headwater.connect.derive.context import Context
 
+# A header of the record in an option: `${header.topic}`, `${headers.topic}`, `${in.header.topic}`.
+_HEADER = re.compile(r"\$\{(?:in\.)?headers?\.([\w-]+)\}")
 _INTO = re.compile(r"(?:INTO|UPDATE)\s+([\w.$#\"`\[\]]+)", re.IGNORECASE)
 
 
@@ -29,8 +31,20 @@ class Options:
         for name in names:
             if value := self.values.get(name, "").strip():
                 self.context.used(f"{self.prefix}{name}")
-                return value
+                return self._with_headers(value)
         return ""
+
+    def _with_headers(self, value: str) -> str:
+        """The value with the headers in it that transforms give to every record of the topic."""
+        if not _HEADER.search(value):
+            return value
+        headers = self.context.chain.headers(self.context.raw)
+
+        def filled(found: re.Match[str]) -> str:
+            # Camel takes a header for its own by this prefix, and any other under its whole name.
+            return headers.get(f"CamelHeader.{found[1]}") or headers.get(found[1]) or found[0]
+
+        return _HEADER.sub(filled, value)
 
 
 def _fixed(text: str) -> str:

@@ -123,6 +123,20 @@ class Chain:
             column, how = found[0], combine(found[1], how)
         return column, how
 
+    def headers(self, topic: str) -> dict[str, str]:
+        """The headers that every record of a topic is given on the way, with their values."""
+        found: dict[str, str] = {}
+        for link, applies in self._walk(topic):
+            given = {link.step.get("header"): link.step.get("value.literal")}
+            if link.step.kind == "InsertHeader" and applies:
+                found |= given
+            elif link.step.kind == "InsertHeader" and applies is None:
+                found = {name: value for name, value in found.items() if name not in given}
+            elif link.step.kind == "DropHeaders" and applies is not False:
+                gone = link.step.names("headers")
+                found = {name: value for name, value in found.items() if name not in gone}
+        return found
+
     def loses(self, topic: str) -> bool:
         """Whether fields may have been dropped on the way."""
         return any(applies is not False and link.step.loses for link, applies in self._walk(topic))
