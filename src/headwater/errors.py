@@ -46,3 +46,11 @@ class NotFoundError(HeadwaterError):
     """What was asked for is not there; the hint has the nearest names."""
 
     exit_code = 4
+
+
+def missing_package(name: str | None, extra: str) -> EnvironmentProblem:
+    """A package that one of our extras brings is not installed."""
+    return EnvironmentProblem(
+        f"this needs the package {name}, which is not installed",
+        hint=f"pip install 'headwater[{extra}]'",
+    )

@@ -18,16 +18,20 @@ from headwater.cli import connect, lab, outbox, questions, server, spark
 from headwater.cli.assistant import mcp
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
-from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
+from headwater.errors import HeadwaterError, UsageError, missing_package
 
 # Newer releases of typer carry a click of their own, so its class is found through typer.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+EXTRAS = {"connect": "connect", "demo": "all", "lab": "lab", "mcp": "mcp", "spark": "spark"}
+"""The extra that a command needs; the other commands are the server's."""
 
 app = typer.Typer(
     name="headwater",
     help="Live, end-to-end data lineage for streaming estates.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its tables cut long names of options
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(connect.app, name="connect")
@@ -69,6 +73,20 @@ def version_command(as_json: AsJson = False) -> None:
         out.print("\n".join(f"{name} {version}" for name, version in versions.items()))
 
 
+def _whole_summaries(group: typer.Typer) -> None:
+    """List commands with their whole first sentence: click cuts what is not given as a summary."""
+    for command in group.registered_commands:
+        text = command.help or (command.callback and command.callback.__doc__) or ""
+        command.short_help = " ".join(text.strip().partition("\n\n")[0].split())
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        inner.short_help = str(inner.typer_instance.info.help).partition("\n\n")[0]
+        _whole_summaries(inner.typer_instance)
+
+
+_whole_summaries(app)
+
+
 def main() -> None:
     """Run the command; an error is one clear line, its traceback only with --debug."""
     debug = "--debug" in sys.argv[1:]
@@ -88,21 +106,16 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:  # noqa: BLE001
         if debug and not isinstance(error, ClickException):
             err.print_exception()
-        return _explain(error)
+        return _explain(error, EXTRAS.get(next(iter(arguments), ""), "server"))
     return code if isinstance(code, int) else 0
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: Exception, extra: str) -> int:
     if isinstance(error, HeadwaterError):
         print_error(error)
         return error.exit_code
     if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("headwater"):
-        return _explain(
-            EnvironmentProblem(
-                f"this needs the package {error.name}, which is not installed",
-                hint="pip install 'headwater[all]', or one extra of: spark, connect, server, lab, mcp",
-            )
-        )
+        return _explain(missing_package(error.name, extra), extra)
     if isinstance(error, ClickException):
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()

@@ -55,6 +55,15 @@ def test_a_store_of_another_kind_is_a_wrong_request() -> None:
     assert isinstance(result.exception, UsageError), result.output
 
 
+def test_a_plain_path_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("token", "create", "spark", "--store", "a b%20.db")
+    assert (tmp_path / "a b%20.db").is_file()
+    assert "spark" in run("token", "list", "--store", str(tmp_path / "a b%20.db"))
+    run("store", "move", "--store", "a b%20.db", "--to", "b.db")
+    assert "spark" in run("token", "list", "--store", f"sqlite:///{tmp_path}/b.db")
+
+
 def test_tokens_are_shown_once(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/a.db"
     secret = run("token", "create", "spark", "--role", "write", "--store", store).strip()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from headwater.cli.main import _run
+from headwater.connect.commands.apply import require_class
+from headwater.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CONFIG = {
@@ -48,7 +53,9 @@ def test_preview_prints_the_start_event(
     assert [f["name"] for f in event["inputs"][0]["facets"]["schema"]["fields"]] == ["id"]
     assert "hunter2" not in json.dumps(event)
     assert _run(words, debug=False) == 0
-    assert "config key: topics" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.count("config key: topics") == 1
+    assert said.count("runtime topics") == 1
 
 
 @pytest.mark.parametrize(
@@ -91,3 +98,61 @@ def test_what_cannot_be_asked_is_said(
 def test_a_connect_that_is_away_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["connect", "list", "--url", "http://127.0.0.1:9"], debug=False) == 1
     assert "cannot be reached" in capsys.readouterr().err
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A web server that is not Connect."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            raw = b"<html>welcome</html>"
+            self.send_response(200 if self.path == "/" else 404)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("words", [["list"], ["status"], ["pause", "x"], ["explain", "x"]])
+def test_an_address_of_something_else_is_asked_about(
+    words: list[str], elsewhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["connect", *words, "--url", elsewhere], debug=False) == 1
+    assert "is this the address of Kafka Connect's REST interface?" in capsys.readouterr().err
+
+
+CLASSES = [
+    {"class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "type": "sink"},
+    {"class": "io.debezium.connector.postgresql.PostgresConnector", "type": "source"},
+    {"class": "org.apache.kafka.connect.transforms.Cast$Value", "type": "transformation"},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("org.apache.kafka.connect.file.FileStreamSinkConnector", True),
+        ("FileStreamSinkConnector", True),
+        ("FileStreamSink", True),
+        ("org.apache.kafka.connect.file.FileStreamSinkConector", False),
+        ("Cast$Value", False),
+    ],
+)
+def test_a_class_that_the_worker_lacks_is_answered_by_those_it_has(name: str, there: bool) -> None:
+    if there:
+        require_class({"connector.class": name}, CLASSES)
+        return
+    with pytest.raises(NotFoundError) as caught:
+        require_class({"connector.class": name}, CLASSES)
+    assert caught.value.names == (CLASSES[1]["class"], CLASSES[0]["class"])
+    assert all(one in caught.value.message for one in caught.value.names)
+    require_class({"connector.class": name}, [])  # a worker that lists none may still have it

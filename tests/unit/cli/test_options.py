@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -160,3 +162,55 @@ def test_the_registrys_login_is_in_the_environment_or_the_address(
     assert found is not None
     assert (found.username or None, found.password or None) == login
     assert found.urls == ("http://registry:8081",)
+
+
+def test_help_names_every_option_in_full_and_no_type_of_a_flag() -> None:
+    for name, command in COMMANDS.items():
+        context = typer.Context(command, info_name=name, terminal_width=80)
+        said = command.get_help(context)
+        assert "bool" not in said, name
+        for option in _options(name):
+            if option.startswith("--"):
+                assert option in said, name
+    assert "Say who is hit when a dataset changes: what breaks, what changes behind it" in (
+        " ".join(get_command(headwater).get_help(typer.Context(get_command(headwater))).split())
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "missing", "extra"),
+    [
+        ("server --kafka-bootstrap 127.0.0.1:9 --port 0", "confluent_kafka", "server"),
+        ("server --store postgresql://u@127.0.0.1:9/x", "psycopg", "server"),
+        ("rebuild --store STORE", "zstandard", "server"),
+        (
+            "connect list --url http://127.0.0.1:9 --kafka-bootstrap h:1",
+            "confluent_kafka",
+            "connect",
+        ),
+        ("connect watch --clusters clusters.yml", "yaml", "connect"),
+        ("lab status", "psutil", "lab"),
+        ("mcp", "mcp", "mcp"),
+    ],
+)
+def test_a_missing_package_is_answered_by_the_extra_to_install(
+    words: str, missing: str, extra: str, tmp_path: Path
+) -> None:
+    program = (
+        "import sys\n"
+        f"sys.modules[{missing!r}] = None\n"
+        f"sys.argv = ['headwater', *{words.replace('STORE', str(tmp_path / 'x.db'))!r}.split()]\n"
+        "from headwater.cli.main import main\n"
+        "main()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 3, ran.stderr
+    assert ran.stderr.splitlines()[-1] == f"hint: pip install 'headwater[{extra}]'"
+    assert missing in ran.stderr

@@ -239,6 +239,6 @@ def test_a_plug_in_says_which_keys_are_passwords() -> None:
 
 
 def test_what_is_not_connect_is_said() -> None:
-    with pytest.raises(ConnectError, match="not Kafka Connect"):
+    with pytest.raises(ConnectError, match="address of Kafka Connect"):
         answers(200, {"hello": "world"}).root()
     assert json.dumps(answers(200, {"version": "4.3.1"}).root())

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.cli.main import _run
+from headwater.connect.commands import inspect
+from headwater.errors import HeadwaterError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,10 +45,12 @@ def connect(mute: str) -> Iterator[str]:
                 found = entries
             elif path[-1] == "topics":
                 found = {path[1]: {"topics": ["orders"]}}
+            elif path[0] == "connectors" and path[1] not in entries:
+                found = {"error_code": 404, "message": f"Connector {path[1]} not found"}
             elif path[0] == "connectors":
                 found = entries[path[1]]["status" if path[-1] == "status" else "info"]
             raw = json.dumps(found).encode()
-            self.send_response(200)
+            self.send_response(found.get("error_code", 200))
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)
@@ -94,3 +100,28 @@ def test_a_catalog_that_does_not_answer_is_said_and_not_waited_for(connect: str,
         assert f"Iceberg catalog {mute}: no answer within 3 s" in notes.replace("\n", " ")
         assert notes.count(mute) == 1
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("words", [("explain",), ("pause",), ("status",), ("restart", "sink-1")])
+def test_a_connector_that_is_not_there_is_the_same_answer_everywhere(
+    connect: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["connect", *words, "sink-3", "--url", connect], debug=False) == 4
+    assert capsys.readouterr().err == (
+        f"error: {connect} has no connector sink-3\nhint: near it: sink-2, sink-1\n"
+    )
+
+
+def test_explain_reads_a_record_where_it_is_asked_to(
+    connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def derive(config: Any, name: str) -> Any:
+        asked.append((config.sample, name))
+        raise HeadwaterError("seen")
+
+    monkeypatch.setattr(inspect, "derive_connector", derive)
+    for words in ((), ("--sample",)):
+        assert _run(["connect", "explain", "sink-1", "--url", connect, *words], debug=False) == 1
+    assert asked == [(False, "sink-1"), (True, "sink-1")]

@@ -12,7 +12,6 @@ from headwater.cli.options import spread
 from headwater.cli.output import err, remark
 from headwater.cli.server.client import ServerPlace, read_token
 from headwater.cli.server.serve import require_free
-from headwater.errors import EnvironmentProblem
 
 __all__ = ["mcp"]
 
@@ -44,15 +43,8 @@ def mcp(
 
     Speaks on standard input and output, as assistants start it, or over HTTP with --http.
     """
-    try:
-        from headwater.cli.assistant import protocol
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("headwater"):
-            raise
-        raise EnvironmentProblem(
-            f"headwater mcp needs the package {error.name}, which is not installed",
-            hint="pip install 'headwater[mcp]'",
-        ) from error
+    from headwater.cli.assistant import protocol
+
     server = place.server(seconds=ANSWER_SECONDS)
     if http is None:
         protocol.serve_stdio(server)

@@ -23,15 +23,17 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Make or change connectors: each is validated first, and what changes is shown."""
-    from headwater.connect.commands.apply import changes, faults, fit
+    from headwater.connect.commands.apply import changes, faults, fit, require_class
     from headwater.connect.commands.connector_file import read_connector
 
     wanted = [read_connector(path) for path in files]
     connect = connect_to(cluster_config(url, login))
-    available = {plugin["class"] for plugin in connect.plugins(connectors_only=False)}
+    plugins = connect.plugins(connectors_only=False)
+    available = {plugin["class"] for plugin in plugins}
     plans = []
     for connector in wanted:
         name = connector.name
+        require_class(connector.config, plugins)
         config, left_out, kept = fit(connector.config, available)
         for transform in left_out:
             declared = f"; what it declares is kept as {', '.join(kept)}" if kept else ""
@@ -71,9 +73,11 @@ def apply(
         return
     for name, _, new, found, _ in plans:
         word = ("new" if new else "changed") if found else "as it was"
-        text = f"[bold]{escape(name)}[/] {word}{' (not applied)' if dry_run else ''}"
+        many = f", {len(found)} settings" if new else ""
+        text = f"[bold]{escape(name)}[/] {word}{many}{' (not applied)' if dry_run else ''}"
         out.print(text, soft_wrap=True)
-        for setting, old, now in found:
+        # What a new connector is made of is in its file; --dry-run shows it without its secrets.
+        for setting, old, now in found if dry_run or not new else []:
             if old is not None:
                 out.print(f"  [red]- {escape(setting)} = {escape(old)}[/]", soft_wrap=True)
             if now is not None:

@@ -69,9 +69,11 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show states, tasks and traces, and what troubles the agent. Exit code 1 when one failed."""
-    from headwater.connect.commands.inspect import agent_problems
+    from headwater.connect.commands.inspect import agent_problems, require
 
     connect = connect_to(cluster_config(url, login))
+    if name:
+        require(connect, name)
     entries = [connect.entry(name)] if name else _entries(connect)
     problems = agent_problems(state)
     if as_json:
@@ -113,12 +115,13 @@ def action(word: str) -> Any:
     ) -> None:
         config = cluster_config(url, login)
         connect = connect_to(config)
+        from headwater.connect.commands.inspect import note_restart, require
+
+        require(connect, *names)
         for name in names:
             ordered = time.time_ns() // 1000
             connect.act(name, word)
             if word == "restart":
-                from headwater.connect.commands.inspect import note_restart
-
                 note_restart(state, config.endpoint.urls[0], name, ordered)
         if as_json:
             print_json({"action": word, "connectors": names})

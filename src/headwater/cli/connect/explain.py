@@ -13,6 +13,7 @@ from headwater.cli.connect.options import (  # noqa: TC001  (typer reads the ann
     Bootstrap,
     ClusterOptions,
     LoginOptions,
+    Sample,
 )
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, escape, print_json
@@ -26,13 +27,14 @@ def explain(
     name: Name,
     *,
     place: ClusterOptions,
+    sample: Sample = False,
     login: LoginOptions,
     as_json: AsJson = False,
 ) -> None:
     """Say where each dataset and edge of a connector comes from: which key, rule or API."""
     from headwater.connect.commands.inspect import derive_connector
 
-    config = place.config(login)
+    config = place.config(login, sample=sample)
     derived, problems = derive_connector(config, name)
     if as_json:
         print_json(derived)

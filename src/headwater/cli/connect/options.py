@@ -38,6 +38,9 @@ RegistryUrl = Annotated[
         help="The schema registry (Confluent API); its login in $SCHEMA_REGISTRY_USER_INFO.",
     ),
 ]
+Sample = Annotated[
+    bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
+]
 State = Annotated[
     str | None,
     typer.Option(
@@ -106,13 +109,14 @@ class ClusterOptions:
     kafka_bootstrap: Bootstrap = None
     registry_url: RegistryUrl = None
 
-    def config(self, login: LoginOptions) -> ClusterConfig:
+    def config(self, login: LoginOptions, *, sample: bool = False) -> ClusterConfig:
         """The cluster that is there."""
         return cluster_config(
             self.url,
             login,
             kafka_bootstrap=self.kafka_bootstrap,
             registry_url=self.registry_url,
+            sample=sample,
         )
 
 
@@ -132,20 +136,15 @@ def cluster_config(
     skip_groups: list[str] | None = None,
 ) -> ClusterConfig:
     """One cluster as options and environment describe it."""
-    try:
-        from headwater.connect.agent.clusters_file import endpoint_of
-        from headwater.connect.config import (
-            ClusterConfig,
-            WorkerConfig,
-            read_openlineage,
-            read_worker,
-        )
-        from headwater.connect.life.intervals import Intervals
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"this needs {error.name}, which is not installed",
-            hint="pip install 'headwater[connect]'",
-        ) from error
+    from headwater.connect.agent.clusters_file import endpoint_of
+    from headwater.connect.config import (
+        ClusterConfig,
+        WorkerConfig,
+        read_openlineage,
+        read_worker,
+    )
+    from headwater.connect.life.intervals import Intervals
+
     if not urls:
         raise UsageError("where is Connect?", hint="--url http://HOST:8083, or $CONNECT_URL")
     worker = read_worker(worker_properties) if worker_properties else WorkerConfig()

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from headwater.cli.output import INDENT, escape, escape_lines, out, print_wide, state, table_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Sequence
 
     from headwater.connect.model import Derived
-
-LEAST_WIDTH = 40
+    from headwater.lineage.model import Evidence
 
 
 def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
@@ -39,13 +38,22 @@ def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 def print_derived(derived: Derived) -> None:
-    """Print a connector's datasets and edges with their evidence."""
+    """Print a connector's datasets and edges; what is known from the same source says so once."""
+    evidence: dict[str, int] = {}
+
+    def known(found: Sequence[Evidence]) -> str:
+        texts = [
+            f"{one.source}: {one.detail} ({'observed' if one.observed else 'derived'})"
+            for one in found
+        ]
+        return ", ".join(str(evidence.setdefault(text, len(evidence) + 1)) for text in texts)
+
     out.print(
         f"[bold]{escape(derived.job.name)}[/] in {escape(derived.job.namespace)}: {derived.family}"
         f"{f', {derived.role}' if derived.role else ''}",
         soft_wrap=True,
     )
-    table = _with_evidence("", "dataset", "columns")
+    table = table_of("", "dataset", "columns", "known from")
     for side, datasets in (("reads", derived.lineage.inputs), ("writes", derived.lineage.outputs)):
         for dataset in datasets:
             count = len(dataset.schema.columns()) if dataset.schema else 0
@@ -53,31 +61,21 @@ def print_derived(derived: Derived) -> None:
                 side,
                 escape(f"{dataset.namespace} {dataset.name}"),
                 str(count or "unknown"),
-                escape(_evidence(dataset.evidence)),
+                known(dataset.evidence),
             )
     if table.row_count:
         print_wide(table)
     if derived.edges:
-        edges = _with_evidence("from", "to", "columns")
+        edges = table_of("from", "to", "columns", "known from")
         for edge in derived.edges:
             columns = derived.columns_of(edge)
-            known = "unknown" if columns is None else f"{len(columns)} edges"
+            counted = "unknown" if columns is None else f"{len(columns)} edges"
             edges.add_row(
-                escape(edge.input.name), escape(edge.output.name), known,
-                escape(_evidence(edge.evidence)),
-            )  # fmt: skip
+                escape(edge.input.name), escape(edge.output.name), counted, known(edge.evidence)
+            )
         out.print()
         print_wide(edges)
-
-
-def _evidence(found: Any) -> str:
-    return "; ".join(
-        f"{one.source}: {one.detail} ({'observed' if one.observed else 'derived'})" for one in found
-    )
-
-
-def _with_evidence(*columns: str) -> Table:
-    """An empty table; evidence gets room to be read."""
-    table = table_of(*columns, "evidence")
-    table.columns[-1].min_width = LEAST_WIDTH
-    return table
+    if evidence:
+        out.print()
+    for text, number in evidence.items():
+        out.print(f"{number}  {escape(text)}", soft_wrap=True)

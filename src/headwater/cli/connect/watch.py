@@ -15,6 +15,7 @@ from headwater.cli.connect.options import (
     Bootstrap,
     LoginOptions,
     RegistryUrl,
+    Sample,
     State,
     Urls,
     cluster_config,
@@ -81,9 +82,7 @@ def watch(
         list[Path] | None,
         typer.Option("--mappings", metavar="FILE", help="YAML rules for connectors unknown to us."),
     ] = None,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
-    ] = False,
+    sample: Sample = False,
     consumer_groups: Annotated[
         bool,
         typer.Option(

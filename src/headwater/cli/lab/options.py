@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwater.cli.output import remark
-from headwater.errors import UsageError
 
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab
@@ -34,16 +33,7 @@ Services = Annotated[
 
 def open_lab(home: Path | None) -> Lab:
     """The lab in a folder."""
-    # Loading psutil and friends here keeps `headwater --help` and the other commands quick, and lets
-    # a missing extra be reported in one line.
-    try:
-        from headwater.lab.lab import Lab
-    except ModuleNotFoundError as error:
-        raise missing(error) from error
+    # Loading psutil and friends here keeps `headwater --help` and the other commands quick.
+    from headwater.lab.lab import Lab
+
     return Lab(home, say=remark)
-
-
-def missing(error: ModuleNotFoundError) -> UsageError:
-    """What to say when the lab's extra is not installed."""
-    text = f"the lab needs {error.name}, which is not installed"
-    return UsageError(text, hint="pip install 'headwater[lab]'")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from headwater.cli.lab.options import Home, Services, missing, open_lab
+from headwater.cli.lab.options import Home, Services, open_lab
 from headwater.cli.output import (
     AsJson,
     FetchBar,
@@ -144,13 +144,11 @@ def logs(
 
 def fetch(services: Services = None, as_json: AsJson = False) -> None:
     """Download what the services need and verify every file; all of them when none is named."""
-    try:
-        from headwater.lab.files import fetch as fetching
-        from headwater.lab.files.artifacts import lock
-        from headwater.lab.files.cache import Cache
-        from headwater.lab.services import SERVICES, select, with_needs
-    except ModuleNotFoundError as error:
-        raise missing(error) from error
+    from headwater.lab.files import fetch as fetching
+    from headwater.lab.files.artifacts import lock
+    from headwater.lab.files.cache import Cache
+    from headwater.lab.services import SERVICES, select, with_needs
+
     cache = Cache()
     wanted = with_needs(select(services)) if services else list(SERVICES)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
-from headwater.cli.lab.options import Home, missing, open_lab
+from headwater.cli.lab.options import Home, open_lab
 from headwater.cli.output import (
     AsJson,
     duration,
@@ -51,10 +51,8 @@ def story(
     Start `headwater demo` in another terminal first. A story puts everything back, so any can be
     played again, in any order. Exit code 1 when lineage does not show what it should.
     """
-    try:
-        from headwater.lab.stories import STORIES, play
-    except ModuleNotFoundError as error:
-        raise missing(error) from error
+    from headwater.lab.stories import STORIES, play
+
     if name is None:
         _list(as_json)
         return

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 
 import typer
 
 from headwater.cli.output import AsJson, out, print_json
-from headwater.cli.server.store import StoreUrl, check_file, counting_bar
+from headwater.cli.server.store import StoreUrl, check_file, counting_bar, sqlite_url, store_url
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def backup(file: File, store: StoreUrl = None, as_json: AsJson = False) -> None:
     part = file.with_name(file.name + ".part")
     _remove(part)
     try:
-        copied = _copy(store, _url(part), "backing up")
+        copied = _copy(store, sqlite_url(part), "backing up")
         part.rename(file)
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
@@ -48,7 +47,7 @@ def restore(file: File, store: StoreUrl = None, as_json: AsJson = False) -> None
 
     if not file.is_file():
         raise UsageError(f"there is no file {file}", hint="give a file of `headwater store backup`")
-    copied = _copy(_url(file), store or default_store(), "restoring")
+    copied = _copy(sqlite_url(file), store or default_store(), "restoring")
     _print_result("the store holds", copied, as_json=as_json)
 
 
@@ -57,7 +56,11 @@ def move(
     to: Annotated[
         str,
         typer.Option(
-            "--to", help="An empty store: sqlite:///FILE or postgresql://…", show_default=False
+            "--to",
+            metavar="FILE|URL",
+            help="An empty store: a new file (SQLite), or postgresql://…",
+            callback=store_url,
+            show_default=False,
         ),
     ],
     store: StoreUrl = None,
@@ -69,10 +72,6 @@ def move(
     """
     copied = _copy(store, to, "moving", still=True)
     _print_result("the new store holds", copied, as_json=as_json)
-
-
-def _url(file: Path) -> str:
-    return f"sqlite:///{quote(str(file.absolute()))}"
 
 
 def _copy(source: str | None, target: str, what: str, *, still: bool = False) -> Copied:

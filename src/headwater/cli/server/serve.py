@@ -130,6 +130,8 @@ def server(
     )
     configure: list[Any] = []
     if kafka_bootstrap is not None:
+        import confluent_kafka  # noqa: F401  (where it is missing, say so now and not at each retry)
+
         from headwater.server.ingest.kafka import KafkaSettings, consume
 
         source = KafkaSettings(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -17,13 +19,26 @@ if TYPE_CHECKING:
 
     from headwater.server.store import Store
 
-__all__ = ["StoreUrl", "check_file", "counting_bar", "opened", "seconds"]
+__all__ = ["StoreUrl", "check_file", "counting_bar", "opened", "seconds", "sqlite_url", "store_url"]
+
+
+def store_url(text: str | None) -> str | None:
+    """The URL of a store; a path without a scheme is an SQLite file."""
+    return text if not text or "://" in text else sqlite_url(Path(text).expanduser())
+
+
+def sqlite_url(file: Path) -> str:
+    """The URL of a store in a file."""
+    return f"sqlite:///{quote(str(file.absolute()))}"
+
 
 StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="sqlite:///FILE or postgresql://…",
+        metavar="FILE|URL",
+        help="A file (SQLite), or postgresql://…",
+        callback=store_url,
         show_default="a file in the user's data directory",
     ),
 ]

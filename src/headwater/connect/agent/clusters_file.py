@@ -44,13 +44,8 @@ class AgentConfig(msgspec.Struct, frozen=True):
 
 def read_agent_config(path: Path) -> AgentConfig:
     """The clusters of a YAML file; raises UsageError that names the key that is wrong."""
-    try:
-        import yaml
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "a file of clusters needs pyyaml, which is not installed",
-            hint="pip install 'headwater[connect]'",
-        ) from error
+    import yaml
+
     try:
         found = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.connect.derive.overrides import DECLARED, PREFIX
 from headwater.connect.transforms.chain import LINEAGE
+from headwater.errors import NotFoundError
 from headwater.lineage.secrets import safe_config
 
 if TYPE_CHECKING:
@@ -77,6 +79,22 @@ def changes(
         for key in sorted(old.keys() | new.keys())
         if old.get(key) != new.get(key)
     ]
+
+
+def require_class(config: Mapping[str, str], plugins: Collection[Mapping[str, str]]) -> None:
+    """Raise NotFoundError where the worker has no such connector: Connect answers with every plug-in."""
+    wanted = config["connector.class"]
+    known = sorted({one["class"] for one in plugins if one.get("type") in ("source", "sink")})
+    # Connect also takes the class's name without its package, and without `Connector`.
+    short = {name.rsplit(".", 1)[-1] for name in known}
+    if not known or wanted in {*known, *short, *(one.removesuffix("Connector") for one in short)}:
+        return
+    near = get_close_matches(wanted, known, n=1)
+    raise NotFoundError(
+        f"the worker has no connector {wanted}; it has {', '.join(known)}",
+        hint=f"{near[0]}? Nothing was changed" if near else "nothing was changed",
+        names=known,
+    )
 
 
 def faults(answer: Mapping[str, Any]) -> list[str]:

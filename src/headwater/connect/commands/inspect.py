@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
 from headwater.connect.services.rest import ConnectRest, read_entry
 from headwater.emit import Outbox
-from headwater.errors import HeadwaterError, UsageError
+from headwater.errors import HeadwaterError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,18 +131,24 @@ def derive_connector(config: ClusterConfig, name: str) -> tuple[Derived, list[st
     connect, metadata = ConnectRest(config.endpoint), live_metadata_of(config)
     try:
         lineage = _lineage(config, connect, metadata)
-        try:
-            entry = connect.entry(name)
-        except ConnectError as error:
-            if error.trouble is ProblemKind.MISSING:
-                raise UsageError(
-                    f"{connect.shown} has no connector {name}", hint="headwater connect list"
-                ) from None
-            raise
+        require(connect, name)
+        entry = connect.entry(name)
         return lineage.derive(_connector(entry, connect)).derived, list(metadata.problems.values())
     finally:
         metadata.close()
         connect.close()
+
+
+def require(connect: ConnectRest, *names: str) -> None:
+    """Raise NotFoundError, with the nearest names, for the first connector that is not there."""
+    for name in names:
+        if not connect.exists(name):
+            near = get_close_matches(name, connect.poll())
+            raise NotFoundError(
+                f"{connect.shown} has no connector {name}",
+                hint=f"near it: {', '.join(near)}" if near else "headwater connect list",
+                names=near,
+            )
 
 
 def agent_problems(state: str | None) -> list[dict[str, Any]]:

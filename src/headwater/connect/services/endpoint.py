@@ -31,6 +31,9 @@ class ProblemKind(str, Enum):
     UNHEALTHY = "unhealthy"
 
 
+NOT_CONNECT = "is this the address of Kafka Connect's REST interface?"
+
+
 class ConnectError(HeadwaterError):
     """A request failed; `answer` is the server's own message, if it sent one."""
 

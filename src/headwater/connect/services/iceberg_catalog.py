@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from headwater.connect.derive.metadata import CatalogTable
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, missing_package
 from headwater.lineage.naming import redact
 from headwater.lineage.schema import Field, Schema, iceberg_table
 from headwater.lineage.schema.model import ELEMENT, container
@@ -159,8 +159,12 @@ class Catalogs:
         return known.found
 
     def _ask(self, catalog: Client, name: str) -> CatalogTable | None:
-        from pyiceberg.catalog.rest import RestCatalog
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+        try:
+            from pyiceberg.catalog.rest import RestCatalog
+            from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+        except ModuleNotFoundError as error:
+            problem = missing_package(error.name, "connect")
+            raise CatalogError(f"{problem.message}: {problem.hint}") from error
 
         client = self._clients.get(catalog)
         if client is None:

@@ -57,6 +57,8 @@ class KafkaAdmin:
         if not config.get("bootstrap.servers"):
             raise UsageError("Kafka needs bootstrap.servers", hint="--kafka-bootstrap HOST:PORT")
         self.bootstrap = ",".join(_plain(server) for server in servers(config["bootstrap.servers"]))
+        import confluent_kafka  # noqa: F401  (where it is missing, say so now and not at each poll)
+
         self._config = {**client_config(config), "error_cb": self._on_error}
         self._admin: Any = None
         self._lock = threading.Lock()
@@ -183,13 +185,8 @@ class KafkaAdmin:
     def admin(self) -> Any:
         """The client, made when it is first needed."""
         if self._admin is None:
-            try:
-                from confluent_kafka.admin import AdminClient
-            except ModuleNotFoundError as error:
-                raise UsageError(
-                    "Kafka needs confluent-kafka, which is not installed",
-                    hint="pip install 'headwater[connect]'",
-                ) from error
+            from confluent_kafka.admin import AdminClient
+
             self._admin = AdminClient(self._config)
         return self._admin
 

@@ -18,6 +18,7 @@ from headwater.connect.services.answers import (
     one_line,
 )
 from headwater.connect.services.endpoint import (
+    NOT_CONNECT,
     ConnectError,
     Endpoint,
     ProblemKind,
@@ -156,7 +157,7 @@ class ConnectRest:
             return {}
         found = self._json("GET", "/")
         if not isinstance(found, dict) or "version" not in found:
-            raise ConnectError(ProblemKind.GARBAGE, f"{self.shown}: this is not Kafka Connect")
+            raise self._garbage("its front page has no version of Kafka")
         return {str(key): one_line(str(value)) for key, value in found.items()}
 
     def unhealthy(self) -> str | None:
@@ -190,9 +191,7 @@ class ConnectRest:
             names = msgspec.json.decode(body, type=list[str])
         except _UNREADABLE:
             start = redact(body[:80].decode(errors="replace"))
-            raise ConnectError(
-                ProblemKind.GARBAGE, f"{self.shown}: not a list of connectors: {start!r}"
-            ) from None
+            raise self._garbage(f"not a list of connectors: {start!r}") from None
         found = {}
         for name in names:
             at = f"/connectors/{quote(name, safe='')}"
@@ -294,9 +293,12 @@ class ConnectRest:
         try:
             return msgspec.json.decode(answer.content)
         except _UNREADABLE:
-            raise ConnectError(
-                ProblemKind.GARBAGE, f"{self.shown}: {path} answered something that is not JSON"
+            raise self._garbage(
+                f"{path.partition('?')[0]} answered something that is not JSON"
             ) from None
+
+    def _garbage(self, what: str) -> ConnectError:
+        return ConnectError(ProblemKind.GARBAGE, f"{self.shown}: {what}: {NOT_CONNECT}")
 
     def _send(
         self, method: str, path: str, body: object = None, *, listing: bool = False
@@ -341,7 +343,7 @@ class ConnectRest:
 
 
 def _refusal(shown: str, path: str, answer: Answer, listing: bool) -> ConnectError:
-    code, message = answer.status_code, ""
+    code = answer.status_code
     try:
         message = str(msgspec.json.decode(answer.content).get("message", ""))
     except (*_UNREADABLE, AttributeError):
@@ -352,9 +354,8 @@ def _refusal(shown: str, path: str, answer: Answer, listing: bool) -> ConnectErr
     if code == 409:
         return ConnectError(ProblemKind.REBALANCE, text, hint="a rebalance passes: try again")
     if code in (404, 405, 501):
-        return ConnectError(
-            ProblemKind.STARTING if listing else ProblemKind.MISSING, text, answer=message
-        )
+        kind = ProblemKind.STARTING if listing else ProblemKind.MISSING
+        return ConnectError(kind, text, hint=NOT_CONNECT, answer=message)
     if code == 503 and "start" in message.lower():
         return ConnectError(ProblemKind.STARTING, text)
     return ConnectError(ProblemKind.SERVER if code >= 500 else ProblemKind.REFUSED, text)
