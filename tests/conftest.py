@@ -2,6 +2,8 @@
 
 import os
 import signal
+from functools import cache
+from importlib import import_module
 
 from hypothesis import settings
 
@@ -23,3 +25,8 @@ os.environ["SPARK_SUBMIT_OPTS"] = " ".join(archive_options())
 
 settings.register_profile("headwater", examples(100))
 settings.load_profile("headwater")
+
+# A client reads the certificates of all authorities, 20 ms of CPU, even to ask a server by plain HTTP.
+# Thousands of clients are made here: they share one context.
+transports = import_module("httpx._transports.default")
+transports.create_ssl_context = cache(transports.create_ssl_context)  # type: ignore[attr-defined]
