@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from headwater.connect.life.state import load
+from headwater.emit.outbox import Outbox
 from headwater.lab import process
 from headwater.lab.demo.connectors import CONNECTORS
 from headwater.lab.demo.run import STREAMS
@@ -87,10 +89,14 @@ class Outage(Story):
         story_run.describe(f"Pausing {PAUSED} in the meantime.")
         story_run.shop.pause(PAUSED)
         _until(story_run, "the first half", gone + story_run.seconds / 2)
+        story_run.check("the agent saw the pause", partial(_seen, story_run, PAUSED, running=False))
         story_run.shop.resume(PAUSED)
         for what, count in counters.items():
             story_run.check(f"{what} go on", partial(_more, before[what], count))
         _until(story_run, "the rest of the time", gone + story_run.seconds)
+        story_run.check(
+            f"the agent saw that {PAUSED} went on", partial(_seen, story_run, PAUSED, running=True)
+        )
 
 
 def _now() -> str:
@@ -111,6 +117,17 @@ def _away(story_run: StoryRun) -> CheckOutcome:
     except httpx.TransportError as error:
         return CheckOutcome(ok=True, found=type(error).__name__)
     return CheckOutcome(ok=False, found="it answers")
+
+
+def _seen(story_run: StoryRun, connector: str, *, running: bool) -> CheckOutcome:
+    """Whether the agent has taken note of a connector's state; no server can be asked for it now."""
+    outbox = Outbox(str(story_run.lab.home.data("agent") / "state.db"))
+    try:
+        stored = [load(value) for value in outbox.state().values()]
+    finally:
+        outbox.close()
+    noted = any(one is not None and one.name == connector and one.open == running for one in stored)
+    return CheckOutcome(noted, "" if noted else "its state has not changed")
 
 
 def _more(before: int, count: Callable[[], int]) -> CheckOutcome:
