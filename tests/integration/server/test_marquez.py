@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -146,6 +148,27 @@ def test_spellings_of_one_store_are_one(client: Client) -> None:
     )
     assert len(edges(client, "job:jobs:write")) == 2
     assert client.get(dataset_url("b", namespace="s3a://lake"))["namespace"] == "s3a://lake"
+
+
+@pytest.mark.parametrize("order", list(permutations(["s3a://lake", "s3n://lake", "s3://lake"])))
+@pytest.mark.parametrize("batch", [True, False])
+def test_of_spellings_the_one_that_openlineage_names_is_shown(
+    client: Client, order: tuple[str, ...], batch: bool
+) -> None:
+    sent = [
+        event("START", n, run=n, job=f"j{n}", outputs=[dataset("b", space, schema=schema("c"))])
+        for n, space in enumerate(order, 1)
+    ]
+    for some in [sent] if batch else [[one] for one in sent]:
+        client.post(*some)
+    assert edges(client, "dataset:s3://lake:b") == {
+        (f"job:jobs:j{n}", "dataset:s3://lake:b") for n in (1, 2, 3)
+    }
+    for space in order:
+        shown = client.get(f"/api/v2/datasets/{quote(space, safe='')}/b")
+        assert (shown["namespace"], len(shown["aliases"])) == ("s3://lake", 2)
+    listed = client.get("/api/v2/aliases")["aliases"]
+    assert {one["dataset"]["namespace"] for one in listed} <= {"s3://lake"}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -16,22 +16,43 @@ __all__ = ["cluster", "declare", "root", "set_root", "withdraw"]
 
 
 def root(session: Session, dataset: Dataset, time: int) -> None:
-    """Find what a new dataset's name stands for, if another name was there first."""
+    """Find what a new dataset's name stands for, if another name was there first.
+
+    Another spelling of the name gives way: `s3://lake` is shown though `s3a://lake` came first.
+    """
     key = (dataset.space, dataset.name)
     target = session.aliases.get(key)
-    if target is None:
-        spelled = naming.canonical(*key)
-        plain = (spelled.namespace, spelled.name)
-        if plain != key:
-            session.load_datasets([plain])
-            found = session.datasets.get(plain)
-            target = found.id if found else session.aliases.get(plain)
-            if target is None:
-                _alias(session, plain, dataset.id, time)
+    plain = _plain(*key)
+    if target is not None and plain == key and _lead(session, dataset, target, time):
+        return
+    if target is None and plain != key:
+        session.load_datasets([plain])
+        found = session.datasets.get(plain)
+        target = found.id if found else session.aliases.get(plain)
+        if target is None:
+            _alias(session, plain, dataset.id, time)
     if target is None:
         target = _sibling(session, dataset)
     if target is not None and target != dataset.id:
         _point(session, [dataset], target)
+
+
+def _plain(space: str, name: str) -> tuple[str, str]:
+    spelled = naming.canonical(space, name)
+    return spelled.namespace, spelled.name
+
+
+def _lead(session: Session, dataset: Dataset, other: int, time: int) -> bool:
+    """Let a dataset that spells its name otherwise, and stands for itself, stand for this one."""
+    key = (dataset.space, dataset.name)
+    found = session.datasets_of([other])
+    if not found or found[0].root != other or _plain(found[0].space, found[0].name) != key:
+        return False
+    session.rows["alias"] = [row for row in session.rows["alias"] if row[:2] != key]
+    session.connection.run("DELETE FROM alias WHERE namespace = ? AND name = ?", key)
+    del session.aliases[key]
+    declare(session, dataset, [(found[0].space, found[0].name)], time)
+    return True
 
 
 def declare(session: Session, dataset: Dataset, keys: list[tuple[str, str]], time: int) -> None:
@@ -89,8 +110,7 @@ def _joined(session: Session, members: dict[int, Dataset]) -> dict[int, set[int]
 
     for key, number in named.items():
         join(number, owners.get(key))
-        spelled = naming.canonical(*key)
-        plain = (spelled.namespace, spelled.name)
+        plain = _plain(*key)
         join(number, named.get(plain, owners.get(plain)))
         if (cluster_id := clusters.get(key[0])) is not None:
             join(number, clustered.setdefault((cluster_id, key[1]), number))
