@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +12,7 @@ from headwater.cli.main import app
 from headwater.errors import UsageError
 from headwater.server.store import Store, open_store
 from headwater.server.store.keep.purge import PurgeTarget, purge
+from headwater.server.store.keep.rebuild import rebuild
 from headwater.server.store.keep.retention import retain
 
 from .conftest import Client
@@ -220,6 +221,28 @@ def test_a_run_that_was_let_go_of_is_no_tampering(store_url: str) -> None:
     store.close()
     code, text = run("verify", "--store", store_url)
     assert code == 0, text
+
+
+def test_a_run_that_two_jobs_report_may_come_again_after_one_is_purged(store_url: str) -> None:
+    store = open_store(store_url)
+
+    def send(*bodies: dict[str, Any]) -> None:
+        store.append([json.dumps(body).encode() for body in bodies])
+
+    send(event("START", 1, run=1, job="first"), event("RUNNING", 2, run=1, job="second"))
+    purge(store, PurgeTarget("job", "jobs", "first"))
+    send(event("START", 3, run=2, job="third"))
+    # The number that the run had belongs to no other: what is left of it is not shown as the other's.
+    sql = "SELECT count(*) FROM log l JOIN run r ON r.id = l.run WHERE l.seq < ?"
+    assert store.connection.all(sql, (4,)) == [(0,)]
+    send(event("COMPLETE", 4, run=1, job="second"))
+    for _ in range(2):
+        store.close()
+        code, text = run("verify", "--store", store_url)
+        assert code == 0, text
+        store = open_store(store_url)
+        rebuild(store)
+    store.close()
 
 
 TRUNCATION = (

@@ -16,10 +16,11 @@ from headwater.server.store.database import within
 from headwater.server.store.entities import MERGED, decode_dataset, decode_job, decode_run, slot
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.rebuild import records
-from headwater.server.store.keep.retention import sweep
+from headwater.server.store.keep.retention import note, noted, sweep
 from headwater.server.store.write.commands import DATASET, JOB, NoSuchError
 from headwater.server.store.write.prepared import safe
 from headwater.server.store.write.schemas import SchemaProjection
+from headwater.server.store.write.session import HIGHEST
 from headwater.server.store.write.task_jobs import TaskJobs
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def purge(store: Store, target: PurgeTarget) -> Purged:
         changes.append({"change": "reset"})
         buried = _bury(store, target.mentioned)
         sources = _sources(connection, datasets)
+        _note_numbers(connection)
         _forget(store, jobs, datasets, target.mentioned)
         _orphans(store, sources)
         if target.kind == "namespace":
@@ -124,6 +126,16 @@ def purge(store: Store, target: PurgeTarget) -> Purged:
         checkpoint.write(store, "deletion", base, tombstones)
     connection.tidy()
     return Purged(buried, len(jobs), len(datasets))
+
+
+def _note_numbers(connection: Connection) -> None:
+    """Note up to where jobs and runs are numbered: what is left of the log may name them.
+
+    A run that two jobs report goes with the job that began it; the other's records stay.
+    """
+    for table in ("job", "run"):
+        ((highest,),) = connection.all(f"SELECT max(id) FROM {table}")  # noqa: S608
+        note(connection, HIGHEST + table, max(highest or 0, noted(connection, HIGHEST + table)))
 
 
 def _found(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database import Connection
     from headwater.server.store.store import Store
 
-__all__ = ["Dropped", "claims_since", "retain", "retained", "sweep"]
+__all__ = ["Dropped", "claims_since", "note", "noted", "retain", "retained", "sweep"]
 
 # The highest id of a table stays, so that it is never given out again.
 _RUNS = """
@@ -88,7 +88,7 @@ def retain(store: Store, before: int) -> Dropped:
         connection.run(_ENDS, (before, before))
         connection.run("DELETE FROM edge WHERE until < ?", (before,))
         facets = sweep(store)
-        connection.run(_NOTE, ("retained", str(before)))
+        note(connection, "retained", before)
         tombstones = earlier.tombstones if earlier else []
         checkpoint.write(store, "retention", (last, bytes(base_chain)), tombstones)
     return Dropped(events, runs, facets)
@@ -96,13 +96,22 @@ def retain(store: Store, before: int) -> Dropped:
 
 def retained(connection: Connection) -> int:
     """The moment before which history was let go of; 0 if none was."""
-    rows = connection.all("SELECT value FROM setting WHERE name = ?", ("retained",))
-    return int(rows[0][0]) if rows else 0
+    return noted(connection, "retained")
 
 
 def claims_since(connection: Connection) -> int:
     """The moment from which on the claims on schemas are known; 0 if all are."""
-    rows = connection.all("SELECT value FROM setting WHERE name = ?", ("claims_since",))
+    return noted(connection, "claims_since")
+
+
+def note(connection: Connection, name: str, value: int) -> None:
+    """Keep a number under a name."""
+    connection.run(_NOTE, (name, str(value)))
+
+
+def noted(connection: Connection, name: str) -> int:
+    """The number that was kept under a name; 0 if none was."""
+    rows = connection.all("SELECT value FROM setting WHERE name = ?", (name,))
     return int(rows[0][0]) if rows else 0
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.write.prepared import EventPart, Facet, PreparedEvent
 
-__all__ = ["Key", "Session"]
+__all__ = ["HIGHEST", "Key", "Session"]
 
 Key = tuple[str, str]
 _KEYS = "WITH k (space, name) AS ({in}) "
@@ -61,6 +61,11 @@ _JOBS_BY_KEY = (
 NUMBERED = (
     "namespace", "source", "dataset", "job", "run", "facet", "dataset_version", "job_version",
 )  # fmt: skip
+HIGHEST = "highest."
+"""Before the name of a table: the highest number that a purge took out of it.
+
+Records that stay name it, and must not be taken for those of what is numbered next.
+"""
 _NONE: list[Any] = []
 _OF_JOBS = {"jobType", PART_OF}
 ASSERTIONS = "dataQualityAssertions"
@@ -234,6 +239,10 @@ class Session:
             for name in NUMBERED:
                 rows = self.connection.all(f"SELECT max(id) FROM {name}")  # noqa: S608
                 self._next[name] = int(rows[0][0] or 0) + 1
+            sql = "SELECT name, value FROM setting WHERE name LIKE ?"
+            for name, highest in self.connection.all(sql, (f"{HIGHEST}%",)):
+                table_of = name[len(HIGHEST) :]
+                self._next[table_of] = max(self._next[table_of], int(highest) + 1)
             clusters = self.connection.all("SELECT dataset_namespace, id FROM cluster")
             self.clusters.update(dict(clusters))
         self._next[table] += 1
