@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer.main
 
 from headwater.cli.main import app
+from headwater.cli.settings import SECTIONS, VARIABLES, settings_of
 from headwater.connect.families import BUILT_IN
 from headwater.lab.files.artifacts import lock
 from headwater.lab.files.cache import Cache
@@ -227,7 +228,56 @@ def server_speed() -> str:
     return table(["work", *figures], rows)
 
 
+def settings() -> str:
+    """Every key of the settings file, from the options that it sets."""
+    known = settings_of(typer.main.get_command(app)).values()
+    parts = []
+    for name, section in SECTIONS.items():
+        rows = []
+        for setting in (one for one in known if one.section == name):
+            option = setting.option
+            own = [option.envvar] if isinstance(option.envvar, str) else option.envvar or []
+            variables = dict.fromkeys([setting.variable, *own])
+            rows.append(
+                [
+                    f"`{setting.key}`",
+                    ", ".join(f"`{one}`" for one in variables),
+                    _default(option),
+                    " ".join((option.help or "").split()),
+                ]
+            )
+        header = ["key", "variable", "default", "what it is"]
+        parts.append(f"### [{name}]\n\n{_sentence(section.about)}\n\n{table(header, rows)}")
+    return "\n".join(parts)
+
+
+def _default(option: Any) -> str:
+    if isinstance(option.show_default, str):
+        return option.show_default
+    value = option.default
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return "" if value is None else f"`{value}`"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def variables() -> str:
+    """The variables that are read besides."""
+    return table(
+        ["variable", "what it is"],
+        (
+            [f"`{name}`", f"{one.about} (a secret)" if one.secret else one.about]
+            for name, one in VARIABLES.items()
+        ),
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "variables": variables,
     "services": services,
     "connect-plugins": connect_plugins,
     "environment": environment,

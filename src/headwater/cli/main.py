@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
 from typing import Annotated, Any
 
 import typer
 
 import headwater
-from headwater.cli import connect, lab, outbox, questions, server, spark
+from headwater.cli import config as config_command
+from headwater.cli import connect, lab, outbox, questions, server, settings, spark
 from headwater.cli.assistant import mcp
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
@@ -34,6 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # its tables cut long names of options
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(config_command.app, name="config")
 app.add_typer(connect.app, name="connect")
 app.add_typer(lab.app, name="lab")
 app.add_typer(outbox.app, name="outbox")
@@ -52,15 +55,31 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Settings (TOML), see docs/configuration.md.",
+            envvar="HEADWATER_CONFIG",
+            show_default="~/.config/headwater/headwater.toml, else /etc/headwater/headwater.toml",
+        ),
+    ] = None,
+    version: Annotated[  # noqa: ARG001  (its callback)
         bool,
         typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
     ] = False,
-    debug: Annotated[
+    debug: Annotated[  # noqa: ARG001  (read by main)
         bool, typer.Option("--debug", help="Show a traceback when something fails.")
     ] = False,
 ) -> None:
     """Live, end-to-end data lineage for streaming estates."""
+    file = settings.read_file(context.command, config or settings.default_file())
+    if file.problems and context.invoked_subcommand != "config":
+        raise UsageError(f"{file.path}: {file.problems[0]}", hint="headwater config check")
+    context.obj = file
+    context.default_map = settings.install(context.command, file)
 
 
 @app.command("version")
@@ -110,6 +129,15 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _from_file(error: Any) -> str:
+    """The file, where it is the one that gave an option its wrong value."""
+    at, option = getattr(error, "ctx", None), getattr(error, "param", None)
+    if at is None or option is None or not isinstance(at.obj, settings.SettingsFile):
+        return ""
+    source = at.get_parameter_source(option.name)
+    return f"{at.obj.path}: " if source is not None and source.name == "DEFAULT_MAP" else ""
+
+
 def _explain(error: Exception, extra: str) -> int:
     if isinstance(error, HeadwaterError):
         print_error(error)
@@ -122,7 +150,8 @@ def _explain(error: Exception, extra: str) -> int:
         else:
             at = getattr(error, "ctx", None)
             where = at.command_path if at else "headwater"
-            print_error(UsageError(error.format_message(), hint=f"{where} --help"))
+            told = f"{_from_file(error)}{error.format_message()}"
+            print_error(UsageError(told, hint=f"{where} --help"))
         return int(error.exit_code)
     print_error(
         HeadwaterError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +61,10 @@ def preview(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", help="Of the job.", show_default="$OPENLINEAGE_NAMESPACE, else default"
+            "--namespace",
+            help="Of the job.",
+            envvar="OPENLINEAGE_NAMESPACE",
+            show_default="default",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -83,7 +85,7 @@ def preview(
         topics=tuple(t.strip() for t in (topics or "").split(",") if t.strip()),
         bootstrap=kafka_bootstrap,
         schemas={topic: Path(file) for topic, _, file in pairs},
-        namespace=namespace or os.environ.get("OPENLINEAGE_NAMESPACE") or "default",
+        namespace=namespace or "default",
     )
     if as_json:
         print_json(event)

@@ -68,7 +68,7 @@ def watch(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", help="Of jobs.", show_default="$OPENLINEAGE_NAMESPACE, else default"
+            "--namespace", help="Of jobs.", envvar="OPENLINEAGE_NAMESPACE", show_default="default"
         ),
     ] = None,
     name: Annotated[

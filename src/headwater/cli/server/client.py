@@ -38,8 +38,9 @@ class ServerPlace:
         str | None,
         typer.Option(
             "--url",
-            help=f"Where the server answers; else $OPENLINEAGE_URL, else {SERVER}.",
-            show_default=False,
+            help="Where the server answers.",
+            envvar="OPENLINEAGE_URL",
+            show_default=SERVER,
         ),
     ] = None
     token_file: Annotated[
@@ -49,7 +50,7 @@ class ServerPlace:
 
     def server(self, *, seconds: float = SECONDS) -> Server:
         """The server that is asked, and how long an answer may take."""
-        url = self.url or os.environ.get("OPENLINEAGE_URL", "").strip() or SERVER
+        url = (self.url or "").strip() or SERVER
         if self.token_file is not None:
             token: str | None = read_token(self.token_file)
         else:

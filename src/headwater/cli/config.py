@@ -1,0 +1,164 @@
+"""`headwater config`: which settings hold, and where each comes from."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from headwater.cli.output import AsJson, escape, out, print_json, print_wide, table_of
+from headwater.cli.settings import (
+    SECTIONS,
+    VARIABLES,
+    Setting,
+    SettingsFile,
+    settings_of,
+    unknown_variables,
+)
+from headwater.errors import UsageError
+from headwater.lineage.secrets import MASK, clean_value
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Settings: which hold, and where each comes from.", no_args_is_help=True)
+
+
+class Held(NamedTuple):
+    """The value of a setting, fit to be shown, and where it comes from."""
+
+    setting: Setting
+    value: str
+    source: str
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    section: Annotated[
+        str | None, typer.Argument(metavar="[SECTION]", help="One section; all without it.")
+    ] = None,
+    flags: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- FLAG…]", help="With these flags of the section's command."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting and whether it comes from a flag, a variable, the file or nowhere.
+
+    Credentials are masked. `headwater config show server -- --port 6000` shows what would hold.
+    """
+    if section is not None and section not in SECTIONS:
+        raise UsageError(f"no section {section}", hint=f"there are {', '.join(SECTIONS)}")
+    root, file = context.find_root(), context.obj
+    wanted = [section] if section else list(SECTIONS)
+    held = [one for name in wanted for one in _held(root, file, name, flags or [])]
+    variables = {
+        name: MASK if about.secret else str(clean_value(os.environ[name]))
+        for name, about in VARIABLES.items()
+        if not section and os.environ.get(name)
+    }
+    if as_json:
+        rows = [
+            {
+                "section": one.setting.section,
+                "key": one.setting.key,
+                "value": one.value,
+                "from": one.source,
+                "variable": one.setting.variable,
+            }
+            for one in held
+        ]
+        path = str(file.path) if file.path else None
+        print_json({"file": path, "settings": rows, "variables": variables})
+        return
+    out.print(f"settings file: {escape(str(file.path or 'none'))}", soft_wrap=True)
+    table = table_of("section", "setting", "value", "from")
+    for one in held:
+        cells = (one.setting.section, one.setting.key, one.value, one.source)
+        table.add_row(*map(escape, cells))
+    print_wide(table)
+    if variables:
+        other = table_of("variable", "value")
+        for name, value in variables.items():
+            other.add_row(name, escape(value))
+        out.print()
+        print_wide(other)
+
+
+@app.command()
+def check(context: typer.Context, as_json: AsJson = False) -> None:
+    """Find what is wrong with the settings, without starting anything. Exit code 2 if something is."""
+    root, file = context.find_root(), context.obj
+    problems = [f"{file.path}: {problem}" for problem in file.problems]
+    problems += unknown_variables(root.command)
+    if not file.problems:
+        problems += filter(None, (_refused(root, file, section) for section in SECTIONS))
+    if as_json:
+        path = str(file.path) if file.path else None
+        print_json({"file": path, "ok": not problems, "problems": problems})
+    else:
+        for problem in problems:
+            out.print(f"[red]wrong:[/] {escape(problem)}", soft_wrap=True)
+        if not problems:
+            out.print(f"{escape(str(file.path or 'no settings file'))}: nothing wrong")
+    if problems:
+        raise typer.Exit(UsageError.exit_code)
+
+
+def _parsed(root: Any, section: str, flags: list[str]) -> Any:
+    """The context in which a section's command would run, its values converted as they would be."""
+    at = root
+    *groups, last = SECTIONS[section].command
+    for name in groups:
+        at = type(root)(at.command.commands[name], parent=at, info_name=name)
+    return at.command.commands[last].make_context(last, list(flags), parent=at)
+
+
+def _held(root: Any, file: SettingsFile, section: str, flags: list[str]) -> list[Held]:
+    parsed = _parsed(root, section, flags)
+    found = []
+    for setting in settings_of(root.command).values():
+        if setting.section == section:
+            value = parsed.params[setting.option.name]
+            source = parsed.get_parameter_source(setting.option.name).name
+            found.append(Held(setting, _shown(setting, value), _origin(setting, source, file)))
+    return found
+
+
+def _refused(root: Any, file: SettingsFile, section: str) -> str:
+    try:
+        _parsed(root, section, [])
+    except typer.BadParameter as error:
+        source = (
+            error.ctx and error.param and error.ctx.get_parameter_source(error.param.name or "")
+        )
+        where = f"{file.path}: " if source and source.name == "DEFAULT_MAP" else ""
+        return f"{where}[{section}] {error.format_message()}"
+    return ""
+
+
+def _shown(setting: Setting, value: Any) -> str:
+    if value is None or value == []:
+        text = setting.option.show_default
+        return f"({text})" if isinstance(text, str) else ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    values = value if isinstance(value, list | tuple) else [value]
+    return ", ".join(str(clean_value({setting.key: str(one)})[setting.key]) for one in values)
+
+
+def _origin(setting: Setting, source: str, file: SettingsFile) -> str:
+    if source == "COMMANDLINE":
+        return "flag"
+    if source == "ENVIRONMENT":
+        names = (
+            [setting.option.envvar]
+            if isinstance(setting.option.envvar, str)
+            else setting.option.envvar
+        )
+        return next(f"${name}" for name in names if os.environ.get(name))
+    if source == "DEFAULT_MAP":
+        line = file.lines.get((setting.section, setting.key))
+        return f"{file.path}:{line}" if line else str(file.path)
+    return "default"
