@@ -65,9 +65,9 @@ unit: setup ## Run the unit tests alone (a minute)
 	@$(BIN)/python -m scripts.lanes unit $(ARGS)
 
 # Two at a time, the longest first.
-CHECKS := check-types check-imports check-page check-unused check-layers check-lint
+CHECKS := check-types check-imports check-page check-unused check-layers check-pins check-lint
 .PHONY: check $(CHECKS)
-check: setup ## Check format, lint, complexity, types, the direction of imports and unused code
+check: setup ## Check format, lint, complexity, types, imports, unused code, dependencies and licences
 	@$(MAKE) --no-print-directory -k -j2 $(CHECKS)
 
 check-types:
@@ -80,6 +80,9 @@ check-unused:
 	@$(BIN)/python -m scripts.unused
 check-layers:
 	@$(BIN)/lint-imports
+check-pins:
+	@$(BIN)/python -m scripts.dependencies
+	@$(BIN)/python -m scripts.licences
 check-lint:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -88,6 +91,21 @@ check-lint:
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check -q --fix . || true
 	@$(BIN)/ruff format .
+
+.PHONY: dist
+dist: setup ## Build the wheel and the source package with the page inside, and their SBOM, into dist/
+	@rm -rf dist
+	@$(BIN)/hatchling build -d dist >/dev/null
+	@$(BIN)/python -m scripts.sbom dist/headwater-$$($(BIN)/hatchling version).cdx.json
+	@ls -1 dist
+
+.PHONY: check-dist
+check-dist: dist ## Install the wheel into an empty environment and use it (JVM=1: PySpark and the demo too)
+	@$(BIN)/python -m scripts.check_wheel $(if $(JVM),--jvm)
+
+.PHONY: audit
+audit: setup ## Ask for known vulnerabilities of what is shipped; says so where the data cannot be reached
+	@$(BIN)/python -m scripts.audit $(ARGS)
 
 .PHONY: docs
 docs: setup ## Write the generated parts of the docs anew
@@ -101,10 +119,13 @@ bench: setup ## Run the benchmarks; each prints one table (ONLY=lab for one of t
 pictures: setup ## Take the docs' pictures of every page from the running program
 	@cd web && npm run --silent pictures
 
+COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes \
+  --no-emit-index-url --no-header --quiet
 .PHONY: lock
 lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m headwater.lab.files.relock
-	@uv pip compile pyproject.toml --extra all --extra dev --universal --python-version 3.10 \
-	  --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
+	@$(COMPILE) --extra all --extra dev --upgrade -o requirements.lock
+	@for one in all:all server:server connect:agent; do \
+	  $(COMPILE) --extra $${one%:*} -c requirements.lock --no-annotate -o deploy/locks/$${one#*:}.lock; done
 
 .PHONY: clean
 clean: ## Remove what the targets made here; the download cache outside the tree stays

@@ -26,6 +26,8 @@ from headwater.lab.services import COMPANIONS, SERVICES
 from headwater.lab.services.base import LabContext, Service
 from headwater.lab.stories import STORIES
 from headwater.lineage.naming import STORES, Store
+from scripts.licences import licences
+from scripts.pins import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -275,6 +277,18 @@ def variables() -> str:
     )
 
 
+def third_parties() -> str:
+    """What is shipped or fetched of others' work, by kind and licence."""
+    tables = []
+    for kind, names in licences().items():
+        groups: dict[str, list[str]] = {}
+        for name, licence in names.items():
+            groups.setdefault(licence, []).append(name)
+        rows = ([licence, ", ".join(group)] for licence, group in sorted(groups.items()))
+        tables.append(table(["licence", f"{len(names)} {KINDS[kind]}"], rows))
+    return "\n".join(tables)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "variables": variables,
@@ -293,6 +307,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "spark-costs": partial(measured, "spark", "batches", "costs"),
     "spark-statements": partial(measured, "spark", "statements"),
     "server-speed": server_speed,
+    "third-parties": third_parties,
     "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }
 
