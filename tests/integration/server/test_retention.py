@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from headwater.server.store import Store, open_store
 from headwater.server.store.database import StoreError
-from headwater.server.store.database.schema import LATEST, MIGRATIONS
+from headwater.server.store.database.schema import LATEST
 from headwater.server.store.keep.checkpoint import PROJECTED, latest
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import export, rebuild, verify
@@ -22,11 +21,7 @@ from headwater.server.store.view import Bodies, View
 from headwater.server.store.write.commands import NoSuchError
 
 from .making import columns, dataset, event, facet, run_id, schema
-
-if TYPE_CHECKING:
-    from headwater.server.store.database import Connection
-
-FIRST = Path(__file__).parents[2] / "fixtures" / "server" / "first.db"
+from .old_stores import KEPT, open_kept
 
 
 def send(store: Store, *events: dict[str, Any]) -> None:
@@ -281,34 +276,10 @@ def test_a_changed_log_is_found_out(store: Store, change: str) -> None:
         rebuild(store)
 
 
-def copy(source: Connection, target: Connection) -> None:
-    tables = [row[0] for row in source.all("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    for table in tables:
-        if table == "head":
-            target.run("DELETE FROM head")
-        names = [row[1] for row in source.all(f"PRAGMA table_info({table})")]
-        marks = ", ".join("?" * len(names))
-        for row in source.all(f"SELECT * FROM {table}"):
-            target.run(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", row)
-
-
 @pytest.fixture
 def first(store_url: str, tmp_path: Path) -> Store:
-    """A database of the first release, opened by this one."""
-    file = tmp_path / "first.db"
-    shutil.copy(FIRST, file)
-    if store_url.startswith("sqlite"):
-        return open_store(f"sqlite:///{file}")
-    from headwater.server.store.database.postgres import PostgresDatabase
-    from headwater.server.store.database.sqlite import SqliteConnection
-
-    target = PostgresDatabase(store_url)
-    connection = target.writer()
-    connection.script("CREATE TABLE migration (version {int} PRIMARY KEY)")
-    connection.script(MIGRATIONS[0])
-    copy(SqliteConnection(str(file)), connection)
-    target.close()
-    return open_store(store_url)
+    """A database of the first schema, opened by this release."""
+    return open_kept(KEPT / "first.db", store_url, tmp_path)
 
 
 def test_a_database_of_the_first_release_is_brought_up_to_date(first: Store) -> None:
