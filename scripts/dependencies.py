@@ -38,6 +38,7 @@ INDIRECT = {
     "schemathesis": "a command of the tests",
     "starlette": "comes with mcp",
     "pytz": "marquez-python imports it and does not declare it",
+    "tomli": "msgspec reads TOML by it before Python 3.11",
     "types-psutil": "mypy reads it",
     "types-pyyaml": "mypy reads it",
     "uvloop": "uvicorn loads it where it is installed",
