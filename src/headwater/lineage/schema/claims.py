@@ -2,7 +2,8 @@
 
 A claim is what an event reports of a dataset's fields. The best rank present decides, and jobs of
 the same rank add up. The result depends on the set of claims alone, not on their order or
-repetition: a claim that was repeated is kept as the first and the last time it was made.
+repetition: a claim that was repeated without another between is kept as the first and the last time
+it was made.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from enum import IntEnum
-from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -63,8 +63,9 @@ class Claim(msgspec.Struct, frozen=True):
     """What one author reported of a dataset's fields, from the first to the last time it did.
 
     The author is a job; of rank SOURCE it is a subject or table, and `version` orders its claims
-    where it has one (0 where not). Claims of one run are one as long as they do not differ; a
-    claim that belongs to no run has none. `facet` is the caller's own mark and counts for nothing.
+    where it has one (0 where not). Claims of one run are one as long as they do not differ; it
+    replaces them, and of several runs of an author the one whose claim began last counts. `facet` is
+    the caller's own mark and counts for nothing.
     """
 
     rank: Rank
@@ -279,6 +280,7 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
     Of those before `since` only the last. The mapping is one and the same and goes on changing.
     """
     stops, renewals = set(ends.all), sorted(set(ends.dataset))
+    sorted_stops = sorted(stops)
     shapes: dict[int, bytes] = {}  # by the identity of the fields, which are large to hash
     claims = _once(claims, shapes)
     authors: dict[Author, list[Claim]] = {}
@@ -291,7 +293,7 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
     changes = [
         (moment, author, claim)
         for author, made in authors.items()
-        for moment, claim in _changes(author, made, shapes, renewals)
+        for moment, claim in _changes(author, made, shapes, renewals, sorted_stops)
         if moment < until.get(author, moment + 1)
     ]
     changes.sort(key=lambda change: change[:2])
@@ -339,21 +341,29 @@ def _succeeded(authors: Mapping[Author, list[Claim]]) -> dict[Author, int]:
 
 
 def _once(claims: Iterable[Claim], shapes: dict[int, bytes]) -> list[Claim]:
-    """Claims that differ in time or description alone as one, within a run."""
-    kept: dict[tuple[Any, ...], Claim] = {}
+    """Claims that differ in time or description alone as one, within a run.
+
+    Another one between them divides them, except where versions order them.
+    """
+    groups: dict[tuple[Any, ...], list[Claim]] = {}
     for claim in claims:
         found = shapes.get(id(claim.fields))
         if found is None:
             found = shapes[id(claim.fields)] = remembered_shape(claim.fields)
-        key = (claim.rank, claim.author, claim.run, claim.version, found)
-        seen = kept.get(key)
-        if seen is not None:
-            newer = max(seen, claim, key=_newest)
-            first, last = min(seen.first, claim.first), max(seen.last, claim.last)
-            kept[key] = msgspec.structs.replace(newer, first=first, last=last)
-        else:
-            kept[key] = claim
-    return list(kept.values())
+        key = (claim.rank, claim.author, claim.run, claim.version, found if claim.version else b"")
+        groups.setdefault(key, []).append(claim)
+    kept: list[Claim] = []
+    for made in groups.values():
+        if len(made) > 1:
+            made.sort(key=lambda c: (c.first, c.last, shapes[id(c.fields)]))
+        for n, claim in enumerate(made):
+            if n and shapes[id(claim.fields)] == shapes[id(kept[-1].fields)]:
+                newer = max(kept[-1], claim, key=_newest)
+                first, last = kept[-1].first, max(kept[-1].last, claim.last)
+                kept[-1] = msgspec.structs.replace(newer, first=first, last=last)
+            else:
+                kept.append(claim)
+    return kept
 
 
 def _newest(claim: Claim) -> tuple[int, bytes]:
@@ -361,7 +371,11 @@ def _newest(claim: Claim) -> tuple[int, bytes]:
 
 
 def _changes(
-    author: Author, claims: list[Claim], shapes: Mapping[int, bytes], renewals: Sequence[int]
+    author: Author,
+    claims: list[Claim],
+    shapes: Mapping[int, bytes],
+    renewals: Sequence[int],
+    stops: Sequence[int],
 ) -> Iterator[tuple[int, Claim]]:
     """The claim of one author over time, by version from the first claim on that has one.
 
@@ -369,7 +383,9 @@ def _changes(
     """
     versioned = [c for c in claims if c.version] if author[0] is Rank.SOURCE else []
     begin = min((c.first for c in versioned), default=None)
-    for moment, claim in _by_time([c for c in claims if not versioned or not c.version], shapes):
+    plain = [c for c in claims if not versioned or not c.version]
+    ending = stops if author[0].ends else renewals if author[0].ends_with_dataset else ()
+    for moment, claim in _by_time(plain, shapes, ending):
         # What came before a version was known stays as it was: history only grows.
         if begin is None or moment < begin:
             yield moment, claim
@@ -384,24 +400,26 @@ def _changes(
             yield claim.first, claim
 
 
-def _by_time(claims: list[Claim], shapes: Mapping[int, bytes]) -> Iterator[tuple[int, Claim]]:
-    """Of the claims still made the one begun last, else the one made last."""
-    claims = sorted(claims, key=lambda c: (c.first, c.last, shapes[id(c.fields)], c.run))
-    opened: list[tuple[int, Claim]] = []
-    latest = now = None
+def _by_time(
+    claims: list[Claim], shapes: Mapping[int, bytes], stops: Sequence[int]
+) -> Iterator[tuple[int, Claim]]:
+    """The claim that began last; from a stop on, of those made again since.
+
+    Whether a run still reports counts for nothing else, so that two runs at once do not alternate.
+    """
+    claims = sorted(claims, key=lambda c: (c.first, shapes[id(c.fields)], c.run))
+    begun: list[Claim] = []
     place = 0
-    for moment in sorted({c.first for c in claims} | {c.last + 1 for c in claims}):
-        while place < len(claims) and claims[place].first <= moment:
-            heappush(opened, (-place, claims[place]))
+    for stop in (*stops, None):
+        while place < len(claims) and (stop is None or claims[place].first <= stop):
+            begun.append(claims[place])
+            yield begun[-1].first, begun[-1]
             place += 1
-        while opened and opened[0][1].last < moment:
-            ended = heappop(opened)[1]
-            if latest is None or ended.last > latest.last:
-                latest = ended
-        best = opened[0][1] if opened else latest
-        if best is not None and best is not now:
-            now = best
-            yield moment, best
+        if stop is None or not begun:
+            continue
+        now, begun = begun[-1], [c for c in begun if c.last >= stop]
+        if begun and begun[-1] is not now:
+            yield stop, begun[-1]
 
 
 def _resolve(time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool) -> Version | None:

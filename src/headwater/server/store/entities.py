@@ -66,7 +66,7 @@ class Io(msgspec.Struct, array_like=True):
     version: int | None = None
     facets: dict[str, Held] = {}
     stream: Held | None = None
-    """The schema that a stream claims of its output: facet, first and last time."""
+    """The schema that a stream claims of the dataset: facet, first and last time."""
     batch: Held | None = None
     """The schema that a batch claims of its output: facet, first and last time, and as stored."""
     ended: Held | None = None
@@ -128,6 +128,8 @@ class DatasetState(msgspec.Struct, array_like=True):
     """When the dataset was last created, altered, dropped or overwritten."""
     claims: dict[str, Held] = msgspec.field(default_factory=dict)
     """What dataset events claim of the schema: facet, first and last time."""
+    floor: int = 0
+    """The moment before which the schemas stay as they were computed; claims on them were let go."""
 
     @property
     def gone(self) -> bool:

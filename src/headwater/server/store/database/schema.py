@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["ALL_TABLES", "BASE", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES", "Table"]
+__all__ = [
+    "ALL_TABLES", "BASE", "CLAIM_STRETCHES", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES", "Table",
+]  # fmt: skip
 
 
 class Table(NamedTuple):
@@ -246,6 +248,33 @@ CREATE TABLE joined (
   PRIMARY KEY (namespace, name)) {compact};
 """
 
+CLAIM_STRETCHES = """
+UPDATE claim SET mark = first WHERE run >= 0 AND (rank > 1 OR version = 0) AND NOT EXISTS (
+  SELECT 1 FROM claim o WHERE o.dataset = claim.dataset AND o.job = claim.job AND o.run = claim.run
+  AND o.side = claim.side AND o.subject = claim.subject AND o.version = claim.version
+  AND o.first = claim.first AND o.mark <> claim.mark);
+INSERT INTO claim (dataset, job, run, side, subject, version, mark, rank, facet, first, last)
+  SELECT c.dataset, c.job, c.run, c.side, c.subject, c.version,
+    max(o.last) + 1, c.rank, c.facet, max(o.last) + 1, c.last
+  FROM claim c JOIN claim o ON o.dataset = c.dataset AND o.job = c.job AND o.run = c.run
+  AND o.side = c.side AND o.subject = c.subject AND o.version = c.version
+  AND o.first > c.first AND o.last < c.last
+  WHERE c.run >= 0 AND (c.rank > 1 OR c.version = 0)
+  GROUP BY c.dataset, c.job, c.run, c.side, c.subject, c.version, c.rank, c.facet, c.first, c.last
+  ON CONFLICT DO NOTHING;
+"""
+"""Makes stretches of claims that were stored as the first and the last time of each schema.
+
+A claim is kept for each stretch in which its author made no other, by the first moment of that. What
+was reported before and after another schema was shown as following its last report.
+"""
+
+# The log is asked for the claims of a job around one that is received late.
+_NINTH = f"""
+{CLAIM_STRETCHES}
+CREATE INDEX log_job ON log (job, time);
+"""
+
 DIALECTS: dict[str, dict[str, str]] = {
     "sqlite": {
         "int": "INTEGER",
@@ -264,6 +293,8 @@ DIALECTS: dict[str, dict[str, str]] = {
 }
 """What the words in braces stand for in each kind of database."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH,
+)  # fmt: skip
 LATEST = len(MIGRATIONS)
 ALL_TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))

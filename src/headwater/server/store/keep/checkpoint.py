@@ -9,7 +9,7 @@ import msgspec
 import zstandard
 
 from headwater.server.store.database import DamagedError
-from headwater.server.store.database.schema import TABLES
+from headwater.server.store.database.schema import CLAIM_STRETCHES, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,3 +111,4 @@ def restore(store: Store, checkpoint: Checkpoint) -> None:
         marks = ", ".join("?" * len(columns))
         for row in rows:
             connection.run(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", row)  # noqa: S608
+    connection.script(CLAIM_STRETCHES)  # of a checkpoint that may be older

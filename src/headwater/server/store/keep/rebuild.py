@@ -173,7 +173,8 @@ def rebuild(store: Store) -> int:
         else:
             store.connection.run("DELETE FROM setting WHERE name = ?", ("claims_since",))
             store.session.floor = 0
-        for group in records(store, found.seq if found else 0):
+        store.session.log_end = found.seq if found else 0
+        for group in records(store, store.session.log_end):
             _replay(store, group)
             count += len(group)
         store.connection.commit()
@@ -187,7 +188,7 @@ def rebuild(store: Store) -> int:
 
 
 def _replay(store: Store, group: list[Record]) -> None:
-    projection, touched = Projection(store.session), []
+    projection = Projection(store.session)
     for seq, kind, at, time, event_type, _, _, body, *_ in group:
         if kind:
             ids = commands.apply(store, projection, msgspec.json.decode(body))
@@ -196,12 +197,11 @@ def _replay(store: Store, group: list[Record]) -> None:
             store.session.load([item])
             ids = projection.apply(item, at)
             store.session.count(time // HOUR, event_type)
-        touched.append((*ids, seq))
+        store.connection.run("UPDATE log SET job = ?, run = ? WHERE seq = ?", (*ids, seq))
+        store.session.log_end = seq
     store.session.flush()
     store.session.trim()
     store.reader.trim()
-    for row in touched:
-        store.connection.run("UPDATE log SET job = ?, run = ? WHERE seq = ?", row)
 
 
 def export(store: Store) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headwater.server.store.database import within
 from headwater.server.store.entities import decode_dataset, decode_job, decode_run
 from headwater.server.store.keep import checkpoint
+from headwater.server.store.write.schemas import OUTDATED
 
 if TYPE_CHECKING:
     from headwater.server.store.database import Connection
@@ -43,13 +44,6 @@ DELETE FROM column_map WHERE time < ? AND EXISTS (
 """
 
 
-# The latest claim of each dataset, part, job and rank stays.
-_CLAIMS = """
-DELETE FROM claim WHERE last < ? AND EXISTS (
-  SELECT 1 FROM claim o WHERE o.dataset = claim.dataset AND o.job = claim.job
-  AND o.side = claim.side AND o.subject = claim.subject AND o.rank = claim.rank
-  AND (o.version, o.last, o.run, o.mark) > (claim.version, claim.last, claim.run, claim.mark))
-"""
 _ENDS = """
 DELETE FROM schema_end WHERE time < ? AND EXISTS (
   SELECT 1 FROM schema_end o WHERE o.dataset = schema_end.dataset
@@ -84,7 +78,7 @@ def retain(store: Store, before: int) -> Dropped:
         connection.run(_VERSIONS, (before,))
         connection.run(_FACETS, (before, before))
         connection.run(_COLUMNS, (before, before))
-        connection.run(_CLAIMS, (before,))
+        connection.run(OUTDATED, (before,))
         connection.run(_ENDS, (before, before))
         connection.run("DELETE FROM edge WHERE until < ?", (before,))
         facets = sweep(store)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
 from headwater.lineage import naming
 from headwater.lineage.envelope import EventKind, EventType
 
-__all__ = ["NEITHER", "EventPart", "Facet", "PreparedEvent", "safe"]
+__all__ = ["AHEAD", "NEITHER", "EventPart", "Facet", "PreparedEvent", "producer_of", "safe"]
 
 NEITHER = -1
+AHEAD = 5 * 60 * 1_000_000
+"""An event time further beyond the arrival is a wrong clock, and counts as the arrival."""
+PRODUCERS = 64
 
 
 class Facet(msgspec.Struct, eq=False):
@@ -73,6 +77,22 @@ class PreparedEvent(msgspec.Struct, eq=False):
     """Whether a credential may be in it."""
     assumed: tuple[str, ...] = ()
     """What was assumed of it, a reason for each assumption."""
+
+
+class _Produced(msgspec.Struct):
+    producer: str = ""
+
+
+_produced = msgspec.json.Decoder(_Produced).decode
+
+
+def producer_of(item: PreparedEvent) -> str:
+    """Which producer sent an event: one of a few, however many names there are."""
+    try:
+        name = _produced(item.raw).producer
+    except msgspec.DecodeError:
+        name = ""
+    return f"{crc32(name.encode('utf-8', 'surrogatepass')) % PRODUCERS}"
 
 
 def safe(namespace: str, name: str) -> tuple[str, str]:

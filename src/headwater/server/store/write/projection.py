@@ -22,7 +22,7 @@ from headwater.server.store.entities import (
 )
 from headwater.server.store.write import job_edges, shared_symlinks
 from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
-from headwater.server.store.write.prepared import NEITHER, EventPart
+from headwater.server.store.write.prepared import AHEAD, NEITHER, EventPart, producer_of
 from headwater.server.store.write.schemas import SchemaProjection
 from headwater.server.store.write.task_jobs import PART_OF, TaskJobs
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["JOB", "Projection"]
 
 JOB = 1
-AHEAD = 5 * 60 * 1_000_000
-"""An event time further beyond the arrival is a wrong clock, and counts as the arrival."""
 Key = tuple[str, str]
 _JOB_UNDERSTOOD = {"jobType", "documentation", "sourceCodeLocation"}
 
@@ -68,7 +66,10 @@ class Projection:
             part = item.datasets[0][1]
             dataset = self.datasets.apply(part, NEITHER, time, None)
             before = dataset.state.facets.get("schema", [0])[0]
-            self.schemas.claim(dataset, part, NEITHER, time, None, None, None, streaming=False)
+            self.schemas.claim(
+                dataset, part, NEITHER, time, None, None, None,
+                streaming=False, producer=producer_of(item) if part.schema else "",
+            )  # fmt: skip
             after = dataset.state.facets.get("schema", [0])[0]
             if before != after or dataset.version is None:
                 self.datasets.version(dataset, None, time)
@@ -165,6 +166,7 @@ class Projection:
     def _io(self, job: Job, run: Run, item: PreparedEvent, *, snapshot: bool) -> bool:
         time, io, changed = item.time, run.state.io, False
         named: set[int] = set()
+        claimed: set[int] = set()
         streaming = item.job is not None and item.job.streaming
         stated = item.job.stated if item.job is not None else {}
         datasets = item.datasets
@@ -184,7 +186,9 @@ class Projection:
             elif time < held.since:
                 held.since = time
                 changed = True
-            if part.schema or part.origins or part.change:
+            # Of a dataset that an event names twice, the first schema counts.
+            if (part.schema or part.origins or part.change) and key not in claimed:
+                claimed.add(key)
                 self.schemas.claim(
                     dataset, part, direction, time, job, run, held, streaming=streaming
                 )

@@ -7,7 +7,7 @@ result is one row more. Only what may change it is computed anew, by the rule in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headwater.lineage.lifecycle import State
 from headwater.lineage.schema.claims import (
@@ -20,9 +20,9 @@ from headwater.lineage.schema.claims import (
     remembered_shape,
 )
 from headwater.server.store.database import within
-from headwater.server.store.database.schema import TABLES
 from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
 from headwater.server.store.write.sources import type_of
+from headwater.server.store.write.stretches import ClaimKey, Stretch, divided, with_claim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,35 +40,29 @@ UNDECIDED = 99
 ENDING = frozenset({"CREATE", "ALTER", "DROP", "OVERWRITE"})
 RENEWING = frozenset({"CREATE", "DROP"})
 """Changes after which a dataset is another one; such an end is stored as `-1 - run`."""
-_COLUMNS = "SELECT rank, job, run, subject, version, facet, first, last FROM claim WHERE "
+_COLUMNS = (
+    "SELECT rank, job, run, subject, version, facet, first, last, dataset, side FROM claim WHERE "
+)
 _CLAIMS = _COLUMNS + "dataset IN ({in})"
 _LATER = _COLUMNS + "(rank <= 2 OR last >= ?) AND dataset IN ({in})"
 _HISTORY = "facet_change WHERE kind = 0 AND name = 'schema' AND time "
-_STORED = (
-    "SELECT first, last FROM claim"
+_OF_KEY = (
+    " FROM claim"
     " WHERE dataset = ? AND job = ? AND run = ? AND side = ? AND subject = ? AND version = ?"
-    " AND mark = ?"
 )
-
-
-class _Key(NamedTuple):
-    """The claims of one author on one dataset that replace each other."""
-
-    rank: Rank
-    dataset: int
-    job: int
-    run: int
-    side: int
-    subject: str = ""
-    version: int = 0
-
-    def row(self, facet: int, first: int, last: int, *, single: bool = False) -> tuple[Any, ...]:
-        """A row of the table; `single` where the author has one claim at most."""
-        _, dataset, job, run, side, subject, version = self
-        mark = 0 if single else facet
-        return (dataset, job, run, side, subject, version, mark, self.rank, facet, first, last)
-
-
+_STRETCHES = "SELECT mark, facet, first, last" + _OF_KEY
+# The latest claim of each dataset, part, job and rank stays: that which began last, of batches was made.
+OUTDATED = """
+DELETE FROM claim WHERE last < ? AND EXISTS (
+  SELECT 1 FROM claim o WHERE o.dataset = claim.dataset AND o.job = claim.job
+  AND o.side = claim.side AND o.subject = claim.subject AND o.rank = claim.rank
+  AND (o.version, CASE WHEN o.run < 0 THEN o.last ELSE o.first END, o.last, o.run, o.mark)
+    > (claim.version, CASE WHEN claim.run < 0 THEN claim.last ELSE claim.first END,
+       claim.last, claim.run, claim.mark))
+"""
+KEPT = 1_000
+"""Claims on a dataset that are kept beside the latest of each author. Schemas from before the oldest
+of them stay as they were computed, so that a producer which alternates for ever costs no more."""
 _AS_READER = f" {int(Rank.READER)}  0"
 """The end of the place where a job keeps what it claims of its inputs."""
 
@@ -110,18 +104,16 @@ def read_claims(
 def to_claims(rows: Iterable[tuple[Any, ...]], fields: Any) -> list[Claim]:
     """The claims that stored rows stand for; `fields` answers those of a facet."""
     found: list[Claim] = []
-    for rank, job, run, subject, version, facet, first, last in rows:
+    for rank, job, run, subject, version, facet, first, last, dataset, side in rows:
         author = subject if rank == Rank.SOURCE else str(job)
         claimed = fields(facet)
+        of_run = "" if version else f"{dataset} {side} {job} {run} {subject}"
         if rank in (Rank.WRITER, Rank.ANNOUNCED) and run < 0:
             # A batch: announced by its first event, and written once it completed.
-            found.append(
-                Claim(Rank.ANNOUNCED, author, first, first, claimed, str(run), facet=facet)
-            )
+            found.append(Claim(Rank.ANNOUNCED, author, first, first, claimed, of_run, facet=facet))
             if rank == Rank.WRITER:
-                found.append(Claim(Rank.WRITER, author, last, last, claimed, str(run), facet=facet))
+                found.append(Claim(Rank.WRITER, author, last, last, claimed, of_run, facet=facet))
             continue
-        of_run = str(run) if run else ""
         found.append(Claim(Rank(rank), author, first, last, claimed, of_run, version, facet))
     return found
 
@@ -135,36 +127,38 @@ class SchemaProjection:
 
     def claim(
         self, dataset: Dataset, part: EventPart, direction: int, time: int,
-        job: Job | None, run: Run | None, held: Io | None, *, streaming: bool,
+        job: Job | None, run: Run | None, held: Io | None, *, streaming: bool, producer: str = "",
     ) -> None:  # fmt: skip
         """Take in what an event claims of a dataset's schema, and whether it ends earlier claims."""
         number = job.id if job is not None else 0
         for subject, version, facet in part.origins:
-            key = _Key(Rank.SOURCE, dataset.id, number, 0, direction, subject, version)
+            key = ClaimKey(Rank.SOURCE, dataset.id, number, 0, direction, subject, version)
             self._interval(dataset, key, job, facet, time)
         facet = part.schema
         drop = part.change == "DROP"
         if facet and not drop:
             if run is None:
-                key = _Key(Rank.DECLARED, dataset.id, 0, 0, direction)
+                key = ClaimKey(Rank.DECLARED, dataset.id, 0, 0, direction, producer)
                 self._interval(dataset, key, None, facet, time)
             elif run.state.static:
                 rank = Rank.DEFINED if direction == OUTPUT else Rank.DEFINED_READER
                 self._interval(
-                    dataset, _Key(rank, dataset.id, number, 0, direction), job, facet, time
+                    dataset, ClaimKey(rank, dataset.id, number, 0, direction), job, facet, time
                 )
+            elif streaming:
+                assert held is not None
+                if not _repeated(dataset, held.stream, facet, time):
+                    rank = Rank.READER if direction == INPUT else Rank.WRITER
+                    key = ClaimKey(rank, dataset.id, number, run.id, direction)
+                    held.stream = self._made(dataset, key, held.stream, facet, time)
             elif direction == INPUT:
+                # Of the inputs of batches a job has one claim after the other, not one for each run.
                 assert job is not None
                 place = f"{slot(dataset.id, INPUT)}{_AS_READER}"
                 made = job.state.claims.get(place)
                 if not _repeated(dataset, made, facet, time):
-                    key = _Key(Rank.READER, dataset.id, number, 0, INPUT)
+                    key = ClaimKey(Rank.READER, dataset.id, number, 0, INPUT)
                     job.state.claims[place] = self._made(dataset, key, made, facet, time)
-            elif streaming:
-                assert held is not None
-                if not _repeated(dataset, held.stream, facet, time):
-                    key = _Key(Rank.WRITER, dataset.id, number, run.id, OUTPUT)
-                    held.stream = self._made(dataset, key, held.stream, facet, time)
             else:
                 assert held is not None
                 self._batch(held, facet, time)
@@ -259,7 +253,7 @@ class SchemaProjection:
         if stored == now:
             return
         held.batch[3:] = now
-        key = _Key(rank, dataset.id, job.id, -run.id, OUTPUT)
+        key = ClaimKey(rank, dataset.id, job.id, -run.id, OUTPUT)
         self.session.rows["claim"].append(key.row(facet, first, last, single=True))
         root = self._root(dataset)
         if not stored[0]:
@@ -272,7 +266,7 @@ class SchemaProjection:
             self._recompute(root)
 
     def _interval(
-        self, dataset: Dataset, key: _Key, job: Job | None, facet: int, time: int
+        self, dataset: Dataset, key: ClaimKey, job: Job | None, facet: int, time: int
     ) -> None:
         """A claim that an author makes again and again, kept in the state of the author."""
         if job is not None:
@@ -285,7 +279,9 @@ class SchemaProjection:
             dataset.state.claims[place] = held
             self.session.dirty["dataset"][dataset.id] = dataset
 
-    def _made(self, dataset: Dataset, key: _Key, held: Held | None, facet: int, time: int) -> Held:
+    def _made(
+        self, dataset: Dataset, key: ClaimKey, held: Held | None, facet: int, time: int
+    ) -> Held:
         """Take one more claim in; answers the one that its author made last."""
         rows = self.session.rows["claim"]
         if held is not None and held[0] == facet and held[1] <= time:
@@ -303,26 +299,62 @@ class SchemaProjection:
             rows.append(key.row(facet, time, time))
             self._effect(root, key.rank, facet, time)
             return [facet, time, time]
+        if key.version:
+            return self._answered(root, key, held, facet, time)
+        if time <= held[2]:
+            return self._late(dataset, key, held, facet, time)
+        rows.append(key.row(*held))
+        rows.append(key.row(facet, time, time))
+        self._recompute(root, self._since(root, time))
+        return [facet, time, time]
+
+    def _answered(self, root: Dataset, key: ClaimKey, held: Held, facet: int, time: int) -> Held:
+        """Take in what a registry or catalog answered as one version, beside what it answered last."""
+        session = self.session
         first = last = time
         if held[0] == facet:
             last = held[2]
         else:
-            rows.append(key.row(*held))
-            self._write("claim")
-            sql = _STORED
-            values = (key.dataset, key.job, key.run, key.side, key.subject, key.version, facet)
-            for since, until in self.session.connection.all(sql, values):
+            session.rows["claim"].append(key.row(*held))
+            session.write("claim")
+            sql = "SELECT first, last" + _OF_KEY + " AND mark = ?"
+            for since, until in session.connection.all(sql, (*key[1:], facet)):
                 first, last = min(first, since), max(last, until)
-        rows.append(key.row(facet, first, last))
-        later = first == last and time > held[2] and root.state.schema is not None
+        session.rows["claim"].append(key.row(facet, first, last))
+        later = first == last and time > held[2]
         self._recompute(root, self._since(root, time) if later else 0)
         return [facet, first, last] if held[0] == facet or last > held[2] else held
+
+    def _late(self, dataset: Dataset, key: ClaimKey, held: Held, facet: int, time: int) -> Held:
+        """Take in a claim from before the last one of its author; answers the last one."""
+        session, connection = self.session, self.session.connection
+        if time == held[2] and session.body(facet) < session.body(held[0]):
+            return held
+        session.rows["claim"].append(key.row(*held))
+        session.write("claim")
+        sql = _STRETCHES + " AND first <= ? ORDER BY first DESC, last DESC LIMIT 2"
+        rows = connection.all(sql, (*key[1:], time))
+        sql = _STRETCHES + " AND first > ? ORDER BY first LIMIT 1"
+        rows += connection.all(sql, (*key[1:], time))
+        known = [Stretch(*row[1:]) for row in rows]
+        found = with_claim(
+            known, facet, time, lambda one: divided(session, dataset, key, one, facet, time)
+        )
+        if set(found) == set(known):
+            return held
+        for mark, *one in rows:
+            if Stretch(*one) not in found:
+                connection.run("DELETE" + _OF_KEY + " AND mark = ?", (*key[1:], mark))
+        session.rows["claim"] += [key.row(*one) for one in found if one not in known]
+        self._recompute(self._root(dataset))
+        newest = max(found, key=lambda one: one.first)
+        return [*newest] if Stretch(*held) in known else held
 
     def _end(self, dataset: Dataset, run: int, time: int | None, before: int | None = None) -> None:
         """Note when a dataset was created, altered, dropped or overwritten, or that it was not."""
         session, root = self.session, self._root(dataset)
         if before is not None:
-            self._write("schema_end")
+            session.write("schema_end")
             sql = "DELETE FROM schema_end WHERE dataset = ? AND run = ? AND time = ?"
             session.connection.run(sql, (dataset.id, run, before))
         if time is not None:
@@ -337,7 +369,7 @@ class SchemaProjection:
     def _refresh(self, root: Dataset) -> None:
         """Store when each claim was last made, as their authors' states have it."""
         session = self.session
-        self._write("claim")
+        session.write("claim")
         ids = self._members(root)
         sql = (
             "SELECT dataset, job, run, side, subject, version, mark, rank, facet, first, last"
@@ -346,7 +378,7 @@ class SchemaProjection:
         rows = within(session.connection, sql, ids)
         runs = self._runs({row[2] for row in rows if row[2]})
         for row in rows:
-            dataset, job, run, side, subject, version, _, rank, facet, _, last = row
+            dataset, job, run, side, subject, version, _, rank, facet, first, last = row
             held: Held | None
             if run:
                 use = runs[run].state.io.get(slot(dataset, side)) if run in runs else None
@@ -358,7 +390,7 @@ class SchemaProjection:
                 member = self._dataset(dataset)
                 place = f"{rank} {subject} {version}"
                 held = member.state.claims.get(place) if member is not None else None
-            if held is not None and held[0] == facet and held[2] > last:
+            if held is not None and held[:2] == [facet, first] and held[2] > last:
                 session.rows["claim"].append((*row[:10], held[2]))
 
     def _runs(self, ids: set[int]) -> dict[int, Run]:
@@ -420,9 +452,10 @@ class SchemaProjection:
         """Compute the schema and its history anew, from `since` on where nothing is later."""
         session, state = self.session, root.state
         for name in ("claim", "schema_end", "facet_change"):
-            self._write(name)
+            session.write(name)
         ids = self._members(root)
-        since = max(since, session.floor)
+        floor = max(one.state.floor for one in session.datasets_of(ids))
+        since = max(since, session.floor, floor)
         rows, ends = read_claims(session.connection, ids, since)
         claims = [c for c in to_claims(rows, session.fields) if c.fields]
         early = self._early(ids, since)
@@ -442,11 +475,23 @@ class SchemaProjection:
                 known = state.schema
                 settled = known[3] if known is not None and known[0] == last else latest
             state.schema = [last, _worst(now, topic=topic), latest, settled]
+        if len(rows) > KEPT:
+            self._let_go(root, ids, rows)
         if versions:
             self._show(root, ids, [last, versions[-1].time, latest])
         else:
             for member in session.datasets_of(ids):
                 member.state.facets.pop("schema", None)
+
+    def _let_go(self, root: Dataset, ids: list[int], rows: list[tuple[Any, ...]]) -> None:
+        """Let the older half of the claims on a dataset go once they are too many."""
+        authors = {(rank, job, subject, dataset, side)
+                   for rank, job, _, subject, _, _, _, _, dataset, side in rows}  # fmt: skip
+        if len(rows) - len(authors) <= KEPT:
+            return
+        root.state.floor = sorted(row[7] for row in rows)[len(rows) // 2]
+        sql = OUTDATED + " AND dataset IN ({in}) RETURNING 1"
+        within(self.session.connection, sql, ids, (root.state.floor,))
 
     def _show(self, root: Dataset, ids: list[int], held: Held) -> None:
         """Let the dataset have this schema under all its names; True if it is another one."""
@@ -505,13 +550,6 @@ class SchemaProjection:
             else:
                 found.discard(dataset.id)
         return [root.id, *sorted(found - {root.id})]
-
-    def _write(self, name: str) -> None:
-        """Write what is still to be written of one table, so that it can be read."""
-        rows = self.session.rows.get(name)
-        if rows:
-            self.session.connection.upsert(TABLES[name], rows)
-            rows.clear()
 
 
 def _is_stored(batch: Held, mark: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -106,6 +107,8 @@ class Session:
         self.schemas: dict[int, tuple[Field, ...]] = {}
         self.merged: set[int] = set()
         """Datasets that other names stand for since this event."""
+        self.log_end = sys.maxsize
+        """The last record of the log that stands under its job and run."""
         self.floor = 0
         """The moment before which schemas are kept as they were computed."""
         self.counts: dict[tuple[int, int], int] = {}
@@ -126,6 +129,7 @@ class Session:
             self._next, self.dirty, self.rows, self.edges, self._touched,
         ):  # fmt: skip
             held.clear()
+        self.log_end = sys.maxsize
         self.parent_jobs = ParentJobs()
 
     def load(self, group: Iterable[PreparedEvent]) -> None:
@@ -526,6 +530,12 @@ class Session:
         self.rows.clear()
         self.edges.clear()
         self._touched.clear()
+
+    def write(self, name: str) -> None:
+        """Write what is still to be written of one table, so that it can be read."""
+        if rows := self.rows.get(name):
+            self.connection.upsert(TABLES[name], rows)
+            rows.clear()
 
     def trim(self) -> None:
         """Keep the working set bounded; the oldest half goes when it has grown too large."""
