@@ -53,12 +53,14 @@ from headwater.server.store.view import Bodies, View
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
+    from headwater.lineage.schema import Schema
     from headwater.server.routing import Route
     from headwater.server.store import Store
     from headwater.server.store.database import ReadConnection
     from headwater.server.store.read.limited import Limit
 
     Message = MutableMapping[str, Any]
+    Preview = Callable[[str, str, Callable[[str], Schema | None]], dict[str, Any]]
     Stream = Callable[[Receive, Send], Awaitable[None]]
 
 __all__ = ["App", "ServerSettings"]
@@ -128,6 +130,8 @@ class App:
         self.warnings: dict[str, str] = {}
         """What health says beside its verdict, by whom it is about: events still come in."""
         self.router = Router()
+        self.preview: Preview | None = None
+        """Derives the lineage of a pasted connector; whoever puts the server together sets it."""
         self.page = PageFiles() if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [
             close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,

@@ -28,7 +28,11 @@ CHECKS = (
 )
 DOCS = Path(__file__).parents[3] / "docs" / "api.md"
 
-QUESTIONS = ("POST /api/v2/impact", "POST /api/v2/doctor/findings")
+QUESTIONS = (
+    "POST /api/v2/impact",
+    "POST /api/v2/doctor/findings",
+    "POST /api/v2/connectors/preview",
+)
 """Calls with a body that change nothing."""
 
 

@@ -9,9 +9,13 @@ from urllib.parse import quote
 
 import pytest
 
+from headwater.cli.server.serve import _with_preview
+
 from .making import at, dataset, event, facet, schema
 
 if TYPE_CHECKING:
+    import httpx
+
     from .conftest import Client
 
 DEMO = Path(__file__).parents[2] / "fixtures" / "page" / "demo.ndjson"
@@ -250,6 +254,43 @@ def test_connectors_come_with_tasks_and_trouble_first(demo: Client) -> None:
     assert [task["state"] for task in found[0]["report"]["tasks"]] == ["RUNNING", "FAILED"]
     assert "PSQLException" in found[0]["failure"]["stackTrace"]
     assert [d["name"] for d in found[0]["outputs"]] == ["bi.public.supplier_stats"]
+
+
+def test_a_connector_is_previewed_before_it_is_deployed(demo: Client) -> None:
+    config = {
+        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "topics": "supplier-stats",
+        "connection.url": "jdbc:postgresql://reports:5432/bi?user=ann&password=hunter2",
+        "connection.password": "hunter2",
+        "collection.name.format": "stats",
+    }
+    body = {
+        "config": json.dumps({"name": "stats-copy", "config": config}),
+        "bootstrap": "broker:9092",
+    }
+
+    def ask(**more: Any) -> httpx.Response:
+        return demo.call("POST", "/api/v2/connectors/preview", json={**body, **more})
+
+    assert ask().status_code == 501
+    _with_preview(demo.app)
+    found = ask().json()
+    assert (found["name"], found["family"], found["type"]) == ("stats-copy", "jdbc", "sink")
+    assert found["inputs"] == [{"namespace": "kafka://broker:9092", "name": "supplier-stats"}]
+    assert found["outputs"] == [{"namespace": "postgres://reports:5432", "name": "bi.public.stats"}]
+    (edge,) = found["edges"]
+    assert ["revenue", "revenue"] in edge["columns"]
+    assert "config key: topics" in edge["evidence"]
+    assert "hunter2" not in json.dumps(found)
+    assert "stats-copy" not in json.dumps(demo.get("/api/v2/connectors"))
+    lines = "\n".join(f"{key}={value}" for key, value in config.items())
+    assert ask(config=f"name=stats-copy\n{lines}").json() == found
+    assert ask(bootstrap="elsewhere:9092").json()["edges"][0]["columns"] is None
+    for wrong in ("{", "[1]", "", 7, '{"name": "x"}', "x" * 300_000, "[" * 100_000):
+        refused = ask(config=wrong)
+        assert refused.status_code == 422, wrong
+        assert refused.json()["message"]
+    assert ask(bootstrap=["broker:9092"]).status_code == 422
 
 
 def test_search_finds_names_columns_and_tags_by_letters_in_order(demo: Client) -> None:

@@ -31,7 +31,7 @@ DOCUMENT = {
 
 
 def test_the_start_event_of_a_file() -> None:
-    given = GivenMetadata("k1:9092", {"orders": read_schema(AVRO)})
+    given = GivenMetadata("k1:9092", {"orders": read_schema(AVRO)}.get)
     _, found = preview(connector_from(DOCUMENT), given)
     assert found["eventType"] == "START"
     assert (found["job"]["namespace"], found["job"]["name"]) == ("default", "orders-s3")

@@ -444,3 +444,19 @@ export interface DifferenceAnswer {
   states: { job: string; before: string; after: string }[];
   truncated: boolean;
 }
+
+/** The lineage of a connector that is not deployed. */
+export interface ConnectorPreview {
+  name: string;
+  family: string;
+  type: string | null;
+  inputs: Named[];
+  outputs: Named[];
+  edges: {
+    input: Named;
+    output: Named;
+    columns: [string, string][] | null;
+    evidence: string[];
+  }[];
+  problems: string[];
+}

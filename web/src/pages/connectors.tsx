@@ -9,6 +9,7 @@ import { Ago, Copy, Empty, Loading, Panel, Problem } from "../ui/basics";
 import { Trace } from "../ui/code";
 import { Icon } from "../ui/icons";
 import { DatasetLink } from "../ui/lists";
+import { PreviewPanel } from "../ui/preview";
 import { StateBadge } from "../ui/state";
 import { text } from "./run";
 
@@ -216,6 +217,7 @@ export function ConnectorsPage() {
       {data.truncated ? (
         <p className="muted">Only the first {data.connectors.length} are shown.</p>
       ) : null}
+      <PreviewPanel connectors={data.connectors} line={(name) => command("apply", name)} />
     </div>
   );
 }

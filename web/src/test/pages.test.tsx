@@ -1,7 +1,14 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import { listed } from "../graph/diffside";
-import type { DoctorAnswer, ImpactAnswer, Incident, JobFacts, PlannedChange } from "../lib/types";
+import type {
+  ConnectorPreview,
+  DoctorAnswer,
+  ImpactAnswer,
+  Incident,
+  JobFacts,
+  PlannedChange,
+} from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { Moves } from "../pages/dataset";
@@ -13,6 +20,7 @@ import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
 import { JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
+import { bootstraps, columnsOf, Previewed } from "../ui/preview";
 import { StateBadge } from "../ui/state";
 
 afterEach(cleanup);
@@ -213,6 +221,52 @@ test("connectors are grouped by their cluster, and by their namespace without on
   expect(clusterOf(connector({}))).toBe("Namespace shop");
   const two = { tasks: [{ state: "RUNNING" }, { state: "FAILED" }] };
   expect(summary([connector(two), connector({})])).toBe("2 connectors, 2 tasks, 1 failed");
+});
+
+test("a preview says what is known of columns, and offers the clusters that are there", () => {
+  expect(columnsOf(null)).toBe("columns unknown");
+  expect(columnsOf([])).toBe("no columns");
+  expect(
+    columnsOf([
+      ["id", "id"],
+      ["price", "total"],
+    ]),
+  ).toBe("2 columns: id, price → total");
+  const many = Array.from({ length: 14 }, (_, n) => [`c${n}`, `c${n}`] as [string, string]);
+  expect(columnsOf(many)).toContain(" and 2 more");
+  const connector = {
+    ...JOB,
+    namespace: "shop",
+    report: {},
+    failure: null,
+    inputs: [{ namespace: "kafka://k:9092", name: "orders" }],
+    outputs: [
+      { namespace: "s3://raw", name: "topics/orders" },
+      { namespace: "kafka://k:9092", name: "bids" },
+    ],
+  };
+  expect(bootstraps([connector])).toEqual(["k:9092"]);
+});
+
+test("a pasted connector is shown with its edges, its doubts and its command line", () => {
+  const named = { namespace: "kafka://k:9092", name: "orders" };
+  const table = { namespace: "s3://lake", name: "orders" };
+  const found: ConnectorPreview = {
+    name: "sink one",
+    family: "iceberg",
+    type: "sink",
+    inputs: [named],
+    outputs: [table],
+    edges: [
+      { input: named, output: table, columns: [["id", "id"]], evidence: ["config key: topics"] },
+    ],
+    problems: [EVIL],
+  };
+  const { container } = render(<Previewed found={found} line={command("apply", found.name)} />);
+  for (const text of ["1 column: id", "config key: topics", EVIL])
+    expect(container.textContent).toContain(text);
+  expect(container.querySelector("img")).toBeNull();
+  screen.getByText("headwater connect apply 'sink one.json'");
 });
 
 test("tasks of any shape are read", () => {

@@ -13,6 +13,10 @@ from headwater.cli.server.store import StoreUrl, opened, seconds
 from headwater.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.lineage.schema import Schema
+    from headwater.server.app import App
     from headwater.server.ingest.kafka import KafkaSettings
 
 __all__ = ["rebuild", "require_free", "server"]
@@ -144,6 +148,7 @@ def server(
         )
         configure.append(lambda app: app.background.append(consume(source)))
         _say_topic(source)
+    configure.append(_with_preview)
     require_free(host, port)
     scheme = "https" if certificate else "http"
     # Not before the store is open: a refused server must not print an address where nobody listens.
@@ -160,6 +165,24 @@ def server(
         key=key,
         configure=configure,
     )
+
+
+def _with_preview(app: App) -> None:
+    """Let the page ask what the agent would make of a connector; the two never import each other."""
+
+    def preview(
+        text: str, bootstrap: str, schema_of: Callable[[str], Schema | None]
+    ) -> dict[str, Any]:
+        try:
+            from headwater.connect.commands.preview import preview_text
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"a preview needs {error.name}, which the server's environment lacks: "
+                "pip install 'headwater[connect]'"
+            ) from None
+        return preview_text(text, bootstrap, schema_of)
+
+    app.preview = preview
 
 
 def require_free(host: str, port: int) -> None:

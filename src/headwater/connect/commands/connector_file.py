@@ -54,6 +54,16 @@ def read_connector(path: Path, variables: Mapping[str, str] = os.environ) -> Con
     return replace(found, config=filled)
 
 
+def connector_in(text: str) -> Connector:
+    """The connector in a text: JSON, or the lines of a properties file."""
+    if not text.lstrip().startswith(("{", "[")):
+        return connector_from(read_properties(text))
+    try:
+        return connector_from(json.loads(text))
+    except (ValueError, RecursionError):
+        raise UsageError("the configuration is not JSON that can be read", hint=_HINT) from None
+
+
 def connector_from(document: object, default_name: str = "connector") -> Connector:
     """The connector in a decoded document: name and configuration, or a configuration alone."""
     if not isinstance(document, Mapping):

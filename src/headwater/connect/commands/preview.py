@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 from openlineage.client.uuid import generate_new_uuid
 
-from headwater.connect.commands.connector_file import read_connector
+from headwater.connect.commands.connector_file import connector_in, read_connector
 from headwater.connect.config import read_text
 from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
@@ -27,25 +27,28 @@ from headwater.lineage.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from headwater.connect.model import Connector, Derived, Role
+    from headwater.lineage.naming import DatasetName
 
 HEARTBEAT = 300
+MOST_DATASETS = 200
+MOST_COLUMNS = 500
 
 
 class GivenMetadata(NoMetadata):
     """A Kafka address and schemas that a person typed."""
 
-    def __init__(self, bootstrap: str | None, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, bootstrap: str | None, schema_of: Callable[[str], Schema | None]) -> None:
         self.bootstrap = bootstrap or None
         self.bootstraps = (bootstrap,) if bootstrap else ()
-        self._schemas = schemas
+        self._schema_of = schema_of
 
     def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
         """The schema given for the topic."""
-        schema = self._schemas.get(topic)
+        schema = self._schema_of(topic)
         return TopicSchema(schema) if schema else None
 
 
@@ -62,7 +65,7 @@ def preview_file(
     connector = read_connector(path)
     connector = replace(connector, type=role or connector.type, active_topics=topics)
     known = {topic: _schema_file(file) for topic, file in schemas.items()}
-    return preview(connector, GivenMetadata(bootstrap, known), DeriveSettings(namespace))
+    return preview(connector, GivenMetadata(bootstrap, known.get), DeriveSettings(namespace))
 
 
 def preview(
@@ -78,6 +81,38 @@ def preview(
         time=datetime.now(timezone.utc),
         heartbeat=HEARTBEAT,
     )
+
+
+def preview_text(
+    text: str, bootstrap: str, schema_of: Callable[[str], Schema | None]
+) -> dict[str, Any]:
+    """The lineage of a connector that somebody pasted, as the page of connectors shows it."""
+    derived, _ = preview(connector_in(text), GivenMetadata(bootstrap, schema_of))
+    edges = []
+    for edge in derived.edges[:MOST_DATASETS]:
+        columns = derived.columns_of(edge)
+        pairs = None if columns is None else [[source.field, column] for source, column in columns]
+        edges.append(
+            {
+                "input": _named(edge.input),
+                "output": _named(edge.output),
+                "columns": pairs if pairs is None else pairs[:MOST_COLUMNS],
+                "evidence": [f"{one.source}: {one.detail}" for one in edge.evidence],
+            }
+        )
+    return {
+        "name": derived.job.name,
+        "family": derived.family,
+        "type": derived.role,
+        "inputs": [_named(one.id) for one in derived.lineage.inputs[:MOST_DATASETS]],
+        "outputs": [_named(one.id) for one in derived.lineage.outputs[:MOST_DATASETS]],
+        "edges": edges,
+        "problems": list(derived.lineage.problems),
+    }
+
+
+def _named(dataset: DatasetName) -> dict[str, str]:
+    return {"namespace": dataset.namespace, "name": dataset.name}
 
 
 def read_schema(text: str) -> Schema:

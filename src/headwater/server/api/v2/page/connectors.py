@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
+from headwater.errors import UsageError
+from headwater.lineage import naming
+from headwater.lineage.events import EventProblem
+from headwater.lineage.schema import Schema
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import identifier
-from headwater.server.api.types import Object
+from headwater.server.api.types import Named, Object
 from headwater.server.api.v2.page import describe
+from headwater.server.http import HttpError
 from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, unslot
+from headwater.server.store.read.observed import read_schema
 
 if TYPE_CHECKING:
+    from headwater.server.app import App
+    from headwater.server.http import Request
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -21,6 +29,8 @@ __all__ = ["api"]
 api = Routes()
 
 LIMIT = 500
+LONGEST = 200_000
+LONGEST_ADDRESS = 2_000
 REPORT = "headwater_connect"
 
 
@@ -29,6 +39,37 @@ class Connectors(TypedDict):
 
     connectors: list[Object]
     truncated: bool
+
+
+class _PostPreview(TypedDict, total=False):
+    bootstrap: str
+
+
+class PostPreview(_PostPreview):
+    """A connector's configuration, JSON or properties, and the address of its Kafka cluster."""
+
+    config: str
+
+
+class PreviewedEdge(TypedDict):
+    """An input that would feed an output; `columns` are pairs, or null where they are not known."""
+
+    input: Named
+    output: Named
+    columns: list[list[str]] | None
+    evidence: list[str]
+
+
+class ConnectorPreview(TypedDict):
+    """What a connector would read and write."""
+
+    name: str
+    family: str
+    type: str | None
+    inputs: list[Named]
+    outputs: list[Named]
+    edges: list[PreviewedEdge]
+    problems: list[str]
 
 
 @api.get("/api/v2/connectors", answer=Connectors)
@@ -66,6 +107,44 @@ def connectors(view: View, limit: int = integer(LIMIT, 1, LIMIT)) -> dict[str, A
     order = ("FAILED", "ABORTED", "RUNNING", "NEW", "COMPLETED")
     answers.sort(key=lambda a: (order.index(a["state"]), a["namespace"], a["name"]))
     return {"connectors": answers[:limit], "truncated": len(answers) > limit}
+
+
+@api.route(
+    "POST", "/api/v2/connectors/preview", role="read", body=PostPreview, answer=ConnectorPreview
+)
+def preview(app: App, view: View, request: Request) -> dict[str, Any]:
+    """The lineage that a connector would have if it were deployed; nothing is sent to Connect.
+
+    The columns of its topics are those that the server knows.
+    """
+    body = request.json()
+    config, bootstrap = body.get("config"), body.get("bootstrap", "")
+    if not isinstance(config, str) or not config.strip() or len(config) > LONGEST:
+        problem = f"must be the text of a configuration, at most {LONGEST:,} characters"
+        raise HttpError(422, f"config {problem}", [EventProblem("config", problem)])
+    if not isinstance(bootstrap, str) or len(bootstrap) > LONGEST_ADDRESS:
+        problem = "must be Kafka's address, such as kafka:9092"
+        raise HttpError(422, f"bootstrap {problem}", [EventProblem("bootstrap", problem)])
+    if app.preview is None:
+        raise HttpError(501, "this server cannot preview connectors")
+    try:
+        return app.preview(config, bootstrap, lambda topic: _schema(view, bootstrap, topic))
+    except UsageError as error:
+        raise HttpError(422, error.message, [EventProblem("config", error.message)]) from None
+
+
+def _schema(view: View, bootstrap: str, topic: str) -> Schema | None:
+    """The value schema of a topic, as the server knows it now."""
+    try:
+        found = view.dataset(naming.kafka_namespace(bootstrap), topic)
+    except naming.NamingError:
+        return None
+    held = found.state.facets.get("schema") if found and not found.hidden else None
+    if held is None:
+        return None
+    known = read_schema(view.bodies([held[0]]).get(held[0]))
+    fields = tuple(field for field in known.fields if field.name != "key")
+    return Schema(fields) if fields else None
 
 
 def _numbers(view: View) -> list[int]:
