@@ -259,7 +259,7 @@ def _default(option: Any) -> str:
     value = option.default
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return "" if value is None else f"`{value}`"
+    return "" if value is None else f"`{getattr(value, 'value', value)}`"
 
 
 def _sentence(text: str) -> str:

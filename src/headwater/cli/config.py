@@ -144,7 +144,7 @@ def _shown(setting: Setting, value: Any) -> str:
         return f"({text})" if isinstance(text, str) else ""
     if isinstance(value, bool):
         return str(value).lower()
-    values = value if isinstance(value, list | tuple) else [value]
+    values = value if isinstance(value, list | tuple) else [getattr(value, "value", value)]
     return ", ".join(str(clean_value({setting.key: str(one)})[setting.key]) for one in values)
 
 

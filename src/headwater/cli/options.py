@@ -5,12 +5,21 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from headwater.logs import LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["spread"]
+__all__ = ["LogFormatOption", "spread"]
+
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", metavar="text|json", help="Lines for people, or JSON objects."),
+]
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

@@ -240,6 +240,11 @@ class Outbox:
             for seq, to, run, body, reason, at in rows
         ]
 
+    def refused_count(self) -> int:
+        """How many events were set aside."""
+        ((count,),) = self._read("SELECT count(*) FROM emit_queue WHERE refusal IS NOT NULL")
+        return int(count)
+
     def keep_refused(
         self, destinations: Mapping[str, str], events: Iterable[RefusedByDestination]
     ) -> None:

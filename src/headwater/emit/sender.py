@@ -180,7 +180,7 @@ class Sender:
             self._logged.add(logged)
             log.warning(
                 "%s refused an event of run %s: %s; it is kept aside, see `headwater outbox list`",
-                destination.shown, event.run, reason[:200],
+                destination.shown, event.run, reason[:200], extra={"run": event.run},
             )  # fmt: skip
 
     def _report(self, destination: Destination, error: Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage.events import EventError, EventProblem
+from headwater.logs import request_id
 from headwater.server.alerts.rules import Rules
 from headwater.server.alerts.watch import Alerts
 from headwater.server.http import (
@@ -33,6 +35,7 @@ from headwater.server.http.hosts import Hosts
 from headwater.server.http.inflate import inflate
 from headwater.server.http.log_rate_limit import RateLimitFilter
 from headwater.server.http.page_files import PageFiles
+from headwater.server.http.requests import API, EVENT, PAGE, Requests, id_of, with_id
 from headwater.server.http.traffic import Body, Traffic, watch_connections
 from headwater.server.ingest.flow import Flow, keep_flow
 from headwater.server.ingest.group_commit import Ingest
@@ -126,6 +129,7 @@ class App:
         self.traffic = Traffic(
             self.settings.connections, self.settings.client_connections, self.settings.bodies_limit
         )
+        self.requests = Requests()
         self.refusals: Counter[str] = Counter()
         self.warnings: dict[str, str] = {}
         """What health says beside its verdict, by whom it is about: events still come in."""
@@ -197,17 +201,29 @@ class App:
             return
         if scope["type"] != "http":
             return
+        began, asked = time.monotonic(), Request(scope)
+        own = id_of(asked.header(b"x-request-id"))
+        request_id.set(own)
+        kind = self._kind(asked)
         try:
-            if scope["path"] == LINEAGE and scope["method"] == "POST":
+            if kind == EVENT:
                 await self._lineage(scope, receive)
                 await send(CREATED)
                 await send(EMPTY)
+                self.requests.answered(kind, 201, time.monotonic() - began)
                 return
             response = await self._answer(scope, receive, send)
         except Exception as error:  # noqa: BLE001  (every failure has its answer)
             response = self.failure(f"{scope['method']} {scope['path']}", error)
-        if response is not None:
+        if response is not None:  # else it was a stream, which lasts as long as its reader stays
+            self.requests.answered(kind, response.status, time.monotonic() - began)
+            response = with_id(response, own)
             await respond(send, response, head=scope["method"] == "HEAD")
+
+    def _kind(self, request: Request) -> str:
+        if request.method == "POST" and request.scope["path"] == LINEAGE:
+            return EVENT
+        return PAGE if self.page is not None and self.page.wants(request) else API
 
     def failure(self, what: str, error: BaseException) -> Response:
         """What to answer when a request could not be carried out."""

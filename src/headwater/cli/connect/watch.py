@@ -20,9 +20,10 @@ from headwater.cli.connect.options import (
     Urls,
     cluster_config,
 )
-from headwater.cli.options import spread
+from headwater.cli.options import LogFormatOption, spread
 from headwater.cli.output import err
 from headwater.errors import UsageError
+from headwater.logs import LogFormat, formatter
 
 if TYPE_CHECKING:
     from headwater.connect.agent.clusters_file import AgentConfig
@@ -96,13 +97,28 @@ def watch(
     ] = None,
     login: LoginOptions,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Answer /health and /metrics here.",
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option("--metrics-host", metavar="HOST", help="The address of --metrics-port.")
+    ] = "127.0.0.1",
 ) -> None:
     """Report every connector's life and lineage, from outside, until interrupted.
 
     Events go where openlineage-python's own configuration says: OPENLINEAGE_URL,
     OPENLINEAGE_CONFIG, OPENLINEAGE__TRANSPORT__TYPE and so on; to the console without any.
     """
-    _log(verbose)
+    _log(verbose, log_format)
+    from headwater.connect.agent.monitor import monitored
     from headwater.connect.agent.process import AgentProcess
     from headwater.connect.config import default_state
 
@@ -133,7 +149,12 @@ def watch(
     process = AgentProcess(estate, state or estate.state or default_state(), reload=reload)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.stop.set())
-    process.run()
+    if metrics_port is None:
+        process.run()
+        return
+    with monitored(process, metrics_host, metrics_port) as address:
+        log.info("health and metrics at %s", address)
+        process.run()
 
 
 def _from_options(config: Any, worker_properties: Path | None) -> AgentConfig:
@@ -180,11 +201,9 @@ def _from_file(path: Path) -> tuple[AgentConfig, Any]:
     return estate, reload
 
 
-def _log(verbose: bool) -> None:
-    from headwater.lineage.secrets import MaskingFormatter
-
+def _log(verbose: bool, log_format: LogFormat) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(MaskingFormatter())
+    handler.setFormatter(formatter(log_format))
     root = logging.getLogger("headwater")
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headwater.cli.options import LogFormatOption  # noqa: TC001  (typer reads it)
 from headwater.cli.output import AsJson, err, out, print_json
 from headwater.cli.server.store import StoreUrl, opened, seconds
 from headwater.errors import EnvironmentProblem, UsageError
+from headwater.logs import LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +107,7 @@ def server(
         Path | None,
         typer.Option(help="A file with more client settings, KEY=VALUE a line, such as SASL."),
     ] = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Take OpenLineage events in and answer questions about the graph."""
     from headwater.lineage.events import Limits
@@ -163,6 +166,7 @@ def server(
         allowed=allowed_host or (),
         certificate=certificate,
         key=key,
+        log_format=log_format,
         configure=configure,
     )
 

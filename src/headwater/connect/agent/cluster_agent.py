@@ -113,6 +113,11 @@ class ClusterAgent:
         return self._polled_at > 0
 
     @property
+    def is_failing(self) -> bool:
+        """Whether Connect did not answer the last poll."""
+        return self._failures > 0
+
+    @property
     def poll_delay(self) -> float:
         """How long to wait before the next poll."""
         return self.intervals.poll_delay(self._failures)

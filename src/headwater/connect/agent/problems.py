@@ -46,6 +46,11 @@ class Problems:
             log.debug("%s", self._where(name), exc_info=error)
         self.add(name, f"{type(error).__name__}: {error}", kind)
 
+    @property
+    def waiting(self) -> int:
+        """How many connectors are left alone until their next retry."""
+        return len(self._wait)
+
     def may_retry(self, name: str, now: float) -> bool:
         """Whether a connector with a problem may be examined again."""
         return name not in self._wait or now >= self._wait[name][0]
@@ -76,7 +81,7 @@ class Problems:
         """Every problem there is now."""
         return [
             {"connector": name, "problem": text, "since": since}
-            for (name, _), (text, since) in sorted(self._now.items())
+            for (name, _), (text, since) in sorted(self._now.copy().items())
         ]
 
     def _where(self, name: str) -> str:

@@ -73,6 +73,10 @@ class ClusterThread:
             if self.metadata.kafka and config.consumer_groups
             else None
         )
+        self.began = time.time()
+        self.polls = self.failed_polls = 0
+        self.polled_at = self.poll_seconds = 0.0
+        """When Connect last answered, and how long the last poll took."""
         self.lost = False
         """Whether another process writes to the outbox now."""
         self._reporter = reporter
@@ -122,8 +126,17 @@ class ClusterThread:
                     )  # fmt: skip
                     log.debug("cluster %s", self.config.name, exc_info=True)
                 failed = True
+            self._count(failed=failed or self.agent.is_failing, began=began)
             self._stop.wait(max(0.05, self.agent.poll_delay - (time.monotonic() - began)))
         self.agent.outbox.forget_connection()
+
+    def _count(self, *, failed: bool, began: float) -> None:
+        self.poll_seconds = time.monotonic() - began
+        if failed:
+            self.failed_polls += 1
+        else:
+            self.polls += 1
+            self.polled_at = time.time()
 
     def _measure(self) -> None:
         assert self.flow is not None
@@ -202,6 +215,18 @@ class AgentProcess:
         self._rejected: dict[str, ConnectError | UsageError] = {}
         self._names = JobNames()
         self._lookup = ServerRuns(())
+        self.destinations: tuple[str, ...] = ()
+        """The names of the destinations that events go to."""
+
+    @property
+    def threads(self) -> list[ClusterThread]:
+        """The clusters that are polled."""
+        return list(self._threads.values())
+
+    @property
+    def rejected(self) -> dict[str, str]:
+        """The clusters that cannot be polled, and why."""
+        return {name: error.message for name, error in self._rejected.copy().items()}
 
     def run(self) -> None:
         """Poll until stopped; stand by while another process is the writer."""
@@ -234,6 +259,7 @@ class AgentProcess:
     def _register(self, targets: list[Destination]) -> None:
         """Send to these destinations from now on; what waits for another stays for that one."""
         self.outbox.register({target.name: target.shown for target in targets})
+        self.destinations = tuple(target.name for target in targets)
         known = self.outbox.destinations()
         for name, count in self.outbox.waiting().items():
             if name not in {target.name for target in targets}:

@@ -103,7 +103,7 @@ class ConnectorStore:
                 log.info(
                     "%s: connector %s: %s of run %s: %s",
                     self.name, after.name, one.type.value, one.tracked.run,
-                    reason(before, after, one),
+                    reason(before, after, one), extra={"run": one.tracked.run},
                 )  # fmt: skip
         if is_finished(after):
             del self.watched[after.name]

@@ -194,4 +194,5 @@ class GroupWatcher:
             log.info(
                 "%s: consumer group %s: %s of run %s",
                 self._config.name, emission.tracked.name, emission.type.value, emission.tracked.run,
+                extra={"run": emission.tracked.run},
             )  # fmt: skip

@@ -8,14 +8,17 @@ is to be, is checked before its body is received.
 from __future__ import annotations
 
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from headwater.logs import request_id
 from headwater.server.http import HttpError, Response, check_length, encode, failure
 from headwater.server.http.csrf import refuse_foreign
 from headwater.server.http.inflate import inflate
+from headwater.server.http.requests import EVENT, id_of, with_id
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,11 +56,13 @@ class _EventRequest:
     """One event on its way; stands where uvicorn keeps the request it is answering."""
 
     __slots__ = (
-        "body", "disconnected", "encoding", "held", "keep_alive", "message_event", "more_body",
-        "response_complete",
+        "began", "body", "disconnected", "encoding", "held", "keep_alive", "message_event",
+        "more_body", "request_id", "response_complete",
     )  # fmt: skip
 
     def __init__(self, keep_alive: bool) -> None:
+        self.began = monotonic()
+        self.request_id: bytes | None = None
         self.body: list[bytes] = []
         self.encoding: bytes | None = None
         self.held = 0
@@ -257,6 +262,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                 super().on_message_complete()
                 return
             hot.more_body = False
+            hot.began = monotonic()
             if not hot.response_complete:
                 self._submit(hot)
             elif not hot.keep_alive:
@@ -314,6 +320,8 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                     origin = value
                 elif name == b"content-type":
                     kind = value
+                elif name == b"x-request-id":
+                    hot.request_id = value
                 elif name == b"content-length":
                     check_length(value, limit)
             app.hosts.check(host)
@@ -338,10 +346,15 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             if error is not None:
                 self._fail(hot, error)
             else:
+                app.requests.answered(EVENT, 201, monotonic() - hot.began)
                 self._write(hot, CREATED)
 
         def _fail(self, hot: _EventRequest, error: BaseException) -> None:
-            found = app.failure("POST /api/v1/lineage", error)
+            own = id_of(hot.request_id)
+            request_id.set(own)
+            found = with_id(app.failure("POST /api/v1/lineage", error), own)
+            request_id.set("")
+            app.requests.answered(EVENT, found.status, monotonic() - hot.began)
             self._write(hot, _head(found) + encode(found))
 
         def _release(self, hot: _EventRequest) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import uvicorn
 
 from headwater.errors import HeadwaterError, UsageError
-from headwater.lineage.secrets import MaskingFormatter
+from headwater.logs import LogFormat, formatter
 from headwater.server.app import App, ServerSettings
 from headwater.server.http.event_protocol import protocol_for
 from headwater.server.http.hosts import Hosts, is_loopback
@@ -90,6 +90,7 @@ def serve(
     allowed: Sequence[str] = (),
     certificate: Path | None = None,
     key: Path | None = None,
+    log_format: LogFormat = LogFormat.TEXT,
     configure: Sequence[Any] = (),
 ) -> None:
     """Run the server until a signal stops it."""
@@ -110,7 +111,7 @@ def serve(
         extra(app)
     logging.getLogger("uvicorn.error").addFilter(RateLimitFilter())
     handler = logging.StreamHandler()
-    handler.setFormatter(MaskingFormatter())
+    handler.setFormatter(formatter(log_format))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     if app.auth.locked:
         log.warning(
@@ -124,6 +125,7 @@ def serve(
         host=host,
         port=port,
         access_log=False,
+        log_config=None,  # its messages go where ours go, masked like them
         log_level="warning",
         server_header=False,
         date_header=False,

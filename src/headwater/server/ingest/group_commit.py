@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.lineage.events import EventError, EventProblem
+from headwater.metrics import Histogram
 from headwater.server.store import (
     Receipt,
     Store,
@@ -68,6 +69,8 @@ class Ingest:
         self.store = store
         self.accepted = 0
         self.commits = 0
+        self.sizes = Histogram(1, 2, 5, 10, 25, 50, 100, 250, 512)
+        """Events of each commit."""
         self.failing: str | None = None
         """Why the last commit failed; None since one has succeeded."""
         self._loop = asyncio.get_running_loop()
@@ -290,8 +293,16 @@ class Ingest:
         if not isinstance(error, UnstorableError):
             self.failing = str(error) or repr(error)
 
-    def _committed(self) -> None:
+    @property
+    def queued(self) -> int:
+        """Events and changes that wait for the writer or that it is at."""
+        waiting = (*self._waiting, *self._large, *self._handed)
+        return self._read_aside + sum(len(job.bodies) or 1 for job in waiting)
+
+    def _committed(self, receipts: list[Receipt]) -> None:
         self.commits += 1
+        if events := sum(1 for receipt in receipts if receipt.seq):
+            self.sizes.observe(events)
         self.failing = None
 
     def _append(self, bodies: list[bytes | PreparedEvent]) -> list[Receipt]:
@@ -299,7 +310,7 @@ class Ingest:
         for start in range(0, len(bodies), GROUP):
             chunk = bodies[start : start + GROUP]
             try:
-                receipts += self.store.append(chunk)
+                found = self.store.append(chunk)
             except StoreUnavailableError:
                 raise
             except Exception as error:
@@ -311,7 +322,8 @@ class Ingest:
                 else:
                     raise
             else:
-                self._committed()
+                receipts += found
+                self._committed(found)
         self.accepted += sum(1 for r in receipts if r.seq and not r.duplicate)
         return receipts
 
@@ -320,8 +332,9 @@ class Ingest:
         for body in bodies:
             try:
                 # What was read before has the numbers of a commit that was undone.
-                receipts += self.store.append([body if isinstance(body, bytes) else body.raw])
-                self._committed()
+                found = self.store.append([body if isinstance(body, bytes) else body.raw])
+                receipts += found
+                self._committed(found)
             except StoreUnavailableError:
                 raise
             except UnstorableError as error:

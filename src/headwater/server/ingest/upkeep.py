@@ -53,7 +53,8 @@ async def close_stale_runs(app: App) -> None:
             log.warning("cannot close silent runs: %s", error)
             continue
         for run in closed:
-            log.info("run %s sent no event in time and was closed as ABORT", run)
+            text = "run %s sent no event in time and was closed as ABORT"
+            log.info(text, run, extra={"run": run})
 
 
 async def apply_retention(app: App) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater import __version__
 from headwater.lineage.lifecycle import State
+from headwater.metrics import CONTENT_TYPE, Metric, exposition, gauge, labelled, total
 from headwater.server.http import Response
 from headwater.server.routing import Routes
 from headwater.server.store.entities import STATUSES
@@ -17,7 +19,7 @@ __all__ = ["api"]
 
 api = Routes()
 
-TEXT = (b"content-type", b"text/plain; version=0.0.4")
+TEXT = (b"content-type", CONTENT_TYPE.encode())
 
 
 @api.get("/api/v2/metrics", media="text/plain")
@@ -30,20 +32,46 @@ def metrics(app: App, view: View) -> Response:
         " WHERE r.status = ? AND j.hidden = 0"
     )
     ((live,),) = view.all(sql, (running,))
-    ingest = app.ingest
-    lines = [
-        "# TYPE headwater_log_records counter",
-        f"headwater_log_records {seq}",
-        "# TYPE headwater_events_accepted_total counter",
-        f"headwater_events_accepted_total {ingest.accepted}",
-        "# TYPE headwater_commits_total counter",
-        f"headwater_commits_total {ingest.commits}",
-        "# TYPE headwater_jobs_running gauge",
-        f"headwater_jobs_running {live}",
+    found = [
+        labelled("headwater_build_info", "gauge", "The version.", [({"version": __version__}, 1)]),
+        total("headwater_log_records", "Records of the log, events and commands.", seq),
+        gauge("headwater_jobs_running", "Jobs whose newest run is RUNNING.", live),
+        gauge(
+            "headwater_store_bytes", "Bytes of the store on its disk.", app.store.database.size()
+        ),
+        *_service(app),
     ]
-    for name, counts in (("refused", app.refusals), ("assumed", app.store.assumed)):
-        lines.append(f"# TYPE headwater_{name}_total counter")
-        for reason, count in sorted(counts.items()):
-            text = reason.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-            lines.append(f'headwater_{name}_total{{reason="{text}"}} {count}')
-    return Response("\n".join([*lines, ""]).encode(), 200, (TEXT,))
+    return Response(exposition(found).encode(), 200, (TEXT,))
+
+
+def _service(app: App) -> list[Metric]:
+    """What this process counts since its start."""
+    ingest = app.ingest
+    failing = bool(ingest.failing or app.trouble)
+    return [
+        gauge("headwater_failing", "1 while the store cannot be written or is damaged.", failing),
+        total("headwater_events_accepted_total", "Events taken in.", ingest.accepted),
+        total("headwater_commits_total", "Commits of events.", ingest.commits),
+        Metric(
+            "headwater_commit_events", "histogram", "Events of a commit.", ingest.sizes.samples({})
+        ),
+        gauge(
+            "headwater_queue_events", "Events and changes that wait for a commit.", ingest.queued
+        ),
+        gauge("headwater_live_clients", "Open live streams: pages.", app.live.listeners),
+        gauge("headwater_connections", "Open connections.", len(app.traffic.connections)),
+        gauge("headwater_body_bytes", "Bytes of bodies in memory.", app.traffic.bytes),
+        *app.requests.metrics(),
+        *(
+            labelled(
+                f"headwater_{name}_total",
+                "counter",
+                about,
+                (({"reason": reason}, count) for reason, count in sorted(counts.copy().items())),
+            )
+            for name, about, counts in (
+                ("refused", "Requests and events refused, by reason.", app.refusals),
+                ("assumed", "What was assumed of events, by reason.", app.store.assumed),
+            )
+        ),
+    ]

@@ -194,6 +194,10 @@ class Database(Protocol):
         """What is wrong with the store although it answers, and what to do."""
         ...
 
+    def size(self) -> int:
+        """The bytes that it takes on its disk."""
+        ...
+
     def inspect(self) -> None:
         """Look through the whole store for damage, however long it takes; `trouble` says it."""
         ...

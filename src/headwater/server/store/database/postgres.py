@@ -341,6 +341,11 @@ class PostgresDatabase:
                 if self._leading.execute(sql, (ASKED.split(", "), UNSEEN)).fetchone():
                     self._leading.execute(f"ANALYZE {ASKED}")
 
+    def size(self) -> int:
+        with self.reading() as connection:
+            ((size,),) = connection.all("SELECT pg_database_size(current_database())")
+        return int(size)
+
     def trouble(self) -> str | None:
         return None
 

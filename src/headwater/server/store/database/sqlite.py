@@ -236,6 +236,10 @@ class SqliteDatabase:
     def tend(self) -> None:
         """Nothing to do: plans follow the indexes, whatever is in the tables."""
 
+    def size(self) -> int:
+        files = (Path(self.path + end) for end in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     def trouble(self) -> str | None:
         if self._damage:
             return (
