@@ -40,6 +40,8 @@ class ClusterAgent:
         self.env = env
         self.more = more or {}
         self.process: subprocess.Popen[bytes] | None = None
+        self._sent: list[tuple[bytes, Event]] = []
+        self._read = 0
 
     def start(self, log: str = "agent.log") -> ClusterAgent:
         with (self.folder / log).open("ab") as out:
@@ -82,21 +84,23 @@ class ClusterAgent:
         return "\n".join(p.read_text(errors="replace") for p in sorted(self.folder.glob("*.log")))
 
     def events(self, job: str | None = None) -> list[Event]:
-        if not self.file.exists():
-            return []
-        lines = self.file.read_text().splitlines()
-        found = [json.loads(line) for line in lines]
-        return [event for event in found if job is None or event["job"]["name"] == job]
+        """The events in the file; each line is decoded once, however often they are asked for."""
+        return [event for _, event in self._lines(job)]
 
     def types(self, job: str) -> list[str]:
-        """What was said of a job, heartbeats and repetitions left out."""
-        seen: list[str] = []
-        bodies: list[Event] = []
-        for event in self.events(job):
-            if event["eventType"] != "RUNNING" and event not in bodies:
-                seen.append(event["eventType"])
-                bodies.append(event)
-        return seen
+        """What was reported of a job, heartbeats and repetitions left out."""
+        found = {line: event["eventType"] for line, event in self._lines(job)}
+        return [kind for kind in found.values() if kind != "RUNNING"]
+
+    def _lines(self, job: str | None) -> list[tuple[bytes, Event]]:
+        if self.file.exists():
+            with self.file.open("rb") as file:
+                file.seek(self._read)
+                for line in file:
+                    if line.endswith(b"\n"):  # else it is still being written
+                        self._read += len(line)
+                        self._sent.append((line, json.loads(line)))
+        return [pair for pair in self._sent if job in (None, pair[1]["job"]["name"])]
 
     def wait_for(self, job: str, *types: str, seconds: float = SECONDS) -> Event:
         """The last event of a job once these have been said of it, in this order."""

@@ -272,7 +272,7 @@ def test_a_connector_is_previewed_before_it_is_deployed(demo: Client) -> None:
     def ask(**more: Any) -> httpx.Response:
         return demo.call("POST", "/api/v2/connectors/preview", json={**body, **more})
 
-    assert ask().status_code == 501
+    assert ask().status_code == 404
     _with_preview(demo.app)
     found = ask().json()
     assert (found["name"], found["family"], found["type"]) == ("stats-copy", "jdbc", "sink")

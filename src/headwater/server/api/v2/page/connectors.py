@@ -126,7 +126,7 @@ def preview(app: App, view: View, request: Request) -> dict[str, Any]:
         problem = "must be Kafka's address, such as kafka:9092"
         raise HttpError(422, f"bootstrap {problem}", [EventProblem("bootstrap", problem)])
     if app.preview is None:
-        raise HttpError(501, "this server cannot preview connectors")
+        raise HttpError(404, "this server has no preview of connectors")
     try:
         return app.preview(config, bootstrap, lambda topic: _schema(view, bootstrap, topic))
     except UsageError as error:
