@@ -25,11 +25,16 @@ import { Columns, Findings, History } from "./schema";
 import { Why } from "./why";
 
 const VERDICT: Record<string, string> = {
-  live: "Written right now",
+  live: "Live: a running job writes it",
   fresh: "Fresh",
   stale: "Stale",
   unknown: "Not enough writes to say",
 };
+
+/** What the time of the last event about a dataset stands for: a stream reports only now and then. */
+export function lastWord(verdict: string): string {
+  return verdict === "live" ? "Last reported" : "Last written";
+}
 
 function Jobs({
   title,
@@ -201,7 +206,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
                   </span>
                 )),
             ],
-            ["Last written", <Ago key="w" time={freshness.lastWrittenAt} />],
+            [lastWord(freshness.verdict), <Ago key="w" time={freshness.lastWrittenAt} />],
             ["Usually every", freshness.usualSeconds ? duration(freshness.usualSeconds) : null],
             ["Owners", owners(data.facets).join(", ")],
             [

@@ -11,7 +11,7 @@ import type {
 } from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
-import { Moves } from "../pages/dataset";
+import { lastWord, Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
@@ -198,6 +198,11 @@ test("how a column comes about is one word", () => {
   expect(how({ how: [{ ...step, masking: true }] })).toBe("masked");
   expect(how({ how: [{ ...step, masking: true }, step] })).toBe("aggregation");
   expect(how({ how: [] })).toBe("unknown");
+});
+
+test("what a stream writes is live, and only its last report has a time", () => {
+  expect(lastWord("live")).toBe("Last reported");
+  expect(lastWord("fresh")).toBe("Last written");
 });
 
 test("a command line survives any name", () => {
