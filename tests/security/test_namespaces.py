@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
+from typer.testing import CliRunner
 
+from headwater.cli.main import app
 from headwater.errors import UsageError
 from headwater.server.api.openapi import document
 from headwater.server.app import ServerSettings
@@ -21,9 +23,11 @@ from headwater.server.store.database.schema import ALL_TABLES
 from headwater.server.store.read.limited import LIMITED, UNLIMITED, Limit
 from tests.integration.server.conftest import Client
 from tests.integration.server.making import columns, dataset, event, facet, run_id, schema
+from tests.integration.server.test_answers import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import httpx
 
@@ -282,3 +286,71 @@ def test_a_limit_that_would_not_hold_is_refused(store: Store, role: str, names: 
     with pytest.raises(UsageError):
         create_token(store, "x", role, names)
     assert list_tokens(store.connection) == []
+
+
+def test_every_answer_that_a_limited_token_gets_counts_what_it_hides(
+    limited: tuple[Client, str],
+) -> None:
+    client, token = limited
+
+    def both(path: str, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        whole, part = (ask(client, one, path, **more) for one in (ADMIN, token))
+        assert part.is_success, part.text
+        assert MARK not in part.text, path
+        return whole.json(), part.json()
+
+    body = {"node": "dataset:s3://lake:orders", "changes": [{"kind": "drop", "column": "id"}]}
+    asked = {"method": "POST", "content": json.dumps(body)}
+    whole, part = both("/api/v2/impact", **asked)
+    # Three jobs of the other team read it; nobody whom the token may see does.
+    assert (whole["coverage"]["hidden"], part["coverage"]["hidden"]) == (0, 3)
+    assert (part["jobs"], part["verdict"], part["counts"]["unknown"]) == ([], "unknown", 3)
+    assert (part["coverage"]["complete"], part["truncated"]) == (False, False)
+    body["node"] = "dataset:s3://lake:raw"
+    whole, part = both("/api/v2/impact", **{**asked, "content": json.dumps(body)})
+    assert (part["verdict"], part["coverage"]["hidden"]) == (whole["verdict"], 4)  # `copy` too
+
+    orders = f"/api/v2/datasets/{quote('s3://lake', safe='')}/orders"
+    for path in (f"{orders}/why", f"{orders}/freshness"):
+        whole, part = both(path)
+        assert (whole["hidden"], part["hidden"]) == (0, 2), path  # raw, in
+    since = {"from": "2025-01-01T00:00:00Z"}
+    for path, params in (
+        ("/api/v2/graph/diff", since),
+        ("/api/v2/graph/diff", {**since, "node": "dataset:s3://lake:orders"}),
+        ("/api/v2/trace", {"node": "dataset:s3://lake:orders"}),
+        (f"{orders}/audit", {}),
+        ("/api/v2/doctor", {}),
+    ):
+        whole, part = both(path, params=params)
+        assert whole["hidden"] == 0
+        assert part["hidden"] > 0, path
+
+
+def test_the_commands_say_how_much_is_hidden(
+    limited: tuple[Client, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client, token = limited
+    Command(client, monkeypatch)
+    file = tmp_path / "token"
+    file.write_text(token)
+
+    def say(*words: str, code: int = 0) -> str:
+        answer = CliRunner().invoke(app, [*words, "--token-file", str(file)])
+        assert answer.exit_code == code, answer.output
+        assert MARK not in answer.output
+        return " ".join(answer.output.split())
+
+    drop = ("impact", "s3://lake:orders", "--drop", "id")
+    behind = "0 unaffected, 3 unknown (3 jobs or datasets behind it are hidden from you)"
+    assert behind in say(*drop)
+    shown = say(*drop, "--markdown")
+    assert "3 unknown" in shown.split("|")[0]
+    assert behind in shown
+    say(*drop, "--strict", code=5)
+    shown = say("why", "s3://lake:orders")
+    assert "2 jobs or datasets upstream are hidden from you" in shown
+    assert "7 jobs or datasets in the estate are hidden" in say("diff", "--from", "2025-01-01")
+    around = say("diff", "--from", "2025-01-01", "--around", "s3://lake:orders")
+    assert "jobs or datasets next to these are hidden" in around
+    assert "7 jobs or datasets are hidden from you" in say("doctor", code=6)

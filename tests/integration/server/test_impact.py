@@ -96,7 +96,7 @@ def test_each_kind_of_reader_is_judged_by_what_its_events_say(client: Client) ->
     assert found["counts"] == {
         "breaks": 2, "changes": 0, "rows": 1, "unknown": 5, "carries": 1, "unaffected": 1,
     }  # fmt: skip
-    assert found["coverage"] == {"jobs": 10, "columnsKnown": 7, "complete": True}
+    assert found["coverage"] == {"jobs": 10, "columnsKnown": 7, "complete": True, "hidden": 0}
     total_job = next(job for job in found["jobs"] if job["name"] == "sum")
     assert total_job["owners"] == [{"name": "team-a", "type": "team"}]
     assert total_job["stops"] == ["dataset:s3://lake:totals"]
@@ -209,7 +209,7 @@ def test_dropping_a_price_in_postgres_names_all_of_the_pipeline_behind_it(client
             "default/supplier_stats",
         },
     }
-    assert found["coverage"] == {"jobs": 6, "columnsKnown": 6, "complete": True}
+    assert found["coverage"] == {"jobs": 6, "columnsKnown": 6, "complete": True, "hidden": 0}
     stops = {job["name"]: job["stops"] for job in found["jobs"] if job["effect"] == "breaks"}
     assert stops == {
         "supplier-stats": ["dataset:kafka://broker:9092:supplier-stats"],

@@ -2,7 +2,7 @@ import { apiPath } from "../lib/api";
 import { plural } from "../lib/format";
 import { useResource } from "../lib/resource";
 import type { DifferenceAnswer } from "../lib/types";
-import { Loading, Problem } from "../ui/basics";
+import { Loading, Problem, Unseen } from "../ui/basics";
 import { SideHead } from "./edgeside";
 import type { Times } from "./timebar";
 
@@ -87,6 +87,7 @@ export function DiffSide({
           {node ? " around this node" : ""}.
         </p>
       ) : null}
+      {data ? <Unseen count={data.hidden} /> : null}
       <ul className="diff-list" aria-label="Changes">
         {changes.map(({ sign, kind, text, node: id, breaks }) => (
           <li key={`${sign}${kind}${text}`}>

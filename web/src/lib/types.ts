@@ -346,7 +346,7 @@ export interface ImpactAnswer {
   jobs: ImpactJob[];
   columns: ImpactColumn[];
   unaffected: string[];
-  coverage: { jobs: number; columnsKnown: number; complete: boolean };
+  coverage: { jobs: number; columnsKnown: number; complete: boolean; hidden: number };
   truncated: boolean;
 }
 
@@ -393,6 +393,8 @@ export interface WhyAnswer {
   verdict: string;
   since: string | null;
   causes: Cause[];
+  /** Upstream jobs and datasets that a limited token cannot see. */
+  hidden: number;
 }
 
 /** Two datasets that may be one: `alias` would stand for `dataset`. */
@@ -429,6 +431,7 @@ export interface DoctorAnswer {
   findings: DoctorFinding[];
   counts: Record<"pairs" | "sure" | DoubtKind, number>;
   recorded: { alias: Named; dataset: Named; at: string }[];
+  hidden: number;
   truncated: boolean;
 }
 
@@ -442,6 +445,7 @@ export interface DifferenceAnswer {
   columnsRemoved: { origin: string; destination: string }[];
   schemas: { dataset: string; compatible: boolean; changes: string[] }[];
   states: { job: string; before: string; after: string }[];
+  hidden: number;
   truncated: boolean;
 }
 

@@ -5,7 +5,7 @@ import { datasetUrl, nodeUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { DoctorAnswer, DoctorFinding, DoubtKind, Named, ProposedPair } from "../lib/types";
-import { Ago, Empty, Loading, Panel, Problem } from "../ui/basics";
+import { Ago, Empty, Loading, Panel, Problem, Unseen } from "../ui/basics";
 import { DatasetLink, Rows } from "../ui/lists";
 
 const PATH = "/api/v2/doctor";
@@ -167,6 +167,7 @@ export function DoctorPage() {
     <div className="page" aria-busy={busy}>
       <h1>Doctor</h1>
       <p className="lead">Datasets under two names, and what else makes answers doubtful.</p>
+      <Unseen count={data.hidden} />
       {problem ? (
         <p className="row-error" role="alert">
           {problem}

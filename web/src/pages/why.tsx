@@ -5,7 +5,7 @@ import { nameIn, nodeUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Cause, Named, WhyAnswer } from "../lib/types";
-import { Ago, Panel } from "../ui/basics";
+import { Ago, Panel, Unseen } from "../ui/basics";
 import { DatasetLink, Rows } from "../ui/lists";
 
 const WORDS: Record<Cause["kind"], string> = {
@@ -118,18 +118,32 @@ export function WhyStale({ datasets, json }: { datasets: Named[]; json: string }
   );
 }
 
-/** Why a dataset is stale; nothing while all is well upstream. */
+/** What is wrong upstream of a dataset, as far as it can be seen. */
+export function Upstream({ answer }: { answer: WhyAnswer }) {
+  const nothing =
+    answer.hidden > 0
+      ? "Nothing that can be seen is wrong upstream."
+      : "Nothing is wrong upstream.";
+  return (
+    <>
+      {answer.causes.length === 0 ? (
+        <p className="muted">{nothing}</p>
+      ) : (
+        <Causes causes={answer.causes} />
+      )}
+      <Unseen count={answer.hidden} where="upstream" />
+    </>
+  );
+}
+
+/** Why a dataset is stale; nothing while all is well upstream, and all of it can be seen. */
 export function Why({ dataset, stale }: { dataset: Named; stale: boolean }) {
   const path = whyPath(dataset);
   const { data } = useResource<WhyAnswer>(path, matters);
-  if (!data || (!stale && data.causes.length === 0)) return null;
+  if (!data || (!stale && data.causes.length === 0 && data.hidden === 0)) return null;
   return (
     <Panel title="Why" json={path}>
-      {data.causes.length === 0 ? (
-        <p className="muted">Nothing is wrong upstream.</p>
-      ) : (
-        <Causes causes={data.causes} />
-      )}
+      <Upstream answer={data} />
     </Panel>
   );
 }

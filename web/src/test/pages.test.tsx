@@ -15,7 +15,7 @@ import { lastWord, Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
-import { Causes, StaleDataset } from "../pages/why";
+import { Causes, StaleDataset, Upstream } from "../pages/why";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
 import { JobRow, Rows } from "../ui/lists";
@@ -349,7 +349,7 @@ const ANSWER: ImpactAnswer = {
     { dataset: "dataset:s3://lake:totals", column: null, effect: "rows" },
   ],
   unaffected: [],
-  coverage: { jobs: 6, columnsKnown: 5, complete: false },
+  coverage: { jobs: 6, columnsKnown: 5, complete: false, hidden: 2 },
   truncated: true,
 };
 
@@ -364,6 +364,18 @@ test("an impact shows who is hit, the path, and how much is known", () => {
   expect(container.textContent).toContain(
     "6 jobs looked at, the columns of 5 are known; 4 unaffected, 1 unknown; the answer was cut",
   );
+  screen.getByText("2 downstream jobs or datasets are not visible to this token.");
+});
+
+test("what a limited token cannot see upstream is not called right", () => {
+  const answer = { verdict: "stale", since: null, causes: [], hidden: 3 };
+  const { rerender, container } = render(<Upstream answer={answer} />);
+  expect(container.textContent).not.toContain("Nothing is wrong upstream.");
+  screen.getByText("3 upstream jobs or datasets are not visible to this token.");
+  rerender(<Upstream answer={{ ...answer, hidden: 1 }} />);
+  screen.getByText("1 upstream job or dataset is not visible to this token.");
+  rerender(<Upstream answer={{ ...answer, hidden: 0 }} />);
+  expect(container.textContent).toBe("Nothing is wrong upstream.");
 });
 
 test("columns that come after the form do not undo what was chosen", () => {
@@ -543,6 +555,7 @@ const DOCTOR: DoctorAnswer = {
     assumed: 0,
   },
   recorded: [],
+  hidden: 0,
   truncated: false,
 };
 
@@ -600,7 +613,7 @@ test("a stale dataset has the causes that nothing else explains, and no planned 
   const { container } = render(
     <StaleDataset
       dataset={{ namespace: "db", name: "stats" }}
-      answer={{ verdict: "stale", since: "2026-01-08T11:26:00Z", causes }}
+      answer={{ verdict: "stale", since: "2026-01-08T11:26:00Z", causes, hidden: 0 }}
     />,
   );
   const text = container.textContent ?? "";
@@ -624,6 +637,7 @@ test("a difference is listed in the order and the words of the command", () => {
     columnsRemoved: [column],
     schemas: [{ dataset: "dataset:db:a", compatible: false, changes: ["x was removed"] }],
     states: [{ job: "job:ns:sink", before: "RUNNING", after: "FAILED" }],
+    hidden: 0,
     truncated: false,
   });
   expect(found.map((one) => `${one.sign} ${one.kind} ${one.text}`)).toEqual([

@@ -72,6 +72,18 @@ export function Panel({ title, json, aside, className = "", children }: PanelPro
   );
 }
 
+/** Says that an answer is not whole because of a token that is limited to namespaces. */
+export function Unseen({ count, where = "" }: { count: number; where?: string }) {
+  if (count === 0) return null;
+  const noun = where ? `${where} job or dataset` : "job or dataset";
+  const many = where ? `${where} jobs or datasets` : "jobs or datasets";
+  return (
+    <p className="muted">
+      {count === 1 ? `1 ${noun} is` : `${count} ${many} are`} not visible to this token.
+    </p>
+  );
+}
+
 export function Empty({ icon = "events", children }: { icon?: IconName; children: ReactNode }) {
   return (
     <div className="empty">

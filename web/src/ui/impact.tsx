@@ -4,7 +4,7 @@ import { plural } from "../lib/format";
 import { jobUrl, nameIn } from "../lib/names";
 import { Link } from "../lib/router";
 import type { ImpactAnswer, ImpactColumn, ImpactEffect, PlannedChange } from "../lib/types";
-import { Problem } from "./basics";
+import { Problem, Unseen } from "./basics";
 
 const ROUTE = "/api/v2/impact";
 const SHOWN = 30;
@@ -209,8 +209,9 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
       <p className="muted">
         {plural(coverage.jobs, "job")} looked at, the columns of {coverage.columnsKnown} are known;{" "}
         {counts.unaffected} unaffected, {counts.unknown} unknown
-        {coverage.complete ? "" : "; the answer was cut, there is more behind"}.
+        {answer.truncated ? "; the answer was cut, there is more behind" : ""}.
       </p>
+      <Unseen count={coverage.hidden} where="downstream" />
     </div>
   );
 }

@@ -152,7 +152,8 @@ def difference(found: Answer) -> Answer:
         "to": found["to"],
         "nothingChanged": not changed,
         **changed,
-        "complete": not found["truncated"],
+        **_given(hidden=found["hidden"]),
+        "complete": not found["truncated"] and not found["hidden"],
     }
 
 
@@ -284,7 +285,8 @@ def doctor(found: Answer) -> Answer:
             for one in found["findings"]
         ],
         "counts": found["counts"],
-        "complete": not found["truncated"],
+        **_given(hidden=found["hidden"]),
+        "complete": not found["truncated"] and not found["hidden"],
     }
 
 

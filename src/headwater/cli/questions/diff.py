@@ -41,6 +41,9 @@ def diff(
     lines = list(_lines(found))
     for line in lines or ["nothing changed"]:
         out.print(line, soft_wrap=True)
+    if count := found["hidden"]:
+        where = "next to these" if around is not None else "in the estate"
+        out.print(f"[yellow]{count} jobs or datasets {where} are hidden from you[/]")
     if found["truncated"]:
         out.print("[yellow]there is more than is shown[/]")
 

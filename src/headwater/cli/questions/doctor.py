@@ -131,6 +131,8 @@ def _print_found(found: dict[str, Any]) -> None:
         some = [one for one in found["findings"] if one["kind"] == kind]
         if some:
             _print_findings(title, some, found["counts"][kind])
+    if count := found["hidden"]:
+        _print(f"[yellow]{count} jobs or datasets are hidden from you, and were not looked at[/]")
 
 
 def _print_findings(title: str, some: list[dict[str, Any]], total: int) -> None:

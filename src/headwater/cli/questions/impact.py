@@ -204,7 +204,9 @@ def _coverage(answer: dict[str, Any]) -> str:
     jobs, known = coverage["jobs"], coverage["columnsKnown"]
     text = f"{jobs} jobs read what changes or lies behind it; the columns of {known} are known"
     text += f"; {counts['unaffected']} unaffected, {counts['unknown']} unknown"
-    if not coverage["complete"]:
+    if coverage["hidden"]:
+        text += f" ({coverage['hidden']} jobs or datasets behind it are hidden from you)"
+    if answer["truncated"]:
         text += "; the answer was cut, there is more behind"
     return text
 

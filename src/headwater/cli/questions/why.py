@@ -43,7 +43,7 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         seen = ", as far as you may see" if found.get("hidden") else ""
         _print(f"nothing is wrong upstream{seen}")
     if count := found.get("hidden"):
-        _print(f"[yellow]{count} jobs or datasets next to these are hidden from you[/]")
+        _print(f"[yellow]{count} jobs or datasets upstream are hidden from you[/]")
     if found["truncated"]:
         _print("[yellow]there is more than was looked at[/]")
     if found["inputs"] is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from uuid import UUID
 
+    from headwater.lineage.graph import Direction
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.entities import Node
     from headwater.server.store.read.limited import Limit
@@ -347,20 +348,26 @@ class View:
         kept = self._limit.without_others(msgspec.json.decode(msgspec.json.encode(answer)))
         return kept, self._limit.beside(kept)
 
-    def partly_hidden(self, nodes: Collection[Node]) -> dict[Node, set[Node]]:
+    def partly_hidden(
+        self, nodes: Collection[Node], way: Direction | None = None
+    ) -> dict[Node, set[Node]]:
         """Of some jobs and datasets, the neighbours of now which may not be read."""
         found: dict[Node, set[Node]] = {}
         if self._limit is None:
             return found
         for kind, other in (("job", "dataset"), ("dataset", "job")):
             numbers = {number for one, number in nodes if one == kind}
-            for number, there in self._limit.hidden_edges(kind, numbers).items():
+            for number, there in self._limit.hidden_edges(kind, numbers, way).items():
                 found[kind, number] = {(other, one) for one in there}
         return found
 
-    def hidden_beside(self, *nodes: Node) -> int:
-        """How many jobs and datasets next to some may not be read."""
-        return len(set().union(*self.partly_hidden(nodes).values()))
+    def hidden_beside(self, *nodes: Node, way: Direction | None = None) -> int:
+        """How many jobs and datasets next to some may not be read, in one direction or in both."""
+        return len(set().union(*self.partly_hidden(nodes, way).values()))
+
+    def hidden_anywhere(self) -> int:
+        """How many jobs and datasets may not be read."""
+        return 0 if self._limit is None else sum(self._limit.hidden().values())
 
     def body(self, dictionary: int, packed: bytes) -> bytes:
         """A packed log record as it was sent."""

@@ -11,8 +11,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headwater.lineage.graph import Direction
 from headwater.server.store.database import ReadConnection, within
 from headwater.server.store.database.schema import ALL_TABLES, TABLES
+from headwater.server.store.entities import INPUT, OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -121,8 +123,10 @@ class LimitedConnection(ReadConnection):
             found += len(set().union(*self.hidden_edges(table, here).values()))
         return found
 
-    def hidden_edges(self, table: str, ids: Collection[int]) -> dict[int, set[int]]:
-        """What jobs, or datasets, are linked to now by edges that cannot be seen.
+    def hidden_edges(
+        self, table: str, ids: Collection[int], way: Direction | None = None
+    ) -> dict[int, set[int]]:
+        """What jobs, or datasets, are linked to now by edges that cannot be seen, in one direction or in both.
 
         A dataset is linked under all of its names, and a job through the jobs that are parts of it.
         """
@@ -140,6 +144,9 @@ class LimitedConnection(ReadConnection):
                 owners.setdefault(number, roots[root])
         other = "dataset" if table == "job" else "job"
         sql = f"SELECT {table}, {other} FROM edge WHERE until IS NULL AND {table} IN ({{in}})"  # noqa: S608
+        if way is not None:
+            writes = (way is Direction.UPSTREAM) == (table == "dataset")
+            sql += f" AND direction = {OUTPUT if writes else INPUT}"
         found: dict[int, set[int]] = {}
         for number, there in {*within(whole, sql, owners)} - {*within(self, sql, owners)}:
             found.setdefault(owners[number], set()).add(there)

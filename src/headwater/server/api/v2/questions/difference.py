@@ -54,6 +54,7 @@ class Changed(_From):
     columnsAdded: list[Edge]  # noqa: N815
     columnsRemoved: list[Edge]  # noqa: N815
     states: list[Object]
+    hidden: int
     truncated: bool
 
 
@@ -69,7 +70,8 @@ def difference(
     """What came, went and changed between two moments, in the whole estate or around a node.
 
     Of each kind of change at most `limit` are told. `states` are those of the newest runs: of a batch
-    only whether it delivers (`OK`) or how it failed.
+    only whether it delivers (`OK`) or how it failed. `hidden` counts the jobs and datasets that a
+    limited token cannot see: in the whole estate, or next to those around the node.
     """
     check_period(start, end)
     moments = (start, end)
@@ -80,9 +82,11 @@ def difference(
         parts = _moments(view, near.nodes, datasets, jobs, moments, near.cut)
         shown = _names(view, jobs, datasets).values()
         parts = [_within(part, set(shown)) for part in parts]
+        unseen = view.hidden_beside(*near.nodes)
     else:
         changed = changed_parts(view, start, end)
         parts = _moments(view, changed.nodes, changed.datasets, changed.jobs, moments, changed.cut)
+        unseen = view.hidden_anywhere()
     found = compare(*parts)
     lists: dict[str, list[Any]] = {
         "appeared": [":".join(node) for node in found.appeared],
@@ -109,6 +113,7 @@ def difference(
         "from": when(start),
         "to": when(end) if end < NEVER else None,
         **{name: some[:limit] for name, some in lists.items()},
+        "hidden": unseen,
         "truncated": found.cut or any(len(some) > limit for some in (*lists.values(), *whole)),
     }
 

@@ -91,6 +91,7 @@ class DoctorAnswer(TypedDict):
     findings: list[DoctorFinding]
     counts: dict[str, int]
     recorded: list[RecordedAlias]
+    hidden: int
     truncated: bool
 
 
@@ -217,6 +218,7 @@ def _answer(
             **{kind.value: counts[kind.value] for kind in DoubtKind},
         },
         "recorded": recorded,
+        "hidden": view.hidden_anywhere(),
         "truncated": len(pairs) > limit or len(listed) < len(found.doubts),
     }
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from headwater import insight
+from headwater.lineage.graph import Direction
 from headwater.lineage.moments import SECOND
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import integer
@@ -89,8 +90,8 @@ def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
 
 
 def hidden_upstream(view: View, dataset: Dataset, depth: int) -> int:
-    """How many jobs and datasets next to a dataset, and to all that it comes from, may not be read."""
+    """How many jobs and datasets right before a dataset, or what it comes from, may not be read."""
     if view.limit is None:
         return 0
     found = insight.tree(view.graph(), dataset.node, depth=2 * depth, limit=LOOKED)
-    return view.hidden_beside(*{row.node for row in found.rows})
+    return view.hidden_beside(*{row.node for row in found.rows}, way=Direction.UPSTREAM)

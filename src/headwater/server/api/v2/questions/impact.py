@@ -10,6 +10,7 @@ import msgspec
 from headwater import insight
 from headwater.insight import Effect, PlannedChange, planned_change
 from headwater.lineage.events import EventProblem
+from headwater.lineage.graph import Direction
 from headwater.lineage.schema import Field, Schema, diff, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
 from headwater.server.api.types import Object
@@ -119,12 +120,14 @@ class Coverage(TypedDict):
     """How much of the answer is known.
 
     Of `jobs` that read a dataset on the way, the columns of `columnsKnown` are known. What is not
-    `complete` was cut: there is more behind.
+    `complete` was cut, or partly `hidden` from a limited token: there is more behind.
     """
 
     jobs: int
     columnsKnown: int
     complete: bool
+    hidden: int
+    """Jobs and datasets behind it that a limited token cannot see: each counts as unknown."""
 
 
 class ImpactAnswer(TypedDict):
@@ -167,7 +170,7 @@ def impact(view: View, request: Request) -> dict[str, Any]:
             }
             for one in others
         ],
-        **_answer(view, found),
+        **_answer(view, dataset, found),
     }
 
 
@@ -276,7 +279,7 @@ def _change(change: PlannedChange, *, judged: bool) -> dict[str, Any]:
     }
 
 
-def _answer(view: View, found: Impact[Node]) -> dict[str, Any]:
+def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]:
     shown = found.struck[:JOBS]
     columns = found.columns[:COLUMNS]
     legs = [leg for one in shown for leg in one.path]
@@ -287,6 +290,11 @@ def _answer(view: View, found: Impact[Node]) -> dict[str, Any]:
     counts = Counter(one.effect.value for one in found.struck)
     counts[Effect.UNAFFECTED.value] = len(found.unaffected)
     worst = found.struck[0].effect if found.struck else Effect.UNAFFECTED
+    reached = {dataset.node, *(one.job for one in found.struck)}
+    reached |= {one.dataset for one in found.columns}
+    if unseen := view.hidden_beside(*reached, way=Direction.DOWNSTREAM):
+        counts[Effect.UNKNOWN.value] += unseen
+        worst = min(worst, Effect.UNKNOWN, key=list(Effect).index)
     steps = _Steps(view, jobs, datasets)
     listed = describe.jobs(view, list(jobs.values()))
     facets = describe.Facets(view, (job.state.facets for job in jobs.values()), "ownership")
@@ -331,7 +339,8 @@ def _answer(view: View, found: Impact[Node]) -> dict[str, Any]:
         "coverage": {
             "jobs": found.jobs,
             "columnsKnown": found.known,
-            "complete": not found.cut,
+            "complete": not found.cut and not unseen,
+            "hidden": unseen,
         },
         "truncated": found.cut
         or len(found.struck) > JOBS
