@@ -14,6 +14,7 @@ import msgspec
 
 from headwater.lineage.events import EventError, EventProblem
 from headwater.logs import request_id
+from headwater.server.alerts.follow import follow_rules
 from headwater.server.alerts.rules import Rules
 from headwater.server.alerts.watch import Alerts
 from headwater.server.http import (
@@ -143,7 +144,7 @@ class App:
         ]  # fmt: skip
         self.alerts = Alerts(self.settings.alerts) if self.settings.alerts else None
         if self.alerts is not None:
-            self.background.append(self.alerts.run)
+            self.background += [self.alerts.run, follow_rules]
         self._ingest: Ingest | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="headwater-reader")
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="headwater-probe")

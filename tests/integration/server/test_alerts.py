@@ -726,6 +726,41 @@ def test_a_command_gets_the_message_on_its_standard_input(
     assert (first["status"], first["title"]) == ("opened", "load failed")
 
 
+def test_the_file_is_read_again_when_it_changes_and_a_broken_one_leaves_the_old_rules(
+    alerting: Callable[[str], Alerting], receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = alerting(STALE)
+    good = server.file.read_text()
+
+    def rules() -> list[str]:
+        return [one["name"] for one in server.get()["rules"]]
+
+    def warned() -> list[str]:
+        found: list[str] = server.client.get("/api/v2/health").get("warnings", [])
+        return [one for one in found if one.startswith("alerts: ")]
+
+    server.post(now_event("FAIL", job="earlier", run=1))
+    server.file.write_text(good + FAILED)
+    wait(lambda: rules() == ["stale", "failed"])
+    server.looked()
+    server.post(now_event("FAIL", job="load", run=2))
+    wait(lambda: receiver.got)
+    server.settled()
+    # What was wrong before the rule is not told of, as at a start.
+    assert receiver.statuses() == [("opened", "load")]
+    server.file.write_text(good + FAILED.replace("hook", "nobody"))
+    (warning,) = wait(warned)
+    assert str(server.file) not in warning
+    assert "rules.failed: to names nobody, which is no channel" in caplog.text
+    assert rules() == ["stale", "failed"]
+    server.file.unlink()
+    server.post(now_event("COMPLETE", job="load", run=3))
+    wait(lambda: len(receiver.got) == 2)
+    server.file.write_text(good)
+    wait(lambda: rules() == ["stale"])
+    assert warned() == []
+
+
 class Command:
     """A command whose server is the app of this test."""
 

@@ -1,10 +1,11 @@
-"""The file of alert rules: who is told, and of what; read and checked when a server starts."""
+"""The file of alert rules: who is told, and of what; read and checked when a server starts and when it changes."""
 
 from __future__ import annotations
 
 import math
 import os
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,7 +16,6 @@ from headwater.lineage.moments import SECOND, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
 __all__ = ["KINDS", "Channel", "Rule", "Rules", "Secret", "read_rules"]
 
@@ -103,6 +103,7 @@ class Rules(msgspec.Struct, frozen=True):
     rules: dict[str, Rule]
     page: str = ""
     """Where people find the page, for links in messages."""
+    file: Path | None = None
 
 
 def _fits(text: str, patterns: tuple[str, ...]) -> bool:
@@ -124,7 +125,7 @@ def read_rules(path: Path) -> Rules:
     page = found.get("page", "")
     if not isinstance(page, str) or (page and urlsplit(page).scheme not in ("http", "https")):
         raise UsageError(f"{path}: page is no http address", hint='page = "https://HOST"')
-    return Rules(channels, rules, page.rstrip("/"))
+    return Rules(channels, rules, page.rstrip("/"), path)
 
 
 def _decoded(path: Path) -> dict[str, Any]:

@@ -77,13 +77,18 @@ class Alerts:
             await asyncio.to_thread(self._thread.shutdown)
             await self.sender.close()
 
+    def use(self, rules: Rules) -> None:
+        """Go by other rules from the next look on."""
+        self.rules, self._conditions = rules, Conditions()
+
     async def test(self, rule: str) -> list[tuple[str, str | None]]:
         """Send a test message through each channel of a rule; what went wrong with which."""
-        told = trial_message(self.rules.rules[rule], self.rules.page)
+        rules = self.rules
+        told = trial_message(rules.rules[rule], rules.page)
         found: list[tuple[str, str | None]] = []
-        for name in self.rules.rules[rule].to:
+        for name in rules.rules[rule].to:
             try:
-                await self.sender.send(self.rules.channels[name], told)
+                await self.sender.send(rules.channels[name], told)
             except DeliveryError as error:
                 found.append((name, str(error)))
             else:
@@ -91,10 +96,10 @@ class Alerts:
         return found
 
     async def _round(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
-        now = time.time_ns() // 1000
-        step, same = await loop.run_in_executor(self._thread, self._look, app, now)
+        now, rules = time.time_ns() // 1000, self.rules
+        step, same = await loop.run_in_executor(self._thread, self._look, app, rules, now)
         if step.write or step.owed or step.seen or not same:
-            await app.ingest.perform(lambda store: _written(store, self.rules, step, now))
+            await app.ingest.perform(lambda store: _written(store, rules, step, now))
         self.looked = now
         if step.write:
             app.live.broadcast("alerts", {})
@@ -108,23 +113,23 @@ class Alerts:
             await app.ingest.perform(lambda store: _forgotten(store, now))
         await self._send_due(app, loop)
 
-    def _look(self, app: App, now: int) -> tuple[Step, bool]:
+    def _look(self, app: App, rules: Rules, now: int) -> tuple[Step, bool]:
         """What changes by a look, and whether the store knows exactly these rules already."""
         with app.store.database.reading() as connection:
             since = dict(connection.all("SELECT name, since FROM alert_rule"))
-            fresh = frozenset(self.rules.rules.keys() - since.keys())
+            fresh = frozenset(rules.rules.keys() - since.keys())
             seen = {
                 rule.name: incidents.seen(connection, rule.name)
-                for rule in self.rules.rules.values()
+                for rule in rules.rules.values()
                 if rule.when == "new-reader"
             }
             known = incidents.list_incidents(connection)
             known += incidents.list_incidents(connection, resolved_since=now - incidents.RECENT)
-            asked = Asked(self.rules, since, seen, fresh)
+            asked = Asked(rules, since, seen, fresh)
             look = Look(View(connection, app.bodies), asked, known, now)
             self._conditions.fill(look)
-        step = incidents.reconcile(self.rules, known, look.findings, now, fresh)
-        return step._replace(seen=look.seen), since.keys() == self.rules.rules.keys()
+        step = incidents.reconcile(rules, known, look.findings, now, fresh)
+        return step._replace(seen=look.seen), since.keys() == rules.rules.keys()
 
     async def _send_due(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         """Start what is to be sent now; a channel that is still at its last message is left alone."""
@@ -152,12 +157,13 @@ class Alerts:
                 log.exception("a message of %s could not be handled", one.incident.id)
 
     async def _deliver(self, app: App, one: Delivery) -> bool:
-        channel = self.rules.channels.get(one.channel)
+        rules = self.rules
+        channel = rules.channels.get(one.channel)
         problem: str | None = "the channel is no longer in the rules"
         again: int | None = None
         if channel is not None:
             try:
-                await self.sender.send(channel, message(one.incident, one.phase, self.rules.page))
+                await self.sender.send(channel, message(one.incident, one.phase, rules.page))
                 problem = None
             except DeliveryError as error:
                 problem = str(error)
