@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from headwater.insight import Moment, around, difference
 from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.schema import Field, Schema
+from tests.properties import examples
 
 from .nodes import Node, dataset, job
 
@@ -56,3 +60,40 @@ def test_columns_and_states_come_and_go() -> None:
     ]
     assert found
     assert not difference(after, after)
+
+
+NODES = st.sampled_from([*map(job, "xyz"), *map(dataset, "abcd")])
+SCHEMAS = st.lists(
+    st.builds(Field, st.sampled_from("pqr"), st.sampled_from(["int", "string"])),
+    unique_by=lambda one: one.name,
+).map(lambda fields: Schema(tuple(fields)))
+COLUMNS = st.tuples(st.sampled_from([A, B, C]), st.sampled_from("pqr"))
+MOMENTS = st.builds(
+    Moment,
+    st.frozensets(NODES),
+    st.frozensets(st.tuples(NODES, NODES)),
+    st.dictionaries(st.sampled_from([A, B, C]), SCHEMAS),
+    st.booleans(),
+    st.frozensets(st.tuples(COLUMNS, COLUMNS)),
+    st.dictionaries(st.sampled_from([*map(job, "xyz")]), st.sampled_from(["RUNNING", "FAILED"])),
+)
+
+
+@examples(200)
+@given(MOMENTS, MOMENTS)
+def test_equal_moments_do_not_differ_and_others_differ_both_ways(
+    one: Moment[Node], two: Moment[Node]
+) -> None:
+    assert not difference(one, one)
+    there, back = difference(one, two), difference(two, one)
+    assert (there.appeared, there.vanished) == (back.vanished, back.appeared)
+    assert (there.added, there.removed) == (back.removed, back.added)
+    assert (there.columns_added, there.columns_removed) == (
+        back.columns_removed, back.columns_added,
+    )  # fmt: skip
+    assert set(there.appeared) == two.nodes - one.nodes
+    assert set(there.added) == two.edges - one.edges
+    assert set(there.columns_added) == two.columns - one.columns
+    both = one.states.keys() & two.states.keys()
+    changed = {node for node in both if one.states[node] != two.states[node]}
+    assert {found.job for found in there.states} == changed
