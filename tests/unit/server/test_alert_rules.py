@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from headwater.cli.main import app
 from headwater.errors import UsageError
 from headwater.server.alerts.incidents import Body, Finding, Incident, Named, reconcile
 from headwater.server.alerts.messages import message, slack, trial_message
@@ -26,6 +28,23 @@ def read(tmp_path: Path, text: str, name: str = "alerts.toml") -> Rules:
 
 
 needs_toml = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no tomllib")
+
+
+def test_a_python_that_reads_no_toml_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python 3.10 does without tomli."""
+    for module in ("tomllib", "tomli"):
+        monkeypatch.setitem(sys.modules, module, None)
+    file = tmp_path / "rules.toml"
+    file.write_text("")
+    doctor = CliRunner().invoke(app, ["doctor", "--rules", str(file)]).exception
+    with pytest.raises(UsageError) as refused:
+        read_rules(file)
+    for error in (refused.value, doctor):
+        assert isinstance(error, UsageError)
+        assert "TOML cannot be read by this Python" in error.message
+        assert "pip install tomli, or write the file as .json" in (error.hint or "")
 
 
 @needs_toml

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path  # noqa: TC003  (typer reads the annotation)
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from headwater.cli.options import spread
@@ -82,10 +82,11 @@ def _read(file: Path) -> Any:
         text = file.read_text(encoding="utf-8-sig")
         if file.suffix.lower() == ".json":
             return json.loads(text)
-        return importlib.import_module("tomllib").loads(text)
+        return msgspec.toml.decode(text)
     except ImportError:
         raise UsageError(
-            "rules in TOML need Python 3.11", hint="write the same as JSON: rules.json"
+            f"{file}: TOML cannot be read by this Python",
+            hint="use Python 3.11 or newer, or pip install tomli, or write the file as .json",
         ) from None
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the rules in {file}: {error}") from error
