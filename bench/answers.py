@@ -2,7 +2,7 @@
 
 The questions go through the server's routes in this process: beside the time each takes there is the
 CPU it uses, which another load on the machine does not change much. What is asked for differs from
-call to call.
+call to call. Then what alert rules cost: a look by all kinds of rules, and events with them and without.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import tempfile
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import httpx
 from _server_events import Job, events, job
+from msgspec.structs import replace
 
+from headwater.server.alerts.rules import read_rules
 from headwater.server.app import App, ServerSettings
 from headwater.server.store import open_store
 
@@ -140,6 +143,67 @@ async def measure(app: App, jobs: int, now: datetime, count: int) -> None:
     await app.close()
 
 
+RULES = {
+    "channels": {"none": {"command": ["true"]}},
+    "rules": {
+        "failed": {"when": "run-failed", "to": "none"},
+        "stale": {"when": "stale", "for": "30m", "to": "none"},
+        "breaks": {"when": "schema-breaks", "to": "none"},
+        "readers": {"when": "new-reader", "tags": ["pii"], "to": "none"},
+        "silent": {"when": "producer-silent", "for": "1h", "to": "none"},
+        "checks": {"when": "check-failed", "to": "none"},
+    },
+}
+INGESTED = 2_000
+"""Events by which the cost of rules beside them is measured."""
+
+
+def looks(app: App, jobs: int, now: datetime, count: int) -> None:
+    """What rules cost: a look at the whole estate, one after nothing came, one after some events."""
+    alerts = app.alerts
+    assert alerts is not None
+    found: dict[str, list[tuple[float, float]]] = {}
+    for number in range(count + 1):
+        names = ["nothing came", f"{BATCH} events came"] if number else ["a server started"]
+        for name in names:
+            if name.startswith(str(BATCH)):
+                app.store.append(list(fresh(jobs, now, BATCH)))
+            began, cpu = time.perf_counter(), time.process_time()
+            alerts.look(app, alerts.rules, time.time_ns() // 1000)
+            spent = (time.perf_counter() - began, time.process_time() - cpu)
+            found.setdefault(name, []).append(spent)
+    for name, some in found.items():
+        wall, cpu = (1e3 * statistics.median(part) for part in zip(*some, strict=True))
+        print(f"{f'alerts, a look after {name}':40} {wall:8.1f} {cpu:8.1f}", flush=True)
+
+
+def fresh(jobs: int, now: datetime, count: int) -> Iterator[bytes]:
+    """The ends of new runs of some jobs."""
+    start = now - timedelta(milliseconds=100 * jobs)
+    for _ in range(count):
+        yield events(NAMESPACE, random.randrange(jobs), start)[2]
+
+
+async def ingest(app: App, jobs: int, now: datetime, what: str) -> None:
+    """The CPU of an event, with all that the server does beside it."""
+    bodies = list(fresh(jobs, now, INGESTED))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+        (await client.get("/api/v2/health")).raise_for_status()
+        await asyncio.sleep(2)
+        began, cpu = time.perf_counter(), time.process_time()
+        for start in range(0, len(bodies), 50):
+            sent = await client.post(
+                "/api/v2/events", content=b"\n".join(bodies[start : start + 50])
+            )
+            sent.raise_for_status()
+        wall, used = time.perf_counter() - began, time.process_time() - cpu
+    print(
+        f"{what:40} {wall:8.1f} s  {1e3 * used / len(bodies):8.2f} ms of CPU an event", flush=True
+    )
+    await app.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=10_000)
@@ -148,10 +212,19 @@ def main() -> None:
     random.seed(1)
     now = datetime.now(timezone.utc)
     with tempfile.TemporaryDirectory() as folder:
-        store = open_store(f"sqlite:///{folder}/bench.db")
+        url, file = f"sqlite:///{folder}/bench.db", Path(folder) / "alerts.json"
+        file.write_text(json.dumps(RULES))
+        settings = ServerSettings(page=False, stale_every=3_600)
+        alerting = replace(settings, alerts=read_rules(file))
+        store = open_store(url)
         fill(store, chosen.jobs, now)
-        app = App(store, ServerSettings(page=False, stale_every=3_600))
-        asyncio.run(measure(app, chosen.jobs, now, chosen.count))
+        asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count))
+        store = open_store(url)
+        looks(App(store, alerting), chosen.jobs, now, chosen.count)
+        store.close()
+        for what, how in (("without rules", settings), ("with rules", alerting)):
+            app = App(open_store(url), how)
+            asyncio.run(ingest(app, chosen.jobs, now, f"ingest, {what}"))
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class Alerts:
 
     async def _round(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         now, rules = time.time_ns() // 1000, self.rules
-        step, same = await loop.run_in_executor(self._thread, self._look, app, rules, now)
+        step, same = await loop.run_in_executor(self._thread, self.look, app, rules, now)
         if step.write or step.owed or step.seen or not same:
             await app.ingest.perform(lambda store: _written(store, rules, step, now))
         self.looked = now
@@ -113,7 +113,7 @@ class Alerts:
             await app.ingest.perform(lambda store: _forgotten(store, now))
         await self._send_due(app, loop)
 
-    def _look(self, app: App, rules: Rules, now: int) -> tuple[Step, bool]:
+    def look(self, app: App, rules: Rules, now: int) -> tuple[Step, bool]:
         """What changes by a look, and whether the store knows exactly these rules already."""
         with app.store.database.reading() as connection:
             since = dict(connection.all("SELECT name, since FROM alert_rule"))
