@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage.events import canonical
+from headwater.lineage.graph import Direction
 from headwater.server.store.database import ReadConnection, Row, within
 from headwater.server.store.entities import (
     DELETED,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from uuid import UUID
 
-    from headwater.lineage.graph import Direction
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.entities import Node
     from headwater.server.store.read.limited import Limit
@@ -361,9 +361,17 @@ class View:
                 found[kind, number] = {(other, one) for one in there}
         return found
 
-    def hidden_beside(self, *nodes: Node, way: Direction | None = None) -> int:
-        """How many jobs and datasets next to some may not be read, in one direction or in both."""
-        return len(set().union(*self.partly_hidden(nodes, way).values()))
+    def hidden_beside(self, *nodes: Node) -> int:
+        """How many jobs and datasets next to some may not be read."""
+        return len(set().union(*self.partly_hidden(nodes).values()))
+
+    def hidden_before(self, *nodes: Node) -> int:
+        """How many jobs and datasets right upstream of some may not be read."""
+        return len(set().union(*self.partly_hidden(nodes, Direction.UPSTREAM).values()))
+
+    def hidden_behind(self, *nodes: Node) -> int:
+        """How many jobs and datasets right downstream of some may not be read."""
+        return len(set().union(*self.partly_hidden(nodes, Direction.DOWNSTREAM).values()))
 
     def hidden_anywhere(self) -> int:
         """How many jobs and datasets may not be read."""

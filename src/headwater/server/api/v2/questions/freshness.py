@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from headwater import insight
-from headwater.lineage.graph import Direction
 from headwater.lineage.moments import SECOND
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import integer
@@ -94,4 +93,4 @@ def hidden_upstream(view: View, dataset: Dataset, depth: int) -> int:
     if view.limit is None:
         return 0
     found = insight.tree(view.graph(), dataset.node, depth=2 * depth, limit=LOOKED)
-    return view.hidden_beside(*{row.node for row in found.rows}, way=Direction.UPSTREAM)
+    return view.hidden_before(*{row.node for row in found.rows})

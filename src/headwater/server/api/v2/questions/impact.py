@@ -10,7 +10,6 @@ import msgspec
 from headwater import insight
 from headwater.insight import Effect, PlannedChange, planned_change
 from headwater.lineage.events import EventProblem
-from headwater.lineage.graph import Direction
 from headwater.lineage.schema import Field, Schema, diff, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
 from headwater.server.api.types import Object
@@ -292,7 +291,7 @@ def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]
     worst = found.struck[0].effect if found.struck else Effect.UNAFFECTED
     reached = {dataset.node, *(one.job for one in found.struck)}
     reached |= {one.dataset for one in found.columns}
-    if unseen := view.hidden_beside(*reached, way=Direction.DOWNSTREAM):
+    if unseen := view.hidden_behind(*reached):
         counts[Effect.UNKNOWN.value] += unseen
         worst = min(worst, Effect.UNKNOWN, key=list(Effect).index)
     steps = _Steps(view, jobs, datasets)
