@@ -32,6 +32,8 @@ function licences(): Plugin {
 
 export default defineConfig({
   plugins: [react(), licences()],
+  // Relative, because the server may be below a path that only it knows: see src/lib/root.ts.
+  base: "./",
   build: {
     outDir: "../src/headwater/server/page",
     emptyOutDir: true,

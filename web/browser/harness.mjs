@@ -42,21 +42,25 @@ function freePort() {
 
 /** `headwater server` on a store of its own; it can be stopped and started again. */
 export class Server {
-  /** @param {number} port @param {string} home @param {Record<string, string>} environment */
-  constructor(port, home, environment) {
+  /**
+   * @param {number} port @param {string} home @param {Record<string, string>} environment
+   * @param {string[]} options
+   */
+  constructor(port, home, environment, options) {
     this.port = port;
     this.home = home;
     this.environment = environment;
+    this.options = options;
     this.url = `http://127.0.0.1:${port}`;
     /** @type {import("node:child_process").ChildProcess | null} */
     this.process = null;
     this.log = "";
   }
 
-  /** @param {Record<string, string>} [environment] */
-  static async start(environment = {}) {
+  /** @param {Record<string, string>} [environment] @param {string[]} [options] */
+  static async start(environment = {}, options = []) {
     const home = mkdtempSync(join(tmpdir(), "headwater-page-"));
-    const server = new Server(await freePort(), home, environment);
+    const server = new Server(await freePort(), home, environment, options);
     await server.up();
     return server;
   }
@@ -69,7 +73,16 @@ export class Server {
     const { HEADWATER_TOKEN: _, ...rest } = process.env;
     const child = spawn(
       PYTHON,
-      ["-c", PROGRAM, "server", "--port", String(this.port), "--store", this.store],
+      [
+        "-c",
+        PROGRAM,
+        "server",
+        "--port",
+        String(this.port),
+        "--store",
+        this.store,
+        ...this.options,
+      ],
       { cwd: ROOT, env: { ...rest, ...this.environment }, stdio: ["ignore", "pipe", "pipe"] },
     );
     this.process = child;

@@ -75,8 +75,11 @@ async function story(page: Page, requests: Requests, faults: string[]): Promise<
 }
 
 /** A server of one test's own, gone when the test ends. */
-export async function serve(environment: Record<string, string> = {}): Promise<Server> {
-  const server = await Server.start(environment);
+export async function serve(
+  environment: Record<string, string> = {},
+  options: string[] = [],
+): Promise<Server> {
+  const server = await Server.start(environment, options);
   onTestFinished(() => server.remove());
   return server;
 }

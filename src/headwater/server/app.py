@@ -18,6 +18,7 @@ from headwater.server.alerts.follow import follow_rules
 from headwater.server.alerts.rules import Rules
 from headwater.server.alerts.watch import Alerts
 from headwater.server.http import (
+    WHO,
     HttpError,
     NotFoundError,
     Receive,
@@ -36,6 +37,7 @@ from headwater.server.http.hosts import Hosts
 from headwater.server.http.inflate import inflate
 from headwater.server.http.log_rate_limit import RateLimitFilter
 from headwater.server.http.page_files import PageFiles
+from headwater.server.http.proxies import Proxies
 from headwater.server.http.requests import API, EVENT, PAGE, Requests, id_of, with_id
 from headwater.server.http.traffic import Body, Traffic, watch_connections
 from headwater.server.ingest.flow import Flow, keep_flow
@@ -103,6 +105,13 @@ class ServerSettings(msgspec.Struct, kw_only=True):
     request_timeout: int = 10
     """Seconds to send a request's head; its body gets more time, by its size."""
     page: bool = True
+    root_path: str = ""
+    """The path below which a proxy serves it, as `read_root_path` gives it."""
+    trusted_proxies: list[str] = []
+    user_header: str | None = None
+    """The header in which a trusted proxy names the person it has signed in."""
+    people: dict[str, str] = {}
+    """The roles of people, as `read_people` gives them."""
     stale_every: float = 5.0
     flow_every: float = 5.0
     max_age: float | None = None
@@ -123,8 +132,12 @@ class App:
         self.bodies = Bodies(store.packer)
         self.live = Live()
         self.flow = Flow()
+        self.proxies = Proxies(self.settings.trusted_proxies, self.settings.user_header)
         self.auth = Authenticator(
-            store.database, self.settings.tokens, insecure=self.settings.insecure
+            store.database,
+            self.settings.tokens,
+            insecure=self.settings.insecure,
+            people=self.settings.people if self.proxies.sign_in else None,
         )
         self.hosts = Hosts()
         self.traffic = Traffic(
@@ -137,7 +150,7 @@ class App:
         self.router = Router()
         self.preview: Preview | None = None
         """Derives the lineage of a pasted connector; whoever puts the server together sets it."""
-        self.page = PageFiles() if self.settings.page else None
+        self.page = PageFiles(root=self.settings.root_path) if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [
             close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,
             watch_writer, look_for_damage,
@@ -202,24 +215,41 @@ class App:
             return
         if scope["type"] != "http":
             return
-        began, asked = time.monotonic(), Request(scope)
+        began = time.monotonic()
+        self._below_root(scope)
+        asked = Request(scope)
         own = id_of(asked.header(b"x-request-id"))
         request_id.set(own)
         kind = self._kind(asked)
+        peer = scope["client"][0] if scope.get("client") else ""
         try:
-            if kind == EVENT:
-                await self._lineage(scope, receive)
-                await send(CREATED)
-                await send(EMPTY)
-                self.requests.answered(kind, 201, time.monotonic() - began)
-                return
-            response = await self._answer(scope, receive, send)
+            scope[WHO] = self.proxies.credential(peer, scope["headers"])
+            with self.traffic.request(self.forwarded(peer, scope["headers"])):
+                if kind == EVENT:
+                    await self._lineage(scope, receive)
+                    await send(CREATED)
+                    await send(EMPTY)
+                    self.requests.answered(kind, 201, time.monotonic() - began)
+                    return
+                response = await self._answer(scope, receive, send)
         except Exception as error:  # noqa: BLE001  (every failure has its answer)
             response = self.failure(f"{scope['method']} {scope['path']}", error)
         if response is not None:  # else it was a stream, which lasts as long as its reader stays
             self.requests.answered(kind, response.status, time.monotonic() - began)
             response = with_id(response, own)
             await respond(send, response, head=scope["method"] == "HEAD")
+
+    def forwarded(self, peer: str, headers: list[tuple[bytes, bytes]]) -> str:
+        """The client behind a trusted proxy; empty where the connection itself is the client's."""
+        return self.proxies.client(peer, headers) if self.proxies.trusts(peer) else ""
+
+    def _below_root(self, scope: Scope) -> None:
+        """Take the root path off; a proxy may have done that before."""
+        root = self.settings.root_path
+        raw = bytes(scope.get("raw_path") or scope["path"].encode())
+        if root and (raw + b"/").startswith(root.encode() + b"/"):
+            scope["raw_path"] = raw[len(root) :] or b"/"
+            scope["path"] = scope["path"][len(root) :] or "/"
 
     def _kind(self, request: Request) -> str:
         if request.method == "POST" and request.scope["path"] == LINEAGE:
@@ -255,16 +285,11 @@ class App:
                 return
 
     async def _lineage(self, scope: Scope, receive: Receive) -> None:
-        encoding = authorization = None
-        for name, value in scope["headers"]:
-            if name == b"content-encoding":
-                encoding = value if encoding is None else encoding + b"," + value
-            elif name == b"authorization":
-                authorization = value
-            elif name == b"host":
-                self.hosts.check(value)
-        self._refuse_foreign(Request(scope))
-        self.auth.check(authorization, "write")
+        request = Request(scope)
+        encoding = request.encoding
+        self.hosts.check(request.header(b"host"))
+        self._refuse_foreign(request)
+        self.auth.check(request.credential, "write")
         with self.traffic.body() as held:
             body = await self._body(scope, receive, encoding, self.settings.body_limit, held)
             (receipt,) = await self.ingest.submit((body,))
@@ -282,7 +307,7 @@ class App:
         route = self.router.find(request)
         _check_address(request)
         if route.role != "none":
-            self.auth.check(request.header(b"authorization"), route.role)
+            self.auth.check(request.credential, route.role)
         if request.method not in ("POST", "PUT", "DELETE"):
             return await self._handled(route, request, receive, send)
         self._refuse_foreign(request)
@@ -334,7 +359,7 @@ class App:
     def _limit(self, route: Route, request: Request) -> Limit | None:
         if route.role == "none":
             return None
-        return self.auth.limit(request.header(b"authorization"))
+        return self.auth.limit(request.credential)
 
     async def _stream(
         self, answer: Stream, request: Request, route: Route, receive: Receive, send: Send
@@ -346,7 +371,7 @@ class App:
             while not revoked.is_set():
                 await asyncio.sleep(RECHECK)
                 try:
-                    self.auth.check(request.header(b"authorization"), route.role)
+                    self.auth.check(request.credential, route.role)
                 except HttpError:
                     revoked.set()
                 except StoreUnavailableError:

@@ -1,3 +1,4 @@
+import { root } from "./root";
 import { settings } from "./settings";
 
 export class ApiError extends Error {
@@ -24,7 +25,7 @@ export function authorization(): Record<string, string> {
 async function call(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, {
+    response = await fetch(root + path, {
       ...init,
       headers: { accept: "application/json", ...authorization(), ...init.headers },
     });

@@ -1,4 +1,5 @@
 import { authorization } from "./api";
+import { root } from "./root";
 import { settings } from "./settings";
 import { type Message, Parser } from "./sse";
 import { Store } from "./store";
@@ -64,7 +65,7 @@ export function take(message: Message): void {
 
 async function once(signal: AbortSignal): Promise<void> {
   const resume: Record<string, string> = last ? { "last-event-id": last } : {};
-  const response = await fetch("/api/v2/live", {
+  const response = await fetch(`${root}/api/v2/live`, {
     signal,
     headers: { accept: "text/event-stream", ...authorization(), ...resume },
   });

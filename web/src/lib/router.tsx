@@ -1,5 +1,6 @@
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
 import { useSyncExternalStore } from "react";
+import { below, root } from "./root";
 
 /** Real addresses by the history API: every view can be shared, and Back goes back. */
 
@@ -14,7 +15,8 @@ const listeners = new Set<() => void>();
 let place = read();
 
 function read(): Place {
-  const { pathname, search } = window.location;
+  const { search } = window.location;
+  const pathname = below(window.location.pathname);
   const parts = pathname.split("/").filter(Boolean).map(decode);
   return { parts, query: new URLSearchParams(search), href: pathname + search };
 }
@@ -50,8 +52,8 @@ export function usePlace(): Place {
 
 export function navigate(to: string, options: { replace?: boolean } = {}): void {
   if (to === place.href) return;
-  if (options.replace) history.replaceState(null, "", to);
-  else history.pushState(null, "", to);
+  if (options.replace) history.replaceState(null, "", root + to);
+  else history.pushState(null, "", root + to);
   moved();
   if (!options.replace) window.scrollTo(0, 0);
 }
@@ -64,7 +66,7 @@ export function withQuery(changes: Record<string, string | null>): string {
     else query.set(key, value);
   }
   const text = query.toString();
-  return window.location.pathname + (text ? `?${text}` : "");
+  return below(window.location.pathname) + (text ? `?${text}` : "");
 }
 
 interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
@@ -81,7 +83,7 @@ export function Link({ to, onClick, children, ...rest }: LinkProps) {
     navigate(to);
   }
   return (
-    <a href={to} onClick={click} {...rest}>
+    <a href={root + to} onClick={click} {...rest}>
       {children}
     </a>
   );

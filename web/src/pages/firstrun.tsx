@@ -1,20 +1,23 @@
 import { link } from "../lib/live";
+import { root } from "../lib/root";
 import { useStore } from "../lib/store";
 import { Code } from "../ui/code";
 import { Icon } from "../ui/icons";
 
 function commands(origin: string): { name: string; about: string; text: string }[] {
   const run = crypto.randomUUID?.() ?? "0190a5b6-3b1e-4000-8000-000000000000";
+  // Clients take the last part of an address without a slash at its end for a file.
+  const url = root ? `${origin}/` : origin;
   return [
     {
       name: "Kafka Connect",
       about: "Watch a Connect cluster from outside; nothing is installed on it.",
-      text: `export OPENLINEAGE_URL=${origin}\nheadwater connect watch --url http://CONNECT:8083 --kafka-bootstrap BROKER:9092`,
+      text: `export OPENLINEAGE_URL=${url}\nheadwater connect watch --url http://CONNECT:8083 --kafka-bootstrap BROKER:9092`,
     },
     {
       name: "PySpark",
       about: "Batch and Structured Streaming, from the driver, without a jar.",
-      text: `export OPENLINEAGE_URL=${origin}\nheadwater spark run job.py`,
+      text: `export OPENLINEAGE_URL=${url}\nheadwater spark run job.py`,
     },
     {
       name: "curl",
@@ -40,7 +43,7 @@ export function FirstRun() {
         opens here by itself when it arrives.
       </p>
       <div className="ways">
-        {commands(window.location.origin).map((way) => (
+        {commands(window.location.origin + root).map((way) => (
           <section key={way.name} className="way" aria-label={way.name}>
             <h2>{way.name}</h2>
             <p className="muted">{way.about}</p>

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { type ApiError, authorization } from "../lib/api";
 import { ago, clock } from "../lib/format";
+import { root } from "../lib/root";
 import { Link } from "../lib/router";
 import { settings } from "../lib/settings";
 import { Store, useStore } from "../lib/store";
@@ -26,7 +27,7 @@ export function Json({ path }: { path: string | null }) {
   const { token } = useStore(settings);
   if (!path) return null;
   async function open(): Promise<void> {
-    const response = await fetch(path ?? "", { headers: authorization() });
+    const response = await fetch(root + path, { headers: authorization() });
     const url = URL.createObjectURL(await response.blob());
     window.open(url, "_blank", "noopener");
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
@@ -34,7 +35,7 @@ export function Json({ path }: { path: string | null }) {
   return (
     <a
       className="json-link"
-      href={path}
+      href={root + path}
       target="_blank"
       rel="noreferrer"
       title={`GET ${path}`}

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { GOES, listen } from "../lib/keyboard";
 import { link } from "../lib/live";
+import { root } from "../lib/root";
 import { Link, usePlace } from "../lib/router";
 import { change, isDark, settings } from "../lib/settings";
 import { useStore } from "../lib/store";
@@ -79,7 +80,7 @@ export function Shell({ children, wide }: { children: ReactNode; wide: boolean }
       </a>
       <header className="top">
         <Link to="/" className="brand" aria-label="Headwater, overview">
-          <img src="/favicon.svg" alt="" width={26} height={26} />
+          <img src={`${root}/favicon.svg`} alt="" width={26} height={26} />
           <span>Headwater</span>
         </Link>
         <nav aria-label="Pages">

@@ -79,7 +79,11 @@ def server(
     connections: Annotated[int, typer.Option(min=1, help="The most connections.")] = 1_000,
     client_connections: Annotated[
         int,
-        typer.Option(min=1, help="The most connections from one address; raise it behind a proxy."),
+        typer.Option(
+            min=1,
+            help="The most connections from one address; of a client behind a trusted proxy, the "
+            "most requests at a time.",
+        ),
     ] = 250,
     request_timeout: Annotated[
         int,
@@ -107,12 +111,44 @@ def server(
         Path | None,
         typer.Option(help="A file with more client settings, KEY=VALUE a line, such as SASL."),
     ] = None,
+    root_path: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="The path below which a proxy serves this, as /lineage."),
+    ] = None,
+    trusted_proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy, or a network of them, whose X-Forwarded-For and --user-header are "
+            "believed; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    user_header: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The header in which a trusted proxy names the person it has signed in, as "
+            "X-Forwarded-User.",
+        ),
+    ] = None,
+    user_role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[USER=]ROLE",
+            help="What people with --user-header may do: read, write, admin or none; may be "
+            "repeated.",
+            show_default="read",
+        ),
+    ] = None,
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Take OpenLineage events in and answer questions about the graph."""
     from headwater.lineage.events import Limits
     from headwater.server.alerts.rules import read_rules
     from headwater.server.app import ServerSettings
+    from headwater.server.http.auth import read_people
+    from headwater.server.http.proxies import read_root_path
     from headwater.server.http.serve import read_tokens, serve
 
     if (certificate is None) != (key is None):
@@ -134,7 +170,13 @@ def server(
         client_connections=client_connections,
         request_timeout=request_timeout,
         alerts=read_rules(alerts) if alerts else None,
+        root_path=read_root_path(root_path),
+        trusted_proxies=trusted_proxies or [],
+        user_header=user_header,
+        people=read_people(user_role or []),
     )
+    if user_role and not user_header:
+        raise UsageError("--user-role needs --user-header")
     configure: list[Any] = []
     if kafka_bootstrap is not None:
         import confluent_kafka  # noqa: F401  (where it is missing, say so now and not at each retry)

@@ -57,7 +57,7 @@ async def health(app: App, request: Request) -> Response:
         "store": app.store.database.dialect,
         "events": _events.get(app, 0),
         "assumed": dict(sorted(app.store.assumed.items())),
-        "may": app.auth.may(request.header(b"authorization")),
+        "may": app.auth.may(request.credential),
     }
     if problems:
         body["problems"] = problems

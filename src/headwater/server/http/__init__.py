@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from headwater.lineage.events import EventProblem, Limits, check_values
 
+if TYPE_CHECKING:
+    from headwater.server.http.proxies import Credential
+
 __all__ = [
+    "WHO",
     "HttpError",
     "NotFoundError",
     "Receive",
@@ -31,6 +35,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
+WHO = "headwater.credential"
+"""Where the app keeps in a request's scope who asks."""
 LIMITS = Limits()
 _encode = msgspec.json.Encoder().encode
 
@@ -116,6 +122,12 @@ class Request:
     def header(self, name: bytes) -> bytes | None:
         """The first header of this lower-case name."""
         return next((bytes(v) for k, v in self.scope["headers"] if k == name), None)
+
+    @property
+    def credential(self) -> Credential:
+        """Who asks, as the app found out; `Authorization` where it did not look."""
+        found: Credential = self.scope.get(WHO, self.header(b"authorization"))
+        return found
 
     @property
     def encoding(self) -> bytes:

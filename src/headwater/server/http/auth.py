@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import UsageError
 from headwater.server.http import HttpError
+from headwater.server.http.proxies import Person
 from headwater.server.store.database import StoreError, StoreUnavailableError
 from headwater.server.store.read.limited import Limit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from headwater.server.http.proxies import Credential
     from headwater.server.store import Store
     from headwater.server.store.database import Connection, Database
 
@@ -28,6 +30,7 @@ __all__ = [
     "TokenInfo",
     "create_token",
     "list_tokens",
+    "read_people",
     "revoke_token",
 ]
 
@@ -37,6 +40,8 @@ _MAY = {
     "read": {"read"},
     "admin": {"write", "read", "admin"},
 }
+NOBODY = "none"
+"""The role of somebody who may do nothing."""
 REFRESH = 2.0
 PATIENCE = 0.25
 FIRST = 3.0
@@ -66,6 +71,20 @@ _Row = tuple[bytes, _Held, bool]
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+def read_people(texts: Sequence[str]) -> dict[str, str]:
+    """The roles of people: `ROLE` is that of everyone, `NAME=ROLE` that of one; all may read else."""
+    found = {"*": "read"}
+    for text in texts:
+        name, equals, role = text.rpartition("=")
+        if role not in (*ROLES, NOBODY) or (equals and not name.strip()):
+            raise UsageError(
+                f"--user-role {text!r} is neither ROLE nor NAME=ROLE",
+                hint=f"roles are {', '.join(ROLES)} and {NOBODY}",
+            )
+        found[name.strip() or "*"] = role
+    return found
 
 
 def create_token(store: Store, name: str, role: str, namespaces: Sequence[str] = ()) -> str:
@@ -124,12 +143,24 @@ class Authenticator:
     in use.
     """
 
-    def __init__(self, database: Database, fixed: list[str], *, insecure: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        fixed: list[str],
+        *,
+        insecure: bool = False,
+        people: Mapping[str, str] | None = None,
+    ) -> None:
+        """`people`: the role of each person whom a proxy signs in, under `*` that of all others.
+
+        A server that knows people is closed to whoever is none of them and has no token.
+        """
         self._database = database
         self._fixed = dict.fromkeys(map(_digest, fixed), _Held("admin"))
         self._tokens: dict[bytes, _Held] | None = None
         self._insecure = insecure
-        self._closed = bool(fixed)
+        self._people = people
+        self._closed = bool(fixed) or people is not None
         self._read_at = float("-inf")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="headwater-auth")
         self._reading: Future[list[_Row]] | None = None
@@ -143,7 +174,7 @@ class Authenticator:
     @property
     def locked(self) -> bool:
         """Whether a token is needed and none is in use, so that nobody can get in."""
-        return not self._refresh() and self._closed
+        return not self._refresh() and self._closed and self._people is None
 
     @property
     def warning(self) -> str | None:
@@ -156,28 +187,32 @@ class Authenticator:
         """Let go of the thread that reads tokens."""
         self._reader.shutdown(wait=False)
 
-    def check(self, header: bytes | None, role: str) -> None:
+    def check(self, who: Credential, role: str) -> None:
         """Let the request pass, or raise 401 or 403."""
-        held = self._held(header).role
+        held = self._held(who).role
         if role not in _MAY.get(held, ()):
-            raise HttpError(403, f"the token's role is {held}; this needs {role}")
+            whose = f"{who.name}'s" if isinstance(who, Person) else "the token's"
+            raise HttpError(403, f"{whose} role is {held}; this needs {role}")
 
-    def limit(self, header: bytes | None) -> Limit | None:
+    def limit(self, who: Credential) -> Limit | None:
         """The namespaces that the request may read; None where it may read all."""
-        return self._held(header).limit
+        return self._held(who).limit
 
-    def may(self, header: bytes | None) -> list[str]:
+    def may(self, who: Credential) -> list[str]:
         """The roles whose requests would pass: all of them where no token is needed."""
         try:
-            return sorted(_MAY.get(self._held(header).role, ()))
+            return sorted(_MAY.get(self._held(who).role, ()))
         except (HttpError, StoreError):
             return []
 
-    def _held(self, header: bytes | None) -> _Held:
+    def _held(self, who: Credential) -> _Held:
+        if isinstance(who, Person):
+            people = self._people or {}
+            return _Held(people.get(who.name) or people.get("*") or NOBODY)
         tokens = self._refresh()
         if not self._closed:
             return _Held("admin")
-        scheme, _, token = (header or b"").decode("latin-1").partition(" ")
+        scheme, _, token = (who or b"").decode("latin-1").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise _unknown("a bearer token is needed")
         digest = _digest(token.strip())

@@ -56,12 +56,14 @@ class _EventRequest:
     """One event on its way; stands where uvicorn keeps the request it is answering."""
 
     __slots__ = (
-        "began", "body", "disconnected", "encoding", "held", "keep_alive", "message_event",
+        "began", "body", "client", "disconnected", "encoding", "held", "keep_alive", "message_event",
         "more_body", "request_id", "response_complete",
     )  # fmt: skip
 
     def __init__(self, keep_alive: bool) -> None:
         self.began = monotonic()
+        self.client = ""
+        """The client behind a trusted proxy, once it is counted."""
         self.request_id: bytes | None = None
         self.body: list[bytes] = []
         self.encoding: bytes | None = None
@@ -88,6 +90,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
     limit = app.settings.body_limit
     head_limit = app.settings.header_limit
     patience = app.settings.request_timeout
+    places = {LINEAGE, app.settings.root_path.encode() + LINEAGE}
     traffic = app.traffic
 
     class LineageProtocol(HttpToolsProtocol):
@@ -115,7 +118,8 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             """Take the connection, unless there are too many."""
             super().connection_made(transport)
-            self._client = self.client[0] if self.client else ""
+            self._peer = self.client[0] if self.client else ""
+            self._client = "" if app.proxies.trusts(self._peer) else self._peer
             try:
                 traffic.enter(self, self._client)
             except HttpError as error:
@@ -127,6 +131,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             hot = self.cycle
             if type(hot) is _EventRequest and hot.more_body:
                 self._release(hot)
+                self._ended(hot)
             super().connection_lost(exc)
 
         def tick(self) -> None:
@@ -214,7 +219,7 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                 return
             if (
                 busy
-                or self.url != LINEAGE
+                or self.url not in places
                 or parser.get_method() != b"POST"
                 or self.expect_100_continue
                 or parser.should_upgrade()
@@ -306,12 +311,11 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
 
         def _admit(self, hot: _EventRequest) -> None:
             """Check by its headers whether an event is to be received."""
-            encoding = authorization = site = host = origin = kind = None
+            headers, peer = self.headers, self._peer
+            encoding = site = host = origin = kind = None
             for name, value in self.headers:
                 if name == b"content-encoding":
                     encoding = value if encoding is None else encoding + b"," + value
-                elif name == b"authorization":
-                    authorization = value
                 elif name == b"sec-fetch-site":
                     site = value
                 elif name == b"host":
@@ -326,7 +330,10 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
                     check_length(value, limit)
             app.hosts.check(host)
             refuse_foreign(app.hosts, host, site, origin, kind)
-            app.auth.check(authorization, "write")
+            app.auth.check(app.proxies.credential(peer, headers), "write")
+            if client := app.forwarded(peer, headers):
+                traffic.begun(client)
+                hot.client = client
             hot.encoding = encoding
 
         def _submit(self, hot: _EventRequest) -> None:
@@ -362,9 +369,14 @@ def protocol_for(app: App) -> type[asyncio.Protocol]:
             hot.held = 0
             hot.body = []
 
+        def _ended(self, hot: _EventRequest) -> None:
+            traffic.ended(hot.client)
+            hot.client = ""
+
         def _write(self, hot: _EventRequest, answer: bytes) -> None:
             hot.response_complete = True
             self._release(hot)
+            self._ended(hot)
             if hot.disconnected or self.transport.is_closing():
                 return
             if hot.keep_alive:

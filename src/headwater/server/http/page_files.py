@@ -58,10 +58,10 @@ class File(NamedTuple):
 
 
 class PageFiles:
-    """The built files of a directory, read once."""
+    """The built files of a directory, read once; `root` is the path below which a proxy serves them."""
 
-    def __init__(self, built: Path = BUILT) -> None:
-        self._files = _load(built)
+    def __init__(self, built: Path = BUILT, *, root: str = "") -> None:
+        self._files = _load(built, root)
 
     @staticmethod
     def wants(request: Request) -> bool:
@@ -95,13 +95,17 @@ class PageFiles:
 
 
 @lru_cache(maxsize=8)
-def _load(built: Path) -> dict[str, File]:
+def _load(built: Path, root: str) -> dict[str, File]:
     files = [path for path in built.rglob("*") if path.is_file()] if built.is_dir() else []
-    return {path.relative_to(built).as_posix(): _read(path) for path in sorted(files)}
+    return {path.relative_to(built).as_posix(): _read(path, root) for path in sorted(files)}
 
 
-def _read(path: Path) -> File:
+def _read(path: Path, root: str) -> File:
     body = path.read_bytes()
+    if path.name == "index.html":  # one document for addresses of every depth
+        mark = f'<meta name="headwater-root" content="{root}" />'
+        body = body.replace(b'="./', f'="{root}/'.encode())
+        body = body.replace(b"<title>", f"{mark}<title>".encode(), 1)
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if path.suffix == ".js":
         kind = "text/javascript"

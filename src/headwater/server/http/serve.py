@@ -125,6 +125,7 @@ def serve(
         host=host,
         port=port,
         access_log=False,
+        proxy_headers=False,  # its own rule believes every program on this machine
         log_config=None,  # its messages go where ours go, masked like them
         log_level="warning",
         server_header=False,

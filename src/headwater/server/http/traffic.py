@@ -40,22 +40,49 @@ class Traffic:
         self.bytes = 0
 
     def enter(self, connection: SlowClientCheck, client: str) -> None:
-        """Count a new connection; raises 503 where there are too many."""
+        """Count a new connection; raises 503 where there are too many.
+
+        `client` is its address, or empty for a trusted proxy, whose clients are counted by their
+        requests.
+        """
         if len(self.connections) >= self._most:
             raise HttpError(503, f"there are {self._most} connections already", headers=RETRY)
-        if self._clients[client] >= self._most_a_client:
-            text = f"there are {self._most_a_client} connections from this address already"
-            raise HttpError(503, text, headers=RETRY)
+        self._add(client, "connections")
         self.connections.add(connection)
-        self._clients[client] += 1
 
     def leave(self, connection: SlowClientCheck, client: str) -> None:
         """Forget a connection that was counted."""
         if connection in self.connections:
             self.connections.discard(connection)
+            self.ended(client)
+
+    def begun(self, client: str) -> None:
+        """Count a request of a client behind a proxy; raises 503 where there are too many."""
+        self._add(client, "requests")
+
+    def ended(self, client: str) -> None:
+        """Forget one request or connection of a client."""
+        if client:
             self._clients[client] -= 1
             if not self._clients[client]:
                 del self._clients[client]
+
+    def _add(self, client: str, what: str) -> None:
+        if not client:
+            return
+        if self._clients[client] >= self._most_a_client:
+            text = f"there are {self._most_a_client} {what} from this address already"
+            raise HttpError(503, text, headers=RETRY)
+        self._clients[client] += 1
+
+    @contextlib.contextmanager
+    def request(self, client: str) -> Iterator[None]:
+        """Count one request of a client behind a proxy until it is answered."""
+        self.begun(client)
+        try:
+            yield
+        finally:
+            self.ended(client)
 
     def hold(self, size: int) -> None:
         """Count bytes of a body; raises 503, having counted them, where all bodies are too many."""

@@ -69,7 +69,7 @@ async def live(
     """Server-sent events: what changes."""
     last = (request.header(b"last-event-id") or b"").decode("latin-1") or after
     start = int(last) if last.isdecimal() else None
-    limit = app.auth.limit(request.header(b"authorization"))
+    limit = app.auth.limit(request.credential)
 
     async def stream(receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
