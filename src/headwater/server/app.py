@@ -147,6 +147,8 @@ class App:
         self.refusals: Counter[str] = Counter()
         self.warnings: dict[str, str] = {}
         """What health says beside its verdict, by whom it is about: events still come in."""
+        self.forwarded: int | None = None
+        """The last record of the log that Kafka has, where the log is forwarded."""
         self.router = Router()
         self.preview: Preview | None = None
         """Derives the lineage of a pasted connector; whoever puts the server together sets it."""

@@ -107,6 +107,14 @@ def server(
             show_default="the topic's name and .dead",
         ),
     ] = None,
+    forward_kafka: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BOOTSTRAP[/TOPIC]",
+            help="Also send the log, events and commands, to this topic, else to openlineage.events.",
+            show_default=False,
+        ),
+    ] = None,
     kafka_config: Annotated[
         Path | None,
         typer.Option(help="A file with more client settings, KEY=VALUE a line, such as SASL."),
@@ -194,6 +202,20 @@ def server(
         configure.append(lambda app: app.background.append(consume(source)))
         _say_topic(source)
     configure.append(_with_preview)
+    if forward_kafka is not None:
+        from headwater.server.forward import ForwardSettings, forward, read_target
+
+        bootstrap, target = read_target(forward_kafka)
+        if kafka_bootstrap is not None and target == topic:
+            raise UsageError(
+                f"{target} would be read and written: commands in it are no events",
+                hint="say another topic: --forward-kafka BOOTSTRAP/TOPIC",
+            )
+        out_to = ForwardSettings(
+            bootstrap=bootstrap, topic=target, config=_properties(kafka_config)
+        )
+        configure.append(lambda app: forward(app, out_to))
+        err.print(f"forwarding the log to {target} of {bootstrap}", markup=False, soft_wrap=True)
     require_free(host, port)
     scheme = "https" if certificate else "http"
     # Not before the store is open: a refused server must not print an address where nobody listens.

@@ -66,7 +66,8 @@ async def apply_retention(app: App) -> None:
         try:
             if await asyncio.to_thread(app.store.database.lead):
                 before = int((time.time() - keep) * SECOND)
-                dropped = await app.ingest.perform(lambda store: retain(store, before))  # noqa: B023
+                sent = app.forwarded
+                dropped = await app.ingest.perform(lambda store: retain(store, before, sent))  # noqa: B023
                 if dropped.events:
                     log.info("retention: %d events, %d runs deleted", dropped.events, dropped.runs)
         except Exception as error:  # noqa: BLE001  (the next round tries again)

@@ -63,11 +63,14 @@ class Dropped(NamedTuple):
     facets: int
 
 
-def retain(store: Store, before: int) -> Dropped:
-    """Drop what ended before a moment, in one commit that leaves a checkpoint behind."""
+def retain(store: Store, before: int, forwarded: int | None = None) -> Dropped:
+    """Drop what ended before a moment, in one commit that leaves a checkpoint behind.
+
+    Where the log is forwarded, the records after the last `forwarded` one stay until they were.
+    """
     connection = store.connection
-    sql = "SELECT max(seq) FROM log WHERE at < ?"
-    ((last,),) = connection.all(sql, (before,))
+    sql = "SELECT max(seq) FROM log WHERE at < ? AND seq <= ?"
+    ((last,),) = connection.all(sql, (before, 2**62 if forwarded is None else forwarded))
     if last is None:
         return Dropped(0, 0, 0)
     with store.changing({"command": "retain", "before": before}):
