@@ -115,8 +115,19 @@ audit: setup ## Ask for known vulnerabilities of what is shipped; says so where 
 	@$(BIN)/python -m scripts.audit $(ARGS)
 
 .PHONY: docs
-docs: setup ## Write the generated parts of the docs anew
+docs: setup build/site-venv/.ready ## Write the generated parts of the docs anew and build the site into build/site
 	@$(BIN)/python -m scripts.docs
+	@$(BIN)/python -m scripts.site
+	@NO_MKDOCS_2_WARNING=1 build/site-venv/bin/mkdocs build -q --strict -f build/mkdocs.yml
+	@echo "build/site/index.html"
+
+# Not in the lock of the project: nothing else needs what the site is built with.
+build/site-venv/.ready: scripts/site.lock
+	@test -n "$(PYTHON)"
+	@rm -rf build/site-venv
+	@$(if $(UV),uv venv -q --python "$(PYTHON)" build/site-venv,"$(PYTHON)" -m venv build/site-venv)
+	@$(if $(UV),VIRTUAL_ENV=build/site-venv uv pip install -q,build/site-venv/bin/python -m pip install -q) --require-hashes -r $<
+	@touch $@
 
 .PHONY: bench
 bench: setup ## Run the benchmarks; each prints one table (ONLY=lab for one of them)
@@ -133,6 +144,7 @@ lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m head
 	@$(COMPILE) --extra all --extra dev --upgrade -o requirements.lock
 	@for one in all:all server:server connect:agent; do \
 	  $(COMPILE) --extra $${one%:*} -c requirements.lock --no-annotate -o deploy/locks/$${one#*:}.lock; done
+	@$(subst pyproject.toml,scripts/site.in,$(COMPILE)) --no-annotate --upgrade -o scripts/site.lock
 
 .PHONY: clean
 clean: ## Remove what the targets made here; the download cache outside the tree stays

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,6 +180,11 @@ def naming(*, ours: bool) -> str:
     return table([*header, *(["why"] if ours else [])], rows)
 
 
+def spark_counts() -> str:
+    """How many cases each tells exactly."""
+    return "".join(spark_cases().splitlines(keepends=True)[:3]).replace("| case |", "| |")
+
+
 def spark_cases() -> str:
     """From what `bench/spark_cases.py --write` found."""
     shown = {"exact": "exact", "sources": "sources only", "wrong": "wrong", "none": "nothing"}
@@ -277,14 +283,42 @@ def variables() -> str:
     )
 
 
+def peers() -> str:
+    """The server's figures beside those of its peers that are known."""
+    results = ROOT / "bench/results"
+    figures = json.loads((results / "server_load.json").read_text())["figures"]
+    known = json.loads((results / "peers.json").read_text())
+    rows = ([work, *(f[work] for f in figures.values()), *told] for work, told in known.items())
+    heads = [f"Headwater, {name}" for name in figures]
+    return table(["work", *heads, "Marquez 0.51", "Data.Rentgen 0.7"], rows)
+
+
+def facets() -> str:
+    """Headwater's own facets from their schemas."""
+
+    def row(path: Path) -> list[str]:
+        schema = json.loads(path.read_text())
+        told = schema if "description" in schema else next(iter(schema["$defs"].values()))
+        parts = [told, *told.get("allOf", ())]
+        said = next(part["description"] for part in parts if "description" in part)
+        fields = [f for p in parts for f in p.get("properties", {}) if not f.startswith("_")]
+        return [f"[`{path.stem}`](facets/{path.name})", said, ", ".join(f"`{f}`" for f in fields)]
+
+    schemas = sorted((ROOT / "docs/facets").glob("*.json"))
+    return table(["facet", "what it says", "fields"], map(row, schemas))
+
+
 def third_parties() -> str:
-    """What is shipped or fetched of others' work, by kind and licence."""
+    """What is shipped or fetched of others' work, by kind and licence; of jars who publishes them."""
     tables = []
     for kind, names in licences().items():
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, Counter[str]] = {}
         for name, licence in names.items():
-            groups.setdefault(licence, []).append(name)
-        rows = ([licence, ", ".join(group)] for licence, group in sorted(groups.items()))
+            groups.setdefault(licence, Counter())[name.partition(":")[0]] += 1
+        rows = (
+            [licence, ", ".join(f"{name} ({n})" if n > 1 else name for name, n in group.items())]
+            for licence, group in sorted(groups.items())
+        )
         tables.append(table(["licence", f"{len(names)} {KINDS[kind]}"], rows))
     return "\n".join(tables)
 
@@ -307,6 +341,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "spark-costs": partial(measured, "spark", "batches", "costs"),
     "spark-statements": partial(measured, "spark", "statements"),
     "server-speed": server_speed,
+    "facets": facets,
+    "peers": peers,
+    "spark-counts": spark_counts,
+    "spark-batches": partial(measured, "spark", "batches"),
+    "pipeline-cost": partial(measured, "pipeline", "lineage"),
     "third-parties": third_parties,
     "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }
