@@ -147,7 +147,7 @@ class App:
         self.refusals: Counter[str] = Counter()
         self.warnings: dict[str, str] = {}
         """What health says beside its verdict, by whom it is about: events still come in."""
-        self.forwarded: int | None = None
+        self.log_forwarded: int | None = None
         """The last record of the log that Kafka has, where the log is forwarded."""
         self.router = Router()
         self.preview: Preview | None = None

@@ -82,7 +82,7 @@ def read_target(text: str) -> tuple[str, str]:
 def forward(app: App, settings: ForwardSettings) -> None:
     """Let a server send its log as long as it runs; to be called before it starts."""
     # Retention, which starts with it, keeps what was not sent.
-    app.forwarded = 0
+    app.log_forwarded = 0
 
     async def run(app: App) -> None:
         forwarder, pause = _Forwarder(app, settings), PAUSE
@@ -188,7 +188,7 @@ class _Forwarder:
         with self.app.store.database.reading() as connection:
             after = _position(connection, self._name)
             ((head,),) = connection.all("SELECT seq FROM head WHERE id = 1")
-            self.app.forwarded = after
+            self.app.log_forwarded = after
             if head <= after:
                 return found
             for row in connection.all(_SELECT, (after, self._limit)):

@@ -66,7 +66,7 @@ async def apply_retention(app: App) -> None:
         try:
             if await asyncio.to_thread(app.store.database.lead):
                 before = int((time.time() - keep) * SECOND)
-                sent = app.forwarded
+                sent = app.log_forwarded
                 dropped = await app.ingest.perform(lambda store: retain(store, before, sent))  # noqa: B023
                 if dropped.events:
                     log.info("retention: %d events, %d runs deleted", dropped.events, dropped.runs)

@@ -41,9 +41,9 @@ def metrics(app: App, view: View) -> Response:
         ),
         *_service(app),
     ]
-    if app.forwarded is not None:
+    if app.log_forwarded is not None:
         about = "The last record of the log that Kafka has."
-        found.append(gauge("headwater_forwarded_records", about, app.forwarded))
+        found.append(gauge("headwater_forwarded_records", about, app.log_forwarded))
     return Response(exposition(found).encode(), 200, (TEXT,))
 
 
