@@ -125,7 +125,7 @@ def test_a_run_that_goes_on_after_an_alter_counts_again(store: Store) -> None:
 def test_what_alternates_for_ever_keeps_a_bounded_number_of_claims(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema_projection, "KEPT", 20)
+    monkeypatch.setattr(schema_projection, "KEPT_OF_ONE", 20)
     for number in range(200):
         send(store, out(2 * number, (A, B)[number % 2]))
     sql = "SELECT time, facet FROM facet_change WHERE kind = 0 AND name = 'schema' ORDER BY time"
@@ -169,6 +169,19 @@ def test_a_store_from_before_goes_on_and_a_rebuild_mends_its_history(
         assert told(opened, "t") == [*A_AGAIN, ("01:10", B), ("01:20", A)]
     finally:
         opened.close()
+
+
+def test_a_job_of_many_runs_keeps_a_bounded_number_of_claims(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_projection, "KEPT", 20)
+    monkeypatch.setattr(schema_projection, "KEPT_OF_ONE", 10)
+    for number in range(60):
+        about = [dataset("t", schema=fields((A, B)[number % 2]))]
+        send(store, event("COMPLETE", number, run=number + 1, outputs=about))
+    ((rows,),) = store.connection.all("SELECT count(*) FROM claim")
+    assert rows <= 22
+    assert told(store, "t") == [(f"00:{n:02d}", (A, B)[n % 2]) for n in range(60)]
 
 
 class Claimed(NamedTuple):

@@ -60,9 +60,9 @@ DELETE FROM claim WHERE last < ? AND EXISTS (
     > (claim.version, CASE WHEN claim.run < 0 THEN claim.last ELSE claim.first END,
        claim.last, claim.run, claim.mark))
 """
-KEPT = 1_000
-"""Claims on a dataset that are kept beside the latest of each author. Schemas from before the oldest
-of them stay as they were computed, so that a producer which alternates for ever costs no more."""
+KEPT, KEPT_OF_ONE = 1_000, 100
+"""Claims on a dataset that are kept beside the latest of each author, and claims of one run. Schemas
+from before the oldest stay as they were computed, so that what alternates for ever costs no more."""
 _AS_READER = f" {int(Rank.READER)}  0"
 """The end of the place where a job keeps what it claims of its inputs."""
 
@@ -475,7 +475,7 @@ class SchemaProjection:
                 known = state.schema
                 settled = known[3] if known is not None and known[0] == last else latest
             state.schema = [last, _worst(now, topic=topic), latest, settled]
-        if len(rows) > KEPT:
+        if len(rows) > KEPT_OF_ONE:
             self._let_go(root, ids, rows)
         if versions:
             self._show(root, ids, [last, versions[-1].time, latest])
@@ -485,11 +485,15 @@ class SchemaProjection:
 
     def _let_go(self, root: Dataset, ids: list[int], rows: list[tuple[Any, ...]]) -> None:
         """Let the older half of the claims on a dataset go once they are too many."""
-        authors = {(rank, job, subject, dataset, side)
-                   for rank, job, _, subject, _, _, _, _, dataset, side in rows}  # fmt: skip
-        if len(rows) - len(authors) <= KEPT:
-            return
-        root.state.floor = sorted(row[7] for row in rows)[len(rows) // 2]
+        times: dict[tuple[Any, ...], list[int]] = {}
+        for rank, job, run, subject, version, _, _, last, dataset, side in rows:
+            times.setdefault((rank, job, run, subject, version, dataset, side), []).append(last)
+        most = max(times.values(), key=len)
+        if len(most) <= KEPT_OF_ONE:
+            if len(rows) - len({(*key[:2], key[3], *key[5:]) for key in times}) <= KEPT:
+                return
+            most = [row[7] for row in rows]
+        root.state.floor = sorted(most)[len(most) // 2]
         sql = OUTDATED + " AND dataset IN ({in}) RETURNING 1"
         within(self.session.connection, sql, ids, (root.state.floor,))
 
