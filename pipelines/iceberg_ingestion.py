@@ -53,9 +53,9 @@ def ingest(batch: DataFrame, number: int, settings: argparse.Namespace) -> None:
         if held.first is not None:
             merge(batch, held, f"{settings.catalog}.{settings.table}")
         if held.rejected:
-            rejected(batch).write.format("kafka").option(
-                "kafka.bootstrap.servers", settings.bootstrap
-            ).option("topic", settings.dead_letter_topic).save()
+            rejected(batch).write.format("kafka").options(
+                **options.kafka(settings), topic=settings.dead_letter_topic
+            ).save()
             reasons = ", ".join(f"{why}: {count}" for why, count in held.rejected.items())
             total = sum(held.rejected.values())
             sys.stderr.write(f"{JOB}: batch {number}: {total} records rejected ({reasons})\n")

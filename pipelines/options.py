@@ -1,11 +1,14 @@
-"""What the three jobs can be told, by options or the environment, and the session that makes of it."""
+"""What the jobs can be told, by options or the environment, and the session that makes of it."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
@@ -29,6 +32,8 @@ def stream_arguments(description: str | None) -> argparse.ArgumentParser:
     """Options that the jobs on Kafka have besides."""
     parser = arguments(description)
     option(parser, "--bootstrap", "BOOTSTRAP", "Kafka's address", needed=True)
+    text = "file of Kafka's own settings, as security.protocol and sasl.jaas.config"
+    option(parser, "--kafka-properties", "KAFKA_PROPERTIES", text)
     option(parser, "--registry-url", "REGISTRY_URL", "schema registry", needed=True)
     text = "topic of orders, Avro in Confluent's wire format"
     option(parser, "--input-topic", "INPUT_TOPIC", text, "orders")
@@ -62,8 +67,28 @@ def option(
     parser.add_argument(name, default=given, required=needed and not given, help=text)
 
 
+def kafka(settings: argparse.Namespace) -> dict[str, str]:
+    """Spark's options for Kafka: its address, and how to log in there.
+
+    A login is in a file or in variables: `KAFKA_SECURITY_PROTOCOL` is `security.protocol`, and so on for
+    `KAFKA_SASL_*` and `KAFKA_SSL_*`, which stand above the file.
+    """
+    found: dict[str, str] = {}
+    if settings.kafka_properties:
+        lines = Path(settings.kafka_properties).read_text().splitlines()
+        pairs = (line.partition("=") for line in lines if line.strip()[:1] not in ("", "#", "!"))
+        found = {key.strip(): value.strip() for key, _, value in pairs}
+    for name, value in os.environ.items():
+        if name.startswith(("KAFKA_SECURITY_", "KAFKA_SASL_", "KAFKA_SSL_")):
+            found[name.removeprefix("KAFKA_").lower().replace("_", ".")] = value
+    found["bootstrap.servers"] = settings.bootstrap
+    return {f"kafka.{key}": value for key, value in found.items()}
+
+
 def session(name: str, settings: argparse.Namespace, output: str) -> SparkSession:
     """A session whose Iceberg catalog is the one the settings name."""
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName(name)
     for key, value in {**catalog(settings), **renamed(settings, output)}.items():
         builder = builder.config(key, value)

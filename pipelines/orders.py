@@ -6,12 +6,10 @@ the same files go to `spark-submit` on any cluster.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.error import HTTPError
-from urllib.parse import quote
-from urllib.request import urlopen
+from typing import TYPE_CHECKING
 
+import options
+import registry
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
@@ -51,32 +49,7 @@ TABLE_PROPERTIES = {
 }
 
 
-class Writer(NamedTuple):
-    """A schema that records were written with, and the number they carry for it."""
-
-    id: int
-    schema: str
-
-
-def writers(registry_url: str, topic: str) -> list[Writer]:
-    """Every version of a topic's value schema, oldest first."""
-    subject = f"{registry_url.rstrip('/')}/subjects/{quote(topic, safe='')}-value/versions"
-
-    def get(url: str) -> Any:
-        with urlopen(url, timeout=30) as answer:  # noqa: S310
-            return json.load(answer)
-
-    try:
-        entries = [get(f"{subject}/{version}") for version in get(subject)]
-    except HTTPError as error:
-        raise SystemExit(
-            f"the registry has no schema of topic {topic} (it answers {error.code}): "
-            "one comes with the topic's first record"
-        ) from None
-    return [Writer(entry["id"], entry["schema"]) for entry in entries]
-
-
-def decode(value: Column, known: list[Writer]) -> Column:
+def decode(value: Column, known: list[registry.Writer]) -> Column:
     """The record in a Kafka value, read as the newest schema known when the job started.
 
     A record of a later schema is read by the newest known: a column added at the end does not hurt.
@@ -84,7 +57,7 @@ def decode(value: Column, known: list[Writer]) -> Column:
     payload = F.expr("substring(value, 6, length(value) - 5)")
     newest = known[-1]
 
-    def read(writer: Writer) -> Column:
+    def read(writer: registry.Writer) -> Column:
         return from_avro(
             payload, writer.schema, {"mode": "PERMISSIVE", "avroSchema": newest.schema}
         )
@@ -119,7 +92,7 @@ def read_orders(spark: SparkSession, settings: argparse.Namespace) -> DataFrame:
     """The topic as a stream: the raw value, the decoded record, and why it is bad if it is."""
     stream = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.bootstrap)
+        .options(**options.kafka(settings))
         .option("subscribe", settings.input_topic)
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "false")
@@ -127,7 +100,7 @@ def read_orders(spark: SparkSession, settings: argparse.Namespace) -> DataFrame:
         .option("maxOffsetsPerTrigger", settings.most)
         .load()
     )
-    known = writers(settings.registry_url, settings.input_topic)
+    known = registry.writers(settings.registry_url, settings.input_topic)
     decoded = stream.withColumn("order", decode(F.col("value"), known))
     return decoded.withColumn("reason", reason(F.col("order"), F.col("value")))
 

@@ -1,11 +1,15 @@
 """Batch job `supplier_stats`: hourly totals per supplier of the latest day of `default.orders`.
 
-The result table is made if it is missing, then overwritten.
+Which day that is, the table's statistics say; of the orders only those of the days asked for are read.
+The result table is made if it is missing, and its rows of these days are replaced, so that a run can be
+repeated and a backfill (`--from 2026-11-01 --to 2026-11-07`) leaves the other days alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
 import options
 import orders
@@ -14,16 +18,35 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     import argparse
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 JOB = "supplier_stats"
 COLUMNS = "hour TIMESTAMP, supplier STRING, total_price DECIMAL(18,2), count BIGINT"
 
 
-def latest_day(table: DataFrame) -> DataFrame:
-    """The orders of the last day that has any."""
-    last = table.select(F.max(F.to_date("bid_time")).alias("day"))
-    return table.join(F.broadcast(last), F.to_date("bid_time") == F.col("day")).drop("day")
+class Days(NamedTuple):
+    """Days to sum up, both included."""
+
+    first: date
+    last: date
+
+    def of(self, column: str) -> Column:
+        """Whether a time lies in them; whole days, which are a table's partitions."""
+        end = self.last + timedelta(days=1)
+        return F.expr(
+            f"{column} >= TIMESTAMP '{self.first} 00:00:00' AND {column} < TIMESTAMP '{end} 00:00:00'"
+        )
+
+
+def latest_day(table: DataFrame) -> date | None:
+    """The last day that has orders. Iceberg knows it from its files' statistics and opens none."""
+    found = newest(table).first()
+    return found["last"].date() if found and found["last"] else None
+
+
+def newest(table: DataFrame) -> DataFrame:
+    """The time of the newest order; the bare column, of which files have statistics."""
+    return table.agg(F.max("bid_time").alias("last"))
 
 
 def hourly(table: DataFrame) -> DataFrame:
@@ -33,13 +56,28 @@ def hourly(table: DataFrame) -> DataFrame:
     )
 
 
+def asked(settings: argparse.Namespace, table: DataFrame) -> Days | None:
+    """The days to sum up: those that were asked for, else the latest one that has orders."""
+    if settings.first is None and settings.last is None:
+        day = latest_day(table)
+        return Days(day, day) if day else None
+    first, last = settings.first or settings.last, settings.last or settings.first
+    if first > last:
+        raise SystemExit(f"--from {first} is after --to {last}")
+    return Days(first, last)
+
+
 def main(settings: argparse.Namespace) -> None:
     name = settings.job_name or JOB
     spark = options.attach(options.session(name, settings, settings.output_table), name)
     target = f"{settings.catalog}.{settings.output_table}"
     orders.create_table(spark, target, COLUMNS, "days(hour)")
     source = spark.table(f"{settings.catalog}.{settings.table}")
-    hourly(latest_day(source)).writeTo(target).overwrite(F.lit(True))
+    days = asked(settings, source)
+    if days is None:
+        sys.stderr.write(f"{JOB}: {settings.table} has no orders yet\n")
+    else:
+        hourly(source.where(days.of("bid_time"))).writeTo(target).overwrite(days.of("hour"))
     spark.stop()
 
 
@@ -52,6 +90,11 @@ def arguments() -> argparse.ArgumentParser:
         default="default.supplier_stats",
         help="where to  [default.supplier_stats]",
     )
+    for name, dest, what in (("--from", "first", "first"), ("--to", "last", "last")):
+        parser.add_argument(
+            name, dest=dest, metavar="DAY", type=date.fromisoformat,
+            help=f"{what} day of a backfill, as 2026-11-01  [the latest day that has orders]",
+        )  # fmt: skip
     return parser
 
 

@@ -38,7 +38,7 @@ def test_the_whole_pipeline_is_one_graph_and_every_run_ends(tmp_path: Path) -> N
         verdict = json.loads((tmp_path / "demo-verdict.json").read_text())
         assert verdict["ok"]
         assert verdict["missing"] == []
-        assert len(verdict["jobs"]) == 6
+        assert len(verdict["jobs"]) == 8
         assert len(verdict["columns"]) >= 7
         assert process.find(home) == {}
         assert not [p for p in process.strays(home) if p.status() != psutil.STATUS_ZOMBIE]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import fastavro
 from confluent_kafka import Consumer, TopicPartition
 
 from headwater.cli.spark import launcher_path
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.lab.lab import Lab
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "pipelines"))
+import supplier_stats_stream
 
 SECONDS = 240
 Totals = dict[tuple[str, str], tuple[Decimal, int]]
@@ -128,11 +134,12 @@ def records(bootstrap: str, topic: str) -> list[Any]:
 def window_totals(bootstrap: str, topic: str) -> Totals:
     """The topic of window totals as its readers see it: the last record of a key counts."""
     found: Totals = {}
+    schema = fastavro.parse_schema(supplier_stats_stream.SCHEMA)
     for record in records(bootstrap, topic):
-        value = json.loads(record.value(), parse_float=Decimal)
+        value: Any = fastavro.schemaless_reader(io.BytesIO(record.value()[5:]), schema, None)
         key = json.loads(record.key())
         found[key["supplier"], key["window_start"][:16]] = (
-            Decimal(value["total_price"]),
+            value["total_price"],
             value["count"],
         )
     return found

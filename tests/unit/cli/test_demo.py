@@ -87,19 +87,3 @@ def test_elsewhere_there_is_a_line_now_and_then() -> None:
 def test_the_verdict_counts_the_versions_of_a_schema(versions: list[str], seen: bool) -> None:
     told = [{"fields": [{"name": n, "type": "int"} for n in v.split()]} for v in versions]
     assert schema_item("kafka orders", {"versions": told}).seen is seen
-
-
-@pytest.mark.parametrize(
-    ("versions", "seen"),
-    [
-        (["id bid"], True),
-        (["id bid", "id"], True),
-        (["id", "id bid", "id"], False),
-        (["id", "bid"], False),
-    ],
-)
-def test_what_two_topics_are_written_into_may_gain_columns_once(
-    versions: list[str], seen: bool
-) -> None:
-    told = [{"fields": [{"name": n, "type": "int"} for n in v.split()]} for v in versions]
-    assert schema_item("raw archive", {"versions": told}).seen is seen

@@ -105,13 +105,29 @@ def test_window_totals_are_per_supplier_and_window(spark: SparkSession) -> None:
     }
 
 
-def test_hourly_totals_cover_the_latest_day_only(spark: SparkSession) -> None:
+def test_hourly_totals_cover_the_days_that_were_asked_for(spark: SparkSession) -> None:
     before = datetime(2026, 2, 28, 23, 59)  # noqa: DTZ001
     table = frame(spark, order(1, "1.00", at=before), order(2, "2.00"), order(3, "3.00"))
-    (row,) = supplier_stats.hourly(supplier_stats.latest_day(table)).collect()
-    assert (row["hour"], row["supplier"], row["total_price"], row["count"]) == (
-        NOON,
-        "acme",
-        Decimal("5.00"),
-        2,
-    )
+
+    def totals(*given: str) -> dict[datetime, Decimal]:
+        days = supplier_stats.asked(supplier_stats.arguments().parse_args(given), table)
+        assert days is not None
+        rows = supplier_stats.hourly(table.where(days.of("bid_time"))).collect()
+        return {row["hour"]: row["total_price"] for row in rows}
+
+    late = before.replace(minute=0)
+    assert totals() == {NOON: Decimal("5.00")}
+    assert totals("--from", "2026-02-28") == {late: Decimal("1.00")}
+    assert totals("--from", "2026-02-01", "--to", "2026-03-01") == {
+        late: Decimal("1.00"),
+        NOON: Decimal("5.00"),
+    }
+    assert totals("--to", "2026-02-27") == {}
+    nothing = frame(spark, order(1, "1.00")).where("false")
+    assert supplier_stats.asked(supplier_stats.arguments().parse_args([]), nothing) is None
+
+
+@pytest.mark.parametrize("given", [["--from", "2026-03-02", "--to", "2026-03-01"], ["--to", "now"]])
+def test_days_that_are_none_are_refused(given: list[str], spark: SparkSession) -> None:
+    with pytest.raises(SystemExit):
+        supplier_stats.asked(supplier_stats.arguments().parse_args(given), frame(spark))

@@ -12,6 +12,8 @@ import supplier_stats
 import supplier_stats_stream
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 CATALOG = "spark.sql.catalog.prod"
@@ -26,7 +28,7 @@ VARIABLES = {
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HMS_ENDPOINT", "S3_ENDPOINT", "INPUT_TOPIC", "OUTPUT_TOPIC", "AVAILABLE_NOW",
+    for name in ("HMS_ENDPOINT", "S3_ENDPOINT", "INPUT_TOPIC", "OUTPUT_TOPIC", "AVAILABLE_NOW", "KAFKA_PROPERTIES",
                  "OPENLINEAGE_DATASET_NAMESPACE", "OPENLINEAGE_DATASET_NAME"):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     for name, value in VARIABLES.items():
@@ -48,6 +50,29 @@ def test_a_stream_without_kafka_says_what_is_missing(
     assert raised.value.code == 2
     assert "--bootstrap" in capsys.readouterr().err
     supplier_stats.arguments().parse_args([])  # the batch job has no Kafka
+
+
+def test_a_login_to_kafka_comes_from_a_file_or_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = iceberg_ingestion.arguments().parse_args([])
+    assert options.kafka(given) == {"kafka.bootstrap.servers": "kafka:9092"}
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "# as every client of Kafka's reads it\nsecurity.protocol = SASL_SSL\n\n"
+        'sasl.jaas.config=a.b.Module required username="u" password="p=1";\n'
+        "bootstrap.servers=elsewhere:9092\n"
+    )
+    monkeypatch.setenv("KAFKA_SECURITY_PROTOCOL", "SASL_PLAINTEXT")
+    monkeypatch.setenv("KAFKA_SASL_MECHANISM", "PLAIN")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", "other:9092")
+    given = iceberg_ingestion.arguments().parse_args(["--kafka-properties", str(file)])
+    assert options.kafka(given) == {
+        "kafka.bootstrap.servers": "kafka:9092",
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": 'a.b.Module required username="u" password="p=1";',
+    }
 
 
 def test_a_rest_catalog_stands_above_hive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ class Stream:
         self.last: Totals = {}
         self.records = 0
 
-    def deliver(self, *orders: tuple[str, str, str]) -> None:
+    def deliver(self, *orders: tuple[str, str, str], emit: str = "update") -> None:
         """Bring orders (id, price, time of day), and let the stream run until it has seen them."""
         rows = [
             {"order_id": number, "item": "lamp", "price": price, "supplier": "acme",
@@ -41,7 +41,7 @@ class Stream:
         once = supplier_stats_stream.once(stream, "1 hour")
         (
             supplier_stats_stream.totals(once, "1 minute")
-            .writeStream.outputMode("update")
+            .writeStream.outputMode(supplier_stats_stream.EMIT[emit])
             .foreachBatch(self._take)
             .option("checkpointLocation", str(self.checkpoint))
             .trigger(availableNow=True)
@@ -81,3 +81,13 @@ def test_an_order_past_the_watermark_changes_nothing(stream: Stream) -> None:
     before = dict(stream.last)
     stream.deliver(("c", "1.00", "12:00:00"), ("a", "1.00", "12:00:00"))
     assert stream.last == before
+
+
+def test_a_window_may_be_written_once_when_it_is_over(stream: Stream) -> None:
+    stream.deliver(("a", "1.00", "12:00:00"), ("b", "2.00", "12:00:30"), emit="final")
+    stream.deliver(("c", "4.00", "12:00:59"), emit="final")
+    assert stream.last == {}
+    stream.deliver(("d", "8.00", "13:01:01"), emit="final")
+    assert stream.last == {("acme", "12:00"): (Decimal("7.00"), 3)}
+    stream.deliver(("e", "1.00", "12:00:00"), ("f", "1.00", "13:01:02"), emit="final")
+    assert stream.records == 1

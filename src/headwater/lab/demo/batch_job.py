@@ -1,4 +1,4 @@
-"""A PySpark program of the pipeline, run to its end beside a lab."""
+"""A program of the pipeline, run to its end beside a lab."""
 
 from __future__ import annotations
 

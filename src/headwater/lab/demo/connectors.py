@@ -1,4 +1,4 @@
-"""The shop's connectors: database to Kafka, Kafka to S3 and Iceberg."""
+"""The shop's connectors: database to Kafka, Kafka to S3, Iceberg and back to the database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RUNNING_SECONDS = 90.0
 CALM_SECONDS = 30.0
-CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink")
+CONNECTORS = ("orders-source", "orders-s3-sink", "orders-iceberg-sink", "supplier-stats-jdbc-sink")
 # Whose addresses and keys their configurations name.
 NAMED = ("connect", "registry", "s3", "catalog", "postgres")
 # The column by which the Iceberg sink distinguishes the records of two topics. It routes by a field

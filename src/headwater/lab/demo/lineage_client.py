@@ -27,6 +27,7 @@ class LineageClient:
             "postgres": f"postgres://{LOOPBACK}:{lab.port('postgres')}",
             "kafka": f"kafka://{LOOPBACK}:{lab.port('kafka')}",
             "raw": "s3://raw",
+            "exports": "s3://exports",
             "warehouse": "s3://warehouse",
         }
 

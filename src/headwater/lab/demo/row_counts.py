@@ -48,7 +48,9 @@ class RowCounter:
             ("Kafka", self.end_offset, ("supplier-stats",)),
             ("Iceberg", self.rows, ("default.orders",)),
             ("Kafka", self.end_offset, ("orders-dead-letter",)),
+            ("PostgreSQL", self.table, ("supplier_stats",)),
             ("Iceberg", self.rows, ("default.supplier_stats",)),
+            ("S3", self.archived, ("exports",)),
         )
         return {
             f"{store:<12}{name}": partial(count, name)

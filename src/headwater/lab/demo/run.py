@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from headwater.lab.lab import Lab
 
 STREAMS = ("supplier-stats", "iceberg-ingestion")
+PROGRAMS = (
+    ("supplier_stats.py", "supplier_stats"),
+    ("supplier_stats_export.py", "supplier-stats-export"),
+)
 SERVICES = (*DEFAULT, "server", "agent")
 ENDED_SECONDS = 20.0
 FIRST_ORDERS = 200
@@ -72,11 +76,12 @@ class Demo:
         self.lab.up(STREAMS, changed=self._new_only)
 
     def summarise(self) -> None:
-        """Run the batch job to its end."""
-        if self._ending.is_set():
-            return
-        self._batch = BatchJob(self.lab, "supplier_stats.py", name="supplier_stats")
-        self._batch.wait()
+        """Run the batch job to its end, then the export of what it wrote."""
+        for program, name in PROGRAMS:
+            if self._ending.is_set():
+                return
+            self._batch = BatchJob(self.lab, program, name=name)
+            self._batch.wait()
 
     def stop(self) -> None:
         """End jobs first, then connectors, then what they stood on."""

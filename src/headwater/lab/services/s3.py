@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 WAREHOUSE = "warehouse"
-BUCKETS = (WAREHOUSE, "raw")
+BUCKETS = (WAREHOUSE, "raw", "exports")
 
 
 def client(lab: LabContext) -> Any:
