@@ -40,6 +40,7 @@ STATED = {
     "pandas": "BSD-3-Clause",
     "psycopg-binary": "LGPL-3.0-only",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
+    "tomli": "MIT",
     "uvloop": "Apache-2.0 OR MIT",
     "com.dynatrace.hash4j": "Apache-2.0",
     "com.google.re2j": "BSD-3-Clause",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,9 @@ def test_who_listens_is_asked_whether_it_is_well() -> None:
     (server,) = PODS["headwater-server"]["containers"]
     assert server["readinessProbe"]["httpGet"]["path"] == "/api/v2/health"
     assert {"startupProbe", "livenessProbe"} <= server.keys()
+    (agent,) = PODS["headwater-agent"]["containers"]
+    assert agent["readinessProbe"]["httpGet"]["path"] == "/health"
+    assert f"--metrics-port={agent['ports'][0]['containerPort']}" in agent["args"]
     (service,) = (one for one in RESOURCES if one["kind"] == "Service")
     (budget,) = (one for one in RESOURCES if one["kind"] == "PodDisruptionBudget")
     (deployment,) = (one for one in RESOURCES if one["metadata"]["name"] == "headwater-server" and one["kind"] == "Deployment")  # fmt: skip
@@ -140,10 +144,16 @@ def test_a_service_of_systemd_is_shut_in(path: Path) -> None:
     } <= lines
 
 
-def test_locks_pin_what_the_tests_run_with() -> None:
+@pytest.mark.parametrize(("name", "extra"), [("server",) * 2, ("agent", "connect"), ("all",) * 2])
+def test_a_lock_pins_what_is_declared_as_the_tests_run_with_it(name: str, extra: str) -> None:
     def pins(path: Path) -> set[str]:
         return set(re.findall(r"^([\w.-]+==[^ ;\\]+)", path.read_text(), re.MULTILINE))
 
-    tested = pins(DEPLOY.parent / "requirements.lock")
-    for path in (DEPLOY / "locks").glob("*.lock"):
-        assert pins(path) <= tested, path
+    found = pins(DEPLOY / "locks" / f"{name}.lock")
+    assert found <= pins(DEPLOY.parent / "requirements.lock")
+    lines = requires("headwater") or ()
+    ours = [
+        line for line in lines if f"'{extra}'" in line.replace('"', "'") or "extra ==" not in line
+    ]
+    wanted = {re.split(r"[^\w.-]", line)[0].lower() for line in ours} - {"headwater"}
+    assert wanted <= {pin.split("==")[0] for pin in found}, "make lock"
