@@ -110,6 +110,9 @@ VARIABLES = {
     "HEADWATER_FLOW_SECONDS": Variable("seconds between flow samples of a Spark stream"),
     "HEADWATER_WATCHDOG": Variable("0: no process that ends the runs of a killed program"),
     "HEADWATER_CACHE": Variable("the folder for the lab's downloads"),
+    "HEADWATER_PIPELINES": Variable(
+        "set by `headwater lab env`: the demo's programs and connectors"
+    ),
     "HEADWATER_MAVEN_MIRROR": Variable("a mirror that the lab downloads from"),
 }
 
