@@ -240,6 +240,7 @@ def check(dist: Path, *, jvm: bool) -> None:
     wheel = contents(dist)
     done("contents", wheel.name)
     with tempfile.TemporaryDirectory(prefix="headwater-wheel-") as folder:
+        Path(folder).chmod(0o755)  # as root, the lab runs PostgreSQL from here as another user
         installed = Installed(Path(folder), wheel)
         said = installed.headwater("--version").strip()
         expect(said == f"headwater {headwater.__version__}", said)
