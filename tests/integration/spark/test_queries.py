@@ -107,6 +107,14 @@ def test_a_table_altered_under_a_query_shows_its_new_column(ran: Ran) -> None:
     assert fields(told[-1]) == ["order_id", "price", "note"]
 
 
+def test_a_query_that_merges_schemas_shows_the_columns_that_it_adds(ran: Ran) -> None:
+    told = [event["outputs"][0] for event in ran.told.of("merged")]
+    assert fields(told[0]) == ["order_id"]
+    running = [event for event in ran.told.of("merged") if event["eventType"] == "RUNNING"]
+    assert fields(running[-1]["outputs"][0]) == ["order_id", "price"]
+    assert fields(told[-1]) == ["order_id", "price"]
+
+
 def test_events_of_queries_count_what_was_read_and_written(ran: Ran) -> None:
     last = ran.told.last("altered")
     assert last["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 20

@@ -66,6 +66,7 @@ class ClassicQuery(QueryRun):
         self._commands: dict[str, _Command] = {}
         self._source_lineage: PlanLineage = lineage
         self._topics = frozenset(one.name for one in lineage.inputs if one.type == "TOPIC")
+        self._wrote = False
 
     @property
     def active(self) -> bool:
@@ -80,7 +81,10 @@ class ClassicQuery(QueryRun):
         self.progress = progress.read(str(latest.json()))
         self.statistics.add(self._since(self.progress))
         topics = self.progress.topics
-        if topics - self._topics:
+        # The first micro-batch gives the table new columns if it merges schemas.
+        first = self._writes_table and not self._wrote and self.progress.rows > 0
+        self._wrote = self._wrote or first
+        if first or topics - self._topics:
             self._topics = self._topics | topics
             self.reread()
 
@@ -149,7 +153,7 @@ class ClassicQuery(QueryRun):
             self.change(again)
 
     def reread(self) -> None:
-        """Read the query again: it has new topics, or a table that it writes was altered."""
+        """Read the query again: it has new topics, or a table that it writes may be altered."""
         found = self._reader.streaming(self.java)
         if not found.inputs and not found.outputs:
             return
@@ -160,12 +164,16 @@ class ClassicQuery(QueryRun):
         if again.inputs != self.lineage.inputs or again.outputs != self.lineage.outputs:
             self.change(again)
 
+    @property
+    def _writes_table(self) -> bool:
+        return any(one.symlinks for one in self.lineage.outputs)
+
     def writes_any(self, datasets: Collection[DatasetName]) -> bool:
         """Whether the query writes one of these."""
         return any(one.id in datasets for one in self.lineage.outputs)
 
     def heartbeat(self, age: float) -> None:
-        if self.is_due(age) and any(one.symlinks for one in self.lineage.outputs):
+        if self.is_due(age) and self._writes_table:
             # Another program may have altered the table.
             self._refresh()
         super().heartbeat(age)

@@ -21,7 +21,7 @@ SECONDS = 60.0
 place = shapes.Place(sys.argv[1])
 spark = headwater.spark.attach(shapes.session("queries"))
 folder = str(place.work)
-totals, wide = (f"lab.{place.namespace}.{name}" for name in ("totals", "wide"))
+totals, wide, grown = (f"lab.{place.namespace}.{n}" for n in ("totals", "wide", "grown"))
 
 
 def writer(frame: DataFrame, checkpoint: str) -> Any:
@@ -129,6 +129,17 @@ def altered() -> None:
     query.stop()
 
 
+def merged() -> None:
+    """A table that a query gives a column with its first micro-batch."""
+    anything = "tblproperties ('write.spark.accept-any-schema' = 'true')"
+    spark.sql(f"create table {grown} (order_id string) using iceberg {anything}")
+    stream = writer(shapes.orders(spark, place).select("order_id", "price"), "merged")
+    query = stream.option("mergeSchema", "true").queryName("merged").toTable(grown)
+    has_read(query)
+    headwater.spark.flush(30)
+    query.stop()
+
+
 def detached() -> None:
     """A query that goes on without being followed."""
     query = writer(shapes.orders(spark, place), "detached").queryName("detached")
@@ -143,4 +154,5 @@ unnamed()
 refused()
 continuous()
 altered()
+merged()
 detached()
