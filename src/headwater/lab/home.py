@@ -46,6 +46,12 @@ class LabSettings(msgspec.Struct, kw_only=True):
     s3_access_key: str = "headwater"
     s3_secret_key: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
     postgres_password: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
+    namespace: str = "shop"
+    """Of the jobs in lineage."""
+    catalog: str = "lab"
+    """The name of the Iceberg catalog."""
+    archive: str = "raw"
+    """The bucket of raw records."""
     ports: dict[str, int] = {}
     wanted: list[str] = []
 

@@ -37,6 +37,19 @@ if TYPE_CHECKING:
 STARTING_SECONDS = 60.0
 
 
+TUTORIAL_PORTS = {
+    "kafka": 9092,
+    "connect": 8083,
+    "registry": 8081,
+    "hive": 9083,
+    "server": 5000,
+    "spark-history": 18080,
+    "spark-ui": 18081,
+    "spark-worker-1-ui": 18082,
+}
+TUTORIAL_NAMES = {"namespace": "fh-local", "catalog": "demo_ib", "archive": "fh-dev-bucket"}
+
+
 class ServiceStatus(msgspec.Struct, kw_only=True):
     """One row of `headwater lab status`.
 
@@ -73,12 +86,18 @@ class Lab:
         names: Iterable[str] = (),
         *,
         fixed: Mapping[str, int] | None = None,
+        tutorial: bool = False,
         progress: fetch.FetchProgress | None = None,
         changed: Callable[[str, str], None] = lambda _service, _state: None,
     ) -> list[ServiceStatus]:
-        """Start services, each as soon as what it needs is ready; those that run stay as they are."""
+        """Start services, each as soon as what it needs is ready; those that run stay as they are.
+
+        With `tutorial`, a lab that is new has the ports and names that tutorials use.
+        """
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
+            if tutorial:
+                fixed = {**self._tutorial(wanted), **(fixed or {})}
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is reported before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
@@ -195,6 +214,20 @@ class Lab:
 
     def _waiting(self) -> None:
         self._say("another command is at work on this lab, waiting for it")
+
+    def _tutorial(self, wanted: Iterable[str]) -> dict[str, int]:
+        """Take the tutorials' names, and return their ports."""
+        settings = self.home.settings
+        if any(getattr(settings, name) != value for name, value in TUTORIAL_NAMES.items()):
+            if settings.ports or settings.wanted:
+                raise UsageError(
+                    f"the lab in {self.home.root} has names of its own already",
+                    hint="give --tutorial when it is new: another --home, or headwater lab reset",
+                )
+            for name, value in TUTORIAL_NAMES.items():
+                setattr(settings, name, value)
+        bound = {name for service in wanted for name in SERVICES[service].port_names()}
+        return {name: port for name, port in TUTORIAL_PORTS.items() if name in bound}
 
     def _fix_ports(self, fixed: Mapping[str, int], wanted: Iterable[str]) -> None:
         ports = self.home.settings.ports

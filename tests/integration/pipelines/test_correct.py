@@ -18,7 +18,6 @@ from headwater.lab.demo.traffic import OrderMix, OrderTraffic
 from headwater.lab.lab import Lab
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.services import DEFAULT
-from headwater.lab.services.lineage import NAMESPACE
 from headwater.lab.waiting import wait_until
 from tests.integration.pipelines import jobs
 
@@ -102,7 +101,7 @@ class Estate:
 
     def states(self, job: str) -> list[str]:
         """The states of a job's runs in the lineage server, the newest first."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/jobs/{job}/runs?limit=100"
+        path = f"/api/v1/namespaces/{self.lab.home.settings.namespace}/jobs/{job}/runs?limit=100"
         answer = httpx.get(self.lab.context.url("server", path), trust_env=False, timeout=30)
         return [str(run["state"]) for run in answer.json()["runs"]]
 

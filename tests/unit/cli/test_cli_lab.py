@@ -23,6 +23,17 @@ from headwater.lab.lab import Lab
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+TUTORIAL = {
+    "BOOTSTRAP": "127.0.0.1:9092",
+    "CONNECT_URL": "http://127.0.0.1:8083",
+    "REGISTRY_URL": "http://127.0.0.1:8081/apis/ccompat/v7",
+    "OPENLINEAGE_URL": "http://127.0.0.1:5000",
+    "OPENLINEAGE_NAMESPACE": "fh-local",
+    "SPARK_HISTORY_URL": "http://127.0.0.1:18080",
+    "ICEBERG_CATALOG_NAME": "demo_ib",
+    "ICEBERG_WAREHOUSE": "s3://warehouse",
+    "ARCHIVE_BUCKET": "fh-dev-bucket",
+}
 COMMANDS = ["up", "status", "down", "reset", "logs", "fetch", "env"]
 
 
@@ -248,6 +259,24 @@ def test_env_in_a_shell_is_read_as_it_was_meant(run: Callable[..., Ran], home: P
         for name, value in told.items():
             assert f"{name}={value}" in heard, form
     assert shlex.split(script.splitlines()[0]) == [f"HEADWATER_LAB_HOME={home}"]
+
+
+def test_a_new_lab_may_have_the_ports_and_names_of_the_tutorials(
+    run: Callable[..., Ran], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr("headwater.lab.lab.Launch.run", lambda _self: None)
+    monkeypatch.setattr(ports, "refusal", lambda _port: None)
+    fresh = tmp_path / "fresh"
+    services = ("kafka", "connect", "registry", "s3", "catalog", "server", "spark-history")
+    assert run("lab", "up", *services, "--tutorial", "--home", fresh).code == 0
+    told = json.loads(run("lab", "env", "--json", "--home", fresh).out)
+    assert {name: told[name] for name in TUTORIAL} == TUTORIAL
+    assert run("lab", "up", "--tutorial", "--home", fresh).code == 0  # again, with more services
+    ran = run("lab", "up", "--tutorial", "--home", home)
+    assert ran.code == 2
+    assert "has names of its own already" in ran.error
+    assert json.loads(run("lab", "env", "--json", "--home", home).out)["ARCHIVE_BUCKET"] == "raw"
 
 
 def test_env_of_a_lab_that_was_never_started(run: Callable[..., Ran], tmp_path: Path) -> None:

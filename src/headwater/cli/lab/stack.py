@@ -41,6 +41,12 @@ def up(
         list[str] | None,
         typer.Option("--port", metavar="NAME=PORT", help="Fix a port, as kafka=9092; repeatable."),
     ] = None,
+    tutorial: Annotated[
+        bool,
+        typer.Option(
+            "--tutorial", help="Ports and names as in the tutorials, where the lab is new."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start services, downloading what they need at the first time. Those that run stay."""
@@ -55,7 +61,11 @@ def up(
     try:
         with FetchBar() as progress:
             rows = lab.up(
-                services or (), fixed=_ports(port or []), progress=progress, changed=changed
+                services or (),
+                fixed=_ports(port or []),
+                tutorial=tutorial,
+                progress=progress,
+                changed=changed,
             )
     except KeyboardInterrupt:
         remark(f"interrupted; what was started goes on until: headwater lab down{where}")

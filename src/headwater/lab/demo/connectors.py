@@ -9,7 +9,6 @@ import httpx
 from headwater.connect.commands.connector_file import read_connector
 from headwater.errors import HeadwaterError
 from headwater.lab.services import SERVICES
-from headwater.lab.services.catalog import CATALOG
 from headwater.lab.services.streams import programs
 from headwater.lab.waiting import wait_until
 
@@ -55,7 +54,9 @@ class Shop:
         from pyiceberg.transforms import DayTransform
         from pyiceberg.types import DecimalType, NestedField, StringType, TimestamptzType
 
-        catalog = load_catalog(CATALOG, type="rest", uri=self.lab.url("catalog"))
+        catalog = load_catalog(
+            self.lab.home.settings.catalog, type="rest", uri=self.lab.url("catalog")
+        )
         catalog.create_namespace_if_not_exists("default")
         by_day = PartitionSpec(PartitionField(9, 1000, DayTransform(), "bid_time_day"))
         order, item = NestedField(1, "order_id", StringType()), NestedField(2, "item", StringType())

@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from headwater.lab.ports import LOOPBACK
-from headwater.lab.services.lineage import NAMESPACE
 
 if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
@@ -22,11 +21,12 @@ class LineageClient:
 
     def __init__(self, lab: LabContext) -> None:
         self.url = lab.url("server")
+        self.namespace = lab.home.settings.namespace
         self.http = httpx.Client(base_url=self.url, timeout=ANSWER_SECONDS, trust_env=False)
         self.namespaces = {
             "postgres": f"postgres://{LOOPBACK}:{lab.port('postgres')}",
             "kafka": f"kafka://{LOOPBACK}:{lab.port('kafka')}",
-            "raw": "s3://raw",
+            "raw": f"s3://{lab.home.settings.archive}",
             "exports": "s3://exports",
             "warehouse": "s3://warehouse",
         }
@@ -49,11 +49,11 @@ class LineageClient:
         return f"dataset:{':'.join(self.name(dataset))}"
 
     def job(self, name: str) -> dict[str, Any]:
-        return self.get(f"/api/v1/namespaces/{NAMESPACE}/jobs/{quote(name, safe='')}")
+        return self.get(f"/api/v1/namespaces/{self.namespace}/jobs/{quote(name, safe='')}")
 
     def runs(self, job: str, limit: int = 20) -> list[dict[str, Any]]:
         """A job's runs, the newest first."""
-        path = f"/api/v2/jobs/{NAMESPACE}/{quote(job, safe='')}/runs"
+        path = f"/api/v2/jobs/{self.namespace}/{quote(job, safe='')}/runs"
         return list(self.get(path, limit=limit).get("runs", []))
 
     def latest(self, job: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class LineageClient:
 
     def listed(self) -> list[dict[str, Any]]:
         """Every job of the lab's."""
-        found = self.get(f"/api/v1/namespaces/{NAMESPACE}/jobs", limit=1000)
+        found = self.get(f"/api/v1/namespaces/{self.namespace}/jobs", limit=1000)
         return list(found.get("jobs", []))
 
     def jobs(self, state: str | None = None) -> list[str]:
@@ -96,7 +96,7 @@ class LineageClient:
 
     def events(self, job: str, since: str, kinds: str = "") -> list[dict[str, Any]]:
         """What was sent of a job from a moment on."""
-        query = {"job": f"job:{NAMESPACE}:{job}", "since": since, "limit": 1000}
+        query = {"job": f"job:{self.namespace}:{job}", "since": since, "limit": 1000}
         if kinds:
             query["type"] = kinds
         records = self.get("/api/v2/events", **query).get("records", [])
@@ -131,7 +131,7 @@ class LineageClient:
         return f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
 
     def job_page(self, job: str) -> str:
-        return self.page(f"/jobs/{NAMESPACE}/{quote(job, safe='')}")
+        return self.page(f"/jobs/{self.namespace}/{quote(job, safe='')}")
 
     def dataset_page(self, dataset: str) -> str:
         return self.page("/datasets/" + "/".join(quote(n, safe="") for n in self.name(dataset)))

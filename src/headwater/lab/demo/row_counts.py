@@ -11,7 +11,6 @@ import psycopg
 from psycopg import sql
 
 from headwater.lab.ports import LOOPBACK
-from headwater.lab.services.catalog import CATALOG
 from headwater.lab.services.s3 import REGION, bucket_folder
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class RowCounter:
         counters: tuple[tuple[str, Callable[[str], int], tuple[str, ...]], ...] = (
             ("PostgreSQL", self.table, ("orders", "bids")),
             ("Kafka", self.end_offset, ("orders", "bids")),
-            ("S3", self.archived, ("raw",)),
+            ("S3", self.archived, (self.lab.home.settings.archive,)),
             ("Iceberg", self.rows, ("default.orders_landing", "default.bids")),
             ("Kafka", self.end_offset, ("supplier-stats",)),
             ("Iceberg", self.rows, ("default.orders",)),
@@ -133,7 +132,7 @@ class RowCounter:
 
         keys = self.lab.home.settings
         return load_catalog(
-            CATALOG,
+            keys.catalog,
             **{
                 "type": "rest",
                 "uri": self.lab.url("catalog"),

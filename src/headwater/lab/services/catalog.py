@@ -12,8 +12,6 @@ from headwater.lab.services.s3 import REGION, WAREHOUSE
 if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
 
-CATALOG = "lab"
-
 
 class Catalog(Service):
     name = "catalog"
@@ -50,7 +48,7 @@ class Catalog(Service):
             lab.run_source(
                 "catalog",
                 "CatalogServer.java",
-                CATALOG,
+                lab.home.settings.catalog,
                 str(lab.home.conf("catalog.properties")),
                 LOOPBACK,
                 str(lab.port("catalog")),
@@ -65,7 +63,7 @@ class Catalog(Service):
 
     def env(self, lab: LabContext) -> dict[str, str]:
         return {
-            "ICEBERG_CATALOG_NAME": CATALOG,
+            "ICEBERG_CATALOG_NAME": lab.home.settings.catalog,
             "ICEBERG_CATALOG_URI": lab.url("catalog"),
             "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
         }

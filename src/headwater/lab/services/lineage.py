@@ -14,7 +14,6 @@ from headwater.lab.services.registry import CONFLUENT_API
 if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
 
-NAMESPACE = "shop"
 HEARTBEAT_SECONDS = 30
 
 
@@ -35,7 +34,10 @@ class Server(Service):
         return answers(lab.url("server", "/api/v2/health")).status_code == 200
 
     def env(self, lab: LabContext) -> dict[str, str]:
-        return {"OPENLINEAGE_URL": lab.url("server"), "OPENLINEAGE_NAMESPACE": NAMESPACE}
+        return {
+            "OPENLINEAGE_URL": lab.url("server"),
+            "OPENLINEAGE_NAMESPACE": lab.home.settings.namespace,
+        }
 
 
 class Agent(Service):
@@ -55,7 +57,8 @@ class Agent(Service):
         argv += ["--url", lab.url("connect")]
         argv += ["--kafka-bootstrap", f"{LOOPBACK}:{lab.port('kafka')}"]
         argv += ["--registry-url", lab.url("registry", CONFLUENT_API)]
-        argv += ["--state", str(lab.home.data("agent") / "state.db"), "--namespace", NAMESPACE]
+        argv += ["--state", str(lab.home.data("agent") / "state.db")]
+        argv += ["--namespace", lab.home.settings.namespace]
         argv += ["--poll", "2", "--heartbeat", str(HEARTBEAT_SECONDS)]
         return Command(argv, {"OPENLINEAGE_URL": lab.url("server")})
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 WAREHOUSE = "warehouse"
-BUCKETS = (WAREHOUSE, "raw", "exports")
+EXPORTS = "exports"
 
 
 def client(lab: LabContext) -> Any:
@@ -106,7 +106,7 @@ class S3(Service):
     def started(self, lab: LabContext) -> None:
         s3 = client(lab)
         there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
-        for bucket in BUCKETS:
+        for bucket in (WAREHOUSE, lab.home.settings.archive, EXPORTS):
             if bucket not in there:
                 s3.create_bucket(Bucket=bucket)
 
@@ -115,4 +115,5 @@ class S3(Service):
             "S3_ENDPOINT": lab.url("s3"),
             "AWS_ENDPOINT_URL_S3": lab.url("s3"),
             **credentials(lab),
+            "ARCHIVE_BUCKET": lab.home.settings.archive,
         }

@@ -13,8 +13,7 @@ from headwater.lab.files.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers
-from headwater.lab.services.catalog import CATALOG
-from headwater.lab.services.lineage import HEARTBEAT_SECONDS, NAMESPACE
+from headwater.lab.services.lineage import HEARTBEAT_SECONDS
 from headwater.lab.services.registry import CONFLUENT_API
 from headwater.lab.services.s3 import WAREHOUSE, credentials
 
@@ -67,13 +66,13 @@ def spark_job(
         "JAVA_HOME": str(Path(os.path.realpath(lab.java.executable)).parents[1]),
         "BOOTSTRAP": f"{LOOPBACK}:{lab.port('kafka')}",
         "REGISTRY_URL": lab.url("registry", CONFLUENT_API),
-        "ICEBERG_CATALOG_NAME": CATALOG,
+        "ICEBERG_CATALOG_NAME": lab.home.settings.catalog,
         "ICEBERG_CATALOG_URI": lab.url("catalog"),
         "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
         "S3_ENDPOINT": lab.url("s3"),
         **credentials(lab),
         "OPENLINEAGE_URL": lab.url("server"),
-        "OPENLINEAGE_NAMESPACE": NAMESPACE,
+        "OPENLINEAGE_NAMESPACE": lab.home.settings.namespace,
         "HEADWATER_HEARTBEAT_SECONDS": str(HEARTBEAT_SECONDS),
         "HEADWATER_STATE_DIR": str(lab.home.root / "data" / "spark-state"),
     }
@@ -105,7 +104,7 @@ class Stream(Service):
 
     def ready(self, lab: LabContext) -> bool:
         """Its run is seen in the lineage server."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/jobs/{self.name}"
+        path = f"/api/v1/namespaces/{lab.home.settings.namespace}/jobs/{self.name}"
         latest = answers(lab.url("server", path)).json().get("latestRun") or {}
         return bool(latest.get("state") == "RUNNING")
 

@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from headwater.lab.services.lineage import NAMESPACE
 from headwater.lab.stories.base import CheckOutcome, Story
 
 if TYPE_CHECKING:
@@ -98,7 +97,10 @@ class Misaligned(Story):
                     _hide(story_run, f"/api/v1/namespaces/{space}/datasets/{text}")
         for job in story_run.lineage.jobs():
             if job.startswith(PREFIX):
-                _hide(story_run, f"/api/v1/namespaces/{NAMESPACE}/jobs/{quote(job, safe='')}")
+                _hide(
+                    story_run,
+                    f"/api/v1/namespaces/{story_run.lab.home.settings.namespace}/jobs/{quote(job, safe='')}",
+                )
 
 
 def _rows(count: int) -> CheckOutcome:
