@@ -26,6 +26,7 @@ from headwater.lab.home import Home
 from headwater.lab.services import COMPANIONS, SERVICES
 from headwater.lab.services.base import LabContext, Service
 from headwater.lab.stories import STORIES
+from headwater.lake.tables import TABLES
 from headwater.lineage.naming import STORES, Store
 from scripts.licences import licences
 from scripts.pins import KINDS
@@ -323,6 +324,15 @@ def third_parties() -> str:
     return "\n".join(tables)
 
 
+def lake_tables() -> str:
+    """The lake's tables, column by column."""
+    parts = []
+    for one in TABLES:
+        rows = ([f"`{column.name}`", column.type, column.about] for column in one.columns)
+        parts.append(f"### {one.name}\n\n{one.about}\n\n{table(['column', 'type', 'what'], rows)}")
+    return "\n".join(parts)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "variables": variables,
@@ -347,6 +357,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "spark-batches": partial(measured, "spark", "batches"),
     "pipeline-cost": partial(measured, "pipeline", "lineage"),
     "third-parties": third_parties,
+    "lake-tables": lake_tables,
     "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }
 

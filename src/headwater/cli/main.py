@@ -16,7 +16,7 @@ import typer
 
 import headwater
 from headwater.cli import config as config_command
-from headwater.cli import connect, lab, outbox, questions, server, settings, spark
+from headwater.cli import connect, lab, lake, outbox, questions, server, settings, spark
 from headwater.cli.assistant import mcp
 from headwater.cli.demo import demo
 from headwater.cli.output import AsJson, err, out, print_error, print_json
@@ -25,7 +25,9 @@ from headwater.errors import HeadwaterError, UsageError, missing_package
 # Newer releases of typer carry a click of their own, so its class is found through typer.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-EXTRAS = {"connect": "connect", "demo": "all", "lab": "lab", "mcp": "mcp", "spark": "spark"}
+EXTRAS = {
+    "connect": "connect", "demo": "all", "lab": "lab", "lake": "lake", "mcp": "mcp", "spark": "spark",
+}  # fmt: skip
 """The extra that a command needs; the other commands are the server's."""
 
 app = typer.Typer(
@@ -39,6 +41,7 @@ app = typer.Typer(
 app.add_typer(config_command.app, name="config")
 app.add_typer(connect.app, name="connect")
 app.add_typer(lab.app, name="lab")
+app.add_typer(lake.app, name="lake")
 app.add_typer(outbox.app, name="outbox")
 app.add_typer(spark.app, name="spark")
 server.register(app)

@@ -8,6 +8,7 @@ import typer
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
+from headwater.cli.questions.from_lake import Lake, of_period
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ def diff(
         str | None, typer.Option(metavar="DATASET", help="Only what lies around a dataset.")
     ] = None,
     depth: Annotated[int, typer.Option(min=0, max=50, help="How many jobs around it.")] = 3,
+    lake: Lake = None,
 ) -> None:
     """Show the jobs, edges, columns, schemas and states that appeared, went or changed."""
-    server = how.server()
+    server = how.server() if lake is None else of_period(lake, start, end, around, depth)
     query: dict[str, Any] = {"from": start, "to": end, "limit": 5_000}
     if around is not None:
         named = server.find(around)

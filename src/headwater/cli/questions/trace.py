@@ -9,6 +9,7 @@ from rich.tree import Tree
 
 from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_tree, visible
+from headwater.cli.questions.from_lake import Lake, of_dataset
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
 
@@ -44,6 +45,7 @@ def trace(
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="As it was then: RFC 3339, or a date.")
     ] = None,
+    lake: Lake = None,
     indirect: Annotated[
         bool, typer.Option("--indirect", help="Also columns that only decide which rows there are.")
     ] = False,
@@ -55,7 +57,7 @@ def trace(
         raise UsageError("--up and --down exclude each other", hint="ask twice")
     if how.as_json + mermaid + dot > 1:
         raise UsageError("--json, --mermaid and --dot exclude each other")
-    server = how.server()
+    server = how.server() if lake is None else of_dataset(lake, dataset, at, depth, down=down)
     named = server.find(dataset)
     found = server.get(
         "/api/v2/trace",

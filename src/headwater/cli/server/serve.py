@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.lineage.schema import Schema
     from headwater.server.app import App
     from headwater.server.ingest.kafka import KafkaSettings
+    from headwater.server.store import Store
 
 __all__ = ["rebuild", "require_free", "server"]
 
@@ -298,13 +299,34 @@ def _properties(file: Path | None) -> dict[str, str]:
     return found
 
 
-def rebuild(store: StoreUrl = None, as_json: AsJson = False) -> None:
+def rebuild(
+    store: StoreUrl = None,
+    from_lake: Annotated[
+        str | None,
+        typer.Option(
+            "--from-lake",
+            metavar="URL",
+            help="Make a new store from the lake (iceberg://CATALOG/NAMESPACE).",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Recompute the graph from the log, and verify the log's hash chain."""
     from headwater.server.store.keep.rebuild import rebuild as run
 
     with opened(store) as target:
-        count = run(target)
+        count = run(target) if from_lake is None else _restored(target, from_lake)
     if as_json:
         print_json({"records": count})
+    elif from_lake is not None:
+        out.print(f"{count:,} records of the lake taken in")
     else:
         out.print(f"{count:,} records read, hash chain verified, graph rebuilt")
+
+
+def _restored(target: Store, url: str) -> int:
+    from headwater.lake.iceberg import open_lake
+    from headwater.lake.restore import restore
+
+    return restore(target, open_lake(url).log())

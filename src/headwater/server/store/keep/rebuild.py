@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from headwater.server.store.database import ReadConnection
     from headwater.server.store.keep.columns import Said
     from headwater.server.store.store import Store
+    from headwater.server.store.write.prepared import PreparedEvent
 
-__all__ = ["export", "rebuild", "verify"]
+__all__ = ["export", "project", "rebuild", "verify"]
 
 STEP = 512
 HOUR = 3_600_000_000
@@ -187,15 +188,22 @@ def rebuild(store: Store) -> int:
     return count
 
 
+def project(
+    store: Store, projection: Projection, kind: int, at: int, body: bytes
+) -> tuple[tuple[int | None, int | None], PreparedEvent | None]:
+    """Apply a record of a log to the working set; answers the ids of its job and run, and the event."""
+    if kind:
+        return commands.apply(store, projection, msgspec.json.decode(body)), None
+    item = store.reader.prepare(body)
+    store.session.load([item])
+    return projection.apply(item, at), item
+
+
 def _replay(store: Store, group: list[Record]) -> None:
     projection = Projection(store.session)
     for seq, kind, at, time, event_type, _, _, body, *_ in group:
-        if kind:
-            ids = commands.apply(store, projection, msgspec.json.decode(body))
-        else:
-            item = store.reader.prepare(body)
-            store.session.load([item])
-            ids = projection.apply(item, at)
+        ids, _ = project(store, projection, kind, at, body)
+        if not kind:
             store.session.count(time // HOUR, event_type)
         store.connection.run("UPDATE log SET job = ?, run = ? WHERE seq = ?", (*ids, seq))
         store.session.log_end = seq

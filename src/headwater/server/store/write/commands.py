@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwater.server.store.store import Store
     from headwater.server.store.write.projection import Projection
 
-__all__ = ["DOCTOR", "NoSuchError", "apply"]
+__all__ = ["COMMANDS", "DOCTOR", "NoSuchError", "apply"]
 
 DATASET, JOB = 0, 1
 DOCTOR = "doctor"
@@ -33,7 +33,7 @@ class NoSuchError(StoreError):
 
 def apply(store: Store, projection: Projection, command: Command) -> Ids:
     """Carry out a command; answers the ids of the job and run it is about."""
-    return _COMMANDS[command["command"]](store, projection, command)
+    return COMMANDS[command["command"]](store, projection, command)
 
 
 def _event(store: Store, projection: Projection, command: Command) -> Ids:
@@ -230,7 +230,7 @@ def _changes_nothing(_: Store, __: Projection, ___: Command) -> Ids:
     return None, None
 
 
-_COMMANDS: dict[str, Callable[[Store, Projection, Command], Ids]] = {
+COMMANDS: dict[str, Callable[[Store, Projection, Command], Ids]] = {
     "event": _event,
     "run": _run,
     "new_run": _new_run,

@@ -1,0 +1,83 @@
+"""`--lake`: the questions of a server, answered from the lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headwater.cli.server.client import Server
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from headwater.lake.answers import Wanted
+
+__all__ = ["Lake", "of_dataset", "of_period"]
+
+Lake = Annotated[
+    str | None,
+    typer.Option(
+        "--lake",
+        metavar="URL",
+        help="Ask the lake (iceberg://CATALOG/NAMESPACE), which keeps what a server lets go of.",
+        show_default=False,
+    ),
+]
+NEVER = 2**62
+
+
+class _LakeServer(Server):
+    """A server of what the lake has about one question."""
+
+    def __init__(self, url: str, wanted: Wanted) -> None:
+        from headwater.lake.answers import Scratch, select
+        from headwater.lake.iceberg import open_lake
+
+        super().__init__(url)
+        lake = open_lake(url)
+        self._scratch = Scratch(lake.records(select(lake, wanted)))
+
+    def print_page(self, *parts: str) -> None:
+        """The lake has no page."""
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> httpx.Response:
+        return self._scratch.get(path, query or {})
+
+
+def of_dataset(lake: str, dataset: str, at: str | None, depth: int, *, down: bool) -> Server:
+    """What can be asked about what lies up or down of a dataset at a moment."""
+    from headwater.lake.answers import Wanted
+
+    moment = None if at is None else _moment(at)
+    return _LakeServer(
+        lake, Wanted(dataset, "down" if down else "up", moments=(moment,), depth=depth)
+    )
+
+
+def of_period(lake: str, start: str, end: str | None, around: str | None, depth: int) -> Server:
+    """What can be asked about what changed in a period, around a dataset or anywhere."""
+    from headwater.lake.answers import Wanted
+
+    since, until = _moment(start), NEVER if end is None else _moment(end)
+    if around is None:
+        return _LakeServer(lake, Wanted(period=(since, until)))
+    moments = (since, None if end is None else until)
+    return _LakeServer(lake, Wanted(around, moments=moments, depth=depth))
+
+
+def _moment(text: str) -> int:
+    from headwater.server.api.parameters import parse_moment
+
+    try:
+        return parse_moment(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is neither an RFC 3339 time nor a date") from None

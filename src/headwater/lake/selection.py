@@ -1,0 +1,169 @@
+"""Which jobs and datasets an answer can depend on, so that only their events have to be read.
+
+Too many cost time, one too few makes the answer another one: in doubt a node is selected. So names that
+may stand for one dataset count as one here, and all that ever touched a dataset of the answer is
+selected with it, since any of it may have said what the dataset is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.lake.records import job_node
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["Alias", "Estate", "Use"]
+
+Name = tuple[str, str]
+
+
+class Use(NamedTuple):
+    """A job or another reporter that touched a dataset, from when until when, and whether it wrote it."""
+
+    node: str
+    dataset: Name
+    writes: bool
+    since: int
+    until: int | None
+
+    def held(self, at: int | None) -> bool:
+        """Whether it held at a moment, or does now."""
+        if at is None:
+            return self.until is None
+        return self.since <= at and (self.until is None or at < self.until)
+
+
+class Alias(NamedTuple):
+    """Two names that may stand for one dataset, job or cluster."""
+
+    kind: str
+    name: Name
+    other: Name
+
+
+class _Groups:
+    """Names that belong together, each by one of them."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Name, Name] = {}
+
+    def of(self, name: Name) -> Name:
+        found = name
+        while (above := self._parent.get(found, found)) != found:
+            found = above
+        while name != found:
+            self._parent[name], name = found, self._parent.get(name, found)
+        return found
+
+    def join(self, one: Name, other: Name) -> None:
+        self._parent[self.of(one)] = self.of(other)
+
+
+class Estate:
+    """Who touched which dataset, by all their names."""
+
+    def __init__(
+        self, uses: Iterable[Use], named: Iterable[tuple[str, Name]], aliases: Iterable[Alias]
+    ) -> None:
+        self._clusters: dict[str, str] = {}
+        self._datasets, self._jobs = _Groups(), _Groups()
+        self._read_aliases(list(aliases))
+        self._names: dict[Name, set[Name]] = defaultdict(set)
+        self._members: dict[Name, set[str]] = defaultdict(set)
+        self._writing: dict[bool, dict[Name, list[Use]]] = {True: {}, False: {}}
+        self._by_job: dict[Name, list[Use]] = defaultdict(list)
+        self._touched: dict[Name, set[str]] = defaultdict(set)
+        for use in uses:
+            one = self._one(use.dataset)
+            self._writing[use.writes].setdefault(one, []).append(use)
+            self._by_job[self._job(use.node)].append(use)
+            self._members[self._job(use.node)].add(use.node)
+            self._touched[one].add(use.node)
+        for node, dataset in named:
+            self._touched[self._one(dataset)].add(node)
+
+    def _read_aliases(self, aliases: list[Alias]) -> None:
+        for alias in aliases:
+            if alias.kind == "namespace":
+                self._clusters[alias.name[0]] = alias.other[0]
+        for alias in aliases:
+            if alias.kind == "dataset":
+                self._datasets.join(self._plain(alias.name), self._plain(alias.other))
+            elif alias.kind == "job":
+                self._jobs.join(("", job_node(*alias.name)), ("", job_node(*alias.other)))
+
+    def _plain(self, name: Name) -> Name:
+        cluster = self._clusters.get(name[0])
+        return name if cluster is None else (f"\0{cluster}", name[1])
+
+    def _one(self, name: Name) -> Name:
+        """What stands for a dataset and all its names."""
+        found = self._datasets.of(self._plain(name))
+        self._names[found].add(name)
+        return found
+
+    def _job(self, node: str) -> Name:
+        return self._jobs.of(("", node))
+
+    def called(self, typed: str) -> set[Name]:
+        """The datasets that a text may mean, alone, with a namespace or with a column behind it."""
+        found = set()
+        for one, names in self._names.items():
+            for namespace, name in names:
+                for whole in (name, f"{namespace}:{name}"):
+                    if typed.casefold() == whole.casefold() or typed.casefold().startswith(
+                        f"{whole.casefold()}."
+                    ):
+                        found.add(one)
+        return found
+
+    def walk(
+        self, start: Collection[Name], direction: str, at: int | None, depth: int
+    ) -> set[Name]:
+        """The datasets within so many jobs of some, at a moment: `up`, `down` or `around` them."""
+        nearer = {"up": (True,), "down": (False,)}.get(direction, (True, False))
+        reached, ahead = set(start), set(start)
+        for _ in range(depth):
+            jobs = {
+                self._job(use.node)
+                for writes in nearer
+                for dataset in ahead
+                for use in self._writing[writes].get(dataset, ())
+                if use.held(at)
+            }
+            ahead = {
+                self._one(use.dataset)
+                for job in jobs
+                for use in self._by_job[job]
+                if (len(nearer) == 2 or use.writes not in nearer) and use.held(at)
+            } - reached
+            reached |= ahead
+            if not ahead:
+                break
+        return reached
+
+    def touched_by(self, nodes: Iterable[str]) -> set[Name]:
+        """The datasets that some nodes ever touched."""
+        found = set()
+        for node in nodes:
+            found |= {self._one(use.dataset) for use in self._by_job.get(self._job(node), ())}
+            kind, _, rest = node.partition(":")
+            if kind == "dataset":
+                found |= {
+                    one
+                    for one, names in self._names.items()
+                    if any(rest == f"{namespace}:{name}" for namespace, name in names)
+                }
+        return found
+
+    def reporters(self, datasets: Iterable[Name]) -> set[str]:
+        """All that ever reported something of some datasets, and what is shown as one with it."""
+        found: set[str] = set()
+        for one in datasets:
+            for node in self._touched.get(one, ()):
+                found |= self._members.get(self._job(node), set()) | {node}
+            found |= {f"dataset:{namespace}:{name}" for namespace, name in self._names.get(one, ())}
+        return found

@@ -1,0 +1,213 @@
+"""The lake's tables: their columns, how they are partitioned, and what each column means."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = [
+    "ALIASES",
+    "COLUMN_EDGES",
+    "DATASETS",
+    "DERIVED",
+    "EDGES",
+    "EVENTS",
+    "REFUSED",
+    "RUNS",
+    "SCHEMAS",
+    "TABLES",
+    "UNIQUE",
+    "Column",
+    "LakeTable",
+    "unique_sql",
+]
+
+BUCKETS = 16
+"""Parts of each day, and of each derived table, by node: what is asked of few nodes reads few files."""
+
+
+class Column(NamedTuple):
+    """A column: its name, its type in Spark's words, and what it holds."""
+
+    name: str
+    type: str
+    about: str
+
+
+class LakeTable(NamedTuple):
+    """A table: what it holds, its columns and its partitions."""
+
+    name: str
+    about: str
+    columns: tuple[Column, ...]
+    partitions: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    """Of a derived table: what tells the rows of one node apart."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def ddl(self) -> str:
+        """Its columns as Spark reads them."""
+        return ", ".join(f"{column.name} {column.type}" for column in self.columns)
+
+
+_PLACE = (
+    Column("topic", "string", "the topic it came from"),
+    Column("kafka_partition", "int", "its partition there"),
+    Column("kafka_offset", "bigint", "its offset there"),
+)
+_NODE = Column("node", "string", "the job, as `job:NAMESPACE:NAME`")
+_JOB = (
+    _NODE,
+    Column("job_namespace", "string", "the job's namespace"),
+    Column("job_name", "string", "the job's name"),
+)
+_DATASET = (
+    Column("dataset_namespace", "string", "the dataset's namespace, as it was reported"),
+    Column("dataset_name", "string", "the dataset's name, as it was reported"),
+)
+_VALID = (
+    Column("valid_from", "timestamp", "since when it holds"),
+    Column("valid_to", "timestamp", "until when it held; null while it does"),
+)
+
+EVENTS = LakeTable(
+    "events",
+    "Every event and command as it arrived, credentials masked; what was delivered twice stands twice.",
+    (
+        Column("arrived", "timestamp", "when the server, else the broker, received it"),
+        Column("time", "timestamp", "its own time"),
+        Column("kind", "string", "`run`, `job`, `dataset` or `command`"),
+        Column("type", "string", "of a run's event its type, such as `START`; of a command its name"),
+        Column(
+            "node", "string",
+            "what it is about, as `job:NAMESPACE:NAME` or `dataset:NAMESPACE:NAME`; of a command, null"
+            " unless it is about one job",
+        ),
+        Column("run", "string", "the UUID of its run"),
+        Column("hash", "binary", "its SHA-256, the same as on the server: equal events have one"),
+        Column("log", "string", "the id of the server's log that it came from, if it came from one"),
+        Column("seq", "bigint", "its place in that log"),
+        *_PLACE,
+        Column("body", "string", "the JSON"),
+    ),
+    ("days(arrived)", f"bucket({BUCKETS}, node)"),
+)  # fmt: skip
+
+REFUSED = LakeTable(
+    "refused",
+    "Records that are no events, with the reason; the stream goes on behind them.",
+    (
+        Column("arrived", "timestamp", "when the broker received it"),
+        Column("reason", "string", "why it is no event"),
+        *_PLACE,
+        Column("size", "bigint", "its bytes"),
+        Column("body", "string", "the JSON with credentials masked; null for what is no JSON"),
+    ),
+    ("days(arrived)",),
+)
+
+RUNS = LakeTable(
+    "runs",
+    "The runs of jobs, by the server's rules.",
+    (
+        *_JOB,
+        Column("run", "string", "its UUID"),
+        Column("state", "string", "`NEW`, `RUNNING`, `COMPLETED`, `FAILED` or `ABORTED`"),
+        Column("first", "timestamp", "the time of its first event"),
+        Column("started", "timestamp", "when it started"),
+        Column("ended", "timestamp", "when it ended"),
+        Column("inferred", "boolean", "whether the server inferred the end of a silent run"),
+        Column("last", "timestamp", "the time of its last event"),
+        Column("parent", "string", "the run that started it"),
+    ),
+    (f"bucket({BUCKETS}, node)",),
+    ("run",),
+)
+
+SCHEMAS = LakeTable(
+    "schemas",
+    "What each job, or a dataset's own events, reported of the schemas of datasets, and when.",
+    (
+        _NODE._replace(about="who reported it: a job, or the dataset of a dataset event"),
+        *_DATASET,
+        *_VALID,
+        Column("fields", "string", "the fields of the schema facet, as JSON"),
+    ),
+    (f"bucket({BUCKETS}, node)",),
+    (*(column.name for column in _DATASET), "valid_from"),
+)
+
+EDGES = LakeTable(
+    "edges",
+    "Which job read or wrote which dataset, and when; an edge that went and came back is two rows.",
+    (*_JOB, *_DATASET, Column("direction", "string", "`input` or `output`"), *_VALID),
+    (f"bucket({BUCKETS}, node)",),
+    (*(column.name for column in _DATASET), "direction", "valid_from"),
+)
+
+COLUMN_EDGES = LakeTable(
+    "column_edges",
+    "Which column a job made of which, and when; `field` is `*` where a column decides about whole rows.",
+    (
+        *_JOB,
+        Column("source_namespace", "string", "the namespace of the dataset it comes from"),
+        Column("source_name", "string", "the name of that dataset"),
+        Column("source_field", "string", "the column there"),
+        *_DATASET,
+        Column("field", "string", "the column it leads into"),
+        *_VALID,
+        Column("transformations", "string", "what becomes of it, as JSON"),
+    ),
+    (f"bucket({BUCKETS}, node)",),
+    (
+        "source_namespace", "source_name", "source_field",
+        *(column.name for column in _DATASET), "field", "valid_from",
+    ),
+)  # fmt: skip
+
+ALIASES = LakeTable(
+    "aliases",
+    "Which names stand for one thing: symlinks and spellings of a dataset, addresses of a cluster, and a"
+    " task job with its parent job.",
+    (
+        _NODE._replace(about="who reported it: a job, or the dataset of a dataset event"),
+        Column("kind", "string", "`dataset`, `job`, or `namespace` for the address of a cluster"),
+        Column("namespace", "string", "the namespace of the name"),
+        Column("name", "string", "the name; empty for a cluster"),
+        Column("other_namespace", "string", "the other namespace; of a cluster its id"),
+        Column("other_name", "string", "the other name; empty for a cluster"),
+    ),
+    (f"bucket({BUCKETS}, node)",),
+    ("kind", "namespace", "name", "other_namespace", "other_name"),
+)
+
+DATASETS = LakeTable(
+    "datasets",
+    "Every dataset that a job, or a dataset's own events, ever named.",
+    (
+        _NODE._replace(about="who named it: a job, or the dataset of a dataset event"),
+        *_DATASET,
+        Column("first", "timestamp", "the time of the first event that did"),
+    ),
+    (f"bucket({BUCKETS}, node)",),
+    tuple(column.name for column in _DATASET),
+)
+
+DERIVED = (DATASETS, RUNS, SCHEMAS, EDGES, COLUMN_EDGES, ALIASES)
+TABLES = (EVENTS, REFUSED, *DERIVED)
+UNIQUE = "events_unique"
+"""The view of `events` with each one once: as it arrived first."""
+
+
+def unique_sql(events: str) -> str:
+    """The query behind `events_unique`, for Spark and for DuckDB."""
+    names = ", ".join(EVENTS.names)
+    return (
+        f"SELECT {names} FROM (SELECT *, row_number() OVER (PARTITION BY hash"  # noqa: S608
+        " ORDER BY arrived, seq, topic, kafka_partition, kafka_offset) AS copy"
+        f" FROM {events}) AS numbered WHERE copy = 1"
+    )
