@@ -113,6 +113,7 @@ VARIABLES = {
     "HEADWATER_PIPELINES": Variable(
         "set by `headwater lab env`: the demo's programs and connectors"
     ),
+    "HEADWATER_LAKE": Variable("the lake's Iceberg catalog, as `--lake` names it"),
     "HEADWATER_MAVEN_MIRROR": Variable("a mirror that the lab downloads from"),
 }
 
