@@ -176,3 +176,30 @@ def test_a_batch_is_in_trouble_since_its_first_failure_however_long_ago(
     assert (shown["since"], shown["causes"][0]["since"]) == (first, first)
     why = httpx.get(f"{server.url}/api/v2/datasets/{space}/bronze/why").json()
     assert [cause["since"] for cause in why["causes"]] == [first]
+
+
+@pytest.mark.parametrize("end", ["FAIL", "ABORT"])
+def test_a_stream_that_went_wrong_had_written_until_it_last_reported(
+    launch: Callable[..., Process], store_url: str, end: str
+) -> None:
+    server, now = launch(store_url, "--no-page"), datetime.now(timezone.utc)
+    lines = []
+    for kind in ("STREAMING", "BATCH"):
+        made = facet(processingType=kind, integration="X")
+        run = str(uuid4())
+        for minute, what in ((30, "START"), (20, "RUNNING"), (6, "RUNNING"), (5, end)):
+            one = event(what, 0, job=kind, job_facets={"jobType": made}, outputs=[kind])
+            one["run"]["runId"] = run
+            lines.append({**one, "eventTime": (now - timedelta(minutes=minute)).isoformat()})
+    # The table was made by a batch of its own.
+    made = event("COMPLETE", 0, job="create", outputs=["STREAMING"])
+    made["run"]["runId"] = str(uuid4())
+    lines.append({**made, "eventTime": (now - timedelta(minutes=31)).isoformat()})
+    body = "\n".join(map(json.dumps, lines))
+    assert httpx.post(f"{server.url}/api/v2/events", content=body).status_code == 201
+    space, written = quote("s3://lake", safe=""), {}
+    for name in ("STREAMING", "BATCH"):
+        shown = httpx.get(f"{server.url}/api/v2/datasets/{space}/{name}/freshness").json()
+        written[name] = shown["lastWrittenAt"]
+    last = (now - timedelta(minutes=6)).isoformat().replace("+00:00", "Z")
+    assert written == {"STREAMING": last, "BATCH": None}

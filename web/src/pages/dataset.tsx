@@ -36,6 +36,11 @@ export function lastWord(verdict: string): string {
   return verdict === "live" ? "Last reported" : "Last written";
 }
 
+/** No report of a write does not mean that there was none: a source is often only read. */
+export function LastWritten({ time }: { time: string | null }) {
+  return <Ago time={time} none="not known" />;
+}
+
 function Jobs({
   title,
   jobs,
@@ -206,7 +211,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
                   </span>
                 )),
             ],
-            [lastWord(freshness.verdict), <Ago key="w" time={freshness.lastWrittenAt} />],
+            [lastWord(freshness.verdict), <LastWritten key="w" time={freshness.lastWrittenAt} />],
             ["Usually every", freshness.usualSeconds ? duration(freshness.usualSeconds) : null],
             ["Owners", owners(data.facets).join(", ")],
             [

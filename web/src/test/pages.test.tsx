@@ -11,7 +11,7 @@ import type {
 } from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
-import { lastWord, Moves } from "../pages/dataset";
+import { LastWritten, lastWord, Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
@@ -203,6 +203,11 @@ test("how a column comes about is one word", () => {
 test("what a stream writes is live, and only its last report has a time", () => {
   expect(lastWord("live")).toBe("Last reported");
   expect(lastWord("fresh")).toBe("Last written");
+});
+
+test("a dataset of which no write was reported is not said to be never written", () => {
+  render(<LastWritten time={null} />);
+  screen.getByText("not known");
 });
 
 test("a command line survives any name", () => {

@@ -11,9 +11,15 @@ const second = new Store(Date.now());
 setInterval(() => second.set(Date.now()), 5_000);
 
 /** A moment as the time since, the full time on hover and for screen readers. */
-export function Ago({ time }: { time: string | number | null | undefined }) {
+export function Ago({
+  time,
+  none = "never",
+}: {
+  time: string | number | null | undefined;
+  none?: string;
+}) {
   const now = useStore(second);
-  if (time === null || time === undefined) return <span className="muted">never</span>;
+  if (time === null || time === undefined) return <span className="muted">{none}</span>;
   const iso = typeof time === "number" ? new Date(time).toISOString() : time;
   return (
     <time dateTime={iso} title={clock(time)}>

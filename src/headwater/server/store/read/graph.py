@@ -189,8 +189,7 @@ class StoredGraph:
             since = min(life.end or 0 for life in wrong)
             if len(wrong) == len(lives) >= RECENT - 1:
                 since = min(since, self._failing_since(job.id) or since)
-        wrote = [x.end if x.state is State.COMPLETED else x.last for x in lives
-                 if x.state in (State.COMPLETED, State.RUNNING)]  # fmt: skip
+        wrote = [_wrote(life, streaming=streaming) for life in lives]
         last = max((moment for moment in wrote if moment is not None), default=None)
         starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
         gaps = [a - b for a, b in itertools.pairwise(starts)]
@@ -221,6 +220,19 @@ def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]
         if streaming and life.started is not None and life.started < (life.end or 0):
             break
     return found
+
+
+def _wrote(life: RunHistory, *, streaming: bool) -> int | None:
+    """When a run last wrote, as far as it reported.
+
+    A batch that went wrong wrote nothing for sure; a stream had written until it last said RUNNING.
+    """
+    if life.state is State.COMPLETED:
+        return life.end
+    if life.state is State.RUNNING:
+        return life.last
+    end = life.end or 0
+    return max((beat for beat in life.beats if streaming and beat <= end), default=None)
 
 
 def _once(edges: list[Edge]) -> list[Edge]:

@@ -37,7 +37,10 @@ class Cause(TypedDict):
 
 
 class Freshness(TypedDict):
-    """Whether a dataset is up to date, and if not, since when and why."""
+    """Whether a dataset is up to date, and if not, since when and why.
+
+    `lastWrittenAt` is null where no write was reported: nothing says that there was none.
+    """
 
     verdict: Literal["live", "fresh", "stale", "unknown"]
     since: Time | None
