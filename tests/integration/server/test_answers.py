@@ -19,7 +19,7 @@ from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
 
 from .conftest import Client
-from .making import dataset, event, facet, run_id, schema
+from .making import at, columns, dataset, event, facet, run_id, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -486,3 +486,31 @@ def test_the_estate_and_all_that_lies_around_a_node_differ_alike(demo: Client) -
         for name in names:
             few = {json.dumps(one) for one in part[name]}
             assert few <= {json.dumps(one) for one in whole[name]}, (name, start, end)
+
+
+def test_what_was_deleted_again_is_not_told_as_added(client: Client) -> None:
+    orders = dataset("orders", schema=schema("id"))
+    before = event("COMPLETE", 0, job="load", inputs=["raw"], outputs=[orders])
+    written = [dataset("orders", columnLineage=columns(id=("raw", "id"))), "lost"]
+    client.post(before)
+    client.post(event("COMPLETE", 60, run=2, job="gone", inputs=["raw"], outputs=written))
+    client.post(
+        event("COMPLETE", 62, run=4, job="stays", inputs=[orders], outputs=["kept", "dropped"])
+    )
+    span = {"from": at(30), "to": at(90)}
+    found = client.get("/api/v2/graph/diff", **span)
+    assert "job:jobs:gone" in found["appeared"]
+    assert found["columnsAdded"]
+    for path in ("jobs/jobs/gone", f"{quote('s3://lake', safe='')}/datasets/dropped"):
+        deleted = client.call("DELETE", f"/api/v1/namespaces/{path}")
+        assert deleted.status_code == 200, deleted.text
+    for around in ({}, {"node": "dataset:s3://lake:orders"}):
+        found = client.get("/api/v2/graph/diff", **span, **around)
+        assert found["appeared"] == ["dataset:s3://lake:kept", "job:jobs:stays"]
+        assert [(one["origin"], one["destination"]) for one in found["added"]] == [
+            ("dataset:s3://lake:orders", "job:jobs:stays"),
+            ("job:jobs:stays", "dataset:s3://lake:kept"),
+        ]
+        assert found["columnsAdded"] == []
+    node = "datasetField:s3://lake:orders:id"
+    assert client.get("/api/v2/columns", node=node, depth=1)["edges"] == []

@@ -11,7 +11,7 @@ from headwater.lineage.columns import WHOLE, ColumnEdge, from_column_lineage
 from headwater.lineage.graph import Direction
 from headwater.lineage.model import Transformation
 from headwater.server.store.database import within
-from headwater.server.store.entities import OUTPUT
+from headwater.server.store.entities import DELETED, OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -171,7 +171,10 @@ class ColumnGraph:
             self._into[root] = into.get(root, {})
 
     def held(self, members: Iterable[int]) -> list[tuple[int, int, int]]:
-        """The facets in force for each dataset and job, where the job still writes the dataset."""
+        """The facets in force for each dataset and job, where the job still writes the dataset.
+
+        Those of a deleted job never are, as in the graph of jobs.
+        """
         wanted = list(members)
         when = " AND c.time <= ?" if self.at is not None else ""
         held = "e.until IS NULL"
@@ -184,7 +187,8 @@ class ColumnGraph:
         sql = (
             "SELECT c.dataset, c.job, c.time, c.facet FROM column_map c LEFT JOIN edge e"  # noqa: S608
             f" ON e.job = c.job AND e.dataset = c.dataset AND e.direction = ? AND {held}"
-            f" WHERE (c.job = 0 OR e.job IS NOT NULL){when} AND c.dataset IN ({{in}})"
+            " LEFT JOIN job j ON j.id = e.job"
+            f" WHERE (c.job = 0 OR j.hidden <> {DELETED}){when} AND c.dataset IN ({{in}})"
         )
         newest: dict[tuple[int, int], tuple[int, int]] = {}
         later: set[tuple[int, int, int]] = set()

@@ -12,6 +12,7 @@ from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
 from headwater.server.routing import Routes
+from headwater.server.store.entities import DELETED
 from headwater.server.store.read.changed import (
     changed_columns,
     changed_parts,
@@ -136,11 +137,15 @@ def _within(part: Moment[Name], shown: set[Name]) -> Moment[Name]:
 
 
 def _names(view: View, jobs: Iterable[int], datasets: Iterable[int]) -> dict[Node, Name]:
+    """The names of these nodes; what was deleted is part of no moment."""
     names: dict[Node, Name] = {
-        ("job", number): ("job", job.space, job.name) for number, job in view.jobs(jobs).items()
+        ("job", number): ("job", job.space, job.name)
+        for number, job in view.jobs(jobs).items()
+        if job.hidden != DELETED
     }
     for number, one in view.datasets(datasets).items():
-        names["dataset", number] = ("dataset", one.space, one.name)
+        if one.hidden != DELETED:
+            names["dataset", number] = ("dataset", one.space, one.name)
     return names
 
 
