@@ -11,7 +11,7 @@ import pytest
 
 from headwater.cli.server.serve import _with_preview
 
-from .making import at, dataset, event, facet, schema
+from .making import at, dataset, event, facet, run_id, schema
 
 if TYPE_CHECKING:
     import httpx
@@ -81,6 +81,31 @@ def test_a_table_that_gets_its_location_is_no_change(client: Client) -> None:
     client.post(event("RUNNING", 10, job="sink", inputs=["bids", "orders"], outputs=[placed]))
     newest = client.get("/api/v2/overview")["changes"][0]
     assert ([end["name"] for end in newest["added"]], newest["removed"]) == (["orders"], [])
+    sizes = facet(rowCount=3)
+    client.post(
+        event(
+            "FAIL",
+            11,
+            job="sink",
+            outputs=[{**placed, "outputFacets": {"outputStatistics": sizes}}],
+        )
+    )
+    for route in ("/api/v1/jobs/runs", "/api/v2/runs"):
+        ran = client.get(f"{route}/{run_id(1)}")
+        (written,) = ran["outputDatasetVersions"]
+        assert written["datasetVersionId"]["name"] == "default/bids"
+        assert written["facets"]["outputStatistics"]["rowCount"] == 3
+        assert len(ran["inputDatasetVersions"]) == 2
+    assert (ran["written"]["datasets"], ran["written"]["rows"]) == (1, 3)
+    of_table = f"/api/v2/datasets/{quote('s3://wh', safe='')}/{quote('default/bids', safe='')}"
+    assert client.get(f"{of_table}/runs")["runs"][0]["directions"] == ["output"]
+    (cause,) = client.get(f"{of_table}/why")["causes"]
+    told = [(change["time"], change["text"]) for change in cause["changes"]]
+    assert told == [
+        (at(10), "began to read orders"),
+        (at(0), "began to read bids"),
+        (at(0), "began to write default/bids"),
+    ]
 
 
 def test_overview_names_a_job_that_is_late_by_its_own_habit(client: Client) -> None:

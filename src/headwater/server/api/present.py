@@ -13,6 +13,7 @@ from headwater.server.api.facet_columns import columns, tags_of
 from headwater.server.api.java import to_url
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, to_run, unslot
+from headwater.server.store.read.run_uses import run_uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,31 +68,33 @@ class Presenter:
         self.view = view
         self._fields: dict[int, list[dict[str, Any]]] = {}
 
-    def runs(self, runs: Iterable[Run], jobs: dict[int, Job]) -> dict[int, dict[str, Any]]:
-        """Runs by id, with their dataset versions and facets."""
+    def runs(
+        self, runs: Iterable[Run], jobs: dict[int, Job], *, folded: bool = True
+    ) -> dict[int, dict[str, Any]]:
+        """Runs by id, with their dataset versions and facets; `folded`, each dataset by one name."""
         wanted = list(runs)
         numbers = [held[0] for run in wanted for held in run.state.facets.values()]
-        slots = [(run, slot, io) for run in wanted for slot, io in run.state.io.items()]
-        numbers += [held[0] for _, _, io in slots for held in io.facets.values()]
+        named_by = {unslot(slot)[0] for run in wanted for slot in run.state.io}
+        datasets = self.view.datasets(named_by)
+        roots = {number: one.root if folded else number for number, one in datasets.items()}
+        used = {run.id: run_uses(run, roots) for run in wanted}
+        uses = [use for some in used.values() for use in some]
+        numbers += [held[0] for use in uses for held in use.facets.values()]
         facets = self.view.facets(numbers)
-        datasets = self.view.datasets(unslot(slot)[0] for _, slot, _ in slots)
-        versions = self.view.versions("dataset", (io.version for _, _, io in slots))
+        versions = self.view.versions("dataset", (use.version for use in uses))
         job_versions = self.view.versions("job", (run.state.version for run in wanted))
         answers = {}
         for run in wanted:
             sides: dict[int, list[dict[str, Any]]] = {INPUT: [], OUTPUT: []}
-            for slot, io in run.state.io.items():
-                dataset_id, direction = unslot(slot)
-                dataset = datasets.get(dataset_id)
-                if dataset is None:
-                    continue
+            for use in used[run.id]:
+                dataset = datasets[use.dataset]
                 named = {
                     "namespace": dataset.space,
                     "name": dataset.name,
-                    "version": versions.get(io.version or 0),
+                    "version": versions.get(use.version or 0),
                 }
-                shown = self.held(io.facets, facets) if io.facets else {}
-                sides[direction].append({"datasetVersionId": named, "facets": shown})
+                shown = self.held(use.facets, facets) if use.facets else {}
+                sides[use.direction].append({"datasetVersionId": named, "facets": shown})
             answers[run.id] = self._run(run, jobs.get(run.job), job_versions, sides, facets)
         return answers
 
@@ -196,7 +199,8 @@ class Presenter:
         shown = {row[0]: answers.get(checkpoint, row) for row in rows}
         changed = [row for row in rows if shown[row[0]] is None]
         runs = [run for run in map(to_run, changed) if not run.state.static]
-        presented = self.runs(runs, jobs)
+        # Kept answers outlive a change of what a name stands for.
+        presented = self.runs(runs, jobs, folded=False)
         for row in changed:
             answer = presented.get(row[0])  # none of a declaration that is kept as a run
             raw = shown[row[0]] = msgspec.Raw(_encode(answer) if answer is not None else b"")

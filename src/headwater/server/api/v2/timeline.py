@@ -13,6 +13,7 @@ from headwater.server.api.types import Uuid
 from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
+from headwater.server.store.read.run_uses import run_uses
 from headwater.server.store.read.timeline import members, runs_of_dataset, runs_of_job
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from headwater.server.http import Request
     from headwater.server.store.entities import Job, Run
+    from headwater.server.store.read.run_uses import RunUse
     from headwater.server.store.read.timeline import Cursor
     from headwater.server.store.view import View
 
@@ -79,8 +81,9 @@ def dataset_runs(
     page = runs_of_dataset(view, ids, before, limit, WAYS[direction])
     rows = summaries(view, page.runs, view.jobs({found.job for found in page.runs}))
     for row, found in zip(rows, page.runs, strict=True):
-        touched = {d for d in (unslot(key) for key in found.state.io) if d[0] in ids}
-        row["directions"] = sorted("output" if d[1] == OUTPUT else "input" for d in touched)
+        touched = [unslot(key) for key in found.state.io]
+        ways = {way for number, way in touched if number in ids}
+        row["directions"] = sorted("output" if way == OUTPUT else "input" for way in ways)
     return {
         "runs": rows,
         "next": written(page.next),
@@ -107,7 +110,8 @@ def summaries(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict
         *NEEDED,
         *names,
     )
-    rows = [_run(run, jobs.get(run.job), facets) for run in runs]
+    roots = view.roots(unslot(key)[0] for run in runs for key in run.state.io)
+    rows = [_run(run, jobs.get(run.job), facets, run_uses(run, roots)) for run in runs]
     others = [row["parent"] for row in rows] + [row["root"] for row in rows]
     for row in rows:
         others += [*row["dependencies"]["upstream"], *row["dependencies"]["downstream"]]
@@ -115,7 +119,9 @@ def summaries(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict
     return rows
 
 
-def _run(found: Run, job: Job | None, facets: describe.Facets) -> dict[str, Any]:
+def _run(
+    found: Run, job: Job | None, facets: describe.Facets, uses: list[RunUse]
+) -> dict[str, Any]:
     life, held = found.state.life, found.state.facets
     start, end = life.started or life.first, life.end
     failure = facets.get(held, "errorMessage")
@@ -129,8 +135,8 @@ def _run(found: Run, job: Job | None, facets: describe.Facets) -> dict[str, Any]
         "endedAt": when(end),
         "lastHeardAt": when(life.last),
         "durationMs": None if start is None or end is None else (end - start) // MILLISECOND,
-        "read": _moved(found, INPUT, facets),
-        "written": _moved(found, OUTPUT, facets),
+        "read": _moved(uses, INPUT, facets),
+        "written": _moved(uses, OUTPUT, facets),
         "error": _text(failure.get("message"))[:MESSAGE] or None,
         "stackTrace": _text(failure.get("stackTrace"))[: MESSAGE * 10] or None,
         "parent": describe.reference(parent),
@@ -155,16 +161,16 @@ def _dependencies(facet: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _moved(found: Run, direction: int, facets: describe.Facets) -> dict[str, Any]:
+def _moved(uses: list[RunUse], direction: int, facets: describe.Facets) -> dict[str, Any]:
     """Rows, bytes and files over all datasets of one side; nothing where nobody counted."""
     sums: dict[str, int | None] = {"rows": None, "bytes": None, "files": None}
     count = 0
-    for key, io in found.state.io.items():
-        if unslot(key)[1] != direction:
+    for use in uses:
+        if use.direction != direction:
             continue
         count += 1
         for name in SIZES[direction]:
-            statistics = facets.get(io.facets, name)
+            statistics = facets.get(use.facets, name)
             if not statistics:
                 continue
             for unit, keys in (

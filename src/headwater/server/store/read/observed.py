@@ -14,12 +14,14 @@ from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read
 from headwater.server.store.database import within
 from headwater.server.store.entities import OUTPUT, unslot
 from headwater.server.store.read.graph import DATASET, JOB, StoredGraph
+from headwater.server.store.write.intervals import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from headwater.server.store.entities import Node, Run
     from headwater.server.store.view import View
+    from headwater.server.store.write.intervals import Interval
 
     Lags = Callable[[Collection[bytes]], dict[bytes, tuple[int, int, float]]]
     """Since when a run lags, by how many records, and how many it reads a second."""
@@ -82,23 +84,39 @@ class ObservedGraph(StoredGraph):
         return {node: sorted(some, reverse=True)[:MOST] for node, some in found.items()}
 
     def _edges(self, jobs: list[int], since: int, until: int) -> list[tuple[int, Change]]:
+        """What jobs began and ceased to read and write; another name of a dataset is no change."""
         sql = (
-            "SELECT e.job, d.root, e.direction, e.since, e.until FROM edge e"
-            " JOIN dataset d ON d.id = e.dataset WHERE (e.since BETWEEN ? AND ?"
+            "SELECT DISTINCT e.job FROM edge e WHERE (e.since BETWEEN ? AND ?"
             " OR e.until BETWEEN ? AND ?) AND e.job IN ({in})"
         )
-        rows = within(self.view.connection, sql, jobs, (since, until, since, until))[:MOST]
-        names = self.view.datasets(row[1] for row in rows)
-        found = []
-        for job, root, direction, began, ended in rows:
-            if root not in names:
-                continue
-            verb = "write" if direction == OUTPUT else "read"
-            if since <= began <= until:
-                found.append((job, Change(began, f"began to {verb} {names[root].name}")))
-            if ended is not None and since <= ended <= until:
-                found.append((job, Change(ended, f"no longer {verb}s {names[root].name}")))
-        return found
+        span = (since, until)
+        changed = [row[0] for row in within(self.view.connection, sql, jobs, (*span, *span))]
+        sql = (
+            "SELECT e.job, d.root, e.direction, e.since, e.until FROM edge e"
+            " JOIN dataset d ON d.id = e.dataset WHERE e.since <= ?"
+            " AND (e.until IS NULL OR e.until >= ?) AND e.job IN ({in})"
+        )
+        held: dict[tuple[int, int, int], list[Interval]] = defaultdict(list)
+        for *edge, began, ended in within(self.view.connection, sql, changed, (until, since)):
+            held[edge[0], edge[1], edge[2]].append((began, ended))
+        moments = [
+            (edge, at, verb)
+            for edge, some in held.items()
+            for interval in merged(some)
+            for at, verb in zip(interval, ("began to {}", "no longer {}s"), strict=True)
+            if at is not None and since <= at <= until
+        ][:MOST]
+        names = self.view.datasets(root for (_, root, _), _, _ in moments)
+        return [
+            (
+                job,
+                Change(
+                    at, f"{verb.format('write' if way == OUTPUT else 'read')} {names[root].name}"
+                ),
+            )
+            for (job, root, way), at, verb in moments
+            if root in names
+        ]
 
     def _schemas(
         self, roots: Iterable[int], since: int, until: int

@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from typing import NamedTuple
 
-__all__ = ["Interval", "RunSpan", "intervals", "splice"]
+__all__ = ["Interval", "RunSpan", "intervals", "merged", "splice"]
 
 Interval = tuple[int, "int | None"]
 
@@ -46,17 +46,18 @@ def intervals(
             until = span.until if until is None else min(until, span.until)
         if until is None or since < until:
             held[span.slot].append((since, until))
-    return {key: _merged(found) for key, found in held.items()}
+    return {key: merged(found) for key, found in held.items()}
 
 
 def splice(old: list[Interval], new: list[Interval], low: int) -> list[Interval]:
     """`old` up to `low`, `new` from `low` on."""
     before = [(s, low if u is None else min(u, low)) for s, u in old if s < low]
     after = [(max(s, low), u) for s, u in new if u is None or u > low]
-    return _merged([*before, *after])
+    return merged([*before, *after])
 
 
-def _merged(found: list[Interval]) -> list[Interval]:
+def merged(found: list[Interval]) -> list[Interval]:
+    """Intervals with those that meet or overlap made one."""
     if len(found) == 1:
         return found
     result: list[Interval] = []
