@@ -389,6 +389,36 @@ def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(clien
     assert "price was removed" in found["causes"][1]["detail"]
 
 
+def test_each_topic_in_which_a_sink_is_behind_is_told(client: Client) -> None:
+    now = datetime.now(timezone.utc)
+    topics = {"items": (1_200, 10), "orders": (601, 10), "users": (5, 100)}
+    made = event("RUNNING", 0, job="sink", inputs=list(topics), outputs=["table"])
+    client.post({**made, "eventTime": now.isoformat()})
+
+    def behind() -> str:
+        samples = [
+            {
+                "run": run_id(1),
+                "time": now.isoformat(),
+                "direction": "input",
+                "dataset": {"namespace": "s3://lake", "name": name},
+                "recordsPerSecond": rate,
+                "lag": lag,
+            }
+            for name, (lag, rate) in topics.items()
+        ]
+        assert client.call("POST", "/api/v2/flow", json={"samples": samples}).status_code == 202
+        client.app.flow.flush(client.store, now.timestamp())
+        (cause,) = why_of(client, "s3://lake", "table")["causes"]
+        return str(cause["detail"])
+
+    assert behind() == (
+        "1,801 records behind: items 1,200, reading 10 a second; orders 601, reading 10 a second"
+    )
+    topics["items"] = (0, 10)
+    assert behind() == "601 records behind: orders 601, reading 10 a second"
+
+
 def test_what_changed_on_the_seventh_day(demo: Client, command: Command) -> None:
     span = {"from": "2026-01-07T09:30:00Z", "to": "2026-01-07T16:30:00Z"}
     found = demo.get("/api/v2/graph/diff", **span)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -13,6 +14,7 @@ import msgspec
 from headwater.lineage.events import EventProblem, Limits, iso, micros
 from headwater.server.http import elements
 from headwater.server.store.database import within
+from headwater.server.store.read.observed import Lag, Lagging
 from headwater.server.store.write.name_limits import too_long
 
 if TYPE_CHECKING:
@@ -206,12 +208,10 @@ def read_flow(
     return list(found.values())
 
 
-def read_lags(
-    connection: ReadConnection, runs: Collection[bytes]
-) -> dict[bytes, tuple[int, int, float]]:
-    """Runs that are behind by more than they read in a minute: since when, by how much, how fast.
+def read_lags(connection: ReadConnection, runs: Collection[bytes]) -> dict[bytes, Lagging]:
+    """Runs that are behind in an input by more than they read of it in a minute.
 
-    Only runs that were sampled of late count; `since` looks back a quarter of an hour at most.
+    Only inputs that were sampled of late count; `since` looks back a quarter of an hour at most.
     """
     now = int(time.time())
     sql = (
@@ -219,20 +219,26 @@ def read_lags(
         " WHERE direction = 0 AND width = ? AND bucket >= ? AND run IN ({in})"
     )
     rows = within(connection, sql, list(runs), (MINUTE, now - LOOKED))
-    found: dict[bytes, tuple[int, int, float]] = {}
+    inputs: dict[bytes, set[tuple[str, str]]] = defaultdict(set)
     over: set[tuple[bytes, str, str]] = set()
-    latest: dict[tuple[bytes, str, str], tuple[int, float]] = {}
+    behind: dict[tuple[bytes, str, str], Lag] = {}
     for uuid, space, name, bucket, state in sorted(rows, key=lambda row: -row[3]):
         key, rollup = (bytes(uuid), space, name), _rollup.decode(bytes(state))
         rate = rollup.records / max(1, rollup.count)
-        sampled = key in latest or bucket >= now - CURRENT
+        inputs[key[0]].add((space, name))
+        sampled = key in behind or bucket >= now - CURRENT
         if key in over or not sampled or (rollup.lag or 0) <= MINUTE * rate:
             over.add(key)
             continue
-        lag, pace = latest.setdefault(key, (rollup.lag or 0, rate))
-        if lag >= found.get(key[0], (0, 0, 0.0))[1]:
-            found[key[0]] = (bucket * SECOND, lag, pace)
-    return found
+        newest = behind.get(key) or Lag(rollup.lag or 0, name, rate, 0)
+        behind[key] = newest._replace(since=bucket * SECOND)
+    found: dict[bytes, list[Lag]] = defaultdict(list)
+    for key, lag in behind.items():
+        found[key[0]].append(lag)
+    return {
+        run: Lagging(sorted(lags, key=lambda one: (-one.records, one.dataset)), len(inputs[run]))
+        for run, lags in found.items()
+    }
 
 
 async def keep_flow(app: App) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -23,16 +23,46 @@ if TYPE_CHECKING:
     from headwater.server.store.view import View
     from headwater.server.store.write.intervals import Interval
 
-    Lags = Callable[[Collection[bytes]], dict[bytes, tuple[int, int, float]]]
-    """Since when a run lags, by how many records, and how many it reads a second."""
+    Lags = Callable[[Collection[bytes]], dict[bytes, "Lagging"]]
+    """What is known of the runs that lag."""
 
-__all__ = ["ObservedGraph", "read_schema"]
+__all__ = ["Lag", "Lagging", "ObservedGraph", "read_schema"]
 
 CODE = ("sql", "sourceCode", "sourceCodeLocation")
 """Facets of a job that say what it does."""
 ASSERTIONS = "dataQualityAssertions"
 MOST = 200
 CHECKERS = 500
+LAGS = 5
+
+
+class Lag(NamedTuple):
+    """By how many records a run is behind in one input, how many it reads a second, since when."""
+
+    records: int
+    dataset: str
+    rate: float
+    since: int
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.records:,}, reading {self.rate:,.0f} a second"
+
+
+class Lagging(NamedTuple):
+    """The inputs in which a run is behind, the worst first, and how many it has in all."""
+
+    lags: list[Lag]
+    inputs: int
+
+    def __str__(self) -> str:
+        text = f"{sum(lag.records for lag in self.lags):,} records behind"
+        if self.inputs == 1:
+            return f"{text}, reading {self.lags[0].rate:,.0f} a second"
+        # One rate for several topics would say nothing about when the slowest is done.
+        told = [*map(str, self.lags[:LAGS])]
+        if len(self.lags) > LAGS:
+            told.append(f"and {len(self.lags) - LAGS} more")
+        return f"{text}: {'; '.join(told)}"[:500]
 
 
 def read_schema(body: bytes | None) -> Schema:
@@ -171,9 +201,10 @@ class ObservedGraph(StoredGraph):
             if some and some[0].state.life.state is State.RUNNING
         }
         found = []
-        for uuid, (since, lag, rate) in self._lags(list(running)).items():
-            text = f"{lag:,} records behind, reading {rate:,.0f} a second"
-            found.append((running[uuid].job, Signal(CauseKind.LAGGING, since, text)))
+        for uuid, lagging in self._lags(list(running)).items():
+            since = min(lag.since for lag in lagging.lags)
+            signal = Signal(CauseKind.LAGGING, since, str(lagging))
+            found.append((running[uuid].job, signal))
         return found
 
 
