@@ -20,7 +20,7 @@ const NAV: { to: string; name: string; icon: IconName; first: string }[] = [
 const WORDS = {
   connecting: "Connecting",
   live: "Live",
-  lost: "Server lost, trying again",
+  lost: "Server lost",
   denied: "Token needed",
 } as const;
 
