@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { flowKey, useFlow, useRate } from "../lib/flow";
-import { plural } from "../lib/format";
+import { brief, plural } from "../lib/format";
 import { graphUrl, jobId, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
@@ -58,10 +58,10 @@ export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The command line for an action; the address of Connect comes from its environment. */
+/** The command line for an action; the reader puts in the address of Connect, which nobody reported. */
 export function command(action: string, name: string): string {
   const what = action === "apply" ? `${quoted(`${name}.json`)}` : quoted(name);
-  return `headwater connect ${action} ${what}`;
+  return `headwater connect ${action} ${what} --url http://CONNECT:8083`;
 }
 
 function Rate({
@@ -77,8 +77,7 @@ function Rate({
   if (!rate) return null;
   return (
     <span className={rate.records > 0 ? "rate" : "rate idle"}>
-      {rate.records.toFixed(rate.records > 0 && rate.records < 10 ? 1 : 0)}/s
-      {rate.lag !== null && rate.lag !== undefined ? `, lag ${rate.lag}` : ""}
+      {brief(rate.records)}/s{rate.lag === null ? "" : `, lag ${brief(rate.lag)}`}
     </span>
   );
 }

@@ -1,5 +1,5 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { listed } from "../graph/diffside";
 import type {
   ConnectorPreview,
@@ -211,10 +211,14 @@ test("a dataset of which no write was reported is not said to be never written",
 });
 
 test("a command line survives any name", () => {
-  expect(command("pause", "orders-source")).toBe("headwater connect pause orders-source");
-  expect(command("delete", "a b'; rm -rf /")).toBe("headwater connect delete 'a b'\\''; rm -rf /'");
+  expect(command("pause", "orders-source")).toBe(
+    "headwater connect pause orders-source --url http://CONNECT:8083",
+  );
+  expect(command("delete", "a b'; rm -rf /")).toBe(
+    "headwater connect delete 'a b'\\''; rm -rf /' --url http://CONNECT:8083",
+  );
   expect(quoted("$HOME")).toBe("'$HOME'");
-  expect(command("apply", "x")).toBe("headwater connect apply x.json");
+  expect(command("apply", "x")).toBe("headwater connect apply x.json --url http://CONNECT:8083");
 });
 
 test("connectors are grouped by their cluster, and by their namespace without one", () => {
@@ -276,7 +280,7 @@ test("a pasted connector is shown with its edges, its doubts and its command lin
   for (const text of ["1 column: id", "config key: topics", EVIL])
     expect(container.textContent).toContain(text);
   expect(container.querySelector("img")).toBeNull();
-  screen.getByText("headwater connect apply 'sink one.json'");
+  screen.getByText("headwater connect apply 'sink one.json' --url http://CONNECT:8083");
 });
 
 test("tasks of any shape are read", () => {
@@ -311,6 +315,25 @@ test("a plot can be heard", () => {
   expect(screen.getByRole("img").getAttribute("aria-label")).toBe(
     "Rows: 3 values, the last 2, the highest 3",
   );
+});
+
+test("a plot is drawn at the width that it has", () => {
+  class Wide {
+    tell: (entries: unknown[]) => void;
+    constructor(tell: (entries: unknown[]) => void) {
+      this.tell = tell;
+    }
+    observe(): void {
+      this.tell([{ contentRect: { width: 1_300 } }]);
+    }
+    disconnect(): void {}
+  }
+  vi.stubGlobal("ResizeObserver", Wide);
+  render(<Plot title="Rows" unit={count} points={[{ time: "2026-01-01T00:00:00Z", value: 1 }]} />);
+  vi.unstubAllGlobals();
+  const drawn = screen.getByRole("img");
+  expect(drawn.getAttribute("viewBox")).toBe("0 0 1300 150");
+  expect(drawn.getAttribute("height")).toBe("150");
 });
 
 const ANSWER: ImpactAnswer = {

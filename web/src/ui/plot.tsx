@@ -1,3 +1,4 @@
+import { useEffect, useRef, useState } from "react";
 import { compact, shortClock } from "../lib/format";
 
 export interface Point {
@@ -15,7 +16,6 @@ interface PlotProps {
   height?: number;
 }
 
-const WIDTH = 600;
 const LEFT = 54;
 const BOTTOM = 20;
 
@@ -26,11 +26,27 @@ function ceiling(value: number): number {
   return step * power;
 }
 
+/** The width that an element has on the screen, so that letters drawn in it have their true size. */
+function useWidth() {
+  const ref = useRef<HTMLElement>(null);
+  const [width, setWidth] = useState(600);
+  useEffect(() => {
+    if (!ref.current) return;
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry && entry.contentRect.width > LEFT) setWidth(Math.round(entry.contentRect.width));
+    });
+    observer.observe(ref.current);
+    return () => observer.disconnect();
+  }, []);
+  return { ref, width };
+}
+
 /** Bars over time, with an axis that can be read and a summary that can be heard. */
 export function Plot({ title, points, unit, height = 150 }: PlotProps) {
+  const { ref, width: full } = useWidth();
   const top = ceiling(Math.max(...points.map((p) => p.value), 0));
   const inner = height - BOTTOM - 8;
-  const slot = (WIDTH - LEFT) / Math.max(1, points.length);
+  const slot = (full - LEFT) / Math.max(1, points.length);
   const width = Math.max(1.5, Math.min(22, slot * 0.72));
   const first = points[0];
   const last = points.at(-1);
@@ -38,14 +54,14 @@ export function Plot({ title, points, unit, height = 150 }: PlotProps) {
     ? `${title}: ${points.length} values, the last ${unit(last.value)}, the highest ${unit(Math.max(...points.map((p) => p.value)))}`
     : `${title}: no values`;
   return (
-    <figure className="plot">
-      <svg viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={summary}>
+    <figure className="plot" ref={ref}>
+      <svg viewBox={`0 0 ${full} ${height}`} height={height} role="img" aria-label={summary}>
         {[0, 0.5, 1].map((part) => (
           <g key={part}>
             <line
               className="plot-grid"
               x1={LEFT}
-              x2={WIDTH}
+              x2={full}
               y1={8 + inner * (1 - part)}
               y2={8 + inner * (1 - part)}
             />
@@ -75,7 +91,7 @@ export function Plot({ title, points, unit, height = 150 }: PlotProps) {
             <text className="plot-text" x={LEFT} y={height - 4}>
               {shortClock(first.time)}
             </text>
-            <text className="plot-text" x={WIDTH} y={height - 4} textAnchor="end">
+            <text className="plot-text" x={full} y={height - 4} textAnchor="end">
               {shortClock(last.time)}
             </text>
           </>

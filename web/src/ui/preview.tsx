@@ -145,6 +145,7 @@ export function PreviewPanel({
           <label htmlFor={`${id}-kafka`}>Kafka</label>
           <input
             id={`${id}-kafka`}
+            type="text"
             value={bootstrap}
             list={`${id}-known`}
             placeholder="kafka:9092"
