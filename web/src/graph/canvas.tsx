@@ -18,6 +18,8 @@ import { useSight } from "./sight";
 import { beside } from "./walk";
 
 const NODES = { box: BoxNodeView, frame: FrameNodeView };
+/** The room of the map in the strip below the graph: wide and low, as pipelines are. */
+const MAP = { width: 220, height: 62 };
 const EDGES = { wire: WireEdgeView, column: ColumnEdgeView };
 
 interface CanvasProps {
@@ -209,6 +211,7 @@ function Inner(props: CanvasProps) {
     >
       <Background gap={24} size={1} />
       <MiniMap<BoxNode | FrameNode>
+        style={MAP}
         pannable
         zoomable
         nodeColor={colour}
@@ -216,6 +219,7 @@ function Inner(props: CanvasProps) {
         ariaLabel="Map of the graph"
       />
       <Controls
+        orientation="horizontal"
         showInteractive={false}
         fitViewOptions={{ padding: PADDING, maxZoom: largest(size) }}
       />
