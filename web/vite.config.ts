@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
+export const JSX = "#jsx";
+/** The page's own way to make elements: see src/jsx/jsx-runtime.ts. */
+export const alias = { [JSX]: fileURLToPath(new URL("src/jsx", import.meta.url)) };
 const server = process.env.HEADWATER_URL ?? "http://127.0.0.1:5000";
 
 /**
@@ -31,7 +35,8 @@ function licences(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [react(), licences()],
+  plugins: [react({ jsxImportSource: JSX }), licences()],
+  resolve: { alias },
   // Relative, because the server may be below a path that only it knows: see src/lib/root.ts.
   base: "./",
   build: {

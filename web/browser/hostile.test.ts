@@ -1,5 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { shown } from "../src/lib/shown";
 import { openBrowser } from "./harness.mjs";
 import { drawn, open, runEvent, serve, settled } from "./kit";
 
@@ -137,7 +138,7 @@ test("every page opens under hostile names, and links lead to what they name", a
   }
   expect(await drawn(page)).toBeGreaterThan(0);
   for (const name of NAMES) {
-    const text = (wanted: string) => wanted.replace(/\s+/g, " ").trim();
+    const text = (wanted: string) => shown(wanted).replace(/\s+/g, " ").trim();
     const title = async () => text((await page.locator("h1").first().textContent()) ?? "");
     await page.goto(`${server.url}/runs/${runs.get(name)}`);
     await settled(page);
@@ -191,7 +192,7 @@ test("the search palette shows hostile names as text and opens what they name", 
     await page.keyboard.press("Enter");
     await settled(page);
     if (!/[\n\t]/.test(name))
-      expect(await page.locator("h1").first().textContent(), name).toBe(first.name);
+      expect(await page.locator("h1").first().textContent(), name).toBe(shown(first.name));
     await harmless(page, faults, `what the search for ${name} opened`);
   }
   for (const long of [LONG, "é".repeat(10_000), "👩‍👩‍👧‍👦".repeat(2_000)]) {

@@ -1,6 +1,7 @@
 import { type ComponentType, lazy, Suspense, useEffect } from "react";
 import { link } from "./lib/live";
 import { usePlace } from "./lib/router";
+import { shown } from "./lib/shown";
 import { useStore } from "./lib/store";
 import { AuditPage } from "./pages/audit";
 import { ConnectorsPage } from "./pages/connectors";
@@ -79,7 +80,7 @@ export function App() {
   const name = parts.length === 4 ? `${parts[2]}, ${parts[3]}` : parts.at(-1);
   const title = parts.length > 1 ? (name ?? "") : (TITLES[parts[0] ?? ""] ?? "Overview");
   useEffect(() => {
-    document.title = `${title} · Headwater`;
+    document.title = `${shown(title)} · Headwater`;
   }, [title]);
   return (
     <Shell wide={parts[0] === "graph" && !denied}>

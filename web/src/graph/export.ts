@@ -1,5 +1,6 @@
 import { type Kind, nodeKind } from "../lib/kinds";
 import { shortName } from "../lib/names";
+import { shown } from "../lib/shown";
 import type { EstateMap } from "../lib/types";
 import { ICONS } from "../ui/icons";
 import { SHAPES, stateWord } from "../ui/state";
@@ -15,7 +16,7 @@ const FONT = "system-ui, 'Segoe UI', Roboto, 'Open Sans', sans-serif";
 
 function plain(text: string): string {
   return (
-    text
+    shown(text)
       .replaceAll("&", "&amp;")
       .replaceAll("<", "&lt;")
       .replaceAll(">", "&gt;")

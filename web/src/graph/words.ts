@@ -28,7 +28,7 @@ export function breadth(text: string): number {
 
 /** The parts of a name; it may be broken after each. */
 export function pieces(name: string): string[] {
-  return name.split(/(?<=[._/-])/);
+  return name.split(/(?<=[._/…-])/);
 }
 
 /** A name in lines of some breadth, broken after separators where that is possible. */
@@ -36,19 +36,24 @@ export function wrapped(name: string, most: number): string[] {
   const lines: string[] = [];
   let line = "";
   let used = 0;
+  const next = () => {
+    if (line) lines.push(line);
+    line = "";
+    used = 0;
+  };
   const add = (part: string, needs: number) => {
-    if (line && used + needs > most) {
-      lines.push(line);
-      line = "";
-      used = 0;
-    }
+    if (used + needs > most) next();
     line += part;
     used += needs;
   };
   for (const piece of pieces(name)) {
     const needs = breadth(piece);
     if (needs <= most) add(piece, needs);
-    else for (const sign of piece) add(sign, signBreadth(sign));
+    else {
+      // As browsers do: a word is broken only where it has a line to itself.
+      next();
+      for (const sign of piece) add(sign, signBreadth(sign));
+    }
   }
   return [...lines, line];
 }

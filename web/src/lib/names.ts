@@ -1,4 +1,5 @@
 import { segments } from "./api";
+import { shown } from "./shown";
 import type { Named } from "./types";
 
 export function datasetUrl(dataset: Named): string {
@@ -42,16 +43,19 @@ export function graphUrl(node: string, query: Record<string, string> = {}): stri
   return `/graph?${new URLSearchParams({ node, select: node, ...query })}`;
 }
 
-/** The part of a long name that tells it from its neighbours. */
-export function shortName(name: string, most = 34): string {
-  if (name.length <= most) return name;
-  const parts = name.split(/(?<=[/.])/);
-  let short = parts.pop() ?? name;
-  while (parts.length > 0 && short.length + (parts.at(-1)?.length ?? 0) < most - 1)
-    short = parts.pop() + short;
-  if (short.length > most - 1) {
-    const half = Math.floor((most - 1) / 2);
-    return `${name.slice(0, half)}…${name.slice(-half)}`;
+/** A name as it is shown where room is short: its beginning and its end, in whole words if it has any. */
+export function shortName(name: string, most = 40): string {
+  const all = shown(name);
+  if (all.length <= most) return all;
+  const parts = all.split(/(?<=[._/-])/);
+  let [head, tail] = ["", ""];
+  const fits = (part: string | undefined) =>
+    part !== undefined && head.length + part.length + tail.length < most;
+  while (fits(parts[0]) || fits(parts.at(-1))) {
+    if (fits(parts[0])) head += parts.shift();
+    if (fits(parts.at(-1))) tail = parts.pop() + tail;
   }
-  return `…${short}`;
+  if (head && tail) return `${head}…${tail}`;
+  const half = Math.floor((most - 1) / 2);
+  return `${all.slice(0, half)}…${all.slice(-half)}`;
 }

@@ -297,6 +297,9 @@ test("a name is broken after a separator, and elsewhere only where it has none",
   const long = wrapped("averylongwordwithoutanend", 8);
   expect(long.length).toBeGreaterThan(1);
   expect(long.join("")).toBe("averylongwordwithoutanend");
+  // A cut name may be broken after its sign; the word after it begins a line.
+  const cut = wrapped(`${"L".repeat(13)}…${"L".repeat(13)}`, 9.4);
+  expect(cut).toEqual(["L".repeat(12), "L…", "L".repeat(12), "L"]);
 });
 
 test("boxes are as wide as the longest word needs, all alike, and as high as their names", () => {

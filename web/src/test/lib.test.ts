@@ -90,7 +90,14 @@ test("times and figures read well", () => {
 
 test("a long name keeps the part that tells it apart", () => {
   expect(shortName("orders")).toBe("orders");
-  expect(shortName("warehouse/finance/reports/monthly/suppliers", 24)).toBe("…monthly/suppliers");
+  expect(shortName("warehouse/finance/reports/monthly/suppliers", 24)).toBe("warehouse/…suppliers");
+  // Two statements on one table are told apart.
+  expect(shortName("supplier_stats.create_table.default_supplier_stats")).toBe(
+    "supplier_stats.create_…supplier_stats",
+  );
+  expect(shortName("supplier_stats.overwrite_data.default_supplier_stats")).toBe(
+    "supplier_stats.overwrite_…supplier_stats",
+  );
   expect(shortName("x".repeat(80), 21)).toHaveLength(21);
 });
 

@@ -69,6 +69,21 @@ test("names are text", () => {
   expect(screen.getByRole("link").textContent).toBe(EVIL);
 });
 
+test("marks that turn the direction of writing are shown, in texts and what is said of them", () => {
+  const name = "report\u202egnp.exe\u2066";
+  const { container } = render(
+    <p title={name}>
+      of {name}, {[name, <b key="b">{name}</b>]}
+    </p>,
+  );
+  const seen = "report\\u202egnp.exe\\u2066";
+  expect(container.textContent).toBe(`of ${seen}, ${seen}${seen}`);
+  expect(container.querySelector("p")?.title).toBe(seen);
+  render(<JobRow job={{ ...JOB, namespace: name, name }} />);
+  expect(screen.getByRole("link").textContent).toBe(seen);
+  expect(screen.getByRole("link").getAttribute("href")).toContain(encodeURIComponent(name));
+});
+
 test("a dataset that moved shows from where, to where and when", () => {
   const { container } = render(
     <Moves

@@ -116,7 +116,9 @@ export function ChangeForm({
             onChange={(event) => setPicked(event.target.value)}
           >
             {columns.map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {name}
+              </option>
             ))}
           </select>
         </label>
