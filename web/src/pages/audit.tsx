@@ -31,7 +31,7 @@ export function AuditPanel({ dataset, path }: { dataset: Named; path: string }) 
 }
 
 /**
- * The server's report on white paper. It is parsed, which runs nothing, and stands in a tree of its
+ * The server's report, white when it is printed. It is parsed, which runs nothing, and stands in a tree of its
  * own, where its styles and those of the page do not meet.
  */
 function Paper({ html }: { html: string }) {

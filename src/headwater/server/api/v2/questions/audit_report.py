@@ -20,23 +20,32 @@ HTML = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
+# In the page the colours are those of its theme; on their own, and on paper, dark on white.
 STYLE = """
-body, :host { display: block; font: 14px/1.45 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 0 auto;
-  max-width: 62rem; padding: 1.5rem; overflow-wrap: anywhere; }
+body, :host { display: block; font: 14px/1.45 system-ui, sans-serif; color: var(--text, #1a1a1a);
+  background: var(--surface, #fff); margin: 0 auto; max-width: 62rem; padding: 1.5rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem;
-  border-bottom: 1px solid #999; } h3 { font-size: 1rem; margin: 1.25rem 0 .25rem; }
+  border-bottom: 1px solid var(--line-strong, #999); } h3 { font-size: 1rem; margin: 1.25rem 0 .25rem; }
 table { border-collapse: collapse; width: 100%; margin: .25rem 0 .75rem; font-size: .9em; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .5rem .2rem 0;
-  border-bottom: 1px solid #ddd; } th { font-weight: 600; white-space: nowrap; }
+  border-bottom: 1px solid var(--line, #ddd); } th { font-weight: 600; overflow-wrap: normal; }
 code, pre, .mono { font-family: ui-monospace, monospace; font-size: .92em; }
-pre { white-space: pre-wrap; background: #f5f5f5; padding: .5rem; margin: .25rem 0 .75rem; }
-.word { white-space: nowrap; } .muted { color: #555; } .warn { border: 1px solid #a60; padding: .4rem .6rem; }
+pre { white-space: pre-wrap; background: var(--sunken, #f5f5f5); padding: .5rem; margin: .25rem 0 .75rem; }
+.word { white-space: nowrap; } .muted { color: var(--muted, #555); }
+.warn { border: 1px solid var(--aborted, #a60); padding: .4rem .6rem; }
 ul { margin: .25rem 0 .75rem; padding-left: 1.2rem; } section { margin-bottom: 1rem; }
+@media print, (min-width: 760px) { .id { white-space: nowrap; } }
 @page { margin: 16mm 14mm; }
-@media print { body, :host { max-width: none; padding: 0; font-size: 9.5pt; } h2, h3 { break-after: avoid; }
+@media print { body, :host { --text: #1a1a1a; --surface: #fff; --line-strong: #999; --line: #ddd; --muted: #555;
+  --aborted: #a60; max-width: none; padding: 0; font-size: 9.5pt; } h2, h3 { break-after: avoid; }
   tr, li { break-inside: avoid; } thead { display: table-header-group; } pre { background: none;
   border: 1px solid #ccc; } }
 """
+LONGEST_KEY = 40
+TURNING = {
+    mark: f"\\u{mark:04x}"
+    for mark in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 
 
 def report_of(found: dict[str, Any], made: str) -> str:
@@ -57,20 +66,20 @@ def report_of(found: dict[str, Any], made: str) -> str:
         "<h2>Who had it downstream</h2>",
         _readers(found),
     ]
-    title = escape(found["name"] + (f".{found['column']}" if found["column"] else ""))
+    title = found["name"] + (f".{found['column']}" if found["column"] else "")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>Provenance of {title}</title><style>{STYLE}</style></head>\n<body>\n"
+        f"<title>Provenance of {escape(title.translate(TURNING))}</title><style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(part for part in parts if part)
         + "\n</body></html>\n"
     )
 
 
 def _text(value: Any) -> str:
-    """Anything as text that is only text; isolated, so that its direction turns nothing around it."""
-    return "" if value is None else f"<bdi>{escape(str(value))}</bdi>"
+    """Anything as text that is only text, and turns the direction of none: marks that would are shown."""
+    return "" if value is None else f"<bdi>{escape(str(value).translate(TURNING))}</bdi>"
 
 
 def _code(value: Any) -> str:
@@ -78,8 +87,19 @@ def _code(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """A time or a state, which is not broken over lines."""
+    """A state or a key, which is not broken over lines."""
     return f'<span class="word">{_text(value)}</span>'
+
+
+def _time(value: str | None) -> str:
+    """A time, which is broken before the hour if at all."""
+    day, sign, hour = (value or "").partition("T")
+    return f"{_word(day + sign)}<wbr>{_word(hour)}"
+
+
+def _key(value: str) -> str:
+    """The name of a value; only a very long one is broken over lines."""
+    return f"<code>{_word(value) if len(value) <= LONGEST_KEY else _text(value)}</code>"
 
 
 def _name(node: str, column: str | None = None) -> str:
@@ -174,10 +194,10 @@ def _span(one: dict[str, Any]) -> str:
 def _runs(runs: list[dict[str, Any]]) -> str:
     rows = (
         (
-            f'<span class="mono">{_text(run["id"])}</span>',
+            f'<span class="mono id">{_text(run["id"])}</span>',
             _word(run["state"]) + (" (inferred)" if run["inferred"] else ""),
-            _word(run["startedAt"]),
-            _word(run["endedAt"]) if run["endedAt"] else f"last heard {_word(run['lastHeardAt'])}",
+            _time(run["startedAt"]),
+            _time(run["endedAt"]) if run["endedAt"] else f"last heard {_time(run['lastHeardAt'])}",
             _text(run["written"]["rows"]),
             _text(run["error"]),
         )
@@ -188,10 +208,10 @@ def _runs(runs: list[dict[str, Any]]) -> str:
 
 def _facet(title: str, one: dict[str, Any]) -> str:
     plain = [(key, value) for key, value in one["content"].items() if isinstance(value, str)]
-    rows = [(_code(key), _text(value)) for key, value in plain if "\n" not in value]
-    rows += [(_code(key), f"<pre>{_text(value)}</pre>") for key, value in plain if "\n" in value]
+    rows = [(_key(key), _text(value)) for key, value in plain if "\n" not in value]
+    rows += [(_key(key), f"<pre>{_text(value)}</pre>") for key, value in plain if "\n" in value]
     rows += [
-        (_code(key), _code(msgspec.json.encode(value).decode()))
+        (_key(key), _code(msgspec.json.encode(value).decode()))
         for key, value in one["content"].items()
         if not isinstance(value, str)
     ]
@@ -217,8 +237,8 @@ def _evidence(items: list[dict[str, Any]]) -> str:
 def _dataset(one: dict[str, Any]) -> str:
     rows = (
         (
-            _word(schema["since"]),
-            _word(schema["until"]),
+            _time(schema["since"]),
+            _time(schema["until"]),
             "; ".join(map(_text, schema["changes"])) or "as it was at the start",
             ", ".join(_code(f"{f['name']} {f['type'] or ''}".strip()) for f in schema["fields"]),
         )
