@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 import pytest
 
+from headwater.cli.lab.story import _show
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
 from headwater.lab.lab import Lab
 from headwater.lab.stories.base import Check, CheckOutcome, PageLink, Story, StoryResult
 from headwater.lab.stories.misaligned import _side_by_side, _way_up
+from headwater.lab.stories.schema_change import _history
 from headwater.lab.stories.story_run import StoryRun, running_homes
 from headwater.lab.waiting import wait_until
 
@@ -191,3 +194,25 @@ def test_two_graphs_stand_side_by_side() -> None:
     # The last of the one stands beside the first of the other: the same data, twice.
     assert lines[3].split() == ["hive://h:1", "default.orders", "s3://w", "default/orders"]
     assert [line.strip() for line in lines[4:]] == ["↓ sum", "s3://w default/sums"]
+
+
+def test_a_schema_history_is_told_in_its_words() -> None:
+    def dataset(_name: str, _part: str, **_query: Any) -> dict[str, Any]:
+        change = {"kind": "added", "column": "season", "text": "season added, string"}
+        return {"versions": [{"changes": [change]}]}
+
+    story_run = cast("StoryRun", SimpleNamespace(lineage=SimpleNamespace(dataset=dataset)))
+    assert _history(story_run, "season") == (True, "season added, string")
+    assert not _history(story_run, "colour").ok
+
+
+def test_a_page_that_shows_it_only_meanwhile_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    looks = [PageLink(what="the job", url="/a"), PageLink(what="it", url="/b", lasting=False)]
+    _show(
+        StoryResult(story="rain", ok=True, seconds=1, look=looks, checks=[], text=[], undone=True)
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert "the job: /a" in lines
+    assert "it: /b (only while the story plays)" in lines

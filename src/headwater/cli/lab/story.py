@@ -119,7 +119,7 @@ class StoryPrinter:
 
     def show(self, look: PageLink) -> None:
         """Where to look."""
-        self._line(f"  look at {escape(look.what)}: [cyan]{escape(look.url)}[/]")
+        self._line(f"  look at {_link(look)}")
 
     def wait(self, what: str, past: float, most: float) -> None:
         """What is waited for."""
@@ -147,6 +147,11 @@ def _mark(check: Check) -> str:
     return "[green]✓[/]" if check.ok else "[red]✗[/]"
 
 
+def _link(look: PageLink) -> str:
+    passing = "" if look.lasting else " [dim](only while the story plays)[/]"
+    return f"{escape(look.what)}: [cyan]{escape(look.url)}[/]{passing}"
+
+
 def _show(result: StoryResult) -> None:
     for text in result.text:
         out.print()
@@ -157,7 +162,7 @@ def _show(result: StoryResult) -> None:
     out.print()
     print_wide(table)
     for look in result.look:
-        out.print(f"{escape(look.what)}: [cyan]{escape(look.url)}[/]", soft_wrap=True)
+        out.print(_link(look), soft_wrap=True)
     word = "[green]as it should be[/]" if result.ok else "[red]not as it should be[/]"
     all_back = "everything" if result.undone else "[red]not everything[/]"
     out.print(f"\n{word}, in {duration(result.seconds)}; {all_back} is as it was before")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -125,6 +126,36 @@ class LineageClient:
         pair = self.proposed(one, other)
         body = {"action": "apply", "pairs": [{side: pair[side] for side in ("alias", "dataset")}]}
         self.http.post("/api/v2/doctor", json=body).raise_for_status()
+
+    def part(self, prefix: str) -> None:
+        """Take back what doctor recorded of datasets of a prefix, and nothing else that it did."""
+        recorded = self.get("/api/v2/doctor")["recorded"]
+        others = [
+            {side: pair[side] for side in ("alias", "dataset")}
+            for pair in recorded
+            if not re.split(r"[./]", pair["dataset"]["name"])[-1].startswith(prefix)
+        ]
+        if len(others) == len(recorded):
+            return
+        # Doctor takes back all or nothing: what somebody else had it do is done again.
+        self.http.post("/api/v2/doctor", json={"action": "undo"}).raise_for_status()
+        if others:
+            body = {"action": "apply", "pairs": others}
+            self.http.post("/api/v2/doctor", json=body).raise_for_status()
+
+    def hide_dataset(self, dataset: str) -> None:
+        """Show a dataset no more until it is reported again."""
+        space, name = (quote(part, safe="") for part in self.name(dataset))
+        self._hide(f"/api/v1/namespaces/{space}/datasets/{name}")
+
+    def hide_job(self, job: str) -> None:
+        """The same for a job."""
+        self._hide(f"/api/v1/namespaces/{self.namespace}/jobs/{quote(job, safe='')}")
+
+    def _hide(self, path: str) -> None:
+        answer = self.http.delete(path)
+        if answer.status_code != 404:
+            answer.raise_for_status()
 
     def page(self, path: str = "/", **query: str) -> str:
         """An address of the page."""

@@ -24,6 +24,8 @@ class PageLink(msgspec.Struct, kw_only=True):
 
     what: str
     url: str
+    lasting: bool = True
+    """Whether it shows this after the story too."""
 
 
 class StoryResult(msgspec.Struct, kw_only=True):

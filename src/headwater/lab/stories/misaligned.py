@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from headwater.lab.stories.base import CheckOutcome, Story
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 SOURCE = "postgres shop.public.orders"
 ELSEWHERE = "hive://metastore.elsewhere:9083"
 PREFIX = "story_"
+DEAD_LETTERS = f"{PREFIX}dead"
 GAP = 3
 
 
@@ -35,12 +35,13 @@ class Misaligned(Story):
         theirs = f"{ELSEWHERE} default.{table}"
         ours, summary = f"warehouse default/{table}", f"warehouse default/{total}"
         writer, reader = f"{PREFIX}ingestion_{mark}", f"{PREFIX}summary_{mark}"
-        story_run.look("the writer's graph", story_run.lineage.graph_page(theirs, 3))
-        story_run.look("the reader's graph", story_run.lineage.graph_page(summary, 3))
+        graph_page = story_run.lineage.graph_page
+        story_run.look("the writer's graph", graph_page(theirs, 3), lasting=False)
+        story_run.look("the reader's graph", graph_page(summary, 3), lasting=False)
         story_run.describe(f"{writer} writes default.{table}, and reports it as {theirs}.")
         story_run.batch(
             "iceberg_ingestion.py",
-            *("--once", "--table", f"default.{table}", "--dead-letter-topic", f"{PREFIX}dead"),
+            *("--once", "--table", f"default.{table}", "--dead-letter-topic", DEAD_LETTERS),
             name=writer,
             env={
                 "OPENLINEAGE_JOBNAME": writer,
@@ -75,7 +76,9 @@ class Misaligned(Story):
         left = [*reversed(_chain(story_run.lineage, theirs))]
         right = [*reversed(_chain(story_run.lineage, summary))]
         story_run.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
-        story_run.look("what doctor says of the two names", story_run.lineage.page("/doctor"))
+        story_run.look(
+            "what doctor says of the two names", story_run.lineage.page("/doctor"), lasting=False
+        )
         story_run.check(
             "doctor takes both names for one table, almost surely",
             lambda: _proposed(story_run.lineage, theirs, ours),
@@ -88,19 +91,18 @@ class Misaligned(Story):
         )
 
     def undo(self, story_run: StoryRun) -> None:
-        """Drop the tables, and hide what was reported of them."""
+        """Drop the tables, take the names apart again, and hide what was reported."""
+        lineage = story_run.lineage
+        lineage.part(PREFIX)
         for _, name in story_run.counter.catalog.list_tables("default"):
             if name.startswith(PREFIX):
                 story_run.counter.catalog.drop_table(f"default.{name}")
                 for dataset in (f"warehouse default/{name}", f"{ELSEWHERE} default.{name}"):
-                    space, text = (quote(part, safe="") for part in story_run.lineage.name(dataset))
-                    _hide(story_run, f"/api/v1/namespaces/{space}/datasets/{text}")
-        for job in story_run.lineage.jobs():
+                    lineage.hide_dataset(dataset)
+        lineage.hide_dataset(f"kafka {DEAD_LETTERS}")
+        for job in lineage.jobs():
             if job.startswith(PREFIX):
-                _hide(
-                    story_run,
-                    f"/api/v1/namespaces/{story_run.lab.home.settings.namespace}/jobs/{quote(job, safe='')}",
-                )
+                lineage.hide_job(job)
 
 
 def _rows(count: int) -> CheckOutcome:
@@ -113,12 +115,6 @@ def _proposed(lineage: LineageClient, theirs: str, ours: str) -> CheckOutcome:
         return CheckOutcome(ok=False, found="doctor does not propose them")
     proofs = ", ".join(one["text"] for one in pair["evidence"])
     return CheckOutcome(pair["sure"], f"{pair['score']}: {proofs}")
-
-
-def _hide(story_run: StoryRun, path: str) -> None:
-    answer = story_run.lineage.http.delete(path)
-    if answer.status_code != 404:
-        answer.raise_for_status()
 
 
 def _apart(lineage: LineageClient, summary: str, writer: str) -> CheckOutcome:

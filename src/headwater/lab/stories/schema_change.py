@@ -154,9 +154,7 @@ def _has(story_run: StoryRun, dataset: str, column: str) -> CheckOutcome:
 
 def _history(story_run: StoryRun, column: str) -> CheckOutcome:
     versions = story_run.lineage.dataset(TOPIC, "/history", limit=1).get("versions", [])
-    changes = (
-        "; ".join(str(change) for change in versions[0].get("changes", [])) if versions else ""
-    )
+    changes = "; ".join(change["text"] for one in versions for change in one.get("changes", []))
     return CheckOutcome(column in changes, changes)
 
 

@@ -69,9 +69,9 @@ class StoryRun:
         """Say what happens."""
         self.listener.describe(text)
 
-    def look(self, what: str, url: str) -> None:
-        """Say where a person sees it."""
-        self.page_links.append(PageLink(what=what, url=url))
+    def look(self, what: str, url: str, *, lasting: bool = True) -> None:
+        """Say where a person sees it, and whether still when all is put back."""
+        self.page_links.append(PageLink(what=what, url=url, lasting=lasting))
         self.listener.show(self.page_links[-1])
 
     def show(self, text: str) -> None:
