@@ -210,6 +210,7 @@ test.each([
   await settled(page);
   for (const panel of await page.locator(".panel").all()) {
     const name = (await panel.getAttribute("aria-label")) ?? "";
+    if ((await panel.locator("form textarea").count()) > 0) continue; // it asks, and shows nothing yet
     const href = await panel.locator("a.json-link").first().getAttribute("href");
     expect(href, name).toMatch(/^\/api\//);
     // The live stream has no end to wait for.

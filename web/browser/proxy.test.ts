@@ -42,7 +42,7 @@ async function proxy(port: number, root: string, strips: boolean): Promise<strin
   return `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
 }
 
-test.for([true, false])(
+test.each([true, false])(
   "the page works below a path (taken off by the proxy: %s)",
   async (strips) => {
     const server = await serve({ HEADWATER_TOKEN: "producers" }, [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
-SECONDS = 120.0
+SECONDS = 300.0
 
 
 class Server:
