@@ -110,6 +110,12 @@ test.each([
   const map = page.getByLabel("Map of the graph");
   expect(await outside(map)).toEqual([]);
   expect(await map.locator(".react-flow__minimap-node").count()).toBe(22);
+  // And neither it nor the zoom lies over the graph.
+  const room = await page.locator(".react-flow__renderer").boundingBox();
+  for (const panel of [map, page.locator(".react-flow__controls")])
+    expect((await panel.boundingBox())?.y).toBeGreaterThanOrEqual(
+      (room?.y ?? Number.NaN) + (room?.height ?? Number.NaN),
+    );
 });
 
 test("what is selected stays in sight, and a view that nobody moved follows the window", async () => {
