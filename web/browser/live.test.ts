@@ -96,6 +96,10 @@ test("a lost server shows as such, and the page recovers by itself", async () =>
   await server.down();
   await page.getByRole("alert").getByText("The server does not answer").waitFor();
   await page.getByText("What needs a look").waitFor();
+  // The header still fits the narrowest window that it has all its words in.
+  await page.setViewportSize({ width: 800, height: 900 });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(wide).toBe(800);
   await server.up();
   await page.locator(".live-mark.live").waitFor();
   await expect.poll(() => page.getByRole("alert").count()).toBe(0);
