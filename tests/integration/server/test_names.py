@@ -117,3 +117,11 @@ def test_the_command_finds_its_server_and_says_what_is_wrong(
     assert several.value.hint == "say which: x:t, y:t"
     with pytest.raises(HeadwaterError, match="older than this command"):
         asked.get("/api/v2/a-question-of-tomorrow")
+
+    for name in (".", "..", "..;", "a/../b"):
+        asked.post("/api/v2/events", event("START", 2, outputs=[dataset(name, "odd")]))
+        for words in (["why"], ["audit"], ["tags"], ["freshness"]):
+            found = run(*words, f"odd:{name}", "--json")
+            assert found.exit_code == 0, (words, name, found.exception)
+    missing = run("freshness", "odd-too", "..").exception
+    assert isinstance(missing, NotFoundError)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from headwater.errors import NotFoundError, UsageError
+from headwater.lineage.addresses import path_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,8 +88,8 @@ class Tool:
                 sent[one.sent or one.name] = value
         method, _, address = self.route.partition(" ")
         path, _, query = address.partition("?")
-        at = _filled(path, known, encoded=True)
-        members = {**_members(query, known, encoded=False), **sent}
+        at = _filled(path, known, path_part)
+        members = {**_members(query, known, str), **sent}
         found = server.post(at, members) if method == "POST" else server.get(at, **members)
         short = self.shorten(found)
         if self.sought and not any(short.values()):
@@ -97,22 +98,24 @@ class Tool:
 
     def _address(self, known: Mapping[str, Any]) -> str:
         path, _, query = self.page.partition("?")
-        members = _members(query, known, encoded=True)
+        members = _members(query, known, _encoded)
         asked = "&".join(f"{name}={value}" for name, value in members.items())
-        return _filled(path, known, encoded=True) + (f"?{asked}" if asked else "")
+        return _filled(path, known, path_part) + (f"?{asked}" if asked else "")
 
 
-def _filled(template: str, known: Mapping[str, Any], *, encoded: bool) -> str:
-    """A template with what is known; what is not is empty."""
-    values = {
-        name: quote(str(value), safe="") if encoded else str(value) for name, value in known.items()
-    }
+def _encoded(value: str) -> str:
+    return quote(value, safe="")
+
+
+def _filled(template: str, known: Mapping[str, Any], written: Callable[[str], str]) -> str:
+    """A template with what is known, as it is written there; what is not is empty."""
+    values = {name: written(str(value)) for name, value in known.items()}
     return template.format_map(defaultdict(str, values))
 
 
-def _members(query: str, known: Mapping[str, Any], *, encoded: bool) -> dict[str, str]:
+def _members(query: str, known: Mapping[str, Any], written: Callable[[str], str]) -> dict[str, str]:
     pairs = [part.partition("=") for part in query.split("&") if part]
-    found = {name: _filled(value, known, encoded=encoded) for name, _, value in pairs}
+    found = {name: _filled(value, known, written) for name, _, value in pairs}
     return {name: value for name, value in found.items() if value}
 
 

@@ -12,9 +12,10 @@ import typer.core
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
-from headwater.cli.server.client import ServerOptions, name_in, path_of
+from headwater.cli.server.client import ServerOptions, name_in
 from headwater.cli.server.store import StoreUrl, check_file, opened
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
+from headwater.lineage.addresses import path_of
 
 __all__ = ["app"]
 

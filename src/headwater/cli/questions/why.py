@@ -7,7 +7,8 @@ from typing import Any
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
-from headwater.cli.server.client import ServerOptions, name_in, path_of
+from headwater.cli.server.client import ServerOptions, name_in
+from headwater.lineage.addresses import path_of
 
 __all__ = ["why"]
 

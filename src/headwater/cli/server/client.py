@@ -7,18 +7,19 @@ import re
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003  (typer reads the annotation)
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 import headwater
 from headwater.cli.output import AsJson, out
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
+from headwater.lineage.addresses import path_of
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Named", "Server", "ServerOptions", "ServerPlace", "name_in", "path_of", "read_token"]
+__all__ = ["Named", "Server", "ServerOptions", "ServerPlace", "name_in", "read_token"]
 
 SERVER = "http://127.0.0.1:5000"
 SECONDS = 600
@@ -87,11 +88,6 @@ class Named(NamedTuple):
     name: str
     field: str
     node: str
-
-
-def path_of(*parts: str) -> str:
-    """A path of these parts: names may hold slashes, which travel encoded."""
-    return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def name_in(node: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from headwater.lineage.addresses import path_of
 from headwater.lineage.events import iso
 from headwater.lineage.moments import SECOND
 from headwater.lineage.wording import affected_text
@@ -25,7 +25,7 @@ def link_of(page: str, named: Named) -> str:
     """Where the page shows a job or a dataset; of a namespace, the overview."""
     if named.type == "namespace":
         return f"{page}/"
-    return f"{page}/{named.type}s/{quote(named.namespace, safe='')}/{quote(named.name, safe='')}"
+    return page + path_of(f"{named.type}s", named.namespace, named.name)
 
 
 def _named(one: Named) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from headwater.lineage.addresses import DOTS
 from headwater.lineage.events import EventProblem, Limits, check_values
 
 if TYPE_CHECKING:
@@ -91,11 +92,6 @@ def failure(error: HttpError) -> Response:
     return Response(body, error.code, (JSON, NOSNIFF, *error.headers))
 
 
-DOTS = {b".;": ".", b"..;": ".."}
-"""How the page names what is called `.` or `..`: browsers take both out of an address, encoded or
-not, and an encoded name holds no semicolon."""
-
-
 class Request:
     """A request with its path split before unquoting, so that names may hold slashes."""
 
@@ -104,8 +100,7 @@ class Request:
         self.method: str = scope["method"]
         raw = bytes(scope.get("raw_path") or scope["path"].encode()).split(b"?", 1)[0]
         self.segments = tuple(
-            DOTS.get(part) or unquote(part.decode("latin-1"))
-            for part in raw.strip(b"/").split(b"/")
+            DOTS.get(part) or unquote(part) for part in raw.decode("latin-1").strip("/").split("/")
         )
         self.path: dict[str, str] = {}
         self.body = body
