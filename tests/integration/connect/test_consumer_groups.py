@@ -32,7 +32,8 @@ class Reader:
     ) -> None:
         from confluent_kafka import Consumer
 
-        self.group = unique(name)
+        # In letters only: a generated part with digits in it would stand for all groups of its kind.
+        self.group = unique(name).translate(str.maketrans("0123456789", "ghijklmnop"))
         self.job = f"consumer-group.{self.group}"
         self._consumer = Consumer(
             {

@@ -128,7 +128,7 @@ def test_help_swallows_nothing_in_brackets() -> None:
 
 
 def test_what_prints_a_result_prints_it_as_json_too() -> None:
-    silent = {"connect watch", "mcp", "server", "up", "lab run", "spark run"}
+    silent = {"connect watch", "mcp", "server", "up", "lab run", "lake run", "spark run"}
     assert {name for name in COMMANDS if "--json" not in _options(name)} == silent
 
 

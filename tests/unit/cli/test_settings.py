@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ url = "http://lineage:5000"
 
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CONNECT_URL", "OPENLINEAGE_URL", "HEADWATER_CONFIG"):
+    ours = [name for name in os.environ if name.startswith("HEADWATER_")]
+    for name in ("CONNECT_URL", "OPENLINEAGE_URL", *ours):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     path = tmp_path / "headwater" / "headwater.toml"
