@@ -72,7 +72,8 @@ def select(source: LakeSource, wanted: Wanted) -> set[str]:
     if wanted.dataset:
         start = estate.called(wanted.dataset)
         for at in wanted.moments:
-            datasets |= estate.walk(start, wanted.direction, at, wanted.depth)
+            # One job further: the columns of what a job touches are part of the answer about it.
+            datasets |= estate.walk(start, wanted.direction, at, wanted.depth + 1)
     elif wanted.period is not None:
         nodes = source.reporting(*wanted.period)
         datasets = estate.touched_by(nodes)
