@@ -19,6 +19,7 @@ from headwater.lake.tables import (
     unique_sql,
 )
 from headwater.lineage.moments import from_micros
+from headwater.lineage.secrets import redact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -71,8 +72,10 @@ def open_lake(url: str) -> IcebergLake:
         raise UsageError(
             f"there is no lake at {url}: {error}", hint="headwater lake run makes its tables"
         ) from error
-    except Exception as error:
-        raise HeadwaterError(f"the lake {url} does not answer: {error}", hint=_HINT) from error
+    except Exception as error:  # noqa: BLE001  (whatever a catalog raises)
+        # A catalog's address may hold a login, and what a library says of it may repeat it.
+        problem = redact(str(error))
+        raise HeadwaterError(f"the lake {url} does not answer: {problem}", hint=_HINT) from None
     return IcebergLake(tables)
 
 

@@ -120,3 +120,13 @@ def test_a_wrong_address_is_refused(url: str) -> None:
 def test_a_lake_that_is_not_there_is_told(lake: str) -> None:
     with pytest.raises(HeadwaterError, match="no lake"):
         open_lake("iceberg://unit/nowhere")
+
+
+def test_the_login_of_a_catalog_is_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(name: str) -> None:
+        raise OSError(f"{name}: http://ann:hunter2@catalog:8181 refused the connection")
+
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", away)
+    with pytest.raises(HeadwaterError, match="refused the connection") as caught:
+        open_lake("iceberg://unit/lineage")
+    assert "hunter2" not in str(caught.value)
