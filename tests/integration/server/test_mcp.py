@@ -95,6 +95,8 @@ def test_every_tool_says_what_it_takes_and_only_reads(server: Process) -> None:
 
 
 def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> None:
+    # The server closes the silent runs of the recording meanwhile, and doctor counts them.
+    health = [httpx.get(f"{server.url}/api/v2/doctor").json()["counts"]]
     found = answers(
         ("why", {"dataset": "bi.public.supplier_stats"}),
         ("trace", {"dataset": "lake/supplier_stats.revenue"}),
@@ -176,7 +178,8 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     assert audit["writtenBy"]
     assert set(audit["sources"]) == {one.partition(":")[2] for one in whole["sources"]}
     assert audit["sources"]
-    assert doctor["counts"] == httpx.get(f"{server.url}/api/v2/doctor").json()["counts"]
+    health.append(httpx.get(f"{server.url}/api/v2/doctor").json()["counts"])
+    assert doctor["counts"] in health
     assert doctor["page"] == f"{server.url}/doctor"
     assert alerts == {"rules": [], "open": [], "resolved": [], "page": f"{server.url}/"}
 
