@@ -25,6 +25,7 @@ __all__ = ["claim", "declared", "settle"]
 # Enough for any estate; more declarations of one name are somebody's mistake, and every pair counts.
 MAX_RIVALS = 32
 MAX_FACETS = 16
+MINUTE = 60_000_000
 
 Key = tuple[str, str]
 
@@ -57,6 +58,10 @@ def _declare(session: Session, dataset: Dataset, number: int, time: int) -> None
         held[1] = time
         session.dirty["dataset"][dataset.id] = dataset
     elif time > held[2]:
+        # Not written for every event that only reads the dataset: after a restart the end is known
+        # to the minute.
+        if time // MINUTE > held[2] // MINUTE:
+            session.dirty["dataset"][dataset.id] = dataset
         held[2] = time
 
 
