@@ -27,7 +27,13 @@ SPARK = [f"{INTEGRATION}/spark"]
 SERVER = [f"{INTEGRATION}/server"]
 # Most tests of the server wait: every second file runs in a second lane.
 SERVER_FILES = sorted(str(path) for path in Path(*SERVER).glob("test_*.py"))
-LOGIC = ["tests/security", UNIT]
+# One lane starts a broker for all that need no Spark.
+BROKER = [
+    *(f"{INTEGRATION}/server/test_{name}.py" for name in ("forward", "impact_command", "kafka")),
+    "tests/security/test_kafka.py",
+]
+SERVER_FILES = [path for path in SERVER_FILES if path not in BROKER]
+SECURITY = "tests/security"
 DEMO = [f"{INTEGRATION}/demo", f"{INTEGRATION}/stories", "tests/browser"]
 QUICK = "not full and not soak and not timed"
 FULL = "not soak and not timed"
@@ -38,15 +44,26 @@ def without(*paths: str) -> Run:
     return [f"--ignore={path}" for path in paths]
 
 
+def besides(*named: str) -> Run:
+    """Every folder with tests that is not named: a new one is in a lane without being named here."""
+    folders = {path.parent for path in TESTS.rglob("test_*.py")}
+    return sorted(
+        str(path)
+        for path in folders
+        if not any(Path(one) in (path, *path.parents) for one in named)
+    )
+
+
 def everything(mark: str) -> dict[str, Run]:
     """All tests of a mark, what takes the most CPU apart and what needs the same services together."""
     return {
         "spark": ["-m", mark, *SPARK],
         "server": ["-m", mark, *SERVER_FILES[::2]],
         "server-2": ["-m", mark, *SERVER_FILES[1::2]],
-        "unit": ["-m", mark, *LOGIC],
+        "security": ["-m", mark, SECURITY, *without(*BROKER)],
+        "unit": ["-m", mark, UNIT],
         "demo": ["-m", mark, *DEMO],
-        "others": ["-m", mark, *without(*SPARK, *SERVER, *LOGIC, *DEMO)],
+        "others": ["-m", mark, *BROKER, *besides(*SPARK, *SERVER, SECURITY, UNIT, *DEMO)],
     }
 
 
@@ -56,8 +73,6 @@ def alone(mark: str) -> Run:
     return ["-m", mark, *sorted(timed)]
 
 
-# The last lane leaves out what the others name, so that a new folder is in a lane without being named
-# here.
 LANES: dict[str, dict[str, Run]] = {
     "unit": {
         "emit": ["-m", QUICK, EMIT],

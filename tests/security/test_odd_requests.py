@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.store import open_store
-from tests.integration.server.conftest import PROGRAM
 from tests.integration.server.making import event
 from tests.integration.server.test_command import app as program
 from tests.security.attacks import first_quick
@@ -166,7 +165,7 @@ def test_a_second_server_on_one_file_is_refused(
     launch: Callable[..., Process], tmp_path: Path
 ) -> None:
     server = launch(None, "--no-page")
-    command = [sys.executable, "-c", PROGRAM, "server", "--port", "0", "--store", server.store]
+    command = [sys.executable, "-m", "headwater", "server", "--port", "0", "--store", server.store]
     second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert second.returncode != 0
     assert "another server has" in second.stderr

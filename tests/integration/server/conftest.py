@@ -6,8 +6,6 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -15,20 +13,19 @@ from urllib.parse import quote
 from zlib import crc32
 
 import httpx
+import psycopg
 import pytest
 
 from headwater.server.app import App, ServerSettings
 from headwater.server.store import Store, open_store
+from tests.forked import ForkedServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 STORES = ("sqlite", "postgresql")
-PROGRAM = (
-    "import typer; from headwater.cli.server import register; app = typer.Typer();"
-    " register(app); app()"
-)
+FREE_DATABASES: list[str] = []
 
 
 class Process:
@@ -49,15 +46,9 @@ class Process:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-c", PROGRAM, "server", "--port", str(self.port)]
+        options = ["--port", str(self.port), "--store", self.store, *self._options]
         environment = {k: v for k, v in os.environ.items() if k != "HEADWATER_TOKEN"}
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, "--store", self.store, *self._options],
-                stdout=log,
-                stderr=log,
-                env=environment,
-            )
+        self.process = ForkedServer(options, self._log, environment)
         try:
             self._wait()
         except BaseException:
@@ -155,11 +146,29 @@ class Client:
 
 
 @pytest.fixture(params=STORES)
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/headwater.db"
-    url: str = request.getfixturevalue("postgres").database()
-    return url
+        yield f"sqlite:///{tmp_path}/headwater.db"
+        return
+    # A new database takes half a second, an emptied one a tenth of it; a module that looks into the
+    # database's files asks for new ones.
+    anew = getattr(request.module, "NEW_DATABASES", False)
+    postgres = request.getfixturevalue("postgres")
+    url = FREE_DATABASES.pop() if FREE_DATABASES and not anew else postgres.database()
+    yield url
+    if not anew:
+        empty(url)
+        FREE_DATABASES.append(url)
+
+
+def empty(url: str) -> None:
+    others = (
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
+    )
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"{others} and pid <> pg_backend_pid()")
+        connection.execute("drop schema public cascade")
+        connection.execute("create schema public")
 
 
 @pytest.fixture
@@ -198,10 +207,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # The plug-in starts what the collected tests name, so the database is named where it is used.
         if store == "postgresql" and "postgres" not in names:
             names.append("postgres")
-        if store and "client" in names:
+        if store and {"client", "launch", "alerting", "filled"} & set(names):
             stores.setdefault(item.nodeid.replace(store, ""), {})[store] = item
-    # The API's tests run on either store in the quick run, half of them on each, and on both in the
-    # full one. Tests of the store itself run on both always.
+    # Tests of the API, of alerts and of a tampered log run on either store in the quick run, half of
+    # them on each, and on both in the full one. Tests of the store itself run on both always.
     for name, found in stores.items():
         if len(found) == len(STORES):
             found[STORES[crc32(name.encode()) % len(STORES)]].add_marker(pytest.mark.full)

@@ -804,7 +804,7 @@ def test_the_commands_list_incidents_and_send_a_marked_test_message(
         assert refused.exit_code == code
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)])
 def test_a_killed_server_loses_no_message_and_sends_none_twice(
     store: str,
     request: pytest.FixtureRequest,

@@ -64,7 +64,14 @@ def events(text: str) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
 
 
-@pytest.fixture(params=HOSTILE)
+QUICK = {"line", "clipboard", "open"}
+
+
+@pytest.fixture(
+    params=[
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.full) for name in HOSTILE
+    ]
+)
 def hostile(request: pytest.FixtureRequest) -> str:
     return HOSTILE[request.param]
 
