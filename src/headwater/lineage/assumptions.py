@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import msgspec
 
@@ -23,7 +23,9 @@ __all__ = [
     "NO_OBJECT",
     "NO_ZONE",
     "OTHER_TYPE",
+    "SHARED_RUN",
     "assume",
+    "run_of_its_own",
     "to_run_uuid",
 ]
 
@@ -32,6 +34,7 @@ ISO_TIME = "eventTime: ISO 8601 in another form than RFC 3339 has, taken as it m
 NO_ZONE = "eventTime: no time zone, taken as UTC"
 OTHER_TYPE = "eventType: unknown, taken as OTHER"
 NO_OBJECT = "facets: not an object, dropped"
+SHARED_RUN = "run.runId: the run of another job, taken as one of its own"
 _TYPES = frozenset(EventType.__members__)
 
 
@@ -40,6 +43,14 @@ def to_run_uuid(text: str) -> UUID:
     return _uuid(text) or UUID(
         bytes=hashlib.md5(text.encode(), usedforsecurity=False).digest(), version=3
     )
+
+
+def run_of_its_own(run: UUID, namespace: str, name: str) -> UUID:
+    """The UUID that the run of a job gets where another job was the first to report under `run`.
+
+    Only the first job keeps the id itself: a run has one job, and no other may end it.
+    """
+    return uuid5(run, f"{namespace}\n{name}")
 
 
 def assume(event: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.assumptions import SHARED_RUN
 from headwater.lineage.events import EventError, Limits, canonical
 from headwater.lineage.secrets import clean_value
 from headwater.server.store.database import (
@@ -175,6 +176,8 @@ class Store:
             self.connection.announce(self.log.seq, projection.changes)
             self.connection.commit()
             self.assumed.update(reason for _, item in group for reason in item.assumed)
+            if projection.shared_runs:
+                self.assumed[SHARED_RUN] += projection.shared_runs
             session.trim()
             self.reader.trim()
             return projection.changes

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from headwater.lineage.assumptions import run_of_its_own
 from headwater.lineage.events import EventError, EventKind, Limits, canonical, identity, read
 from headwater.server.store.database import TamperedError, within
 from headwater.server.store.write.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
@@ -112,8 +113,9 @@ def check_links(
     there = {number for number, _ in runs.values()}
     others = {run for *_, run in items if run is not None} - there
     there |= {row[0] for row in within(connection, "SELECT id FROM run WHERE id IN ({in})", others)}
+    apart = _of_their_own(connection, items, runs)
     for seq, one, job, run in items:
-        known = runs.get(one.run) if one.run else None
+        known = apart.get(seq) or (runs.get(one.run) if one.run else None)
         # A run that was let go of and came again has a later number than it had.
         again = known is not None and run is not None and run not in there and run < known[0]
         gone = seq <= kept and one.run is not None and (known is None or again)
@@ -130,6 +132,29 @@ def check_links(
             right = job == wanted or ((gone or one.merged) and job is not None)
         if not right:
             raise _misplaced(seq, "job", kept)
+
+
+def _of_their_own(
+    connection: ReadConnection,
+    items: Iterable[tuple[int, Said, int | None, int | None]],
+    runs: dict[bytes, tuple[int, int]],
+) -> dict[int, tuple[int, int]]:
+    """The records of jobs that reported under the id of another job's run, with the run they got.
+
+    A record of an earlier release stands under the first job's run until the next rebuild.
+    """
+    wanted = {
+        seq: run_of_its_own(UUID(bytes=one.run), *one.job).bytes
+        for seq, one, _, run in items
+        if one.run and one.job and run is not None and run != runs.get(one.run, (None,))[0]
+    }
+    found = {bytes(u): (n, j) for u, n, j in within(connection, _RUNS, set(wanted.values()))}
+    numbers = {seq: run for seq, _, _, run in items}
+    return {
+        seq: found[own]
+        for seq, own in wanted.items()
+        if own in found and found[own][0] == numbers[seq]
+    }
 
 
 def _misplaced(seq: int, what: str, kept: int) -> TamperedError:

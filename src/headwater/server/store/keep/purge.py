@@ -131,7 +131,8 @@ def purge(store: Store, target: PurgeTarget) -> Purged:
 def _note_numbers(connection: Connection) -> None:
     """Note up to where jobs and runs are numbered: what is left of the log may name them.
 
-    A run that two jobs report goes with the job that began it; the other's records stay.
+    In stores of earlier releases a run that two jobs reported was one; it goes with the job that
+    began it, and the other's records stay.
     """
     for table in ("job", "run"):
         ((highest,),) = connection.all(f"SELECT max(id) FROM {table}")  # noqa: S608

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
 from headwater.lineage import facets as known
+from headwater.lineage.assumptions import run_of_its_own
 from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import RunHistory
 from headwater.server.store.entities import (
@@ -48,6 +50,8 @@ class Projection:
         self.datasets = DatasetProjection(session, self.changes)
         self.schemas = SchemaProjection(session, self.changes)
         self.task_jobs = TaskJobs(session, self.changes)
+        self.shared_runs = 0
+        """Events under the id of another job's run."""
 
     def apply(self, item: PreparedEvent, at: int) -> tuple[int | None, int | None]:
         """Take in one event that arrived `at` a moment; answers the ids of its job and run."""
@@ -77,7 +81,9 @@ class Projection:
         job, new = self._job(item.job.key, time)
         if item.run is not None:
             run = self.session.runs.get(item.run.key)
-            if run is None:
+            if run is not None and run.job != job.id:
+                run = self._run_of_its_own(job, item.run.key)
+            elif run is None:
                 run = self.session.new_run(item.run.key, job.id, RunState(RunHistory()))
         else:
             run = self._declaration(job, item) if item.datasets else None
@@ -107,6 +113,14 @@ class Projection:
         if new or deleted:
             self.task_jobs.job_changed(job)
         return job, new
+
+    def _run_of_its_own(self, job: Job, uuid: bytes) -> Run:
+        """The run of a job that reports under the id of another job's run."""
+        self.shared_runs += 1
+        own = run_of_its_own(UUID(bytes=uuid), job.space, job.name).bytes
+        self.session.load_runs([own])
+        found = self.session.runs.get(own)
+        return found or self.session.new_run(own, job.id, RunState(RunHistory()))
 
     def _declaration(self, job: Job, item: PreparedEvent) -> Run:
         run = self.session.new_run(item.hash[:16], job.id, RunState(RunHistory(), static=True))

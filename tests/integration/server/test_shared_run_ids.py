@@ -1,0 +1,65 @@
+"""A run belongs to the job that reported it first; another job under its id has a run of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from headwater.lineage.assumptions import SHARED_RUN, run_of_its_own
+from headwater.server.store.keep.purge import PurgeTarget, purge
+from headwater.server.store.keep.rebuild import rebuild, verify
+
+from .conftest import Client, job_url
+from .making import event, run_id
+
+SENT = (
+    event("START", 0, job="load", outputs=["a"]),
+    event("START", 1, job="copy", inputs=["a"], outputs=["b"]),
+    event("COMPLETE", 2, job="copy"),
+)
+
+
+def own(job: str) -> str:
+    return str(run_of_its_own(UUID(run_id(1)), "jobs", job))
+
+
+def runs(client: Client, *jobs: str) -> dict[str, list[Any]]:
+    return {
+        job: [(r["id"], r["state"], r["startedAt"]) for r in client.get(job_url(job, "runs"))["runs"]]
+        for job in jobs
+    }  # fmt: skip
+
+
+def test_one_job_does_not_end_the_run_of_another(client: Client) -> None:
+    client.post(*SENT)
+    expected = {
+        "load": [(run_id(1), "RUNNING", "2026-01-01T00:00:00Z")],
+        "copy": [(own("copy"), "COMPLETED", "2026-01-01T00:00:01Z")],
+    }
+    assert runs(client, *expected) == expected
+    assert client.get("/api/v2/health")["assumed"] == {SHARED_RUN: 2}
+    findings = client.get("/api/v2/doctor")["findings"]
+    assert [f["count"] for f in findings if f["text"] == SHARED_RUN] == [2]
+    assert (verify(client.store), rebuild(client.store)) == (3, 3)
+    assert runs(client, *expected) == expected
+    client.post(event("FAIL", 9, job="load"))
+    assert runs(client, "load")["load"][0][1] == "FAILED"
+    assert runs(client, "copy")["copy"][0][1] == "COMPLETED"
+
+
+def test_each_job_comes_out_alike_in_any_order(client: Client) -> None:
+    client.post(*reversed(SENT))
+    found = runs(client, "load", "copy")
+    assert [run[1:] for run in found["load"]] == [("RUNNING", "2026-01-01T00:00:00Z")]
+    assert [run[1:] for run in found["copy"]] == [("COMPLETED", "2026-01-01T00:00:01Z")]
+    assert (found["copy"][0][0], found["load"][0][0]) == (run_id(1), own("load"))
+
+
+def test_a_run_of_its_own_stays_when_the_first_job_is_purged(client: Client) -> None:
+    client.post(*SENT)
+    purge(client.store, PurgeTarget("job", "jobs", "load"))
+    assert runs(client, "copy")["copy"][0][:2] == (own("copy"), "COMPLETED")
+    client.post(event("START", 20, job="copy"))
+    verify(client.store)
+    rebuild(client.store)
+    assert (own("copy"), "COMPLETED", "2026-01-01T00:00:01Z") in runs(client, "copy")["copy"]
