@@ -99,6 +99,8 @@ class Why(Generic[N]):
     freshness: Freshness[N]
     reasons: tuple[Reason[N], ...]
     cut: bool
+    recent: tuple[tuple[N, Change], ...] = ()
+    """Schemas that changed lately while nothing is wrong, the newest first."""
 
 
 def why(
@@ -107,7 +109,8 @@ def why(
     """The causes upstream of a dataset, those that nothing further up explains first.
 
     Of those, the graver come first (`CauseKind`), then the nearer. What somebody paused or stopped is
-    last: it explains why nothing comes, and is no trouble.
+    last: it explains why nothing comes, and is no trouble. A changed schema is a cause only beside
+    something that is wrong.
     """
     verdict = freshness(graph, dataset, now, depth=depth, limit=limit)
     found = tree(graph, dataset, depth=depth, limit=limit)
@@ -135,9 +138,17 @@ def why(
         for signal in signals:
             root = signal.kind is not CauseKind.SCHEMA or (node, signal.since) not in onward
             reasons.append(Reason(node, *signal, root, path))
+    # A change that nobody stumbled over is news, and explains nothing.
+    recent: list[tuple[N, Change]] = []
+    if all(one.kind.planned or one.kind is CauseKind.SCHEMA for one in reasons):
+        harmless = [one for one in reasons if one.kind is CauseKind.SCHEMA]
+        reasons = [one for one in reasons if one.kind is not CauseKind.SCHEMA]
+        recent = [(one.node, Change(one.since, one.detail)) for one in harmless if one.root]
+        recent.sort(key=lambda one: (-one[1].time, one[0]))
     reasons.sort(key=_rank)
     told = tuple(_with_changes(graph, reason, found, places) for reason in reasons[:CHANGES])
-    return Why(verdict, told + tuple(reasons[CHANGES:]), verdict.cut or found.cut)
+    reached = told + tuple(reasons[CHANGES:])
+    return Why(verdict, reached, verdict.cut or found.cut, tuple(recent[:CHANGES]))
 
 
 def _rank(reason: Reason[N]) -> tuple[bool, bool, int, int, int]:

@@ -371,6 +371,9 @@ def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(clien
         return {**made, "eventTime": moment}
 
     client.post(running(600, "id", "price"), running(300, "id"))
+    healthy = why_of(client, "s3://lake", "sums")
+    assert (healthy["verdict"], healthy["causes"]) == ("live", [])
+    assert [one["node"] for one in healthy["recent"]] == ["dataset:s3://lake:orders"]
     sample = {
         "run": run_id(1),
         "time": now.isoformat(),
@@ -387,6 +390,7 @@ def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(clien
     assert told(found) == [("stream", "lagging", True), ("orders", "schema", True)]
     assert found["causes"][0]["detail"] == "601 records behind, reading 10 a second"
     assert "price was removed" in found["causes"][1]["detail"]
+    assert found["recent"] == []
 
 
 def test_each_topic_in_which_a_sink_is_behind_is_told(client: Client) -> None:

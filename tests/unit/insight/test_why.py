@@ -46,6 +46,22 @@ def test_nothing_is_wrong_upstream() -> None:
     assert (found.freshness.verdict, found.reasons) == ("live", ())
 
 
+def test_a_changed_schema_is_no_cause_while_nothing_is_wrong() -> None:
+    change = Signal(CauseKind.SCHEMA, NOW - MINUTE, "id was removed")
+    paused = JobStatus(State.COMPLETED, NOW - MINUTE, None, None, True, JobProblem.PAUSED)
+    for ingest, kinds in ((RUNNING, []), (paused, [CauseKind.PAUSED])):
+        graph = Observed(CHAIN, ingest=ingest, clean=RUNNING)
+        graph.seen = {BRONZE: [change], RAW: [change]}
+        found = why(graph, SILVER, NOW)
+        assert [one.kind for one in found.reasons] == kinds
+        assert found.recent == ((RAW, Change(NOW - MINUTE, "id was removed")),)
+    graph = Observed(CHAIN, ingest=FAILED, clean=RUNNING)
+    graph.seen = {RAW: [change]}
+    found = why(graph, SILVER, NOW)
+    assert [one.kind for one in found.reasons] == [CauseKind.FAILED, CauseKind.SCHEMA]
+    assert found.recent == ()
+
+
 def test_a_cause_has_its_way_and_what_changed_shortly_before() -> None:
     graph = Observed(CHAIN, ingest=FAILED, clean=RUNNING)
     old = Change(NOW - 200 * MINUTE, "long ago")

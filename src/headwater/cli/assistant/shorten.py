@@ -74,6 +74,11 @@ def why(found: Answer) -> Answer:
         }
         for cause in found["causes"]
     ]
+    if recent := found.get("recent"):
+        short["changedRecently"] = [
+            {"time": one["time"], "name": _bare(one["node"]), "change": one["text"]}
+            for one in recent
+        ]
     if found["inputs"] is not None:
         short["comesFromColumns"] = [
             {

@@ -43,6 +43,11 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
     if not found["causes"]:
         seen = ", as far as you may see" if found.get("hidden") else ""
         _print(f"nothing is wrong upstream{seen}")
+    for change in found.get("recent", ()):
+        _print(
+            f"  changed recently: {change['time']} {escape(name_in(change['node']))}:"
+            f" {escape(change['text'])}"
+        )
     if count := found.get("hidden"):
         _print(f"[yellow]{count} jobs or datasets upstream are hidden from you[/]")
     if found["truncated"]:

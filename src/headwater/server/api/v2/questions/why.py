@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.insight import last_change, tree
 from headwater.insight import why as explain
+from headwater.lineage.events import iso
 from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
@@ -21,7 +22,9 @@ from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.timeline import members, schemas
 
 if TYPE_CHECKING:
-    from headwater.insight import Reason
+    from collections.abc import Sequence
+
+    from headwater.insight import Change, Reason
     from headwater.server.store.entities import Column, Dataset, Node
     from headwater.server.store.view import View
 
@@ -89,6 +92,7 @@ class Why(TypedDict):
     usualSeconds: int | None
     dueAt: Time | None
     causes: list[Cause]
+    recent: list[Changed]
     inputs: list[ColumnInput] | None
     hidden: int
     truncated: bool
@@ -105,7 +109,8 @@ def why(
     """Whether a dataset is up to date and, if not, what is wrong upstream of it.
 
     Each cause has its path to the dataset and what changed shortly before it. With `column`, also the
-    columns that it comes from, the one that changed last first.
+    columns that it comes from, the one that changed last first. While nothing is wrong, `recent` has the
+    schemas upstream that changed in the last day so that a reader could break.
     """
     found = the_dataset(view, namespace, dataset)
     if column and has_column(view, found, column) is False:
@@ -122,6 +127,7 @@ def why(
         "usualSeconds": None if fresh.usual is None else fresh.usual // 1_000_000,
         "dueAt": when(fresh.due),
         "causes": _causes(view, list(answer.reasons)),
+        "recent": _recent(view, answer.recent),
         "inputs": _inputs(view, found, column, depth) if column else None,
         "hidden": hidden_upstream(view, found, depth),
         "truncated": answer.cut or len(answer.reasons) > CAUSES,
@@ -161,6 +167,20 @@ def _causes(view: View, reasons: list[Reason[Node]]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _recent(view: View, changes: Sequence[tuple[Node, Change]]) -> list[Changed]:
+    """Changes of datasets; nothing but a schema is told of while nothing is wrong."""
+    datasets = view.datasets(number for (_, number), _ in changes)
+    return [
+        {
+            "time": iso(change.time),
+            "node": describe.dataset_id(datasets[number]),
+            "text": change.text,
+        }
+        for (_, number), change in changes
+        if number in datasets
+    ]
 
 
 def _inputs(view: View, dataset: Dataset, column: str, depth: int) -> list[dict[str, Any]]:
