@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol
 
 from headwater.lineage.columns import WHOLE
 from headwater.lineage.graph import Direction, N, walk
+from headwater.lineage.model import NULL_TEST_ONLY
 from headwater.lineage.schema import same_family, widens
 
 if TYPE_CHECKING:
@@ -244,7 +245,11 @@ class _Spread(Generic[N]):
                 rest = _below(use.column, column, topic=passage.from_topic)
                 if rest is None:
                     continue
+                if rest and node[0] is Effect.CARRIES and _tests_for_null(use):
+                    continue  # a record is not null for what becomes of a column in it
                 outcome = self._outcome(node, passage, use, whole=bool(rest))
+                if outcome is None:
+                    continue
                 if rest and outcome.behind is Effect.CARRIES:
                     inside = _inside(use.output, rest, topic=passage.to_topic)
                     use = ColumnUse(use.column, inside, use.transformations)  # noqa: PLW2901
@@ -270,7 +275,7 @@ class _Spread(Generic[N]):
 
     def _outcome(
         self, node: _Node[N], passage: Passage[N], use: ColumnUse, *, whole: bool
-    ) -> _Outcome:
+    ) -> _Outcome | None:
         state = node[0]
         if state is Effect.UNKNOWN:
             return _behind_unknown()
@@ -291,13 +296,18 @@ class _Spread(Generic[N]):
             return _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN)
         return self._named(node, passage, use)
 
-    def _named(self, node: _Node[N], passage: Passage[N], use: ColumnUse) -> _Outcome:
-        """What comes of a column at a job that names it."""
+    def _named(self, node: _Node[N], passage: Passage[N], use: ColumnUse) -> _Outcome | None:
+        """What comes of a column at a job that names it; None if the job does not care."""
+        if self.change.kind == "nullable" and _tests_for_null(use):
+            why = f"it tests {use.column} for null, which it may be from now on"
+            return _Outcome(Effect.ROWS, why, Effect.ROWS)
         if self.change.kind == "nullable":
             why = f"it names {use.column}, and whether it bears missing values is not known"
             return _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN)
         if self.change.kind != "type":
             return _Outcome(Effect.BREAKS, f"it names {use.column}", Effect.CHANGES)
+        if _tests_for_null(use):
+            return None
         old = self.types.get(passage.origin, {}).get(use.column, "")
         made = self.types.get(passage.target, {}).get(use.output, "") if passage.target else ""
         fits = _fits(node[3], old, made, use)
@@ -389,6 +399,13 @@ def _inside(output: str, rest: str, *, topic: bool) -> str:
 def _identity(use: ColumnUse) -> bool:
     return bool(use.transformations) and all(
         step.type != "INDIRECT" and step.subtype == "IDENTITY" for step in use.transformations
+    )
+
+
+def _tests_for_null(use: ColumnUse) -> bool:
+    return bool(use.transformations) and all(
+        step.type == "INDIRECT" and step.description == NULL_TEST_ONLY
+        for step in use.transformations
     )
 
 

@@ -100,6 +100,10 @@ class Statistics(msgspec.Struct, frozen=True):
     files: int | None = None
 
 
+NULL_TEST_ONLY = "tested for null only"
+"""The description of a transformation that asks whether a column is null, and nothing else of it."""
+
+
 class Transformation(msgspec.Struct, frozen=True, gc=False):
     """How an input column enters an output column; None is left out of the event."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headwater.insight import ColumnUse, Effect, Impact, Passage, PlannedChange, impact
 from headwater.lineage.columns import WHOLE
-from headwater.lineage.model import Transformation
+from headwater.lineage.model import NULL_TEST_ONLY, Transformation
 
 from .nodes import Node, dataset, job
 
@@ -22,6 +22,7 @@ IDENTITY = Transformation("DIRECT", "IDENTITY")
 CHANGED = Transformation("DIRECT", "TRANSFORMATION")
 SUM = Transformation("DIRECT", "AGGREGATION")
 FILTER = Transformation("INDIRECT", "FILTER")
+NULL_TEST = Transformation("INDIRECT", "FILTER", NULL_TEST_ONLY)
 CONDITION = Transformation("INDIRECT", "CONDITIONAL")
 DROP = PlannedChange("drop", "price")
 
@@ -141,6 +142,28 @@ def test_what_only_decides_about_rows_breaks_its_job_and_touches_the_rows_behind
     assert effects(found) == {"filter": "breaks", "copy": "rows", "blind": "rows"}
     assert rows(found) == {"cheap", "copy", "other"}
     assert columns(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "effect", "behind"),
+    [
+        (DROP, "breaks", {"sold"}),
+        (PlannedChange("rename", "price", "cost"), "breaks", {"sold"}),
+        (PlannedChange("type", "price", "string"), "unaffected", set()),
+        (PlannedChange("nullable", "price"), "rows", {"sold"}),
+    ],
+)
+def test_a_test_for_null_cares_about_the_column_and_not_about_its_type(
+    change: PlannedChange, effect: str, behind: set[str]
+) -> None:
+    estate = Estate(
+        reads("sold", "db", "sold", ("id", "id", IDENTITY), ("price", WHOLE, NULL_TEST)),
+        types={"db": {"price": "int"}},
+    )
+    found = impact(estate, dataset("db"), [change])
+    assert (effects(found), rows(found)) == ({"sold": effect}, behind)
+    record = reads("all", "db", "all", ("value", WHOLE, NULL_TEST), from_topic=True)
+    assert effects(impact(Estate(record), dataset("db"), [change])) == {"all": "unaffected"}
 
 
 def test_a_condition_inside_a_column_changes_that_column_and_no_rows() -> None:

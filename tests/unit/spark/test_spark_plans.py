@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from headwater.lineage.model import NULL_TEST_ONLY
+
 from .plans import (
     Flat,
     alias,
@@ -200,6 +202,24 @@ def test_the_indirect_sources_of_rows() -> None:
     found = relation(sorted_, n1=source("t"), n4=source("u"))
     rows = {(item.field, item.transformations[0].subtype) for item in lineage(found).dataset}
     assert rows == {("a", "JOIN"), ("d", "JOIN"), ("b", "FILTER"), ("c", "SORT")}
+
+
+def test_a_filter_that_only_tests_for_null_says_so() -> None:
+    def filter_of(condition: Flat) -> list[tuple[str, str | None]]:
+        found = relation(plan("Filter", TABLE, condition=condition, child=0), n1=source())
+        ((*_, steps),) = [(row.field, row.transformations) for row in lineage(found).dataset]
+        return [(step.subtype or "", step.description) for step in steps]
+
+    null = node("IsNull", B)
+    assert filter_of(node("Not", null)) == [("FILTER", NULL_TEST_ONLY)]
+    assert filter_of(node("And", node("IsNotNull", B), node("Not", null))) == [
+        ("FILTER", NULL_TEST_ONLY)
+    ]
+    for other in (node("GreaterThan", B, literal("1")), node("IsNotNull", node("Abs", B))):
+        assert filter_of(node("And", node("IsNotNull", B), other)) == [("FILTER", "")]
+    assert one(null) == ["b TRANSFORMATION"]
+    conditional = ["a TRANSFORMATION", "b TRANSFORMATION", "b CONDITIONAL"]
+    assert one(node("If", node("Or", null, B), A, B)) == conditional
 
 
 def test_a_recursive_query_is_read_until_nothing_is_new() -> None:

@@ -11,6 +11,7 @@ from headwater.spark.columns.value import (
     ARRAY,
     CONDITIONAL,
     MASK,
+    TEST_FOR_NULL,
     TRANSFORM,
     Bits,
     Value,
@@ -182,6 +183,12 @@ def _plain(self: Expressions, node: Node, scope: Scope) -> Value:
 @rule(*MASKS)
 def _mask(self: Expressions, node: Node, scope: Scope) -> Value:
     return Value(apply(self.plain(node, scope), MASK))
+
+
+@rule("IsNull", "IsNotNull")
+def _null_test(self: Expressions, node: Node, scope: Scope) -> Value:
+    # Of the result of a function, whether it is null may depend on any value of its columns.
+    return Value(apply(self.value(node.children[0], scope).all(), TEST_FOR_NULL))
 
 
 @rule(*KEPT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.lineage.model import ColumnLineage, ColumnSource, Transformation
+from headwater.lineage.model import NULL_TEST_ONLY, ColumnLineage, ColumnSource, Transformation
 from headwater.spark.columns.records import column_path
 from headwater.spark.columns.value import (
     AGGREGATION,
@@ -15,6 +15,8 @@ from headwater.spark.columns.value import (
     JOIN,
     MASKED_AGGREGATION,
     MASKED_TRANSFORMATION,
+    NULL_FILTER,
+    NULL_TEST,
     SORT,
     TRANSFORMATION,
     UNKNOWN,
@@ -41,6 +43,7 @@ _TRANSFORMATIONS = (
     (JOIN, Transformation("INDIRECT", "JOIN", "", False)),
     (GROUP_BY, Transformation("INDIRECT", "GROUP_BY", "", False)),
     (FILTER, Transformation("INDIRECT", "FILTER", "", False)),
+    (NULL_FILTER, Transformation("INDIRECT", "FILTER", NULL_TEST_ONLY, False)),
     (SORT, Transformation("INDIRECT", "SORT", "", False)),
     (WINDOW, Transformation("INDIRECT", "WINDOW", "", False)),
     (CONDITIONAL, Transformation("INDIRECT", "CONDITIONAL", "", False)),
@@ -147,5 +150,12 @@ def _sources(bits: Bits) -> tuple[ColumnSource, ...]:
             found[key] = found.get(key, 0) | bit
     return tuple(
         ColumnSource(name, field, tuple(step for bit, step in _TRANSFORMATIONS if bit & bits_))
-        for (name, field), bits_ in sorted(found.items())
+        for (name, field), bits_ in sorted((key, _told(held)) for key, held in found.items())
     )
+
+
+def _told(bits: int) -> int:
+    """Without what is said already: a test for null is a transformation, and one kind of filter."""
+    if bits & NULL_TEST:
+        bits = bits & ~NULL_TEST | TRANSFORMATION
+    return bits & ~NULL_FILTER if bits & FILTER else bits

@@ -16,8 +16,13 @@ Bits = dict[Leaf, int]
 # How a source column enters, one bit each, so that several ways at once are one number.
 IDENTITY, TRANSFORMATION, AGGREGATION = 1, 2, 4
 MASKED_TRANSFORMATION, MASKED_AGGREGATION = 8, 16
+NULL_TEST = 32
+"""Nothing but whether the column is null enters: a transformation, or a filter of its own kind."""
 JOIN, GROUP_BY, FILTER, SORT, WINDOW, CONDITIONAL = 64, 128, 256, 512, 1024, 2048
-DIRECT = IDENTITY | TRANSFORMATION | AGGREGATION | MASKED_TRANSFORMATION | MASKED_AGGREGATION
+NULL_FILTER = 4096
+DIRECT = (
+    IDENTITY | TRANSFORMATION | AGGREGATION | MASKED_TRANSFORMATION | MASKED_AGGREGATION | NULL_TEST
+)
 
 UNKNOWN: Leaf = (None, ())
 """The source of a column with unknown sources."""
@@ -200,9 +205,9 @@ def _table(*pairs: tuple[int, int]) -> dict[int, int]:
     """What each combination of bits becomes when each bit becomes another."""
     single = dict(pairs)
     found: dict[int, int] = {}
-    for bits in range(32):
+    for bits in range(64):
         out = 0
-        for bit in (1, 2, 4, 8, 16):
+        for bit in (1, 2, 4, 8, 16, 32):
             if bits & bit:
                 out |= single.get(bit, bit)
         found[bits] = out
@@ -210,18 +215,22 @@ def _table(*pairs: tuple[int, int]) -> dict[int, int]:
 
 
 TRANSFORM = _table((IDENTITY, TRANSFORMATION))
+TEST_FOR_NULL = _table((IDENTITY, NULL_TEST))
 AGGREGATE = _table(
     (IDENTITY, AGGREGATION),
     (TRANSFORMATION, AGGREGATION),
+    (NULL_TEST, AGGREGATION),
     (MASKED_TRANSFORMATION, MASKED_AGGREGATION),
 )
 MASK = _table(
     (IDENTITY, MASKED_TRANSFORMATION),
+    (NULL_TEST, MASKED_TRANSFORMATION),
     (TRANSFORMATION, MASKED_TRANSFORMATION),
     (AGGREGATION, MASKED_AGGREGATION),
 )
 MASK_AGGREGATE = _table(
     (IDENTITY, MASKED_AGGREGATION),
+    (NULL_TEST, MASKED_AGGREGATION),
     (TRANSFORMATION, MASKED_AGGREGATION),
     (AGGREGATION, MASKED_AGGREGATION),
     (MASKED_TRANSFORMATION, MASKED_AGGREGATION),
@@ -235,4 +244,9 @@ def apply(bits: Bits, table: dict[int, int]) -> Bits:
 
 def indirect(bits: Bits, kind: int) -> Bits:
     """The sources of a column as deciding about others: a filter's, a join's."""
-    return {leaf: (kind if bit & DIRECT else 0) | (bit & ~DIRECT) for leaf, bit in bits.items()}
+    null_kind = NULL_FILTER if kind == FILTER else kind
+    return {
+        leaf: (null_kind if bit & DIRECT == NULL_TEST else kind if bit & DIRECT else 0)
+        | (bit & ~DIRECT)
+        for leaf, bit in bits.items()
+    }
