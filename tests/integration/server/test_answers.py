@@ -17,6 +17,7 @@ from headwater.cli.main import app
 from headwater.errors import NotFoundError, UsageError
 from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
+from headwater.server.store.keep.rebuild import rebuild
 
 from .conftest import Client
 from .making import at, columns, dataset, event, facet, run_id, schema
@@ -548,3 +549,45 @@ def test_what_was_deleted_again_is_not_told_as_added(client: Client) -> None:
         assert found["columnsAdded"] == []
     node = "datasetField:s3://lake:orders:id"
     assert client.get("/api/v2/columns", node=node, depth=1)["edges"] == []
+
+
+def test_what_was_deleted_in_between_went_and_comes_back_with_its_next_event(
+    client: Client,
+) -> None:
+    client.post(
+        event("COMPLETE", 0, job="load", inputs=["raw"], outputs=["orders"]),
+        event("COMPLETE", 10, run=2, job="sum", inputs=["orders"], outputs=["sums"]),
+    )
+
+    def difference(**span: str) -> tuple[list[str], list[str], int, int]:
+        found = client.get("/api/v2/graph/diff", **span)
+        around = client.get("/api/v2/graph/diff", node="dataset:s3://lake:orders", **span)
+        told = [(one["appeared"], one["vanished"], len(one["added"]), len(one["removed"]))
+                for one in (found, around)]  # fmt: skip
+        assert told[0] == told[1]
+        return told[0]
+
+    went = ["dataset:s3://lake:sums", "job:jobs:sum"]
+    before = at(60)
+    nothing: tuple[list[str], list[str], int, int] = ([], [], 0, 0)
+    assert difference(**{"from": before}) == nothing
+    deleted = client.call("DELETE", "/api/v1/namespaces/jobs/jobs/sum")
+    assert deleted.status_code == 200, deleted.text
+    moment = datetime.now(timezone.utc).isoformat()
+    for _ in range(2):
+        assert difference(**{"from": before}) == ([], went, 0, 2)
+        assert difference(**{"from": before, "to": at(90)}) == nothing
+        assert difference(**{"from": moment}) == nothing
+        rebuild(client.store)
+    again = event("START", 0, run=3, job="sum", inputs=["orders"], outputs=["sums"])
+    client.post({**again, "eventTime": datetime.now(timezone.utc).isoformat()})
+    for _ in range(2):
+        assert difference(**{"from": before, "to": moment}) == ([], went, 0, 2)
+        assert difference(**{"from": moment}) == (went, [], 2, 0)
+        rebuild(client.store)
+    orders = f"/api/v1/namespaces/{quote('s3://lake', safe='')}"
+    for path in (f"{orders}/datasets/orders", orders):  # one dataset, and then all of them
+        assert client.call("DELETE", path).status_code == 200
+        found = client.get("/api/v2/graph/diff", **{"from": before})
+        assert "dataset:s3://lake:orders" in found["vanished"]
+    assert {"dataset:s3://lake:raw", "job:jobs:load"} <= set(found["vanished"])

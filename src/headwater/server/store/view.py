@@ -293,9 +293,18 @@ class View:
         ((seq,),) = self.all("SELECT max(seq) FROM checkpoint")
         return seq or 0, self._bodies.runs
 
-    def graph(self, at: int | None = None, since: int | None = None) -> StoredGraph:
-        """The jobs and datasets as a graph: now, at a moment in microseconds, or from one to another."""
-        return StoredGraph(self, at, since)
+    def graph(
+        self,
+        at: int | None = None,
+        since: int | None = None,
+        *,
+        deleted_in: tuple[int, int] | None = None,
+    ) -> StoredGraph:
+        """The jobs and datasets as a graph: now, at a moment in microseconds, or from one to another.
+
+        What is deleted is in none of them, unless that happened in the period `deleted_in`.
+        """
+        return StoredGraph(self, at, since, deleted_in)
 
     def observed_graph(self, lags: Lags) -> ObservedGraph:
         """The jobs and datasets of now as a graph, with what was observed on them."""

@@ -98,6 +98,7 @@ TABLES: dict[str, Table] = {
         ),
         _table("schema_end", "dataset:i run:i time:i", "dataset run time", changes=False),
         _table("fold", "job:i namespace:t name:t whole:i", "job"),
+        _table("deletion", "kind:i entity:i since:i until:i", "kind entity since"),
     )
 }
 
@@ -275,6 +276,14 @@ _NINTH = f"""
 CREATE INDEX log_job ON log (job, time);
 """
 
+# When what is hidden by hand was deleted, and shown again. Of earlier deletions a rebuild tells.
+_TENTH = """
+CREATE TABLE deletion (
+  kind {int} NOT NULL, entity {int} NOT NULL, since {int} NOT NULL, until {int},
+  PRIMARY KEY (kind, entity, since)) {compact};
+CREATE INDEX deletion_since ON deletion (since);
+"""
+
 DIALECTS: dict[str, dict[str, str]] = {
     "sqlite": {
         "int": "INTEGER",
@@ -295,6 +304,7 @@ DIALECTS: dict[str, dict[str, str]] = {
 
 MIGRATIONS: tuple[str, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH,
+    _TENTH,
 )  # fmt: skip
 LATEST = len(MIGRATIONS)
 ALL_TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))

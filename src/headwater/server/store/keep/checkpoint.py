@@ -22,7 +22,7 @@ __all__ = ["PROJECTED", "Checkpoint", "latest", "restore", "write"]
 PROJECTED = (
     "namespace", "source", "dataset", "job", "run", "facet", "facet_change", "edge", "column_map",
     "column_link", "dataset_version", "job_version", "alias", "cluster", "event_count", "tag",
-    "tag_use", "fold", "claim", "schema_end", "joined",
+    "tag_use", "fold", "claim", "schema_end", "joined", "deletion",
 )  # fmt: skip
 STEP = 10_000
 _PLAIN = {

@@ -308,7 +308,7 @@ def _datasets(connection: Connection, datasets: dict[int, Key]) -> None:
 
 
 def _marks(connection: Connection, kind: int, numbers: Collection[int]) -> None:
-    for table in ("facet_change", "tag_use"):
+    for table in ("facet_change", "tag_use", "deletion"):
         sql = f"DELETE FROM {table} WHERE kind = ? AND entity IN ({{in}}) RETURNING 1"  # noqa: S608
         within(connection, sql, numbers, (kind,))
 

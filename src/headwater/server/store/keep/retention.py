@@ -83,7 +83,8 @@ def retain(store: Store, before: int, forwarded: int | None = None) -> Dropped:
         connection.run(_COLUMNS, (before, before))
         connection.run(OUTDATED, (before,))
         connection.run(_ENDS, (before, before))
-        connection.run("DELETE FROM edge WHERE until < ?", (before,))
+        for table in ("edge", "deletion"):
+            connection.run(f"DELETE FROM {table} WHERE until < ?", (before,))  # noqa: S608
         facets = sweep(store)
         note(connection, "retained", before)
         tombstones = earlier.tombstones if earlier else []

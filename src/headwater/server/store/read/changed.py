@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from headwater.lineage.graph import Direction
@@ -19,11 +20,26 @@ if TYPE_CHECKING:
 
     ColumnEdge = tuple[Column, Column]
 
-__all__ = ["ChangedParts", "changed_columns", "changed_parts", "differing", "states_at"]
+__all__ = ["ChangedParts", "changed_columns", "changed_parts", "differing", "shown_at", "states_at"]
 
 V = TypeVar("V")
 
 LIMIT = 20_000
+_ENDS = (
+    " LEFT JOIN fold f ON f.job = e.job"
+    " WHERE ((x.since > ? AND x.since <= ?) OR (x.until > ? AND x.until <= ?))"
+    " AND (e.until IS NULL OR e.until > ?)"
+)
+# With what is next to it: that has other edges, and is there without it.
+_DELETED = (
+    "SELECT coalesce(f.whole, e.job), d.root FROM deletion x"  # noqa: S608
+    " JOIN edge e ON e.job = x.entity AND x.kind = 1 JOIN dataset d ON d.id = e.dataset"
+    + _ENDS
+    + " UNION SELECT coalesce(f.whole, e.job), d.root FROM deletion x"
+    " JOIN dataset d ON d.id = x.entity AND x.kind = 0 JOIN edge e ON e.dataset = d.id"
+    + _ENDS
+    + " LIMIT ?"
+)
 DELIVERS = (State.NEW, State.RUNNING, State.COMPLETED)
 
 
@@ -56,6 +72,8 @@ def changed_parts(view: View, since: int, until: int) -> ChangedParts:
         " WHERE c.time > ? AND c.time <= ? LIMIT ?",
         (*span, LIMIT),
     )
+    deleted = view.all(_DELETED, (*span, *span, since, *span, *span, since, LIMIT))
+    nodes |= {(JOB, job) for job, _ in deleted} | {(DATASET, root) for _, root in deleted}
     datasets = {root for (root,) in schemas + columns} | {root for _, root in edges}
     # Ends of runs without datasets are in no index: of those, the newest of each job will do.
     runs = view.all(
@@ -65,8 +83,32 @@ def changed_parts(view: View, since: int, until: int) -> ChangedParts:
         " WHERE r.ended > ? AND r.ended <= ?",
         (*span, *span, *span),
     )
-    cut = max(len(edges), len(schemas), len(columns)) >= LIMIT
+    cut = max(len(edges), len(schemas), len(columns), len(deleted)) >= LIMIT
     return ChangedParts(nodes, datasets, {job for (job,) in runs}, cut)
+
+
+def shown_at(
+    view: View, kind: int, entities: Mapping[int, bool], moments: tuple[int, int]
+) -> tuple[set[int], set[int]]:
+    """Which jobs or datasets were there at each of two moments, given whether they are deleted now.
+
+    What is deleted now was there at the first moment if that happened between the two; otherwise it is
+    part of none.
+    """
+    start, end = moments
+    sql = "SELECT entity, since, until FROM deletion WHERE kind = ? AND entity IN ({in})"
+    gone: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
+    for entity, since, until in within(view.connection, sql, list(entities), (kind,)):
+        gone[entity].append((since, until))
+    found: tuple[set[int], set[int]] = (set(), set())
+    for entity, deleted in entities.items():
+        spans = gone[entity]
+        if deleted and not any(until is None and start < since <= end for since, until in spans):
+            continue
+        for at, there in zip(moments, found, strict=True):
+            if not any(since <= at and (until is None or at < until) for since, until in spans):
+                there.add(entity)
+    return found
 
 
 def states_at(view: View, jobs: Iterable[int], at: int) -> dict[int, str]:

@@ -67,9 +67,23 @@ class StoredGraph:
     With `since`, its edges are all that held at some time from then until `at`.
     """
 
-    def __init__(self, view: View, at: int | None = None, since: int | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        at: int | None = None,
+        since: int | None = None,
+        deleted_in: tuple[int, int] | None = None,
+    ) -> None:
         self.view = view
         self.at = at
+        self._shown_dataset, self._shown_job = "d.hidden = 0", f"j.hidden <> {DELETED}"
+        if deleted_in is not None:
+            # A task job that went with its parent has no name of its own.
+            self._shown_dataset += f" OR {_deleted(0, 'd', deleted_in)}"
+            self._shown_job += (
+                f" OR {_deleted(1, 'j', deleted_in)}"  # noqa: S608
+                " AND NOT EXISTS (SELECT 1 FROM fold p WHERE p.job = j.id)"
+            )
         self.since = since
         self._sources: OutputSources | None = None
         self._recent: dict[int, list[Run]] = {}
@@ -110,7 +124,10 @@ class StoredGraph:
 
     def of_jobs(self, jobs: Iterable[int], direction: int | None = None) -> list[Edge]:
         """The edges of these jobs and of their task jobs."""
-        shown = f" JOIN dataset d ON d.id = e.dataset WHERE d.hidden = 0{self._where(direction)}"
+        shown = (
+            " JOIN dataset d ON d.id = e.dataset"
+            f" WHERE ({self._shown_dataset}){self._where(direction)}"
+        )
         sql = (
             "SELECT e.job, d.root, e.direction FROM edge e" + shown + " AND e.job IN ({in})"  # noqa: S608
             " UNION ALL SELECT f.whole, d.root, e.direction FROM fold f JOIN edge e ON e.job = f.job"
@@ -122,7 +139,7 @@ class StoredGraph:
         """The edges of these datasets, under any of their names; those of a task job are its parent's."""
         shown = (
             " JOIN job j ON j.id = e.job LEFT JOIN fold f ON f.job = e.job"
-            f" WHERE j.hidden <> {DELETED}{self._where(direction)}"
+            f" WHERE ({self._shown_job}){self._where(direction)}"
         )
         sql = (
             "SELECT coalesce(f.whole, e.job), e.dataset, e.direction FROM edge e"  # noqa: S608
@@ -204,6 +221,14 @@ class StoredGraph:
         rows = self.view.all(sql, (job, LONGEST))
         row = itertools.takewhile(lambda one: STATUSES[one[0] or 0] not in DELIVERED, rows)
         return min((ended for _, ended in row if ended is not None), default=None)
+
+
+def _deleted(kind: int, entity: str, period: tuple[int, int]) -> str:
+    """The condition that something is deleted, and was in a period."""
+    return (
+        f"EXISTS (SELECT 1 FROM deletion x WHERE x.kind = {kind} AND x.entity = {entity}.id"  # noqa: S608
+        f" AND x.until IS NULL AND x.since > {period[0]} AND x.since <= {period[1]})"
+    )
 
 
 def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]:

@@ -54,6 +54,7 @@ LIMITED = {  # what is true of the rows that may be read
     "job_version": _OF_JOB,
     "facet_change": _OF_ENTITY,
     "tag_use": _OF_ENTITY,
+    "deletion": _OF_ENTITY,
     "tag": f"name IN (SELECT tag FROM {{main}}tag_use WHERE {_OF_ENTITY})"  # noqa: S608
     " OR name NOT IN (SELECT tag FROM {main}tag_use)",
     "alias": f"{_OF_DATASET} AND namespace IN {_NAMES}",

@@ -136,12 +136,16 @@ def _hide(store: Store, projection: Projection, command: Command) -> Ids:
     if kind == "job":
         job = _the_job(store, command)
         for one in (job, *task_jobs.tasks(job)):
+            if one.hidden != DELETED:
+                session.rows["deletion"].append((JOB, one.id, command["at"], None))
             one.hidden = DELETED
             session.dirty["job"][one.id] = one
         task_jobs.job_changed(job)
         return job.id, None
     if kind == "dataset":
         dataset = _the_dataset(store, command)
+        if dataset.hidden != DELETED:
+            session.rows["deletion"].append((DATASET, dataset.id, command["at"], None))
         dataset.hidden = DELETED
         session.dirty["dataset"][dataset.id] = dataset
         return None, None
@@ -153,13 +157,20 @@ def _hide(store: Store, projection: Projection, command: Command) -> Ids:
     session.dirty["namespace"][space.id] = space
     session.flush()
     connection = store.connection
-    connection.run("UPDATE dataset SET hidden = 1 WHERE namespace = ?", (space.id,))
-    connection.run(
-        "UPDATE job SET hidden = 1 WHERE namespace = ? OR id IN"
-        " (SELECT f.job FROM fold f JOIN job w ON w.id = f.whole WHERE w.namespace = ?)",
-        (space.id, space.id),
+    of_jobs = (
+        "(namespace = ? OR id IN"
+        " (SELECT f.job FROM fold f JOIN job w ON w.id = f.whole WHERE w.namespace = ?))"
     )
+    gone: list[tuple[int, int, int, None]] = []
+    for number, table, which, params in (
+        (DATASET, "dataset", "namespace = ?", (space.id,)),
+        (JOB, "job", of_jobs, (space.id, space.id)),
+    ):
+        sql = f"SELECT id FROM {table} WHERE hidden <> {DELETED} AND {which}"  # noqa: S608
+        gone += [(number, row[0], command["at"], None) for row in connection.all(sql, params)]
+        connection.run(f"UPDATE {table} SET hidden = {DELETED} WHERE {which}", params)  # noqa: S608
     session.forget()
+    session.rows["deletion"] += gone
     task_jobs.settle_all()
     return None, None
 

@@ -441,6 +441,11 @@ class Session:
     def revive(self, entity: Dataset | Job, time: int) -> None:
         """Show again what was deleted, in a namespace that is shown."""
         entity.hidden = 0
+        self.write("deletion")
+        kind = int(isinstance(entity, Job))
+        sql = "SELECT since FROM deletion WHERE kind = ? AND entity = ? AND until IS NULL"
+        for (since,) in self.connection.all(sql, (kind, entity.id)):
+            self.rows["deletion"].append((kind, entity.id, since, max(since, time)))
         self.load_namespaces({entity.space})
         self.namespace(entity.space, time)
 

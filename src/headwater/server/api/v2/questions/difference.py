@@ -17,6 +17,7 @@ from headwater.server.store.read.changed import (
     changed_columns,
     changed_parts,
     differing,
+    shown_at,
     states_at,
 )
 from headwater.server.store.read.observed import read_schema
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from headwater.insight import Neighbourhood
     from headwater.server.store.entities import Node
+    from headwater.server.store.read.graph import StoredGraph
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -81,8 +83,8 @@ def difference(
         jobs = {number for _, number in near.jobs}
         datasets = {number for _, number in near.datasets}
         parts = _moments(view, near.nodes, datasets, jobs, moments, near.cut)
-        shown = _names(view, jobs, datasets).values()
-        parts = [_within(part, set(shown)) for part in parts]
+        shown = {name for names in _names(view, jobs, datasets, moments) for name in names.values()}
+        parts = [_within(part, shown) for part in parts]
         unseen = view.hidden_beside(*near.nodes)
     else:
         changed = changed_parts(view, start, end)
@@ -123,8 +125,15 @@ def _around(
     view: View, start: Node, moments: tuple[int, int], depth: int, limit: int
 ) -> Neighbourhood[Node]:
     """What lay around a node at one of two moments."""
-    before, after = (around(view.graph(at), start, depth=depth, limit=limit) for at in moments)
+    before, after = (
+        around(graph, start, depth=depth, limit=limit) for graph in _graphs(view, moments)
+    )
     return before | after
+
+
+def _graphs(view: View, moments: tuple[int, int]) -> tuple[StoredGraph, StoredGraph]:
+    """The graph of each moment; the first with what was deleted until the second."""
+    return view.graph(moments[0], deleted_in=moments), view.graph(moments[1])
 
 
 def _within(part: Moment[Name], shown: set[Name]) -> Moment[Name]:
@@ -136,17 +145,30 @@ def _within(part: Moment[Name], shown: set[Name]) -> Moment[Name]:
     )
 
 
-def _names(view: View, jobs: Iterable[int], datasets: Iterable[int]) -> dict[Node, Name]:
-    """The names of these nodes; what was deleted is part of no moment."""
-    names: dict[Node, Name] = {
-        ("job", number): ("job", job.space, job.name)
-        for number, job in view.jobs(jobs).items()
-        if job.hidden != DELETED
-    }
-    for number, one in view.datasets(datasets).items():
-        if one.hidden != DELETED:
-            names["dataset", number] = ("dataset", one.space, one.name)
-    return names
+def _names(
+    view: View, jobs: Iterable[int], datasets: Iterable[int], moments: tuple[int, int]
+) -> list[dict[Node, Name]]:
+    """The names of these nodes at each of two moments, as far as they were there."""
+    found_jobs, found_datasets = view.jobs(jobs), view.datasets(datasets)
+    deleted = {job.id: job.hidden == DELETED for job in found_jobs.values()}
+    gone = {one.id: one.hidden == DELETED for one in found_datasets.values()}
+    return [
+        {
+            **{
+                ("job", number): ("job", job.space, job.name)
+                for number, job in found_jobs.items()
+                if job.id in shown_jobs
+            },
+            **{
+                ("dataset", number): ("dataset", one.space, one.name)
+                for number, one in found_datasets.items()
+                if one.id in shown_datasets
+            },
+        }
+        for shown_jobs, shown_datasets in zip(
+            shown_at(view, 1, deleted, moments), shown_at(view, 0, gone, moments), strict=True
+        )
+    ]
 
 
 def _moments(
@@ -162,21 +184,22 @@ def _moments(
     Most of what a day touches is at its end what it was: only what is stored differently is read.
     """
     near = list(nodes)
-    drawn = [spanned(view.graph(at), near).edges for at in moments]
+    drawn = [spanned(graph, near).edges for graph in _graphs(view, moments)]
     schemas = differing(*(schemas_at(view, datasets, at) for at in moments))
     states = differing(*(states_at(view, jobs, at) for at in moments))
     columns = changed_columns(view, datasets, moments, COLUMNS)
     bodies = view.bodies(facet for some in schemas for facet in some.values())
     ends = {node for edges in drawn for edge in edges for node in edge}
     owners = {column[0] for some, _ in columns for edge in some for column in edge}
-    names = _names(
+    both = _names(
         view,
         states[0].keys() | {number for kind, number in ends if kind == "job"},
         owners | schemas[0].keys() | {number for kind, number in ends if kind == "dataset"},
+        moments,
     )
     parts = []
-    for edges, facets, (fields, more), standing in zip(
-        drawn, schemas, columns, states, strict=True
+    for names, edges, facets, (fields, more), standing in zip(
+        both, drawn, schemas, columns, states, strict=True
     ):
         named = {(names[a], names[b]) for a, b in edges if a in names and b in names}
         parts.append(
