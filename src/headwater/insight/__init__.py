@@ -47,6 +47,7 @@ from headwater.insight.impact import (
     planned_change,
 )
 from headwater.insight.incidents import RootCause, downstream, families, root_causes
+from headwater.insight.lag import REPORTS, grows
 from headwater.insight.name_rules import NameRuleError, name_rules
 from headwater.insight.neighbourhood import (
     Link,
@@ -90,6 +91,7 @@ from headwater.insight.why import (
 
 __all__ = [
     "DEFAULT_SCORE",
+    "REPORTS",
     "SHOWN_SCORE",
     "Audit",
     "AuditedJob",
@@ -150,6 +152,7 @@ __all__ = [
     "families",
     "flow",
     "freshness",
+    "grows",
     "handed",
     "hidden",
     "impact",

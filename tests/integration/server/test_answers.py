@@ -394,6 +394,38 @@ def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(clien
     assert found["recent"] == []
 
 
+def test_the_overview_names_a_reader_whose_lag_grows(client: Client) -> None:
+    now = datetime.now(timezone.utc)
+    made = event("RUNNING", 0, job="group", inputs=["orders", "items"])
+    client.post({**made, "eventTime": now.isoformat()})
+
+    def report(**lags: list[int]) -> list[tuple[str, str, int, int]]:
+        samples = [
+            {
+                "run": run_id(1),
+                "time": (now - timedelta(minutes=len(some) - 1 - minute)).isoformat(),
+                "direction": "input",
+                "dataset": {"namespace": "s3://lake", "name": name},
+                "lag": lag,
+            }
+            for name, some in lags.items()
+            for minute, lag in enumerate(some)
+        ]
+        assert client.call("POST", "/api/v2/flow", json={"samples": samples}).status_code == 202
+        client.app.flow.flush(client.store, now.timestamp())
+        client.app.flow.forget()
+        found = client.get("/api/v2/overview")["lagging"]
+        return [
+            (one["name"], one["dataset"]["name"], one["lagBefore"], one["lag"]) for one in found
+        ]
+
+    assert report(orders=[90, 90, 90, 90, 90, 90], items=[0, 80, 0, 80, 0, 80]) == []
+    assert report(orders=[10, 20, 30, 40, 50, 60]) == [("group", "orders", 10, 60)]
+    assert report(items=[20, 30, 50, 60, 70, 99]) == [("group", "items", 20, 99)]
+    client.post({**made, "eventType": "COMPLETE", "eventTime": now.isoformat()})
+    assert report() == []
+
+
 def test_each_topic_in_which_a_sink_is_behind_is_told(client: Client) -> None:
     now = datetime.now(timezone.utc)
     topics = {"items": (1_200, 10), "orders": (601, 10), "users": (5, 100)}

@@ -172,6 +172,14 @@ export interface Overview {
     truncated: boolean;
   };
   stale: (JobFacts & { affected: Reach; usualSeconds: number; silentSeconds: number })[];
+  /** Running jobs whose lag has grown over their last reports. */
+  lagging: (JobFacts & {
+    affected: Reach;
+    dataset: Named;
+    lag: number;
+    lagBefore: number;
+    since: string;
+  })[];
   /** A few of the datasets that jobs in trouble write. */
   halted: Named[];
   perMinute: { minute: string; events: number }[];

@@ -4,8 +4,8 @@ import { graphUrl, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, navigate } from "../lib/router";
 import type { JobFacts, Overview, Reach, State } from "../lib/types";
-import { Empty, Loading, Panel, Problem } from "../ui/basics";
-import { JobRow, Rows } from "../ui/lists";
+import { Ago, Empty, Loading, Panel, Problem } from "../ui/basics";
+import { DatasetLink, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { StateMark, stateWord } from "../ui/state";
 import { Alerts } from "./alerts";
@@ -68,7 +68,8 @@ function Counts({ data }: { data: Overview }) {
 function Troubles({ data }: { data: Overview }) {
   const { jobs, truncated } = data.troubles;
   const late = data.stale;
-  if (jobs.length + late.length === 0)
+  const lagging = data.lagging;
+  if (jobs.length + late.length + lagging.length === 0)
     return (
       <Empty icon="check">
         <strong>Nothing fails and nothing is late.</strong>
@@ -101,6 +102,15 @@ function Troubles({ data }: { data: Overview }) {
           <p className="row-late">
             Late: usually runs every {duration(job.usualSeconds)}, last seen{" "}
             {duration(job.silentSeconds)} ago
+          </p>
+          <Affected job={job} reach={job.affected} />
+        </JobRow>
+      ))}
+      {lagging.map((job) => (
+        <JobRow key={job.id} job={job}>
+          <p className="row-late">
+            Falls behind: {number(job.lag)} records of <DatasetLink dataset={job.dataset} /> to
+            read, {number(job.lagBefore)} <Ago time={job.since} />
           </p>
           <Affected job={job} reach={job.affected} />
         </JobRow>

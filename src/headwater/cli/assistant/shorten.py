@@ -215,6 +215,10 @@ def troubles(found: Answer) -> Answer:
         "datasets": found["datasets"],
         "failed": [one(job) for job in found["troubles"]["jobs"]],
         "late": [one(job, **_kept(job, "usualSeconds", "silentSeconds")) for job in found["stale"]],
+        "fallsBehind": [
+            one(job, reads=_named(job["dataset"]), **_kept(job, "lag", "lagBefore", "since"))
+            for job in found.get("lagging", ())
+        ],
         "complete": not found["troubles"]["truncated"],
     }
 

@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections import defaultdict
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from headwater.insight import REPORTS, grows
 from headwater.lineage.events import EventProblem, Limits, iso, micros
 from headwater.server.http import elements
 from headwater.server.store.database import within
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
     from headwater.server.store import Store
     from headwater.server.store.database import ReadConnection
 
-__all__ = ["Flow", "FlowDataset", "Rollup", "Sample", "keep_flow", "read_flow", "read_lags"]
+__all__ = [
+    "Flow",
+    "FlowDataset",
+    "GrowingLag",
+    "Rollup",
+    "Sample",
+    "growing_lags",
+    "keep_flow",
+    "read_flow",
+    "read_lags",
+]
 
 MINUTE, HOUR = 60, 3_600
 KEPT = {MINUTE: 24 * HOUR, HOUR: 90 * 24 * HOUR}
@@ -32,6 +43,7 @@ SECOND = 1_000_000
 CURRENT = 120
 LOOKED = 900
 LIMIT = 10_000
+CANDIDATES = 200
 LIMITS = Limits()
 MOST_LAG = 2**63 - 1
 DIRECTIONS = {"input": 0, "output": 1}
@@ -239,6 +251,47 @@ def read_lags(connection: ReadConnection, runs: Collection[bytes]) -> dict[bytes
         run: Lagging(sorted(lags, key=lambda one: (-one.records, one.dataset)), len(inputs[run]))
         for run, lags in found.items()
     }
+
+
+class GrowingLag(NamedTuple):
+    """An input in which a run falls behind: the lag of its first and of its last report looked at."""
+
+    run: bytes
+    namespace: str
+    name: str
+    before: int
+    lag: int
+    since: int
+
+
+def growing_lags(connection: ReadConnection) -> list[GrowingLag]:
+    """Inputs in which runs are a minute of their work behind and fall further behind, the worst first."""
+    now = int(time.time())
+    columns = "SELECT run, dataset_namespace, dataset_name, bucket, state FROM flow"
+    sql = columns + " WHERE direction = 0 AND width = ? AND bucket >= ? ORDER BY bucket LIMIT ?"
+    newest = {
+        (bytes(uuid), space, name): _rollup.decode(bytes(state))
+        for uuid, space, name, _, state in connection.all(sql, (MINUTE, now - CURRENT, LIMIT))
+    }
+    behind = sorted(
+        (-(one.lag or 0), key)
+        for key, one in newest.items()
+        if (one.lag or 0) > MINUTE * one.records / max(1, one.count)
+    )[:CANDIDATES]
+    sql = columns + " WHERE direction = 0 AND width = ? AND bucket >= ? AND run IN ({in})"
+    reports: dict[tuple[bytes, str, str], list[tuple[int, int]]] = defaultdict(list)
+    rows = within(connection, sql, {key[0] for _, key in behind}, (MINUTE, now - LOOKED))
+    for uuid, space, name, bucket, state in rows:
+        lag = _rollup.decode(bytes(state)).lag
+        if lag is not None:
+            reports[bytes(uuid), space, name].append((bucket, lag))
+    found = []
+    for _, key in behind:
+        last = sorted(reports[key])[-REPORTS:]
+        if grows([lag for _, lag in last]):
+            (since, before), (_, lag) = last[0], last[-1]
+            found.append(GrowingLag(*key, before, lag, since * SECOND))
+    return found
 
 
 async def keep_flow(app: App) -> None:

@@ -17,7 +17,9 @@ from headwater.server.api.present import when
 from headwater.server.api.types import Named, Object, Time
 from headwater.server.api.v2.alerts import listed
 from headwater.server.api.v2.page import describe
+from headwater.server.ingest.flow import growing_lags
 from headwater.server.routing import Routes
+from headwater.server.store.database import within
 from headwater.server.store.entities import STATUSES, to_job
 from headwater.server.store.view import JOBS, uuid_text
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.server.app import App
+    from headwater.server.ingest.flow import GrowingLag
     from headwater.server.store.entities import Job, Node
     from headwater.server.store.view import View
 
@@ -56,6 +59,7 @@ class Overview(TypedDict):
     datasets: int
     troubles: Object
     stale: list[Object]
+    lagging: list[Object]
     halted: list[Named]
     perMinute: list[Object]
     changes: list[Object]
@@ -66,7 +70,7 @@ class Overview(TypedDict):
 def overview(app: App, view: View) -> dict[str, Any]:
     """Counts by state, troubles with what they reach, alerts, events a minute, newest changes.
 
-    `halted` are a few of the datasets that jobs in trouble write: each can be asked why.
+    `lagging` are running jobs whose lag has grown over their last reports. `halted` are a few of the datasets that jobs in trouble write: each can be asked why.
     """
     now = time.time_ns() // 1000
     ((seq,),) = view.all("SELECT seq FROM head WHERE id = 1")
@@ -83,6 +87,7 @@ def overview(app: App, view: View) -> dict[str, Any]:
         "datasets": datasets,
         "troubles": {"jobs": _described(view, groups), "truncated": truncated},
         "stale": _late_jobs(view, late),
+        "lagging": _lagging_jobs(view),
         "halted": _halted(view, [*itertools.chain(*groups), *(one[0] for one in late)]),
         "perMinute": _per_minute(view, seq, now),
         "changes": _changes(view),
@@ -219,6 +224,36 @@ def _late_jobs(view: View, late: list[tuple[Job, int, int]]) -> list[dict[str, A
             "silentSeconds": silent // SECOND,
         }
         for job, usual, silent in late
+    ]
+
+
+def _lagging_jobs(view: View) -> list[dict[str, Any]]:
+    """Running jobs that fall behind, each with the input in which it is furthest behind."""
+    worst: dict[bytes, GrowingLag] = {}
+    for one in growing_lags(view.connection):
+        worst.setdefault(one.run, one)
+    sql = (
+        JOBS.replace("SELECT ", "SELECT r.uuid, ", 1)
+        + " JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status = ?"
+        " AND r.uuid IN ({in})"
+    )
+    running = STATUSES.index(State.RUNNING)
+    found = {
+        bytes(uuid): to_job(tuple(row))
+        for uuid, *row in within(view.connection, sql, list(worst), (running,))
+    }
+    shown = [(found[run], one) for run, one in worst.items() if run in found][:TROUBLES]
+    described = describe.jobs(view, [job for job, _ in shown])
+    return [
+        {
+            **described[job.id],
+            "affected": affected(view, job),
+            "dataset": {"namespace": one.namespace, "name": one.name},
+            "lag": one.lag,
+            "lagBefore": one.before,
+            "since": iso(one.since),
+        }
+        for job, one in shown
     ]
 
 
