@@ -48,6 +48,8 @@ class KnownJob(Generic[N]):
     node: N
     parent: bool = False
     """Whether other jobs report what it does."""
+    action: bool = False
+    """Whether it is one action of an application, which may be there to read alone."""
     inferred: int | None = None
     """When its newest run ended, if somebody else concluded that."""
     running: bool = False
@@ -131,6 +133,8 @@ def _unused(estate: Estate[N], used: list[JobUse]) -> Iterator[Doubt[N]]:
         if job.node not in writers and not job.parent:
             text = "it reads and writes nothing"
             if job.node in readers:
+                if job.action:
+                    continue
                 text = "it reads, and nobody knows what it writes"
             yield Doubt(DoubtKind.NO_OUTPUTS, job.node, text)
 

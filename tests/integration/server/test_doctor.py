@@ -296,8 +296,24 @@ def test_a_job_that_others_are_part_of_needs_no_outputs(client: Client) -> None:
         event("COMPLETE", 1, run=2, job="app.part", outputs=["a"], run_facets={"parent": parent}),
         event("COMPLETE", 2, run=3, job="nothing"),
     )
-    found = client.get("/api/v2/doctor")["findings"]
-    assert [one["named"]["name"] for one in found if one["kind"] == "no outputs"] == ["nothing"]
+
+    def findings() -> list[str]:
+        found = client.get("/api/v2/doctor")["findings"]
+        return [one["named"]["name"] for one in found if one["kind"] == "no outputs"]
+
+    assert findings() == ["nothing"]
+    for number, (integration, kind) in enumerate(
+        [("SPARK", "SQL_JOB"), ("SPARK", "COMMAND"), ("SPARK", "APPLICATION"), ("AIRFLOW", "TASK")]
+    ):
+        about = facet(processingType="BATCH", integration=integration, jobType=kind)
+        for name, facets in (("in", {"parent": parent}), ("alone", {})):
+            client.post(
+                event("COMPLETE", 3, run=10 * number + 10 + len(name), job=f"{kind} {name}",
+                      inputs=["a"], job_facets={"jobType": about}, run_facets=facets)
+            )  # fmt: skip
+    reported = ["SQL_JOB alone", "COMMAND alone", "APPLICATION in", "APPLICATION alone", "TASK in",
+                "TASK alone"]  # fmt: skip
+    assert findings() == ["nothing", *reported]
 
 
 def test_producers_that_disagree_and_ends_that_were_inferred(client: Client) -> None:

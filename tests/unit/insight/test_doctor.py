@@ -183,14 +183,18 @@ def test_what_else_is_doubtful() -> None:
     estate.add(("s3://lake", "once"))
     estate.used.append(JobUse("gone", ("s3://lake", "once"), writes=True, now=False))
     reader, writer, app = (("jobs", name) for name in ("reader", "writer", "app"))
+    counts, idles = ("jobs", "app.count"), ("jobs", "app.idles")
     estate.used += [
         JobUse(writer, ("s3://lake", "used"), writes=True),
         JobUse(reader, ("s3://lake", "used"), writes=False),
+        JobUse(counts, ("s3://lake", "used"), writes=False),
     ]
     estate.known_jobs = [
         KnownJob(reader, running=True, last=NOW - 2 * HOUR),
         KnownJob(writer, inferred=NOW - HOUR, last=NOW - 5 * HOUR, usual=HOUR),
         KnownJob(app, parent=True, running=True, last=NOW - HOUR // 2),
+        KnownJob(counts, action=True),
+        KnownJob(idles, action=True),
     ]
     estate.gaps = [
         ClockGap(reader, 1, -2 * HOUR, 0),
@@ -203,6 +207,7 @@ def test_what_else_is_doubtful() -> None:
         ("orphan", ("s3://lake", "alone")),
         ("orphan", ("s3://lake", "once")),
         ("no outputs", reader),
+        ("no outputs", idles),
         ("silent", reader),
         ("silent", writer),
         ("inferred", writer),

@@ -39,6 +39,7 @@ RECENT = 50_000
 CLAIMED = 300
 """Datasets with several schemas that are looked at."""
 FIELDS = 5
+ACTIONS = ("SQL_JOB", "RDD_JOB", "COMMAND")
 
 
 class StoredEstate:
@@ -130,6 +131,7 @@ class StoredEstate:
             for number, kind, state, last in self._view.all(sql)
         ]
         parents = self._parents(run.parent for _, _, run, _ in rows if run is not None)
+        actions = self._actions({run.job_facets.get("jobType", 0) for _, _, run, _ in rows if run})
         usual = self._usual()
         found = []
         for number, kind, run, last in rows:
@@ -140,6 +142,9 @@ class StoredEstate:
                 KnownJob(
                     (JOB, number),
                     parent=number in parents,
+                    action=run is not None
+                    and run.parent is not None
+                    and run.job_facets.get("jobType") in actions,
                     inferred=run.life.end if run is not None and run.life.is_inferred else None,
                     running=state is State.RUNNING,
                     last=last,
@@ -157,6 +162,17 @@ class StoredEstate:
         found = {row[0] for row in self._view.all("SELECT DISTINCT whole FROM fold")}
         sql = "SELECT DISTINCT job FROM run WHERE uuid IN ({in})"
         return found | {row[0] for row in within(self._view.connection, sql, named)}
+
+    def _actions(self, facets: Iterable[int]) -> set[int]:
+        """Which of these `jobType` facets declare one action of a Spark application: `count`, `show`."""
+        found = set()
+        for number, body in self._view.bodies(facets).items():
+            read = known.read("jobType", body, known.JobType)
+            if read is None or read.streaming or (read.integration or "").upper() != "SPARK":
+                continue
+            if (read.jobType or "").upper() in ACTIONS:
+                found.add(number)
+        return found
 
     def _usual(self) -> dict[int, int]:
         """How often jobs run, by their runs of the last two weeks."""
