@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from headwater.cli.lab.story import _show
+from headwater.cli.lab.story import story as play_story
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
 from headwater.lab.lab import Lab
@@ -101,6 +102,24 @@ def test_what_never_comes_true_ends_it_with_a_reason_and_is_undone(
     assert [check.ok for check in told.checks] == [False, True]
     assert told.text == []
     assert story.undone == 1
+
+
+@pytest.mark.usefixtures("story_run")
+def test_a_story_that_is_kept_is_undone_once_enter_is_pressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Rain(True)
+    undone: list[int] = []
+    monkeypatch.setitem(stories.STORIES, "rain", story)
+    monkeypatch.setattr("headwater.cli.lab.story.open_lab", lambda _home: Lab(tmp_path / "lab"))
+    person = SimpleNamespace(readline=lambda: undone.append(story.undone))
+    monkeypatch.setattr("sys.stdin", person)
+    play_story("rain", tmp_path, keep=True)
+    assert (undone, story.undone) == ([0], 1)
+    assert "Press Enter" in capsys.readouterr().err
+    story.wet = [True]
+    play_story("rain", tmp_path)
+    assert (undone, story.undone) == ([0], 2)
 
 
 @pytest.mark.usefixtures("story_run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,12 @@ def story(
             "--seconds", min=12, max=300, help="outage: how long the lineage server stays away."
         ),
     ] = 60.0,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Wait for Enter before everything is put back, to look at the pages."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Play an incident on the running demo and check what lineage shows of it.
@@ -60,7 +67,8 @@ def story(
         raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
     lab = open_lab(home or _running())
     with StoryPrinter(quiet=as_json) as printer:
-        result = play(name, lab, printer, seconds=seconds)
+        before_undo = printer.wait_for_enter if keep else None
+        result = play(name, lab, printer, seconds=seconds, before_undo=before_undo)
     if as_json:
         print_json(result)
     else:
@@ -134,6 +142,12 @@ class StoryPrinter:
         """What was found."""
         found = f"  [dim]{escape(check.found)}[/]" if check.found else ""
         self._line(f"  {_mark(check)} {escape(check.what)}{found}")
+
+    def wait_for_enter(self) -> None:
+        """Leave everything as the story made it until a person has looked."""
+        self._status.stop()
+        err.print("[bold]Press Enter to put everything back.[/]")
+        sys.stdin.readline()
 
     def _line(self, text: str) -> None:
         self._printed_at = time.monotonic()

@@ -16,6 +16,8 @@ from headwater.lab.stories.schema_change import SchemaChange
 from headwater.lab.stories.story_run import AWAY, StoryRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.lab.lab import Lab
     from headwater.lab.stories.base import Story, StoryListener
 
@@ -27,9 +29,17 @@ AWAY_SECONDS = 60.0
 
 
 def play(
-    name: str, lab: Lab, listener: StoryListener, *, seconds: float = AWAY_SECONDS
+    name: str,
+    lab: Lab,
+    listener: StoryListener,
+    *,
+    seconds: float = AWAY_SECONDS,
+    before_undo: Callable[[], None] | None = None,
 ) -> StoryResult:
-    """Play a story and put everything back; a check that fails is in the result, not raised."""
+    """Play a story and put everything back; a check that fails is in the result, not raised.
+
+    `before_undo` is called when all went as it should, and may wait.
+    """
     if name not in STORIES:
         raise UsageError(f"there is no story {name!r}", hint=f"stories: {', '.join(STORIES)}")
     story = STORIES[name]
@@ -38,6 +48,8 @@ def play(
     began, reasons, undone = time.monotonic(), [], True
     try:
         story.play(story_run)
+        if before_undo is not None:
+            before_undo()
     except (HeadwaterError, *AWAY) as error:
         reasons.append(_text(error))
         story_run.describe("It did not go as it should; putting everything back.")

@@ -32,9 +32,13 @@ class Poison(Story):
         """Write a record that is no Avro, and watch the Iceberg sink stop."""
         before = story_run.check_state(SINK, "RUNNING")
         dead = story_run.counter.end_offset(DEAD)
-        story_run.look("what fails, and what hangs on it", story_run.lineage.page("/"))
-        story_run.look("the run that failed, with its trace", story_run.lineage.job_page(SINK))
-        story_run.look("the table that is no longer fresh", story_run.lineage.dataset_page(TABLE))
+        lineage = story_run.lineage
+        story_run.look("the run that fails, with its trace", lineage.page(f"/runs/{before}"))
+        for what, page in (
+            ("what fails, and what hangs on it", lineage.page("/")),
+            ("the table that is no longer fresh", lineage.dataset_page(TABLE)),
+        ):
+            story_run.look(what, page, lasting=False)
         story_run.describe(
             f"Writing {RECORD.decode()!r} into the topic {TOPIC}, where Avro belongs."
         )
