@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from headwater.insight import Neighbourhood
     from headwater.server.store.entities import Node
-    from headwater.server.store.read.graph import StoredGraph
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -126,14 +125,15 @@ def _around(
 ) -> Neighbourhood[Node]:
     """What lay around a node at one of two moments."""
     before, after = (
-        around(graph, start, depth=depth, limit=limit) for graph in _graphs(view, moments)
+        around(view.graph(at, deleted_in=_deleted(at, moments)), start, depth=depth, limit=limit)
+        for at in moments
     )
     return before | after
 
 
-def _graphs(view: View, moments: tuple[int, int]) -> tuple[StoredGraph, StoredGraph]:
-    """The graph of each moment; the first with what was deleted until the second."""
-    return view.graph(moments[0], deleted_in=moments), view.graph(moments[1])
+def _deleted(at: int, moments: tuple[int, int]) -> tuple[int, int] | None:
+    """In which time what is deleted now may have been, to be in the graph of a moment."""
+    return moments if at == moments[0] else None
 
 
 def _within(part: Moment[Name], shown: set[Name]) -> Moment[Name]:
@@ -184,7 +184,8 @@ def _moments(
     Most of what a day touches is at its end what it was: only what is stored differently is read.
     """
     near = list(nodes)
-    drawn = [spanned(graph, near).edges for graph in _graphs(view, moments)]
+    graphs = [view.graph(at, deleted_in=_deleted(at, moments)) for at in moments]
+    drawn = [spanned(graph, near).edges for graph in graphs]
     schemas = differing(*(schemas_at(view, datasets, at) for at in moments))
     states = differing(*(states_at(view, jobs, at) for at in moments))
     columns = changed_columns(view, datasets, moments, COLUMNS)
