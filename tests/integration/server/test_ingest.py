@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -204,6 +205,18 @@ def test_what_was_written_survives_a_restart(store_url: str) -> None:
     assert all(r.duplicate for r in second.append(bodies))
     assert second.append([json.dumps(event("COMPLETE", 300, run=1)).encode()])[0].seq == 201
     second.close()
+
+
+def test_events_are_told_apart_within_one_moment_and_known_again(store: Store) -> None:
+    """An event is known by its time and its hash, also one whose clock is wrong."""
+    later = datetime.now(timezone.utc) + timedelta(hours=1)
+    ahead = {**event("START", 0, run=900), "eventTime": later.isoformat()}
+    sent = [json.dumps(event("START", 0, run=number)).encode() for number in range(1, 40)]
+    sent += [json.dumps(ahead).encode()]
+    first, second = store.append(sent), store.append(sent)
+    assert not any(one.duplicate for one in first)
+    assert all(one.duplicate for one in second)
+    assert [one.seq for one in second] == [one.seq for one in first]
 
 
 def test_two_writers_on_one_store_see_each_other(store_url: str) -> None:

@@ -54,6 +54,8 @@ def test_a_store_of_a_release_answers_the_same(
     with closing(open_store(url)) as again:
         sent = again.append([json.dumps(event("START", 500, run=500, job="new")).encode()])
         assert sent[0].error is None
+        known = again.append(PIPELINE.read_bytes().splitlines())
+        assert all(one.duplicate for one in known), "what was taken in before is known"
 
 
 def test_this_schema_is_kept_once_it_is_released() -> None:

@@ -45,6 +45,10 @@ class Receipt(msgspec.Struct, frozen=True):
     failure: str | None = None
 
 
+_KNOWN = (
+    "WITH k (time, hash) AS ({in}) SELECT l.hash, l.seq FROM k JOIN log l"
+    " ON l.time = k.time AND l.hash = k.hash"
+)
 Also = Callable[[Connection, Sequence[Receipt]], None]
 """What else belongs into a commit; called with the receipts of the events in it."""
 
@@ -148,10 +152,10 @@ class Store:
     ) -> list[dict[str, Any]]:
         reader, session = self.reader, self.session
         self.begin()
-        hashes = [item.hash for _, item in group]
-        sql = "SELECT hash, seq FROM log WHERE hash IN ({in})"
-        known = {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
+        sent = [(item.time, item.hash) for _, item in group]
+        known = {bytes(h): seq for h, seq in within(self.connection, _KNOWN, sent)}
         if self._has_tombstones:
+            hashes = [item.hash for _, item in group]
             sql = "SELECT hash, seq FROM tombstone WHERE hash IN ({in})"
             known |= {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
         if self.reader is not reader:

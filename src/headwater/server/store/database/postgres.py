@@ -75,6 +75,12 @@ _UPSERTS |= {name: _update(name, base) for name, base in BASE.items()}
 _ABOUT_THE_DATA = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 
 
+def _kind(key: Any) -> str:
+    if isinstance(key, int):
+        return "bigint"
+    return "bytea" if isinstance(key, bytes) else "text"
+
+
 @contextmanager
 def _errors() -> Iterator[None]:
     try:
@@ -125,12 +131,10 @@ class PostgresConnection:
     def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
         # An array is one value however many keys it holds, so the statement is planned once.
         if isinstance(keys[0], tuple):
-            columns = [arrays.pack("text", column) for column in zip(*keys, strict=True)]
+            columns = [arrays.pack(_kind(column[0]), column) for column in zip(*keys, strict=True)]
             marks = ", ".join("?" * len(columns))
             return sql.replace("{in}", f"SELECT * FROM unnest({marks})"), columns  # noqa: S608
-        kind = "bigint" if isinstance(keys[0], int) else "text"
-        kind = "bytea" if isinstance(keys[0], bytes) else kind
-        return sql.replace("IN ({in})", "= ANY(?)"), [arrays.pack(kind, keys)]
+        return sql.replace("IN ({in})", "= ANY(?)"), [arrays.pack(_kind(keys[0]), keys)]
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         with _errors():
