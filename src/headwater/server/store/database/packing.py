@@ -53,6 +53,7 @@ class Packer:
         self._ratio = 0.0
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="headwater-packer")
         self._begun: tuple[zstandard.ZstdCompressor, Future[dict[int, bytes]]] | None = None
+        self._done: dict[int, bytes] | None = None
 
     def follow(self, stored: list[tuple[int, bytes]]) -> None:
         """Know the stored dictionaries and no others: what a failed commit made was never kept."""
@@ -93,7 +94,7 @@ class Packer:
         """Forget what `begin` has packed."""
         if self._begun is not None:
             self._begun[1].exception()
-            self._begun = None
+            self._begun = self._done = None
 
     def pack(self, body: bytes) -> tuple[int, bytes]:
         """The dictionary's id and the packed body."""
@@ -101,7 +102,9 @@ class Packer:
         packed = None
         if self._begun is not None:
             used, done = self._begun
-            packed = done.result().get(id(body)) if used is compressor else None
+            if self._done is None:
+                self._done = done.result()
+            packed = self._done.get(id(body)) if used is compressor else None
         if packed is None:
             packed = compressor.compress(body)
         self._seen += 1
