@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
@@ -65,6 +68,31 @@ def option(
     otherwise = f", else {default}" if default else ""
     text = f"{text}  [${variable}{otherwise}]"
     parser.add_argument(name, default=given, required=needed and not given, help=text)
+
+
+def duration(text: str) -> float:
+    """Seconds of a duration such as 45s, 5 minutes or 7d."""
+    found = re.fullmatch(
+        r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|sec|min|second|minute|hour|day)s?\s*", text, re.IGNORECASE
+    )
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: say 45s, 5 minutes or 7d")
+    return float(found[1]) * SECONDS[found[2][0].lower()]
+
+
+def day(text: str) -> float:
+    """Seconds of a duration of at least a day."""
+    found = duration(text)
+    if found < SECONDS["d"]:
+        raise argparse.ArgumentTypeError(f"{text!r} is shorter than a day")
+    return found
+
+
+def count(text: str) -> int:
+    """A number of at least one."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
 
 
 def kafka(settings: argparse.Namespace) -> dict[str, str]:

@@ -13,15 +13,16 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from headwater.lake.projection import LogRecord, Projector
+from headwater.lake.purged import Purges
 from headwater.lake.records import Arrival, RecordReader
 from headwater.lake.tables import EVENTS, REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from headwater.lake.tables import Column
 
-__all__ = ["PROJECTED", "READ", "project_batches", "read_batches"]
+__all__ = ["PROJECTED", "PURGED", "READ", "project_batches", "purged_batches", "read_batches"]
 
 _TYPES: dict[str, Any] = {
     "string": pa.string(),
@@ -35,6 +36,8 @@ READ = "destination string, " + ", ".join(f"{c.name} {c.type}" for c in _COLUMNS
 """The rows of both tables as one: `destination` is the table that each belongs to."""
 PROJECTED = "destination string, node string, content string"
 """The rows of all derived tables as one: their content as JSON, moments in microseconds."""
+PURGED = "topic string, kafka_partition int, kafka_offset bigint, node string"
+"""Where records came from that are to go, and what they are about."""
 ROWS = 2_000
 """Rows of a batch: bodies are large, and a batch is held twice."""
 _READ = pa.schema(
@@ -82,6 +85,19 @@ def project_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
                 yield pa.RecordBatch.from_pylist(rows, schema=_PROJECTED)
                 rows = []
     yield pa.RecordBatch.from_pylist(rows, schema=_PROJECTED)
+
+
+def purged_batches(
+    purges: Mapping[str, int], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The places of the records that name what was purged after they arrived."""
+    known = Purges(purges)
+    for batch in batches:
+        arrived, bodies = batch.column("arrived").to_pylist(), batch.column("body").to_pylist()
+        gone = [known.took(body.encode(), at) for at, body in zip(arrived, bodies, strict=True)]
+        yield batch.filter(pa.array(gone, pa.bool_())).select(
+            ["topic", "kafka_partition", "kafka_offset", "node"]
+        )
 
 
 def _record(row: dict[str, Any]) -> LogRecord:

@@ -61,7 +61,7 @@ def _take(store: Store, projection: Projection, record: LogRecord) -> None:
     read = _command(body) if kind else None
     if read is not None and read.command == "purge":
         raise UsageError(
-            "something was purged from the server since, and the lake still has it",
+            "something was purged from the server since, so records of its log are missing",
             hint="restore a backup of the store instead",
         )
     try:

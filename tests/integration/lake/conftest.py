@@ -4,13 +4,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.lab.clients import unique
+from headwater.server.store import open_store
 from tests.integration.server.conftest import Process
 
 from .lakes import TestLake
+from .local import LocalLake, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from headwater.server.store import Store
 
 
 @pytest.fixture
@@ -34,3 +41,27 @@ def server(lake: TestLake, tmp_path: Path) -> Iterator[Callable[[], Process]]:
     for one in started:
         if one.process.poll() is None:
             one.stop()
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="session")
+def local_spark(warehouse: Path) -> Iterator[SparkSession]:
+    found = session(warehouse)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def local(local_spark: SparkSession, warehouse: Path) -> LocalLake:
+    return LocalLake(local_spark, warehouse, unique("lineage").replace("-", "_"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    found = open_store(f"sqlite:///{tmp_path}/server.db")
+    yield found
+    found.close()

@@ -47,14 +47,20 @@ class TestLake:
         found = self.catalog.client.load_table(f"{self.namespace}.{table.name}")
         return [dict(s.summary.additional_properties) for s in found.snapshots() if s.summary]
 
-    def forget_last_epoch(self, stream: str = "events") -> None:
+    def forget_last_epoch(self) -> None:
         """Let Spark do its last batch again: what a driver leaves that dies before it notes the end."""
-        commits = self.checkpoint / stream / "commits"
+        commits = self.checkpoint / "events" / "commits"
         last = max(
             (one for one in commits.iterdir() if one.name.isdecimal()), key=lambda p: int(p.name)
         )
         last.unlink()
         (commits / f".{last.name}.crc").unlink(missing_ok=True)
+
+    def forget_derived(self) -> None:
+        """Let the program derive everything again: what a driver leaves that dies before it notes how far."""
+        found = self.catalog.client.load_table(f"{self.namespace}.{tables.DATASETS.name}")
+        with found.transaction() as change:
+            change.remove_properties("headwater.derived")
 
     def forget_checkpoint(self) -> None:
         shutil.rmtree(self.checkpoint)

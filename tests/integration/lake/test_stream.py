@@ -97,10 +97,10 @@ def test_the_lake_has_what_the_server_has_each_once(
     assert lake_edges(lake) == stored_edges(one)
     assert any(edge[4] is not None for edge in lake_edges(lake))
 
-    # The same epoch again, both streams, changes nothing: not even a commit is made.
+    # The same epoch again, and all derived again, changes nothing: not even a commit is made.
     before = [(t.name, lake.rows(t), lake.snapshots(t)) for t in tables.TABLES]
-    lake.forget_last_epoch("events")
-    lake.forget_last_epoch("derived")
+    lake.forget_last_epoch()
+    lake.forget_derived()
     lake.run()
     assert [(t.name, lake.rows(t), lake.snapshots(t)) for t in tables.TABLES] == before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ offsets = st.dictionaries(
 
 
 def program() -> Any:
-    return importlib.import_module("lake")
+    return importlib.import_module("lake_store")
 
 
 @given(offsets, offsets)
@@ -33,3 +34,38 @@ def test_rows_are_merged_by_their_key() -> None:
     assert sql.startswith("MERGE INTO c.n.edges t USING source s ON t.node = s.node AND t.k = s.k ")
     assert "WHEN MATCHED AND s.gone THEN DELETE WHEN MATCHED THEN UPDATE SET" in sql
     assert "WHEN NOT MATCHED AND NOT s.gone THEN INSERT (node, k, v)" in sql
+
+
+def test_rows_are_removed_by_their_key() -> None:
+    sql = program().merge_sql("c.n.events", "source", ["topic"], ())
+    assert (
+        sql
+        == "MERGE INTO c.n.events t USING source s ON t.topic = s.topic WHEN MATCHED THEN DELETE"
+    )
+
+
+def test_every_step_up_to_the_newest_is_there() -> None:
+    store = program()
+    assert sorted(store.STEPS) == list(range(2, store.NEWEST + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("45s", 45), ("5 minutes", 300), ("1 hour", 3_600), ("7d", 604_800), ("0.5h", 1_800)],
+)
+def test_durations_as_people_and_spark_write_them(text: str, seconds: float) -> None:
+    assert importlib.import_module("options").duration(text) == seconds
+
+
+def test_what_a_program_cannot_do_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = importlib.import_module("lake_maintain").arguments()
+    for words in (
+        ["--keep-snapshots", "0"],
+        ["--older-than", "7 weeks"],
+        ["--orphans-older-than", "2h"],
+    ):
+        with pytest.raises(SystemExit):
+            parser.parse_args(words)
+        assert words[1] in capsys.readouterr().err
+    found = parser.parse_args([])
+    assert (found.keep_snapshots, found.older_than) == (10, 7 * 86_400)

@@ -24,13 +24,13 @@ from headwater.server.store.write.session import HIGHEST
 from headwater.server.store.write.task_jobs import TaskJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from headwater.server.store.database import Connection
     from headwater.server.store.entities import Held
     from headwater.server.store.store import Store
 
-__all__ = ["KINDS", "PurgeTarget", "Purged", "purge"]
+__all__ = ["KINDS", "PurgeTarget", "Purged", "mentions", "purge"]
 
 KINDS = ("job", "dataset", "namespace")
 SAMPLES = 64
@@ -68,30 +68,31 @@ class PurgeTarget(NamedTuple):
         """Whether a record or a facet names it."""
         if b"\\" not in body and self.mark not in body:
             return False
-        return self._in(msgspec.json.decode(body))
-
-    def _in(self, value: Any) -> bool:
-        if isinstance(value, dict):
-            return self._is(value) or any(map(self._in, value.values()))
-        if isinstance(value, list):
-            # An alias stands in its command as a pair.
-            pair = len(value) == 2 and all(isinstance(item, str) for item in value)
-            return (pair and self._named(*value)) or any(map(self._in, value))
-        return False
-
-    def _is(self, value: dict[str, Any]) -> bool:
-        namespace, name = value.get("namespace"), value.get("name")
-        if not self.name and value.get("command") == "namespace" and name == self.namespace:
-            return True
-        if not isinstance(namespace, str):
-            return False
-        return self._named(namespace, name if isinstance(name, str) else "")
+        return any(self._named(*name) for name in mentions(msgspec.json.decode(body)))
 
     def _named(self, namespace: str, name: str) -> bool:
         for found in ((namespace, name), safe(namespace, name)):
             if found[0] == self.namespace and self.name in ("", found[1]):
                 return True
         return False
+
+
+def mentions(value: Any) -> Iterator[Key]:
+    """The namespaces and names that a record or a facet holds; a namespace alone has an empty name."""
+    if isinstance(value, dict):
+        namespace, name = value.get("namespace"), value.get("name")
+        if value.get("command") == "namespace" and isinstance(name, str):
+            yield name, ""
+        if isinstance(namespace, str):
+            yield namespace, name if isinstance(name, str) else ""
+        for inner in value.values():
+            yield from mentions(inner)
+    elif isinstance(value, list):
+        # An alias stands in its command as a pair.
+        if len(value) == 2 and all(isinstance(item, str) for item in value):
+            yield value[0], value[1]
+        for inner in value:
+            yield from mentions(inner)
 
 
 def purge(store: Store, target: PurgeTarget) -> Purged:

@@ -1,0 +1,300 @@
+"""The lake's tables in a catalog that Spark knows: made, brought up to date, appended to and merged into.
+
+Each table says in its newest snapshot, and since its older snapshots were let go of in a property, up to
+which offsets of the topic it has everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from headwater.lake import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+    from headwater.lake.tables import LakeTable
+
+OFFSETS = "headwater.offsets"
+"""The member of a snapshot's summary, and the property of a table, that has by topic and partition the
+first offset not in the table."""
+VERSION = "headwater.version"
+"""The property of a table that has the number of the last step it was brought up to."""
+PROPERTIES = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "write.delete.mode": "copy-on-write",
+    "write.update.mode": "copy-on-write",
+    "write.merge.mode": "copy-on-write",
+    # What is appended while repetitions or purged rows are removed stands in nobody's way.
+    "write.merge.isolation-level": "snapshot",
+}
+STEPS: dict[int, str] = {
+    2: "SET TBLPROPERTIES ('write.merge.isolation-level' = 'snapshot')",
+}
+"""What brings a table that an earlier release made up to date, by number: the end of an ALTER TABLE.
+
+A step is never changed once it was released. New columns are added here and to `headwater.lake.tables`."""
+NEWEST = max(STEPS)
+SUMMARY = f"spark.sql.iceberg.snapshot-property.{OFFSETS}"
+TRIES = 5
+Offsets = dict[str, dict[str, int]]
+
+
+class Lake:
+    """The lake's tables in a catalog that Spark knows."""
+
+    def __init__(self, spark: SparkSession, catalog: str, namespace: str) -> None:
+        if not re.fullmatch(r"\w+(\.\w+)+", f"{catalog}.{namespace}"):
+            raise SystemExit(
+                f"{catalog}.{namespace} is no namespace of a catalog: name it as lineage"
+            )
+        self.spark = spark
+        self.catalog = catalog
+        self.space = f"{catalog}.{namespace}"
+        # Streams have sessions and so catalogs of their own: one would not see what another commits.
+        spark.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
+        self._offsets: dict[str, Offsets] = {}
+
+    def name(self, table: LakeTable) -> str:
+        """A table as SQL names it."""
+        return f"{self.space}.{table.name}"
+
+    def create(self) -> None:
+        """Make the tables that are not there, bring the others up to date, and make the view."""
+        self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.space}")
+        given = {**PROPERTIES, VERSION: str(NEWEST)}
+        properties = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+        for table in tables.TABLES:
+            self.spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({table.ddl}) USING iceberg"
+                f" PARTITIONED BY ({', '.join(table.partitions)}) TBLPROPERTIES ({properties})"
+            )
+            self.evolve(table)
+        query = tables.unique_sql(self.name(tables.EVENTS))
+        try:
+            self.spark.sql(f"CREATE VIEW IF NOT EXISTS {self.space}.{tables.UNIQUE} AS {query}")
+        except (PySparkException, Py4JError) as error:
+            reason = str(error).splitlines()[0]
+            sys.stderr.write(f"lake: this catalog has no views, so no {tables.UNIQUE}: {reason}\n")
+
+    def evolve(self, table: LakeTable) -> None:
+        """Take the steps that a table lacks; each is noted before the next one."""
+        now = int(self.said(table, VERSION) or 1)
+        if now > NEWEST:
+            raise SystemExit(
+                f"{self.name(table)} is of version {now}, made by a newer release of headwater;"
+                f" this one knows {NEWEST}"
+            )
+        for number in range(now + 1, NEWEST + 1):
+            self.spark.sql(f"ALTER TABLE {self.name(table)} {STEPS[number]}")
+            self.note(table, VERSION, str(number))
+
+    def said(self, table: LakeTable, key: str) -> str | None:
+        """A property of a table."""
+        found = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").where(F.col("key") == key)
+        row = found.first()
+        return None if row is None else str(row["value"])
+
+    def note(self, table: LakeTable, key: str, value: str) -> None:
+        """Set a property of a table."""
+        text = value.replace("\\", "\\\\").replace("'", "\\'")
+        self.spark.sql(f"ALTER TABLE {self.name(table)} SET TBLPROPERTIES ('{key}' = '{text}')")
+
+    def position(self, table: LakeTable, key: str) -> Offsets:
+        """A position in the topic that a property has."""
+        found: Offsets = json.loads(self.said(table, key) or "{}")
+        return found
+
+    def offsets(self, table: LakeTable) -> Offsets:
+        """Up to where a table has everything: said by its snapshots and its property, else by its rows."""
+        if table.name not in self._offsets:
+            self._offsets[table.name] = self._read_offsets(table)
+        return self._offsets[table.name]
+
+    def _read_offsets(self, table: LakeTable) -> Offsets:
+        snapshots = self.spark.table(f"{self.name(table)}.snapshots")
+        summary = F.col("summary")[OFFSETS]
+        noted = snapshots.where(summary.isNotNull()).orderBy(F.desc("committed_at"))
+        said = noted.select(summary).first()
+        found = self.position(table, OFFSETS)
+        if said is not None:
+            found = further(found, json.loads(said[0]))
+        if not found and table not in tables.DERIVED:
+            found = ends(self.spark.table(self.name(table)))
+        return found
+
+    def keep_offsets(self, table: LakeTable) -> None:
+        """Note the position in a property, before the snapshots that say it are let go of."""
+        self.note(table, OFFSETS, json.dumps(self._read_offsets(table), sort_keys=True))
+
+    def moment(self) -> datetime:
+        """Now, by the clock that snapshots are dated with."""
+        return datetime.now(timezone.utc)
+
+    def call(self, procedure: str, table: LakeTable, **given: str) -> list[Row]:
+        """Run one of Iceberg's procedures on a table; its arguments are SQL."""
+        words = "".join(f", {name} => {value}" for name, value in given.items())
+        named = f"table => '{self.name(table)}'"
+        return self.spark.sql(f"CALL {self.catalog}.system.{procedure}({named}{words})").collect()
+
+    def snapshots(self, table: LakeTable) -> int:
+        """How many snapshots a table has."""
+        return self.spark.table(f"{self.name(table)}.snapshots").count()
+
+    def expire(self, table: LakeTable, before: datetime, keep: int) -> int:
+        """Let go of snapshots before a moment, and of files that only they had; answers how many went."""
+        count = self.snapshots(table)
+        self.call(
+            "expire_snapshots", table, older_than=sql_moment(before), retain_last=str(max(1, keep))
+        )
+        return max(0, count - self.snapshots(table))
+
+    def renew_manifests(self, table: LakeTable) -> None:
+        """Write the list of a table's files anew, of those that it has and no others."""
+        jvm: Any = self.spark.sparkContext._jvm  # noqa: SLF001
+        session: Any = self.spark
+        loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+            session._jsparkSession, self.name(table)  # noqa: SLF001
+        )  # fmt: skip
+        if loaded.currentSnapshot() is not None:
+            one = jvm.com.google.common.base.Functions.constant("")
+            loaded.rewriteManifests().clusterBy(one).commit()
+
+    def append(self, table: LakeTable, rows: DataFrame, reached: Offsets) -> None:
+        """Add the rows that a table does not have, and note in the same commit up to where it has all."""
+        known = self.offsets(table)
+        merged = further(known, reached)
+        if merged == known:
+            return
+        fresh = rows.where(F.col("destination") == table.name).where(beyond(known))
+        if fresh.isEmpty():
+            return
+        writer = fresh.select(*table.names).writeTo(self.name(table))
+        writer.option(f"snapshot-property.{OFFSETS}", json.dumps(merged, sort_keys=True)).append()
+        self._offsets[table.name] = merged
+
+    def replace(
+        self, table: LakeTable, projected: DataFrame, touched: DataFrame, reached: Offsets
+    ) -> None:
+        """Let the rows of the touched nodes be those that were computed; what is the same stays."""
+        new = table_rows(projected, table)
+        old = self.spark.table(self.name(table)).join(touched, "node", "left_semi")
+        keys = ["node", *table.key]
+        gone = old.join(new, keys, "left_anti").select(*table.names, F.lit(True).alias("gone"))
+        changed = new.exceptAll(old.select(*table.names)).withColumn("gone", F.lit(False))
+        # Not cached: Spark computes what is cached of a table again when the table is written.
+        source = changed.unionByName(gone).localCheckpoint()
+        if source.isEmpty():
+            return
+        merged = further(self.offsets(table), reached)
+        self.spark.conf.set(SUMMARY, json.dumps(merged, sort_keys=True))
+        try:
+            self.merge(table, source, keys, table.names)
+        finally:
+            self.spark.conf.unset(SUMMARY)
+        self._offsets[table.name] = merged
+
+    def remove(self, table: LakeTable, places: DataFrame) -> None:
+        """Take away the rows that came from some places of the topic."""
+        self.merge(table, places, ["topic", "kafka_partition", "kafka_offset"], ())
+
+    def merge(
+        self, table: LakeTable, source: DataFrame, keys: Sequence[str], names: Sequence[str]
+    ) -> None:
+        """Merge, and again if files were rewritten meanwhile, as `lake maintain` does beside a stream."""
+        source.createOrReplaceTempView(f"lake_{table.name}")
+        sql = merge_sql(self.name(table), f"lake_{table.name}", keys, names)
+        for left in reversed(range(TRIES)):
+            try:
+                self.spark.sql(sql)
+            except (PySparkException, Py4JError) as error:
+                if not left or not re.search(
+                    r"ValidationException|CommitFailedException", str(error)
+                ):
+                    raise
+                self.spark.sql(f"REFRESH TABLE {self.name(table)}")
+            else:
+                return
+
+
+def sql_moment(moment: datetime) -> str:
+    """A moment as Spark's SQL has it."""
+    return f"TIMESTAMP '{moment.isoformat(timespec='milliseconds')}'"
+
+
+def merge_sql(table: str, source: str, keys: Sequence[str], names: Sequence[str]) -> str:
+    """The statement that brings a table to what the source says; rows that are `gone` go.
+
+    Without names of columns, every row of the source says that a row goes.
+    """
+    same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+    head = f"MERGE INTO {table} t USING {source} s ON {same}"
+    if not names:
+        return f"{head} WHEN MATCHED THEN DELETE"
+    values = ", ".join(f"t.{name} = s.{name}" for name in names)
+    given = ", ".join(f"s.{name}" for name in names)
+    return (
+        f"{head} WHEN MATCHED AND s.gone THEN DELETE WHEN MATCHED THEN UPDATE SET {values}"  # noqa: S608  (our own names)
+        f" WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({', '.join(names)}) VALUES ({given})"
+    )
+
+
+def ends(rows: DataFrame) -> Offsets:
+    """Behind the last offset of each partition that some rows have."""
+    found: Offsets = {}
+    last = rows.groupBy("topic", "kafka_partition").agg(F.max("kafka_offset").alias("last"))
+    for topic, partition, offset in last.collect():
+        found.setdefault(topic, {})[str(partition)] = offset + 1
+    return found
+
+
+def further(known: Offsets, reached: Offsets) -> Offsets:
+    """The later of two positions, partition by partition."""
+    return {
+        topic: {
+            part: max(known.get(topic, {}).get(part, 0), reached.get(topic, {}).get(part, 0))
+            for part in {**known.get(topic, {}), **reached.get(topic, {})}
+        }
+        for topic in {**known, **reached}
+    }
+
+
+def beyond(known: Offsets) -> Column:
+    """Whether a row lies behind a position."""
+    found = F.lit(True)
+    for topic, parts in known.items():
+        for part, offset in parts.items():
+            here = (F.col("topic") == topic) & (F.col("kafka_partition") == int(part))
+            found = found & (~here | (F.col("kafka_offset") >= offset))
+    return found
+
+
+def table_rows(projected: DataFrame, table: LakeTable) -> DataFrame:
+    """The rows of one derived table among those that were computed."""
+    given = ", ".join(
+        f"{c.name} {'bigint' if c.type == 'timestamp' else c.type}" for c in table.columns
+    )
+    read = projected.where(F.col("destination") == table.name).select(
+        F.from_json("content", given).alias("row")
+    )
+    return read.select(
+        *(
+            F.timestamp_micros(F.col(f"row.{c.name}")).alias(c.name)
+            if c.type == "timestamp"
+            else F.col(f"row.{c.name}").alias(c.name)
+            for c in table.columns
+        )
+    )

@@ -1,0 +1,54 @@
+"""The lake's Spark programs: its stream, and the work beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from headwater.cli.output import AsJson  # noqa: TC001  (typer reads it)
+from headwater.cli.spark import launcher_path
+from headwater.errors import EnvironmentProblem
+
+__all__ = ["maintain", "repair", "run"]
+
+Words = Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...", show_default=False)]
+
+
+def run(words: Words = None) -> None:
+    """Run the stream that fills the lake, here; `lake run -- --help` lists its arguments.
+
+    Spark's own options, such as its jars, stand in PYSPARK_SUBMIT_ARGS. The program itself,
+    `pipelines/lake.py`, goes to any cluster by spark-submit.
+    """
+    _become("lake.py", words)
+
+
+def maintain(words: Words = None, as_json: AsJson = False) -> None:
+    """Compact the lake's tables, remove repetitions, let go of old snapshots and of stray files.
+
+    `lake maintain -- --help` lists its arguments. It runs beside the stream, as often as you like: a
+    cron job once a day is usual. The program is `pipelines/lake_maintain.py`.
+    """
+    _become("lake_maintain.py", [*(["--json"] if as_json else []), *(words or [])])
+
+
+def repair(words: Words = None, as_json: AsJson = False) -> None:
+    """Compute the jobs again that late events touch; `lake repair -- --help` lists its arguments.
+
+    Late is what arrived later than the bound of `lake run --late`. The program is
+    `pipelines/lake_repair.py`.
+    """
+    _become("lake_repair.py", [*(["--json"] if as_json else []), *(words or [])])
+
+
+def _become(name: str, words: list[str] | None) -> None:
+    launcher_path()  # says what to install where there is no Spark
+    from headwater.lab.services.streams import programs
+
+    program = programs() / name
+    if not program.is_file():
+        raise EnvironmentProblem(f"{program} is missing", hint="install headwater again")
+    os.execv(sys.executable, [sys.executable, str(program), *(words or [])])  # noqa: S606
