@@ -43,12 +43,12 @@ def server(lake: TestLake, tmp_path: Path) -> Iterator[Callable[[], Process]]:
             one.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("warehouse")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def local_spark(warehouse: Path) -> Iterator[SparkSession]:
     found = session(warehouse)
     yield found

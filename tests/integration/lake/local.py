@@ -38,7 +38,7 @@ def session(warehouse: Path) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[1]").appName("lake")
     for key, value in {
-        "spark.jars": ",".join(str(jar) for jar in pipeline_jars() if "iceberg" in jar.name),
+        "spark.jars": ",".join(map(str, pipeline_jars())),
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
