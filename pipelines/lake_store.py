@@ -50,6 +50,8 @@ A step is never changed once it was released. New columns are added here and to 
 NEWEST = max(STEPS)
 SUMMARY = f"spark.sql.iceberg.snapshot-property.{OFFSETS}"
 TRIES = 5
+CONFLICT = re.compile(r"ValidationException|CommitFailedException")
+"""What Iceberg raises where files of a commit were changed meanwhile."""
 Offsets = dict[str, dict[str, int]]
 
 
@@ -148,7 +150,7 @@ class Lake:
         """Run one of Iceberg's procedures on a table; its arguments are SQL."""
         words = "".join(f", {name} => {value}" for name, value in given.items())
         named = f"table => '{self.name(table)}'"
-        return self.spark.sql(f"CALL {self.catalog}.system.{procedure}({named}{words})").collect()
+        return self.attempt(f"CALL {self.catalog}.system.{procedure}({named}{words})").collect()
 
     def snapshots(self, table: LakeTable) -> int:
         """How many snapshots a table has."""
@@ -214,20 +216,19 @@ class Lake:
     def merge(
         self, table: LakeTable, source: DataFrame, keys: Sequence[str], names: Sequence[str]
     ) -> None:
-        """Merge, and again if files were rewritten meanwhile, as `lake maintain` does beside a stream."""
+        """Bring a table to what a source says; see `merge_sql`."""
         source.createOrReplaceTempView(f"lake_{table.name}")
-        sql = merge_sql(self.name(table), f"lake_{table.name}", keys, names)
+        self.attempt(merge_sql(self.name(table), f"lake_{table.name}", keys, names))
+
+    def attempt(self, sql: str) -> DataFrame:
+        """Run a statement, and again if another one changed the same files: `lake maintain`, or the stream."""
         for left in reversed(range(TRIES)):
             try:
-                self.spark.sql(sql)
+                return self.spark.sql(sql)
             except (PySparkException, Py4JError) as error:
-                if not left or not re.search(
-                    r"ValidationException|CommitFailedException", str(error)
-                ):
+                if not left or not CONFLICT.search(str(error)):
                     raise
-                self.spark.sql(f"REFRESH TABLE {self.name(table)}")
-            else:
-                return
+        raise AssertionError("the last try returns or raises")
 
 
 def sql_moment(moment: datetime) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
 offsets = st.dictionaries(
     st.sampled_from(["t", "u"]), st.dictionaries(st.sampled_from("012"), st.integers(0, 9))
@@ -69,3 +71,33 @@ def test_what_a_program_cannot_do_is_refused(capsys: pytest.CaptureFixture[str])
         assert words[1] in capsys.readouterr().err
     found = parser.parse_args([])
     assert (found.keep_snapshots, found.older_than) == (10, 7 * 86_400)
+
+
+class Session:
+    """Answers statements as Spark does while another program changes the same files."""
+
+    def __init__(self, *errors: str) -> None:
+        self.conf = SimpleNamespace(set=lambda *_: None)
+        self.errors = list(errors)
+        self.asked = 0
+
+    def sql(self, _: str) -> str:
+        self.asked += 1
+        if self.errors:
+            raise PySparkException(self.errors.pop(0))
+        return "done"
+
+
+def test_a_statement_is_tried_again_only_if_files_were_changed_meanwhile() -> None:
+    store = program()
+    conflict = "org.apache.iceberg.exceptions.ValidationException: Missing required files to delete"
+    busy = Session(conflict, conflict)
+    assert store.Lake(busy, "c", "n").attempt("MERGE") == "done"
+    assert busy.asked == 3
+    for session, asked in (
+        (Session("no such table"), 1),
+        (Session(*[conflict] * 9), store.TRIES),
+    ):
+        with pytest.raises(PySparkException):
+            store.Lake(session, "c", "n").attempt("MERGE")
+        assert session.asked == asked
