@@ -44,7 +44,7 @@ test("the demo's jobs are connected and their flow moves only while data moves",
     "enrich_orders",
     "iceberg_ingestion",
     "supplier_stats_stream",
-    "supplier_stats.by_day",
+    "supplier_stats",
     "stats-sink",
   ]) {
     expect(await page.locator(`[data-id="job:shop:${name}"]`).count(), name).toBe(1);

@@ -384,3 +384,29 @@ def test_facets_of_any_shape_do_no_harm(client: Client, odd: Any) -> None:
     for path in ("overview", "map?columns=true", "connectors", "search?q=a", "jobs/jobs/load",
                  "datasets/s3%3A%2F%2Flake/b", "columns?node=dataset:s3://lake:b"):  # fmt: skip
         assert client.call("GET", f"/api/v2/{path}").status_code == 200, path
+
+
+def test_map_names_the_application_of_each_action(client: Client) -> None:
+    inside = {"parent": facet(run={"runId": run_id(7)}, job={"namespace": "jobs", "name": "stats"})}
+    action = {"job": "stats.write.totals", "inputs": ["orders"], "outputs": ["totals"]}
+    query = {"job": "windows", "inputs": ["orders"], "outputs": ["topic"]}
+    client.post(
+        event("START", 0, run=7, job="stats"),
+        event("START", 1, run=8, run_facets=inside, **action),
+        event("START", 2, run=9, run_facets=inside, **query),
+        event("START", 3, run=10, job="other", inputs=["totals"]),
+    )
+    orders = next(n["id"] for n in client.get("/api/v2/map")["nodes"] if n["name"] == "orders")
+    found = client.get("/api/v2/map", node=orders, depth=0)
+    parents = {node["name"]: node["parent"] for node in found["nodes"] if node["kind"] == "job"}
+    assert parents == {"stats.write.totals": "job:jobs:stats", "windows": "job:jobs:stats"}
+    assert [(one["id"], one["state"]) for one in found["parents"]] == [
+        ("job:jobs:stats", "RUNNING")
+    ]
+    assert client.get("/api/v2/map")["parents"] == [], "it is among the nodes"
+
+    centred = client.get("/api/v2/map", node="job:jobs:stats", depth=0)
+    names = {node["name"] for node in centred["nodes"]}
+    assert names == {"stats", "stats.write.totals", "windows", "orders", "totals", "topic"}
+    page = client.get("/api/v2/jobs/jobs/stats")
+    assert [one["name"] for one in page["children"]] == ["stats.write.totals", "windows"]

@@ -137,6 +137,7 @@ function plainWire(edge: MapEdge, nodes: Map<string, MapNode>): Wire {
     back: 0,
     flow: job?.run && dataset ? { run: job.run, direction, name: dataset.name } : null,
     streaming: job?.processing === "streaming",
+    reported: edge.of ?? edge,
   };
 }
 

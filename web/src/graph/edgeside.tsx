@@ -152,7 +152,10 @@ export function WireSide({
     wire.flow ? flowKey(wire.flow.run, wire.flow.direction, wire.flow.name) : null,
   );
   const ends = [nodes.get(wire.source), nodes.get(wire.target)];
-  const path = apiPath("/api/v2/evidence", { origin: wire.source, destination: wire.target });
+  const path = apiPath("/api/v2/evidence", {
+    origin: wire.reported.origin,
+    destination: wire.reported.destination,
+  });
   const { data, error } = useResource<EdgeProof>(path, (change) => change.kind === "edges");
   const first = data?.intervals.at(-1);
   return (

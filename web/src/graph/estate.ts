@@ -2,7 +2,7 @@ import { startTransition, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, apiPath, getJson } from "../lib/api";
 import { type Change, onChanges } from "../lib/live";
 import { useResource } from "../lib/resource";
-import type { EstateMap, JobNode, State } from "../lib/types";
+import type { EstateMap, JobFacts, State } from "../lib/types";
 import { merge } from "./model";
 import type { View } from "./view";
 
@@ -99,19 +99,20 @@ export function useEstate(view: View): Estate {
     [data, extra, wanted],
   );
   const told = useTold(merged, still);
-  const retold = useRef(new Map<string, { base: JobNode; news: Told; node: JobNode }>());
+  const retold = useRef(new Map<string, { base: JobFacts; news: Told; job: JobFacts }>());
   const map = useMemo(() => {
     if (!merged || told.size === 0) return merged;
-    const nodes = merged.nodes.map((node) => {
-      const news = node.kind === "job" ? told.get(node.id) : undefined;
-      if (node.kind !== "job" || !news) return node;
-      const before = retold.current.get(node.id);
-      if (before?.base === node && before.news === news) return before.node;
-      const fresh = { ...node, state: news.state, run: news.run, since: news.at, inferred: false };
-      retold.current.set(node.id, { base: node, news, node: fresh });
+    const renew = <T extends JobFacts>(job: T): T => {
+      const news = told.get(job.id);
+      if (!news) return job;
+      const before = retold.current.get(job.id);
+      if (before?.base === job && before.news === news) return before.job as T;
+      const fresh = { ...job, state: news.state, run: news.run, since: news.at, inferred: false };
+      retold.current.set(job.id, { base: job, news, job: fresh });
       return fresh;
-    });
-    return { ...merged, nodes };
+    };
+    const nodes = merged.nodes.map((node) => (node.kind === "job" ? renew(node) : node));
+    return { ...merged, nodes, parents: merged.parents?.map(renew) ?? [] };
   }, [merged, told]);
   return { map, error, reload, path };
 }

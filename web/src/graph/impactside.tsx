@@ -27,7 +27,7 @@ export function ImpactSide({
     `/api/v2/datasets/${segments(dataset.namespace, dataset.name)}`,
   );
   useEffect(() => {
-    if (answer) light.impact(answer, model.wires);
+    if (answer) light.impact(answer, model.wires, model.boxes);
     return () => light.off();
   }, [answer, model]);
   return (

@@ -61,14 +61,15 @@ export class Light {
   }
 
   /** Light what a change hits, each by its effect. */
-  impact(answer: ImpactAnswer, wires: Wire[]): void {
+  impact(answer: ImpactAnswer, wires: Wire[], boxes: Box[]): void {
+    const drawn = drawnActions(boxes);
     const nodes = new Map<string, Level>();
     const order: Level[] = ["carries", "unknown", "rows", "changes", "breaks"];
     const worse = (id: string, effect: ImpactEffect): void => {
       if (order.indexOf(effect) > order.indexOf(nodes.get(id) ?? "")) nodes.set(id, effect);
     };
     const columns = new Set<string>();
-    for (const job of answer.jobs) worse(job.id, job.effect);
+    for (const job of answer.jobs) worse(drawn.get(job.id) ?? job.id, job.effect);
     for (const one of answer.columns) {
       worse(one.dataset, one.effect);
       if (one.column)
@@ -95,6 +96,15 @@ export class Light {
       : this.lit.nodes
         ? "dim"
         : "";
+}
+
+/** The box that each action of a program is drawn in. */
+function drawnActions(boxes: Box[]): Map<string, string> {
+  return new Map(
+    boxes.flatMap(({ id, node }) =>
+      node?.kind === "job" ? (node.actions ?? []).map((one): [string, string] => [one.id, id]) : [],
+    ),
+  );
 }
 
 /** Of each job with known pairs: each output with the inputs that feed it. */

@@ -1,4 +1,13 @@
-import type { Change, ColumnEdge, EstateMap, Field, Group, MapEdge, MapNode } from "../lib/types";
+import type {
+  Change,
+  ColumnEdge,
+  EstateMap,
+  Field,
+  Group,
+  JobFacts,
+  MapEdge,
+  MapNode,
+} from "../lib/types";
 
 /** What is drawn: boxes of a known size and the wires between them. */
 
@@ -36,6 +45,8 @@ export interface Wire {
   /** The run and dataset whose flow the wire shows. */
   flow: { run: string; direction: "input" | "output"; name: string } | null;
   streaming: boolean;
+  /** The edge as it was reported, which the server knows evidence of. */
+  reported: Pick<MapEdge, "origin" | "destination">;
 }
 
 export interface ColumnWire {
@@ -101,8 +112,14 @@ export function merge(maps: EstateMap[], most: number): EstateMap | undefined {
     nodes: [...nodes.values()],
     edges: [...edges.values()],
     truncated,
+    parents: parentsOf(maps, nodes),
     ...(first.columns ? { columns: { edges: [...columns.values()], truncated: false } } : {}),
   };
+}
+
+function parentsOf(maps: EstateMap[], nodes: Map<string, MapNode>): JobFacts[] {
+  const all = maps.flatMap((map) => map.parents ?? []).filter((job) => !nodes.has(job.id));
+  return [...new Map(all.map((job) => [job.id, job])).values()];
 }
 
 /** A node of two answers: each has the pairs of a job among the datasets that it draws. */

@@ -1,4 +1,4 @@
-import type { Box, Model, Wire } from "./model";
+import { type Box, type Model, type Wire, wireId } from "./model";
 
 /** What has not changed stays the same object, so that only what has changed is drawn again. */
 
@@ -17,7 +17,8 @@ function sameBox(a: Box, b: Box): boolean {
 function sameWire(a: Wire, b: Wire): boolean {
   if ((a.flow === null) !== (b.flow === null)) return false;
   if (a.flow && b.flow && !same(a.flow, b.flow)) return false;
-  return same({ ...a, flow: null }, { ...b, flow: null });
+  if (wireId(a.reported) !== wireId(b.reported)) return false;
+  return same({ ...a, flow: null, reported: null }, { ...b, flow: null, reported: null });
 }
 
 function kept<T extends { id: string }>(old: T[], fresh: T[], equal: (a: T, b: T) => boolean): T[] {

@@ -3,7 +3,7 @@ import { clock } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { nodeUrl, runUrl } from "../lib/names";
 import { Link } from "../lib/router";
-import type { MapNode } from "../lib/types";
+import type { JobNode, MapNode } from "../lib/types";
 import { Ago } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { StateBadge } from "../ui/state";
@@ -52,6 +52,27 @@ function Neighbour({
   );
 }
 
+/** What a program does: the actions that its box is drawn for. */
+function Actions({ actions }: { actions: JobNode[] }) {
+  return (
+    <section aria-label="Actions">
+      <h3>
+        Actions <span className="muted">{actions.length}</span>
+      </h3>
+      <ul className="side-list">
+        {actions.slice(0, 30).map((action) => (
+          <li key={action.id}>
+            <Link className="wrap" to={nodeUrl("job", action)}>
+              {action.name}
+            </Link>
+            <StateBadge state={action.state} inferred={action.inferred} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact }: SideProps) {
   const node = box.node;
   if (!node) return null;
@@ -96,6 +117,7 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact
           It does not report which input feeds which output: every input is taken to feed all.
         </p>
       ) : null}
+      {node.kind === "job" && node.actions ? <Actions actions={node.actions} /> : null}
       <div className="side-actions">
         <button type="button" className="button small" onClick={() => focus(node.id)}>
           <Icon name="target" size={14} /> Centre on it

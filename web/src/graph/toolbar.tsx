@@ -12,6 +12,7 @@ interface ToolbarProps {
   depth: number;
   columns: boolean;
   grouped: boolean;
+  actions: boolean;
   big: boolean;
   set: (part: Record<string, string | null>) => void;
   save: (format: "png" | "svg" | "json") => void;
@@ -112,7 +113,7 @@ function Save({ save }: { save: ToolbarProps["save"] }) {
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { path, focus, focusName, depth, columns, grouped, big, set, save } = props;
+  const { path, focus, focusName, depth, columns, grouped, actions, big, set, save } = props;
   return (
     <div className="toolbar" role="toolbar" aria-label="Graph">
       <Find />
@@ -160,6 +161,17 @@ export function Toolbar(props: ToolbarProps) {
         }
       >
         <Icon name="group" size={15} /> <span className="tool-word">Group</span>
+      </button>
+      <button
+        type="button"
+        className="button small"
+        aria-label="Actions of programs"
+        title="Draw every action of a program by itself, also those that only create or count"
+        aria-pressed={actions}
+        disabled={big}
+        onClick={() => set({ actions: actions ? null : "1" })}
+      >
+        <Icon name="gear" size={15} /> <span className="tool-word">Actions</span>
       </button>
       <Save save={save} />
       <Json path={path} />

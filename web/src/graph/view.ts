@@ -14,6 +14,8 @@ export interface View {
   depth: number;
   times: Times;
   expanded: string[];
+  /** Whether every action of a program is drawn by itself. */
+  actions: boolean;
   options: Options;
   /** Changes when the view is another one, so that it is fitted anew. */
   key: string;
@@ -91,6 +93,7 @@ export function useView(): View {
       options.columns,
       options.grouped,
       options.open.length,
+      asked.has("actions"),
     ].join("\n");
     return {
       node,
@@ -105,6 +108,7 @@ export function useView(): View {
       depth: Number.isFinite(depth) ? depth : 2,
       times,
       expanded: asked.getAll("x"),
+      actions: asked.has("actions"),
       options,
       key,
       set,

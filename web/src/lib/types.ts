@@ -41,6 +41,10 @@ export interface JobNode extends JobFacts {
   pairs?: { origin: string; destination: string }[] | null;
   /** Whether several inputs and outputs are paired only because the job lists them. */
   assumed?: boolean;
+  /** The job that its newest run names as its parent. */
+  parent?: string | null;
+  /** The actions that an application is drawn for. */
+  actions?: JobNode[];
   change?: Change;
 }
 
@@ -71,6 +75,8 @@ export interface MapEdge {
   destination: string;
   change?: Change;
   count?: number;
+  /** The edge that it stands for, where it is drawn between other nodes. */
+  of?: MapEdge;
 }
 
 export interface Step {
@@ -119,6 +125,8 @@ export interface EstateMap {
   to?: string | null;
   nodes: MapNode[];
   edges: MapEdge[];
+  /** Parents of the jobs among the nodes that are no nodes themselves. */
+  parents?: JobFacts[];
   truncated: boolean;
   groups?: Group[];
   total?: { jobs: number; datasets: number };

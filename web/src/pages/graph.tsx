@@ -9,6 +9,7 @@ import { ImpactSide } from "../graph/impactside";
 import { useLayout } from "../graph/layout";
 import type { Model } from "../graph/model";
 import type { Actions } from "../graph/nodes";
+import { byProgram, drawnAs } from "../graph/programs";
 import { reuse } from "../graph/reuse";
 import { NodeSide } from "../graph/side";
 import { TimeBar } from "../graph/timebar";
@@ -35,7 +36,11 @@ function Note({ nodes, truncated, total }: { nodes: number; truncated: boolean; 
 export default function GraphPage() {
   const view = useView();
   useFlow();
-  const { map, error, reload, path } = useEstate(view);
+  const { map: whole, error, reload, path } = useEstate(view);
+  const map = useMemo(
+    () => (whole && !view.actions ? byProgram(whole, view.node) : whole),
+    [whole, view.actions, view.node],
+  );
   const none = useRef(false);
   const head = useResource<Overview>("/api/v2/overview", () => none.current);
   none.current = head.data?.records === 0;
@@ -85,7 +90,7 @@ export default function GraphPage() {
     }),
     [set, toggle, view.group, view.close],
   );
-  const select = useCallback(
+  const choose = useCallback(
     (id: string | null) => {
       setEdge(null);
       set({ select: id, column: null, impact: null });
@@ -99,7 +104,8 @@ export default function GraphPage() {
 
   if (!map && error) return <Problem error={error} retry={reload} />;
   if (first) return <FirstRun />;
-  const selected = laid?.model.boxes.find((one) => one.id === view.select);
+  const select = drawnAs(map?.nodes ?? [], view.select);
+  const selected = laid?.model.boxes.find((one) => one.id === select);
   const chosen = laid?.model.columns.find((one) => one.id === edge)?.edge;
   const wire = laid?.model.wires.find((one) => one.id === edge);
   const planned = readChange(view.impact);
@@ -116,6 +122,7 @@ export default function GraphPage() {
           depth={view.depth}
           columns={view.options.columns}
           grouped={view.options.grouped}
+          actions={view.actions}
           big={map?.groups !== undefined}
           set={(part) => set(part, true)}
           save={(format) => laid && map && void save(format, laid, map)}
@@ -134,12 +141,12 @@ export default function GraphPage() {
               laid={laid}
               still={view.times.at !== null || view.times.from !== null}
               anchor={view.node}
-              selected={view.select}
+              selected={select}
               column={view.column}
               lit={changed !== undefined}
               chosen={edge}
               actions={actions}
-              select={select}
+              select={choose}
               choose={setEdge}
               focus={focus}
             />
@@ -186,10 +193,10 @@ export default function GraphPage() {
             box={selected}
             wires={laid.model.wires}
             nodes={nodes}
-            close={() => select(null)}
+            close={() => choose(null)}
             focus={focus}
             fold={(id, side) => view.fold(id, side)}
-            select={select}
+            select={choose}
             impact={(id) =>
               set({ impact: written(id, { kind: "delete", column: "", to: "" }) }, true)
             }
@@ -200,7 +207,7 @@ export default function GraphPage() {
             node={view.node}
             depth={view.depth}
             known={(id) => nodes.has(id)}
-            select={select}
+            select={choose}
             close={() => setClosed(between)}
           />
         ) : null}

@@ -7,6 +7,7 @@ import { keyOf, type Laid, place, shapeOf } from "../graph/layout";
 import { arrange } from "../graph/layout.worker";
 import { columnPath, Light } from "../graph/light";
 import { folded, merge, type Wire } from "../graph/model";
+import { byProgram, drawnAs } from "../graph/programs";
 import { reuse } from "../graph/reuse";
 import { beside } from "../graph/walk";
 import { wrapped } from "../graph/words";
@@ -409,6 +410,7 @@ test("what a change hits is lit by its effect, the worst of several, and the res
       ],
     } as unknown as ImpactAnswer,
     wires,
+    [],
   );
   expect(found.level("dataset:a:t")).toBe("self");
   expect(found.level("job:j:x")).toBe("breaks");
@@ -419,4 +421,104 @@ test("what a change hits is lit by its effect, the worst of several, and the res
   expect(found.columnLevel("datasetField:a:t:price")).toBe("self");
   expect(found.columnLevel("datasetField:a:out:total")).toBe("self");
   expect(found.columnLevel("datasetField:a:out:id")).toBe("dim");
+});
+
+const application = { ...job("stats"), type: "application" };
+const action = (operation: string): JobNode => ({
+  ...job(`stats.${operation}`),
+  parent: application.id,
+});
+const query: JobNode = { ...job("windows"), processing: "streaming", parent: application.id };
+const [create, write, count] = [action("create_table.b"), action("overwrite.b"), action("count.a")];
+
+/** The jobs, the datasets, and who reads and writes what: by name, in the order given. */
+function drawing(found: EstateMap): string[] {
+  const short = new Map(found.nodes.map((node) => [node.id, node.name]));
+  const wires = found.edges.map(
+    (one) => `${short.get(one.origin)} > ${short.get(one.destination)}`,
+  );
+  return [...found.nodes.map((node) => node.name).sort(), ...wires.sort()];
+}
+
+test("actions are drawn as their application, without those that only create or count", () => {
+  const edges = [edge(create, b), edge(a, write), edge(write, b), edge(a, count), edge(c, count)];
+  const nodes = [a, b, c, application, create, write, count];
+  const map: EstateMap = { ...MAP, nodes, edges };
+  const found = byProgram(map, null);
+  expect(drawing(found)).toEqual(["a", "b", "stats", "a > stats", "stats > b"]);
+  const box = found.nodes.find((node) => node.id === application.id) as JobNode;
+  expect(box.actions).toEqual([write]);
+  expect(drawnAs(found.nodes, write.id)).toBe(application.id);
+  expect(drawnAs(found.nodes, a.id)).toBe(a.id);
+  // Evidence of an edge is asked for as it was reported.
+  const wire = build(found, PLAIN).wires.find((one) => one.target === b.id);
+  expect(wire?.reported).toMatchObject({ origin: write.id, destination: b.id });
+  // Around a dataset the application comes beside the nodes.
+  const outside = { ...map, nodes: nodes.filter((node) => node !== application) };
+  expect(drawing(byProgram({ ...outside, parents: [application] }, a.id))).toEqual(drawing(found));
+  // What is taken out of a table for good is lineage, though nothing is written.
+  const taken = action("to_pandas.c");
+  const reader = { ...map, nodes: [...nodes, taken], edges: [...edges, edge(c, taken)] };
+  expect(drawing(byProgram(reader, null))).toContain("c > stats");
+  // Without an application there is nothing to draw them as.
+  expect(byProgram(outside, null)).toEqual(outside);
+});
+
+test("an action that was asked for by its name stays itself", () => {
+  const map: EstateMap = {
+    ...MAP,
+    nodes: [a, b, application, write, count],
+    edges: [edge(a, write), edge(write, b), edge(a, count)],
+  };
+  expect(drawing(byProgram(map, count.id))).toEqual([
+    "a",
+    "b",
+    "stats",
+    "stats.count.a",
+    "a > stats",
+    "a > stats.count.a",
+    "stats > b",
+  ]);
+});
+
+test("a program that only counts stays in sight as a reader", () => {
+  const map: EstateMap = { ...MAP, nodes: [a, application, count], edges: [edge(a, count)] };
+  expect(drawing(byProgram(map, null))).toEqual(["a", "stats", "a > stats"]);
+});
+
+test("a query stands for its application, which is drawn where it does more", () => {
+  const edges = [edge(create, b), edge(a, query), edge(query, b)];
+  const map: EstateMap = { ...MAP, nodes: [a, b, application, create, query], edges };
+  expect(drawing(byProgram(map, null))).toEqual([
+    "a",
+    "b",
+    "windows",
+    "a > windows",
+    "windows > b",
+  ]);
+  const both = { ...map, nodes: [...map.nodes, c, write], edges: [...edges, edge(write, c)] };
+  expect(drawing(byProgram(both, null))).toContain("stats > c");
+});
+
+test("an application pairs inputs and outputs as its actions do", () => {
+  const other = action("append.c");
+  const map: EstateMap = {
+    ...MAP,
+    nodes: [a, b, c, application, write, other],
+    edges: [edge(a, write), edge(write, b), edge(b, other), edge(other, c)],
+  };
+  const box = byProgram(map, null).nodes.find((node) => node.id === application.id) as JobNode;
+  expect(box.pairs).toEqual([edge(a, b), edge(b, c)]);
+});
+
+test("what a change does to an action is lit at its application", () => {
+  const found = new Light();
+  const boxes = build(
+    byProgram({ ...MAP, nodes: [a, b, application, write], edges: [edge(a, write)] }, null),
+    PLAIN,
+  ).boxes;
+  const jobs = [{ id: write.id, effect: "breaks" }];
+  const answer = { dataset: a.id, changes: [], jobs, columns: [] } as unknown as ImpactAnswer;
+  found.impact(answer, [], boxes);
+  expect(found.level(application.id)).toBe("breaks");
 });

@@ -11,15 +11,14 @@ from headwater.server.api.lookup import the_dataset, the_job
 from headwater.server.api.present import DATASET, Presenter, when
 from headwater.server.api.types import Dataset as Described
 from headwater.server.api.types import Named, Object
-from headwater.server.api.v2.page import describe
+from headwater.server.api.v2.page import describe, programs
 from headwater.server.api.v2.page.overview import affected
 from headwater.server.api.v2.questions.freshness import Freshness, judged
 from headwater.server.routing import Routes
-from headwater.server.store.entities import OUTPUT, slot, to_job
+from headwater.server.store.entities import OUTPUT, slot
 from headwater.server.store.read.evidence import feeds
 from headwater.server.store.read.schema_claims import standing
 from headwater.server.store.read.tagged import sent_tags
-from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -248,7 +247,7 @@ def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
         **{k: v for k, v in described.items() if k not in ("id", "kind", "updatedAt")},
         "location": found.state.location,
         "parent": _parents(view, [found]).get(found.id),
-        "children": _children(view, found),
+        "children": list(describe.jobs(view, programs.children(view, found)).values()),
         "affected": affected(view, found),
     }
 
@@ -261,13 +260,3 @@ def _parents(view: View, jobs: list[Job]) -> dict[int, describe.Reference]:
     found = {number: parent for number, parent in parents.items() if parent is not None}
     describe.shown(view, found.values())
     return found
-
-
-def _children(view: View, found: Job) -> list[dict[str, Any]]:
-    """Jobs named after this one whose newest run names it as its parent."""
-    sql = JOBS + " WHERE j.namespace = ? AND j.name > ? AND j.name < ? AND j.hidden = 0 LIMIT ?"
-    bounds = (found.namespace, f"{found.name}.", f"{found.name}/", JOBS_SHOWN)
-    near = [to_job(row) for row in view.all(sql, bounds)]
-    parents = _parents(view, near)
-    children = [one for one in near if parents.get(one.id, {}).get("name") == found.name]
-    return list(describe.jobs(view, children).values())

@@ -9,7 +9,7 @@ from headwater.server.api.lookup import node_of
 from headwater.server.api.parameters import check_period, flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Time
-from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.page import columns, describe, programs
 from headwater.server.routing import Routes
 from headwater.server.store.entities import OUTPUT, STATUSES
 
@@ -31,6 +31,7 @@ class Map(TypedDict):
     at: Time | None
     nodes: list[Object]
     edges: list[Edge]
+    parents: list[Object]
     truncated: bool
 
 
@@ -83,7 +84,11 @@ def _count(view: View, table: str) -> int:
 def _found(view: View, asked: MapRequest, at: int | None) -> Neighbourhood[Node]:
     if asked.node:
         start = node_of(view, asked.node)
-        return around(view.graph(at), start, depth=asked.depth, limit=asked.limit)
+        found = around(view.graph(at), start, depth=asked.depth, limit=asked.limit)
+        # An application has no datasets of its own: what lies around it lies around its actions.
+        for child in _actions(view, start, found):
+            found |= around(view.graph(at), child, depth=asked.depth, limit=asked.limit)
+        return found
     where = " WHERE t.hidden = 0"
     params: list[str | int] = []
     if asked.namespace:
@@ -97,6 +102,16 @@ def _found(view: View, asked: MapRequest, at: int | None) -> Neighbourhood[Node]
     jobs = view.all("SELECT 'job', t.id FROM job t" + tail, values)  # noqa: S608
     own = view.all("SELECT 'dataset', t.root FROM dataset t" + tail, values)  # noqa: S608
     return spanned(view.graph(at), [(kind, number) for kind, number in jobs + own])
+
+
+def _actions(view: View, start: Node, found: Neighbourhood[Node]) -> list[Node]:
+    """The jobs that a job without datasets runs."""
+    kind, number = start
+    if kind != "job" or found.links:
+        return []
+    return [
+        child.node for job in view.jobs([number]).values() for child in programs.children(view, job)
+    ]
 
 
 def _answer(
@@ -135,6 +150,12 @@ def _answer(
             ],
             "assumed": number in assumed,
         }
+    above = programs.parents(view, jobs.values(), at)
+    applications = view.jobs(set(above.values()))
+    for number in jobs:
+        parent = applications.get(above.get(number, 0))
+        nodes["job", number]["parent"] = describe.job_id(parent) if parent else None
+    beyond = [job for number, job in applications.items() if number not in jobs]
     for node, one in nodes.items():
         up, down = more.get(node, (0, 0))
         one |= {"distance": far[node], "more": {"upstream": up, "downstream": down}}
@@ -152,6 +173,7 @@ def _answer(
         "at": when(at),
         "nodes": sorted(nodes.values(), key=lambda node: str(node["id"])),
         "edges": list(edges.values()),
+        "parents": list(describe.jobs(view, beyond, at).values()),
         "truncated": found.cut or len(shown) > asked.limit,
     }
     if asked.columns:
@@ -198,6 +220,7 @@ def _groups(view: View) -> dict[str, Any]:
     return {
         "groups": largest[:NODES],
         "nodes": [],
+        "parents": [],
         "edges": sorted(edges, key=lambda e: -e["count"])[:1_000],
         "truncated": len(largest) > NODES,
     }

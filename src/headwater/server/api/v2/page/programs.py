@@ -1,0 +1,63 @@
+"""Programs: an application, and the jobs that it runs and that name it as their parent."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from headwater.server.api.v2.page import describe
+from headwater.server.store.database import within
+from headwater.server.store.entities import to_job
+from headwater.server.store.view import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.server.store.entities import Job
+    from headwater.server.store.view import View
+
+__all__ = ["children", "parents"]
+
+NEAR = 500
+"""Jobs among which the children of one are looked for."""
+CHILDREN = 100
+
+
+def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, int]:
+    """The job whose run the newest run of each job names as its parent, where it is known."""
+    named: dict[int, bytes] = {}
+    for number, run in describe.latest_runs(view, jobs, at).items():
+        # Producers may write anything as the id of a parent.
+        with contextlib.suppress(ValueError):
+            named[number] = UUID(run.state.parent or "").bytes
+    sql = "SELECT uuid, job FROM run WHERE uuid IN ({in})"
+    owners = {bytes(row[0]): row[1] for row in within(view.connection, sql, set(named.values()))}
+    return {
+        number: owners[run]
+        for number, run in named.items()
+        if run in owners and owners[run] != number
+    }
+
+
+def children(view: View, parent: Job) -> list[Job]:
+    """The jobs whose newest run names one of this job's runs as its parent.
+
+    Actions are named after their application, however long ago they ran; queries have names of their
+    own, and are looked for among the jobs that changed since the application started.
+    """
+    newest = describe.latest_runs(view, [parent]).get(parent.id)
+    since = newest.state.life.first if newest is not None else None
+    if since is None:
+        return []
+    sql = (
+        f"{JOBS} WHERE j.namespace = ? AND j.hidden = 0"
+        " AND (j.name > ? AND j.name < ? OR j.updated >= ?)"
+        " ORDER BY CASE WHEN j.name > ? AND j.name < ? THEN 0 ELSE 1 END, j.updated DESC LIMIT ?"
+    )
+    names = (f"{parent.name}.", f"{parent.name}/")
+    rows = view.all(sql, (parent.namespace, *names, since, *names, NEAR))
+    near = [job for job in map(to_job, rows) if job.id != parent.id]
+    found = parents(view, near)
+    mine = [job for job in near if found.get(job.id) == parent.id]
+    return sorted(mine, key=lambda job: job.name)[:CHILDREN]
