@@ -1,4 +1,4 @@
-import { shortName } from "../lib/names";
+import { boxName, shortName } from "../lib/names";
 import type {
   ColumnEdge,
   DatasetNode,
@@ -31,8 +31,9 @@ const STATE = 22;
 const ROWS = 14;
 const LINES = 4;
 
+/** How many lines a name takes, short as it is shown. */
 function linesOf(name: string, width: number): number {
-  return wrapped(shortName(name), (width - NAME.beside) / NAME.size).length;
+  return wrapped(name, (width - NAME.beside) / NAME.size).length;
 }
 
 /** The least width that breaks no word and needs no fifth line. */
@@ -40,10 +41,8 @@ export function widthFor(nodes: MapNode[]): number {
   const fits = (width: number) =>
     nodes.every(
       (node) =>
-        linesOf(node.name, width) <= LINES &&
-        pieces(shortName(node.name)).every(
-          (piece) => breadth(piece) * NAME.size <= width - NAME.beside,
-        ),
+        linesOf(boxName(node), width) <= LINES &&
+        pieces(boxName(node)).every((piece) => breadth(piece) * NAME.size <= width - NAME.beside),
     );
   return WIDTHS.find(fits) ?? WIDTHS[WIDTHS.length - 1] ?? 160;
 }
@@ -74,7 +73,7 @@ function datasetBox(node: DatasetNode, width: number, edges: ColumnEdge[], colum
   const hiddenRows = fields.length - rows.length;
   const tail = rows.length > 0 ? rows.length * ROW + 8 + (hiddenRows > 0 ? ROW : 0) : 0;
   const mine = rows.length > 0 ? WIDTH.columns : width;
-  const head = headOf(node.name, mine);
+  const head = headOf(boxName(node), mine);
   return {
     id: node.id,
     kind: "dataset",
@@ -90,7 +89,7 @@ function datasetBox(node: DatasetNode, width: number, edges: ColumnEdge[], colum
 }
 
 function jobBox(node: JobNode, width: number): Box {
-  const head = headOf(node.name, width);
+  const head = headOf(boxName(node), width);
   return {
     id: node.id,
     kind: "job",
@@ -106,7 +105,7 @@ function jobBox(node: JobNode, width: number): Box {
 }
 
 function groupBox(group: Group): Box {
-  const head = headOf(group.namespace, WIDTH.group);
+  const head = headOf(shortName(group.namespace), WIDTH.group);
   return {
     id: group.id,
     kind: "group",
@@ -137,6 +136,7 @@ function plainWire(edge: MapEdge, nodes: Map<string, MapNode>): Wire {
     back: 0,
     flow: job?.run && dataset ? { run: job.run, direction, name: dataset.name } : null,
     streaming: job?.processing === "streaming",
+    returns: false,
     reported: edge.of ?? edge,
   };
 }
@@ -176,12 +176,22 @@ export function build(map: EstateMap, options: Options): Model {
   }
   return {
     boxes,
-    wires: edges.map((edge) => plainWire(edge, byId)),
+    wires: returning(edges.map((edge) => plainWire(edge, byId))),
     columns: options.columns
       ? columns.map((edge) => ({ id: `${edge.origin}\n${edge.destination}`, edge }))
       : [],
     frames: [],
   };
+}
+
+/** Wires of jobs that read what they write are marked: both ways would not fit in one direction. */
+function returning(wires: Wire[]): Wire[] {
+  const known = new Set(wires.map((wire) => wire.id));
+  return wires.map((wire) =>
+    wire.source.startsWith("dataset:") && known.has(`${wire.target}\n${wire.source}`)
+      ? { ...wire, returns: true }
+      : wire,
+  );
 }
 
 /** Two wires between the same ends, one each way, as one: a layout has only one direction. */

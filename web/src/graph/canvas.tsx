@@ -8,6 +8,7 @@ import {
 } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
 import { memo, useEffect, useMemo, useRef } from "react";
+import { endsOf, wordsAlong } from "./curves";
 import { ColumnEdgeView, type ColumnWireEdge, type WireEdge, WireEdgeView } from "./edges";
 import { largest, PADDING, READABLE } from "./fit";
 import { type FrameNode, FrameNodeView, frameNodes } from "./frames";
@@ -91,21 +92,32 @@ function Inner(props: CanvasProps) {
   const frames = useMemo(() => frameNodes(laid, actions), [laid, actions]);
   const nodes = useMemo(() => (frames.length > 0 ? [...frames, ...boxes] : boxes), [frames, boxes]);
 
-  const plain = useMemo(
-    () =>
-      model.wires.map(
-        (wire): WireEdge => ({
-          id: wire.id,
-          type: "wire",
-          source: wire.source,
-          target: wire.target,
-          data: { wire, still },
-          focusable: false,
-          deletable: false,
-        }),
-      ),
-    [model.wires, still],
-  );
+  const drawn = useRef(new Map<string, WireEdge>());
+  const plain = useMemo(() => {
+    const byId = new Map(model.boxes.map((box) => [box.id, box]));
+    const along = wordsAlong(model.wires, model.boxes, places);
+    const found = model.wires.map((wire): WireEdge => {
+      const data = {
+        wire,
+        still,
+        along: along.get(wire.id) ?? 0.5,
+        back: wire.returns ? endsOf(wire, byId, places) : undefined,
+      };
+      const before = drawn.current.get(wire.id);
+      if (before && JSON.stringify(before.data) === JSON.stringify(data)) return before;
+      return {
+        id: wire.id,
+        type: "wire",
+        source: wire.source,
+        target: wire.target,
+        data,
+        focusable: false,
+        deletable: false,
+      };
+    });
+    drawn.current = new Map(found.map((edge) => [edge.id, edge]));
+    return found;
+  }, [model, places, still]);
   const rows = useMemo(
     () =>
       new Set(model.boxes.flatMap((box) => box.rows.map((field) => `${box.id}\n${field.name}`))),

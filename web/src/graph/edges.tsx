@@ -9,14 +9,34 @@ import { memo } from "react";
 import { flowKey, useRate } from "../lib/flow";
 import { brief } from "../lib/format";
 import { how } from "../pages/schema";
+import { curve, type Ends, pointAt } from "./curves";
 import { light, useLevel } from "./light";
 import type { ColumnWire, Wire } from "./model";
 
-export type WireEdge = Edge<{ wire: Wire; still: boolean }, "wire">;
+export type WireEdge = Edge<
+  {
+    wire: Wire;
+    still: boolean;
+    /** How far along the wire its words stand. */
+    along: number;
+    /** Where a wire runs that leads back to what writes its dataset. */
+    back: Ends | undefined;
+  },
+  "wire"
+>;
 export type ColumnWireEdge = Edge<{ wire: ColumnWire; chosen: boolean }, "column">;
 
 /** Words that fit between two boxes. */
 const SHORT: Record<string, string> = { transformation: "transform", aggregation: "aggregate" };
+
+/** The way of a wire and the place of its words. */
+function drawn(props: EdgeProps<WireEdge>): { path: string; x: number; y: number } {
+  const { back, along = 0.5 } = props.data ?? {};
+  if (back) return { path: curve(back), ...pointAt(back, along) };
+  const [path, x, y] = getBezierPath(props);
+  const { sourceX: sx, sourceY: sy, targetX: tx, targetY: ty } = props;
+  return { path, ...(tx > sx ? pointAt({ sx, sy, tx, ty }, along) : { x, y }) };
+}
 
 function WireView(props: EdgeProps<WireEdge>) {
   const { data, id } = props;
@@ -24,14 +44,14 @@ function WireView(props: EdgeProps<WireEdge>) {
   const wire = data?.wire;
   const flow = wire?.flow;
   const rate = useRate(flow && !data?.still ? flowKey(flow.run, flow.direction, flow.name) : null);
-  const [path, x, y] = getBezierPath(props);
+  const { path, x, y } = drawn(props);
   const moving = rate !== undefined && rate.records > 0;
   const kind = `wire ${level} ${wire?.change ?? ""} ${wire?.streaming ? "streaming" : ""}`;
   return (
     <>
       <BaseEdge path={path} className={kind} interactionWidth={14} />
       {moving ? <path d={path} className={`wire-flow ${level}`} /> : null}
-      {rate ? (
+      {rate && !wire?.returns ? (
         <EdgeLabelRenderer>
           <div
             className={`wire-label ${level} ${moving ? "" : "idle"}`}

@@ -1,12 +1,13 @@
 import { type Kind, nodeKind } from "../lib/kinds";
-import { shortName } from "../lib/names";
+import { boxName, shortName } from "../lib/names";
 import { shown } from "../lib/shown";
 import type { EstateMap } from "../lib/types";
 import { ICONS } from "../ui/icons";
 import { SHAPES, stateWord } from "../ui/state";
+import { curve, endsOf } from "./curves";
 import { PAD, type Room, roomOf } from "./frames";
 import type { Laid } from "./layout";
-import { type Box, LINE, NAME, ROW } from "./model";
+import { type Box, LINE, NAME, ROW, type Wire } from "./model";
 import { wrapped } from "./words";
 
 /** The graph as a picture that stands alone: attributes only, no style sheet, no script. */
@@ -33,7 +34,7 @@ function colours(): (name: string) => string {
 
 function drawBox(box: Box, x: number, y: number, tone: (name: string) => string): string {
   const node = box.node;
-  const name = node?.name ?? box.group?.namespace ?? "";
+  const name = node ? boxName(node) : shortName(box.group?.namespace ?? "");
   const kind: Kind = node ? nodeKind(node) : { icon: "group", label: "Namespace" };
   const radius = box.kind === "job" ? 14 : 6;
   const state = node?.kind === "job" ? node.state : null;
@@ -42,7 +43,7 @@ function drawBox(box: Box, x: number, y: number, tone: (name: string) => string)
     ? `${box.group.jobs} jobs, ${box.group.datasets} datasets`
     : (kind.short ?? kind.label);
   const most = (box.width - NAME.beside) / NAME.size;
-  const lines = wrapped(shortName(name), most).slice(0, 4);
+  const lines = wrapped(name, most).slice(0, 4);
   const parts = [
     `<title>${plain(name)}</title>`,
     `<rect x="${x}" y="${y}" width="${box.width}" height="${box.height}" rx="${radius}" fill="${tone("surface")}" stroke="${edge}" stroke-width="1.5"/>`,
@@ -68,7 +69,7 @@ function drawBox(box: Box, x: number, y: number, tone: (name: string) => string)
   return `<g>${parts.join("")}</g>`;
 }
 
-function curve(x1: number, y1: number, x2: number, y2: number): string {
+function bent(x1: number, y1: number, x2: number, y2: number): string {
   const bend = Math.max(30, Math.abs(x2 - x1) / 2);
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
@@ -113,7 +114,7 @@ export function toSvg(laid: Laid): { text: string; width: number; height: number
     const b = shift(to);
     const one = boxes.get(from);
     const other = boxes.get(to);
-    return curve(
+    return bent(
       a.x + (one?.width ?? 0),
       a.y + (fromY ?? (one?.height ?? 0) / 2),
       b.x,
@@ -125,9 +126,15 @@ export function toSvg(laid: Laid): { text: string; width: number; height: number
     4 +
     ROW * Math.max(0, box?.rows.findIndex((one) => one.name === field) ?? 0) +
     ROW / 2;
+  const way = (wire: Wire) => {
+    const ends = wire.returns ? endsOf(wire, boxes, places) : undefined;
+    if (!ends) return line(wire.source, wire.target);
+    const [x, y] = [MARGIN - low.x, MARGIN - low.y];
+    return curve({ sx: ends.sx + x, sy: ends.sy + y, tx: ends.tx + x, ty: ends.ty + y });
+  };
   const paths = model.wires.map(
     (wire) =>
-      `<path d="${line(wire.source, wire.target)}" fill="none" stroke="${tone(wire.change === "added" ? "running" : wire.change === "removed" ? "failed" : "wire")}" stroke-width="1.5"${wire.change === "removed" ? ' stroke-dasharray="5 4"' : ""}/>`,
+      `<path d="${way(wire)}" fill="none" stroke="${tone(wire.change === "added" ? "running" : wire.change === "removed" ? "failed" : "wire")}" stroke-width="1.5"${wire.change === "removed" ? ' stroke-dasharray="5 4"' : ""}/>`,
   );
   for (const { edge } of model.columns)
     paths.push(

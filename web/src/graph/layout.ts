@@ -17,7 +17,9 @@ function open(): Worker {
 export function shapeOf(model: Model): Shape {
   return {
     nodes: model.boxes.map(({ id, width, height }) => ({ id, width, height })),
-    edges: model.wires.map((wire): [string, string] => [wire.source, wire.target]),
+    edges: model.wires
+      .filter((wire) => !wire.returns)
+      .map((wire): [string, string] => [wire.source, wire.target]),
     frames: model.frames.map((frame) => frame.members),
     wordy: model.columns.length > 0 || model.wires.some((wire) => wire.back > 0),
   };

@@ -45,6 +45,8 @@ export interface Wire {
   /** The run and dataset whose flow the wire shows. */
   flow: { run: string; direction: "input" | "output"; name: string } | null;
   streaming: boolean;
+  /** Whether the job writes the dataset too: the way back to it. */
+  returns: boolean;
   /** The edge as it was reported, which the server knows evidence of. */
   reported: Pick<MapEdge, "origin" | "destination">;
 }

@@ -2,7 +2,7 @@ import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo, type ReactNode } from "react";
 import { ago, plural } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
-import { shortName } from "../lib/names";
+import { boxName, shortName } from "../lib/names";
 import type { Field, State } from "../lib/types";
 import { Icon } from "../ui/icons";
 import { EFFECTS } from "../ui/impact";
@@ -104,7 +104,7 @@ function Content({ box, actions }: { box: Box; actions: Actions }) {
           {node.change ? <span className={`box-change ${node.change}`}>{node.change}</span> : null}
         </span>
         <span className="box-name" title={node.name}>
-          {breakable(shortName(node.name))}
+          {breakable(boxName(node))}
         </span>
         {node.kind === "job" ? (
           <span className={`box-state state-${node.state.toLowerCase()}`}>

@@ -43,8 +43,19 @@ export function graphUrl(node: string, query: Record<string, string> = {}): stri
   return `/graph?${new URLSearchParams({ node, select: node, ...query })}`;
 }
 
+/** The most that a name takes in a box. */
+const SHORT = 40;
+
+/** A node's name in its box: of an action whose name is too long, what it does rather than its program. */
+export function boxName(node: Named & { parent?: string | null }): string {
+  const program = node.parent?.slice(`job:${node.namespace}:`.length);
+  const action = program && node.name.startsWith(`${program}.`);
+  if (!action || shown(node.name).length <= SHORT) return shortName(node.name);
+  return shortName(`…${node.name.slice(program.length + 1)}`);
+}
+
 /** A name as it is shown where room is short: its beginning and its end, in whole words if it has any. */
-export function shortName(name: string, most = 40): string {
+export function shortName(name: string, most = SHORT): string {
   const all = shown(name);
   if (all.length <= most) return all;
   const parts = all.split(/(?<=[._/-])/);

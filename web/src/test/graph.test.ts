@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { build } from "../graph/boxes";
+import { curve, endsOf, pointAt, wordsAlong } from "../graph/curves";
 import { matters, READABLE, sight, within } from "../graph/fit";
 import { roomOf } from "../graph/frames";
 import { layered } from "../graph/layered";
@@ -11,6 +12,7 @@ import { byProgram, drawnAs } from "../graph/programs";
 import { reuse } from "../graph/reuse";
 import { beside } from "../graph/walk";
 import { wrapped } from "../graph/words";
+import { boxName } from "../lib/names";
 import type {
   ColumnEdge,
   DatasetNode,
@@ -521,4 +523,64 @@ test("what a change does to an action is lit at its application", () => {
   const answer = { dataset: a.id, changes: [], jobs, columns: [] } as unknown as ImpactAnswer;
   found.impact(answer, [], boxes);
   expect(found.level(application.id)).toBe("breaks");
+});
+
+test("a job that reads what it writes has two ways beside each other, and no knot", () => {
+  const map: EstateMap = {
+    ...MAP,
+    nodes: [a, b, one],
+    edges: [edge(a, one), edge(b, one), edge(one, b)],
+  };
+  const model = build(map, PLAIN);
+  const shape = shapeOf(model);
+  expect(shape.edges).toEqual([
+    [a.id, one.id],
+    [one.id, b.id],
+  ]);
+  const places = arrange(shape);
+  const boxes = new Map(model.boxes.map((box) => [box.id, box]));
+  const ways = model.wires.flatMap((wire) => endsOf(wire, boxes, places) ?? []);
+  const [, back, there] = ways;
+  if (!back || !there) throw new Error("not all wires have ends");
+  // Between the two boxes, one below the other.
+  expect([back.sx, back.tx]).toEqual([there.tx, there.sx]);
+  expect(back.sy).toBeGreaterThan(there.ty);
+  expect(curve(back)).toMatch(new RegExp(`^M${back.sx} `));
+});
+
+test("words on wires that fan out from two topics do not cover one another", () => {
+  const topics = [dataset("orders"), dataset("bids")];
+  const readers = ["ingestion", "archive", "landing", "stats"].map((name) => ({
+    ...job(name),
+    run: name,
+    processing: "streaming",
+  }));
+  const edges = readers.flatMap((reader, i) =>
+    topics.slice(0, i < 3 ? 2 : 1).map((topic) => edge(topic, reader)),
+  );
+  const model = build({ ...MAP, nodes: [...topics, ...readers], edges }, PLAIN);
+  const places = arrange(shapeOf(model));
+  const boxes = new Map(model.boxes.map((box) => [box.id, box]));
+  const along = wordsAlong(model.wires, model.boxes, places);
+  const spots = model.wires.map((wire) => {
+    const ends = endsOf(wire, boxes, places);
+    if (!ends) throw new Error(wire.id);
+    return pointAt(ends, along.get(wire.id) ?? 0.5);
+  });
+  const near = spots.flatMap((spot, i) =>
+    spots
+      .slice(i + 1)
+      .filter((other) => Math.abs(other.y - spot.y) < 28 && Math.abs(other.x - spot.x) < 36),
+  );
+  expect(spots).toHaveLength(7);
+  expect(near).toEqual([]);
+});
+
+test("actions of one program on one table are told apart in their boxes", () => {
+  const program = "iceberg_ingestion_stream";
+  const named = (operation: string) =>
+    boxName({ ...job(`${program}.${operation}.default_orders`), parent: `job:jobs:${program}` });
+  expect(named("create_table")).toBe("…create_table.default_orders");
+  expect(named("overwrite_by_expression")).toBe("…overwrite_by_expression.default_orders");
+  expect(boxName({ ...action("count.a"), parent: application.id })).toBe("stats.count.a");
 });
