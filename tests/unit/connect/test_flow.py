@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from headwater.connect.agent.flow import FlowMeter
@@ -22,7 +23,7 @@ from headwater.emit.destinations import destinations
 from headwater.emit.flow import FlowReporter
 from headwater.errors import UsageError
 from headwater.lineage.events import EventType
-from headwater.lineage.model import Dataset, Lineage
+from headwater.lineage.model import Dataset, Edge, Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,6 +106,28 @@ def test_a_sinks_lag_and_speed(kafka: FakeKafka, clock: list[float]) -> None:
     assert (second.lag, second.records_per_second, second.end_offset) == (0, 1.0, 150)
     assert second.last_record_at == first.last_record_at
     assert flow.latest[RUN] == (second,)
+
+
+def test_what_a_sink_takes_from_its_topics_it_delivers(
+    kafka: FakeKafka, clock: list[float]
+) -> None:
+    kafka.topics["bids"] = {0: 10}
+    kafka.groups["connect-c"] = {("orders", 0): 0, ("bids", 0): 0}
+    orders = Dataset("kafka://k1:9092", "orders", cluster_id="id-1")
+    bids = Dataset("kafka://k1:9092", "bids", cluster_id="id-1")
+    both, one = Dataset("s3://raw", "all"), Dataset("s3://raw", "orders")
+    edges = (Edge(orders.id, both.id), Edge(bids.id, both.id), Edge(orders.id, one.id))
+    lineage = Lineage((orders, bids), (both, one), edges)
+    sink = msgspec.structs.replace(tracked(), derived=Derived(job_of("ns", "c", "file"), lineage))
+    flow = FlowMeter(kafka)  # type: ignore[arg-type]
+    assert {sample.direction for sample in flow.measure([sink])} == {"input"}, "no rate yet"
+    clock[0] += 10
+    kafka.groups["connect-c"] = {("orders", 0): 20, ("bids", 0): 5}
+    found = flow.measure([sink])
+    rates = {s.dataset.name: s.records_per_second for s in found if s.direction == "output"}
+    assert rates == {"all": 2.5, "orders": 2.0}
+    # The facet of a heartbeat has topics alone.
+    assert {sample.direction for sample in flow.latest[RUN]} == {"input"}
 
 
 def test_a_sources_speed_and_another_group(kafka: FakeKafka, clock: list[float]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial, wraps
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from headwater.spark import job_names
 from headwater.spark.driver.config import SparkSettings
 from headwater.spark.model import PlanLineage
 from headwater.spark.streaming import progress
+from headwater.spark.streaming.flow import WriteRates, samples_of
 from headwater.spark.streaming.queries import merged, renewed
 from headwater.spark.streaming.runs import refused_job, unnamed_job
 from headwater.spark.streaming.statistics import QueryStatistics
@@ -128,3 +130,32 @@ def test_a_query_that_is_read_again_keeps_what_its_commands_read() -> None:
     again = renewed(before, PlanLineage(inputs=(TOPIC,)))
     assert again.inputs == before.inputs
     assert again.outputs == before.outputs
+
+
+def test_rows_that_commands_of_micro_batches_write_have_a_rate() -> None:
+    statistics = QueryStatistics(lambda _: {})
+    query: Any = SimpleNamespace(
+        progress=report(0, None, {"orders": {"0": 9}}, 9),
+        life=SimpleNamespace(over=False),
+        ref=SimpleNamespace(run_id="run"),
+        spark_run="spark-run",
+        settings=SETTINGS,
+        lineage=PlanLineage(inputs=(TOPIC,), outputs=(TABLE, FILES)),
+        counted=lambda: ({}, statistics.outputs),
+    )
+    now = [100.0]
+    written = WriteRates(lambda: now[0])
+
+    def rates() -> dict[str, float | None]:
+        samples = samples_of(query, written)
+        return {s.dataset.name: s.records_per_second for s in samples if s.direction == "output"}
+
+    statistics.add_written({TABLE.id: {"rowCount": 40}})
+    assert rates() == {}, "a sum alone is no rate"
+    statistics.add_written({TABLE.id: {"rowCount": 60}, FILES.id: {"rowCount": 1}})
+    now[0] += 10
+    assert rates() == {TABLE.name: 6.0}
+    now[0] += 10
+    assert rates() == {TABLE.name: 0.0, FILES.name: 0.0}, "nothing came"
+    written.forget_others(set())
+    assert rates() == {}

@@ -11,7 +11,7 @@ import { DatasetLink, Facts, JobLink, JobRow, Rows } from "../ui/lists";
 import { count } from "../ui/plot";
 import { StateBadge } from "../ui/state";
 import { Plots, TimeLine } from "./history";
-import { Abort, Failure, facet, rows, text, Uses } from "./run";
+import { Abort, Failure, Flow, facet, rows, rowsSoFar, text, Uses } from "./run";
 
 const RUNS = 60;
 
@@ -149,6 +149,7 @@ export function JobPage({ job: named }: { job: Named }) {
               "Downstream",
               `${plural(job.affected.datasets, "dataset")}, ${plural(job.affected.jobs, "job")}`,
             ],
+            ["Rows so far", job.state === "RUNNING" ? rowsSoFar(latest) : ""],
             ["Owners", owners(job.facets).join(", ")],
             ["Parent", job.parent ? <JobLink key="p" job={job.parent} /> : null],
             ["Source", job.location ? <Source key="l" url={job.location} /> : null],
@@ -170,6 +171,7 @@ export function JobPage({ job: named }: { job: Named }) {
         </Panel>
       ) : null}
       <Sides job={job} run={run} path={run ? runsPath : path} />
+      {job.run && job.state === "RUNNING" ? <Flow id={job.run} /> : null}
       <Plots runs={list} path={runsPath} />
       {sql ? (
         <Panel title="SQL" json={path}>

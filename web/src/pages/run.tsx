@@ -21,6 +21,19 @@ export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** How much a run has read and written so far, as far as it counts. */
+export function rowsSoFar(run: Run | undefined): string {
+  if (!run) return "";
+  const read = rows(run.inputDatasetVersions, "inputStatistics");
+  const written = rows(run.outputDatasetVersions, "outputStatistics");
+  return [
+    read === null ? "" : `${count(read)} read`,
+    written === null ? "" : `${count(written)} written`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
 export function rows(uses: RunUse[], name: string): number | null {
   const found = uses
     .map((use) => facet(use.facets, name).rowCount)
@@ -109,7 +122,8 @@ export function Uses({ uses, statistics }: { uses: RunUse[]; statistics: string 
   );
 }
 
-function Flow({ id }: { id: string }) {
+/** How fast a run reads and writes, dataset by dataset; nothing where nobody measured. */
+export function Flow({ id }: { id: string }) {
   const path = `/api/v2/flow?run=${segments(id)}`;
   const { data } = useResource<{ flow: (FlowSample & { seconds: number })[] }>(
     path,
@@ -117,10 +131,11 @@ function Flow({ id }: { id: string }) {
   );
   const minutes = (data?.flow ?? []).filter((sample) => sample.seconds === 60);
   if (minutes.length === 0) return null;
-  const byName = Map.groupBy(
-    minutes,
-    (s) => `${s.direction === "input" ? "Reads" : "Writes"} ${s.dataset.name}`,
-  );
+  const byName = new Map<string, FlowSample[]>();
+  for (const sample of minutes) {
+    const name = `${sample.direction === "input" ? "Reads" : "Writes"} ${sample.dataset.name}`;
+    byName.set(name, [...(byName.get(name) ?? []), sample]);
+  }
   return (
     <Panel title="Flow" json={path}>
       {[...byName].map(([name, samples]) => (

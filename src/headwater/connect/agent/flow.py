@@ -69,6 +69,8 @@ class FlowMeter:
             ]
             self.latest[tracked.run] = tuple(samples)
             found += samples
+            if done is not None:
+                found += _delivered(tracked, samples)
         alive = {tracked.run for tracked in running}
         self.latest = {run: samples for run, samples in self.latest.items() if run in alive}
         self.forget_others(alive)
@@ -132,3 +134,28 @@ class FlowMeter:
         if before is None or now <= before[0] or position < before[1]:
             return None
         return round((position - before[1]) / (now - before[0]), 3)
+
+
+def _delivered(tracked: TrackedConnector, read: list[FlowSample]) -> list[FlowSample]:
+    """What a sink delivers to each output: a worker commits the offsets of records it has handed over."""
+    assert tracked.derived is not None
+    lineage = tracked.derived.lineage
+    rates = {
+        (one.dataset.namespace, one.dataset.name): one.records_per_second
+        for one in read
+        if one.direction == "input" and one.records_per_second is not None
+    }
+    found: list[FlowSample] = []
+    for output in lineage.outputs:
+        if lineage.edges is not None:
+            topics = {edge.input for edge in lineage.edges if edge.output == output.id}
+        else:
+            topics = {one.id for one in lineage.inputs} if len(lineage.outputs) == 1 else set()
+        # Where the rate of one of several topics is not known, the sum is not either.
+        if topics and topics <= rates.keys():
+            ref = DatasetRef(output.namespace, output.name)
+            rate = round(sum(rates[topic] or 0.0 for topic in topics), 3)
+            found.append(
+                FlowSample(tracked.run, ref, "output", read[0].time, records_per_second=rate)
+            )
+    return found

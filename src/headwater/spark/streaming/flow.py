@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ from headwater.lineage.writer import stamp
 from headwater.spark import dataset_overrides
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from headwater.emit.journal import Journal
     from headwater.lineage.model import Dataset
+    from headwater.lineage.naming import DatasetName
     from headwater.spark.streaming.runs import QueryRun
 
 SECONDS = given_seconds("HEADWATER_FLOW_SECONDS", 10.0)
@@ -26,13 +28,37 @@ class FlowSamples:
 
     def __init__(self, journal: Journal) -> None:
         self._reporter = FlowReporter(journal.destinations, TIMEOUT)
+        self._written = WriteRates()
 
     def post(self, queries: Iterable[QueryRun]) -> None:
         """Send a sample of each query that has made progress."""
-        self._reporter.post([sample for query in queries for sample in samples_of(query)])
+        running = list(queries)
+        found = [sample for query in running for sample in samples_of(query, self._written)]
+        self._written.forget_others({query.spark_run for query in running})
+        self._reporter.post(found)
 
 
-def samples_of(query: QueryRun) -> list[FlowSample]:
+class WriteRates:
+    """Rows a second that commands inside `foreachBatch` write, by how their sums grow."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._before: dict[tuple[str, DatasetName], tuple[float, int]] = {}
+
+    def rate(self, run: str, dataset: DatasetName, rows: int) -> float | None:
+        """The rate since the last call; None for the first."""
+        now, before = self._clock(), self._before.get((run, dataset))
+        self._before[run, dataset] = (now, rows)
+        if before is None or now <= before[0] or rows < before[1]:
+            return None
+        return round((rows - before[1]) / (now - before[0]), 3)
+
+    def forget_others(self, runs: Collection[str]) -> None:
+        """Keep the sums of these runs only."""
+        self._before = {key: seen for key, seen in self._before.items() if key[0] in runs}
+
+
+def samples_of(query: QueryRun, written: WriteRates) -> list[FlowSample]:
     """What one query reads and writes, dataset by dataset."""
     progress = query.progress
     if progress is None or query.life is None or query.life.over:
@@ -60,4 +86,12 @@ def samples_of(query: QueryRun) -> list[FlowSample]:
         seconds = (progress.duration or 0) / 1000
         rate = round(progress.written / seconds, 3) if seconds else 0.0
         found.append(sample(outputs[0], "output", rate))
+        return found
+    counts = query.counted()[1]
+    for one in outputs:
+        rows = counts.get(one.id, {}).get("rowCount")
+        if rows is not None:
+            rate = written.rate(query.spark_run, one.id, rows)
+            if rate is not None:
+                found.append(sample(one, "output", rate))
     return found
