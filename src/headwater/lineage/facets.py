@@ -237,6 +237,10 @@ class Lifecycle(msgspec.Struct):
     previousIdentifier: Symlink | None = None  # noqa: N815
 
 
+ABOUT = "headwater_about"
+"""Description and owners that people gave by hand."""
+
+
 class Documentation(msgspec.Struct):
     """`documentation`: what a job or dataset is for."""
 

@@ -57,7 +57,16 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
 }
 
 export async function postJson<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const init: RequestInit = { method: "POST" };
+  return sendJson("POST", path, body, signal);
+}
+
+export async function sendJson<T>(
+  method: "POST" | "PUT" | "DELETE",
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<T> {
+  const init: RequestInit = { method };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     init.headers = { "content-type": "application/json" };

@@ -16,11 +16,12 @@ import type {
 } from "../lib/types";
 import { Ago, Empty, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
 import { RawFacets } from "../ui/code";
+import { Edit, owners } from "../ui/edit";
 import { Impact, written } from "../ui/impact";
 import { DatasetLink, Facts, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { AuditPanel } from "./audit";
-import { owners, producerTags } from "./job";
+import { producerTags } from "./job";
 import { Columns, Findings, History } from "./schema";
 import { Why } from "./why";
 
@@ -189,6 +190,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
         <Link className="button" to={graphUrl(me, { columns: "1" })}>
           Columns in the graph
         </Link>
+        <Edit kind="dataset" of={data} done={reload} />
       </PageTitle>
       <Panel title="Now" json={path}>
         <Facts

@@ -7,6 +7,7 @@ import { Link, usePlace } from "../lib/router";
 import type { JobPage as Job, Named, Run } from "../lib/types";
 import { Ago, Empty, Json, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
 import { RawFacets, Sql } from "../ui/code";
+import { Edit, owners } from "../ui/edit";
 import { DatasetLink, Facts, JobLink, JobRow, Rows } from "../ui/lists";
 import { count } from "../ui/plot";
 import { StateBadge } from "../ui/state";
@@ -14,12 +15,6 @@ import { Plots, TimeLine } from "./history";
 import { Abort, Failure, Flow, facet, rows, rowsSoFar, text, Uses } from "./run";
 
 const RUNS = 60;
-
-export function owners(facets: Record<string, unknown>): string[] {
-  const found = facet(facets, "ownership").owners;
-  if (!Array.isArray(found)) return [];
-  return found.map((one) => String((one as Record<string, unknown>)?.name ?? "")).filter(Boolean);
-}
 
 export function producerTags(facets: Record<string, unknown>): string[] {
   const found = facet(facets, "tags").tags;
@@ -138,6 +133,7 @@ export function JobPage({ job: named }: { job: Named }) {
         <Link className="button" to={graphUrl(jobId(job))}>
           Show in the graph
         </Link>
+        <Edit kind="job" of={job} done={reload} />
         {job.run && job.state === "RUNNING" ? <Abort run={job.run} done={reload} /> : null}
       </PageTitle>
       <Panel title="Now" json={path}>

@@ -1,6 +1,7 @@
-import { cleanup, render, screen } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { JobPage } from "../pages/job";
+import { type Edited, listed, owners, requests } from "../ui/edit";
 import { answering } from "./answers";
 
 const JOB = {
@@ -92,4 +93,64 @@ test("a job that has ended has no rows so far", async () => {
   await screen.findByText("Latest runs");
   expect(screen.queryByText("Rows so far")).toBeNull();
   expect(asked.map((one) => one.path)).not.toContain("/api/v2/flow");
+});
+
+test("who may only read sees nothing to edit", async () => {
+  open("read-only", { state: "COMPLETED" });
+  await screen.findByText("Latest runs");
+  expect(screen.queryByRole("button", { name: "Edit" })).toBeNull();
+});
+
+const REPORTED: Edited = {
+  namespace: "shop",
+  name: "a/b",
+  description: "as reported",
+  tags: ["pii", "a, b"],
+  facets: { ownership: { owners: [{ name: "team:etl" }] } },
+};
+
+test("what is not touched stays the producer's to say", () => {
+  const same = { description: "as reported", owners: ["team:etl"], tags: ["pii", "a, b"] };
+  expect(requests("job", REPORTED, same)).toEqual([]);
+  expect(requests("job", REPORTED, { ...same, description: "Loads b. " })).toEqual([
+    ["PUT", "/api/v2/jobs/shop/a%2Fb/about", { description: "Loads b.", owners: [] }],
+  ]);
+  const said = { headwater_about: { description: "Loads b.", owners: [{ name: "ann" }] } };
+  const edited = { ...REPORTED, description: "Loads b.", facets: { ...REPORTED.facets, ...said } };
+  expect(owners(edited.facets)).toEqual(["ann"]);
+  expect(
+    requests("dataset", edited, { ...same, description: "Loads b.", owners: [], tags: ["gold"] }),
+  ).toEqual([
+    ["PUT", "/api/v2/datasets/shop/a%2Fb/about", { description: "Loads b.", owners: [] }],
+    ["POST", "/api/v1/namespaces/shop/datasets/a%2Fb/tags/gold"],
+    ["DELETE", "/api/v1/namespaces/shop/datasets/a%2Fb/tags/pii"],
+    ["DELETE", "/api/v1/namespaces/shop/datasets/a%2Fb/tags/a%2C%20b"],
+  ]);
+  expect(listed(" ann \n\nDoe, Ben\nann")).toEqual(["ann", "Doe, Ben"]);
+});
+
+test("who may write edits what a job is for, and a refusal is shown", async () => {
+  HTMLDialogElement.prototype.showModal = function showModal() {
+    this.open = true;
+  };
+  const about = "PUT /api/v2/jobs/shop/edited/about";
+  const answers: Record<string, unknown> = { "/api/v2/health": { may: ["read", "write"] } };
+  const asked = open("edited", { state: "COMPLETED" }, answers);
+  fireEvent.click(await screen.findByRole("button", { name: "Edit" }));
+  fireEvent.change(screen.getByLabelText("Description"), { target: { value: "Loads b." } });
+  fireEvent.change(screen.getByLabelText("Owners, one a line"), { target: { value: "ann" } });
+  fireEvent.click(screen.getByRole("button", { name: "Save" }));
+  await screen.findByText("Not found.");
+  const sent = asked.filter((one) => one.method === "PUT");
+  expect(sent).toEqual([
+    {
+      method: "PUT",
+      path: about.slice(4),
+      body: { description: "Loads b.", owners: ["ann"] },
+    },
+  ]);
+  const again = answering({ [about]: {}, "/api/v2/jobs/shop/edited": { ...JOB, name: "edited" } });
+  fireEvent.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(screen.queryByLabelText("Description")).toBeNull());
+  expect(again.map((one) => one.path)).toContain("/api/v2/jobs/shop/edited");
 });

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.facets import ABOUT
 from headwater.lineage.graph import NodeKind
 from headwater.server.store.read.tagged import sent_tags
 
@@ -64,7 +65,7 @@ class Labels:
     def _of(self, node: Node) -> tuple[list[str], set[str]]:
         if node not in self._marks:
             held = self._known[node].state.facets
-            numbers = [held[name][0] for name in ("ownership", "tags") if name in held]
+            numbers = [held[name][0] for name in (ABOUT, "ownership", "tags") if name in held]
             bodies = self._view.bodies(numbers)
             tags = {tag for _, tag in self._view.tags(KINDS[node[0]], [node[1]]).get(node[1], ())}
             if "tags" in held:
@@ -74,11 +75,15 @@ class Labels:
 
 
 def _owners(held: Mapping[str, Held], bodies: Mapping[int, bytes]) -> list[str]:
-    body = bodies.get(held["ownership"][0]) if "ownership" in held else None
-    facet: Any = msgspec.json.decode(body) if body else None
-    listed = facet.get("owners") if isinstance(facet, dict) else None
-    return [
-        str(one["name"])
-        for one in (listed[:OWNERS] if isinstance(listed, list) else ())
-        if isinstance(one, dict) and one.get("name")
-    ]
+    for name in (ABOUT, "ownership"):
+        body = bodies.get(held[name][0]) if name in held else None
+        facet: Any = msgspec.json.decode(body) if body else None
+        listed = facet.get("owners") if isinstance(facet, dict) else None
+        found = [
+            str(one["name"])
+            for one in (listed[:OWNERS] if isinstance(listed, list) else ())
+            if isinstance(one, dict) and one.get("name")
+        ]
+        if found:
+            return found
+    return []

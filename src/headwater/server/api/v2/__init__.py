@@ -1,6 +1,7 @@
 """Headwater's own API: the graph at any moment, the log by cursor, what the page asks, metrics."""
 
 from headwater.server.api.v2 import (
+    about,
     alerts,
     aliases,
     events,
@@ -19,6 +20,7 @@ from headwater.server.api.v2 import (
 __all__ = ["MODULES"]
 
 MODULES = (
+    about,
     alerts,
     aliases,
     events,

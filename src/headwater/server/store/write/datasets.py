@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.lineage import facets as known
 from headwater.lineage import naming
+from headwater.lineage.facets import ABOUT
 from headwater.server.store.entities import INPUT, OUTPUT, Dataset, Held, Job, Run
-from headwater.server.store.write import identity, shared_symlinks
+from headwater.server.store.write import about, identity, shared_symlinks
 from headwater.server.store.write.prepared import EventPart, safe
 from headwater.server.store.write.sources import kind_of, type_of
 
@@ -21,7 +22,7 @@ __all__ = ["DATASET", "DatasetProjection", "Numbers", "hold"]
 DATASET = 0
 Numbers = list[tuple[str, int]]
 _UNDERSTOOD = {
-    "headwater_cluster", "dataSource", "documentation", "datasetType",
+    "headwater_cluster", "dataSource", "datasetType",
     "lifecycleStateChange",
 }  # fmt: skip
 _SHARED = {"symlinks", "headwater_cluster"}
@@ -128,6 +129,8 @@ class DatasetProjection:
             dataset.updated = max(dataset.updated, time)
             session.rows["facet_change"].append((DATASET, dataset.id, name, time, number))
             held = dataset.state.facets[name]
+            if name in about.DESCRIBES:
+                self._describe(dataset, name)
             if number and held[0] == number and name in _UNDERSTOOD:
                 self._understand(dataset, name, session.body(number), time)
         if named.symlinks or dataset.state.rivals:
@@ -146,6 +149,13 @@ class DatasetProjection:
             dataset.kind = type_of(dataset.space, dataset.kind)
         return dataset
 
+    def _describe(self, dataset: Dataset, name: str) -> None:
+        dataset.state.description = about.description(self.session, dataset.state.facets)
+        if name == ABOUT:
+            self.changes.append(
+                {"change": "dataset", "namespace": dataset.space, "name": dataset.name}
+            )
+
     def _understand(self, dataset: Dataset, name: str, body: bytes, time: int) -> None:
         session, state = self.session, dataset.state
         if name == "headwater_cluster":
@@ -156,9 +166,6 @@ class DatasetProjection:
                 url = _redacted(read.uri or read.name)
                 source = session.source(read.name, kind_of(url), url, time)
                 dataset.source = source.id
-        elif name == "documentation":
-            about = known.read(name, body, known.Documentation)
-            state.description = about.description if about else None
         elif name == "datasetType":
             kind = known.read(name, body, known.DatasetType)
             if kind and kind.datasetType:

@@ -10,6 +10,7 @@ import msgspec
 from headwater.lineage import facets as known
 from headwater.lineage.assumptions import run_of_its_own
 from headwater.lineage.events import EventType
+from headwater.lineage.facets import ABOUT
 from headwater.lineage.lifecycle import RunHistory
 from headwater.server.store.entities import (
     DELETED,
@@ -22,7 +23,7 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
-from headwater.server.store.write import job_edges, shared_symlinks
+from headwater.server.store.write import about, job_edges, shared_symlinks
 from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
 from headwater.server.store.write.prepared import AHEAD, NEITHER, EventPart, producer_of
 from headwater.server.store.write.schemas import SchemaProjection
@@ -38,7 +39,7 @@ __all__ = ["JOB", "Projection"]
 
 JOB = 1
 Key = tuple[str, str]
-_JOB_UNDERSTOOD = {"jobType", "documentation", "sourceCodeLocation"}
+_JOB_UNDERSTOOD = {"jobType", "sourceCodeLocation"}
 
 
 class Projection:
@@ -256,6 +257,10 @@ class Projection:
             session.rows["facet_change"].append((JOB, job.id, name, time, number))
             if name == PART_OF and job.state.facets[name][0] == number:
                 self.task_jobs.declare(job, number)
+            if name in about.DESCRIBES:
+                job.state.description = about.description(session, job.state.facets)
+            if name == ABOUT:
+                self.task_jobs.announce("job", job)
             if not number or name not in _JOB_UNDERSTOOD or job.state.facets[name][0] != number:
                 continue
             body = session.body(number)
@@ -263,9 +268,6 @@ class Projection:
                 read = known.read(name, body, known.JobType)
                 if read and read.processingType:
                     job.kind = read.processingType.upper()
-            elif name == "documentation":
-                about = known.read(name, body, known.Documentation)
-                job.state.description = about.description if about else None
             elif name == "sourceCodeLocation":
                 where = known.read(name, body, known.SourceCodeLocation)
                 job.state.location = where.url if where else None

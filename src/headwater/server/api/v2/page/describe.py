@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.server.store.view import View
 
 __all__ = [
+    "OWNED",
     "Facets",
     "Nested",
     "dataset_id",
@@ -31,6 +32,7 @@ __all__ = [
     "latest_runs",
     "listed",
     "name_of",
+    "owners",
     "reference",
     "shown",
     "store_of",
@@ -41,6 +43,9 @@ CATALOGS = ("iceberg", "delta", "hudi")
 """Frameworks of catalogs that say which format their tables have."""
 
 MESSAGE = 300
+OWNED = (known.ABOUT, "ownership")
+"""The facets that name owners; the first that names one counts."""
+OWNERS = 20
 
 
 def job_id(job: Job) -> str:
@@ -123,6 +128,14 @@ def name_of(edge: dict[str, Any], side: str) -> str:
     """The name at one side of an edge as a facet writes it."""
     end = edge.get(side)
     return str(end.get("name")) if isinstance(end, dict) else ""
+
+
+def owners(facets: Facets, held: Mapping[str, Held]) -> list[dict[str, Any]]:
+    """Who owns a job or a dataset: whom people named by hand, else whom its producer names."""
+    for name in OWNED:
+        if found := listed(facets.get(held, name), "owners", OWNERS):
+            return [{"name": str(one.get("name")), "type": one.get("type")} for one in found]
+    return []
 
 
 def evidence_of(one: dict[str, Any]) -> list[dict[str, Any]]:

@@ -244,7 +244,7 @@ class _Shown:
             view,
             [job.state.facets for job in self._jobs.values()]
             + [dataset.state.facets for dataset in self.datasets.values()],
-            "ownership",
+            *describe.OWNED,
         )
         self._runs = self._summaries()
         self._code = records.facets(1, list(self._jobs), (*CODE, EVIDENCE))
@@ -275,11 +275,7 @@ class _Shown:
         return describe.dataset_id(self.datasets[node[1]]) if node[1] in self.datasets else ""
 
     def _owners(self, one: Job | Dataset) -> list[dict[str, Any]]:
-        facet = self._owned.get(one.state.facets, "ownership")
-        return [
-            {"name": str(owner.get("name")), "type": owner.get("type")}
-            for owner in describe.listed(facet, "owners", 20)
-        ]
+        return describe.owners(self._owned, one.state.facets)
 
     def audited(self, nodes: Mapping[Node, int], *, schemas: bool) -> list[dict[str, Any]]:
         """Datasets by how far they are."""

@@ -296,7 +296,7 @@ def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]
         worst = min(worst, Effect.UNKNOWN, key=list(Effect).index)
     steps = _Steps(view, jobs, datasets)
     listed = describe.jobs(view, list(jobs.values()))
-    facets = describe.Facets(view, (job.state.facets for job in jobs.values()), "ownership")
+    facets = describe.Facets(view, (job.state.facets for job in jobs.values()), *describe.OWNED)
     graph = view.graph()
     stopped = [one.job for one in found.of(Effect.BREAKS)[:STOPPED]]
     stops = {job: [n for _, n in insight.beside(graph, job)[1]] for job in stopped}
@@ -310,7 +310,7 @@ def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]
             "effect": one.effect.value,
             "change": _text(one.change),
             "why": one.why,
-            "owners": _owners(facets.get(job.state.facets, "ownership")),
+            "owners": describe.owners(facets, job.state.facets),
             "stops": sorted(
                 describe.dataset_id(known[n]) for n in stops.get(one.job, ()) if n in known
             ),
@@ -377,10 +377,3 @@ class _Steps:
             ],
             "evidence": (proof or [])[:EVIDENCE],
         }
-
-
-def _owners(facet: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"name": str(one.get("name")), "type": one.get("type")}
-        for one in describe.listed(facet, "owners", 20)
-    ]

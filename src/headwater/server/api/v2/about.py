@@ -1,0 +1,97 @@
+"""Descriptions and owners that people give by hand; tags have routes of their own (`api/v1`)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import headwater
+from headwater.lineage.events import EventProblem, iso
+from headwater.lineage.facets import ABOUT
+from headwater.lineage.writer import facet
+from headwater.server.api.lookup import the_dataset, the_job
+from headwater.server.api.submit_command import carry_out
+from headwater.server.http import HttpError, Request, Response
+from headwater.server.routing import Routes
+from headwater.server.store.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.server.app import App
+    from headwater.server.store.entities import Dataset, Job
+
+__all__ = ["api"]
+
+api = Routes()
+
+PRODUCER = f"urn:headwater:server:{headwater.__version__}"
+LONGEST = 4_000
+NAME = 200
+OWNERS = 20
+SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/"
+
+
+class About(TypedDict):
+    """What a job or a dataset is for, and who owns it; empty for what its producer says."""
+
+    description: str
+    owners: list[str]
+
+
+@api.route("PUT", "/api/v2/datasets/{namespace}/{dataset}/about", body=About, answer=About)
+async def describe_dataset(app: App, request: Request, namespace: str, dataset: str) -> Response:
+    """Say what a dataset is for and who owns it; that stands whatever its producer reports."""
+    return await _say(app, request, "dataset", lambda view: the_dataset(view, namespace, dataset))
+
+
+@api.route("PUT", "/api/v2/jobs/{namespace}/{job}/about", body=About, answer=About)
+async def describe_job(app: App, request: Request, namespace: str, job: str) -> Response:
+    """Say what a job is for and who owns it; that stands whatever its producer reports."""
+    return await _say(app, request, "job", lambda view: the_job(view, namespace, job))
+
+
+async def _say(
+    app: App, request: Request, kind: str, find: Callable[[View], Dataset | Job]
+) -> Response:
+    body = request.json()
+    description, owners = _description(body), _owners(body)
+    with app.store.database.reading() as connection:
+        found = find(View(connection, app.bodies))
+    made = facet(
+        PRODUCER,
+        ABOUT,
+        description=description or None,
+        owners=[{"name": name} for name in owners] or None,
+        _deleted=None if description or owners else True,
+    )
+    named = {"namespace": found.space, "name": found.name, "facets": {ABOUT: made}}
+    event = {
+        "eventTime": iso(time.time_ns() // 1000),
+        "producer": PRODUCER,
+        "schemaURL": SPEC + ("JobEvent" if kind == "job" else "DatasetEvent"),
+        kind: named,
+    }
+    await carry_out(app, {"command": "event", "event": event})
+    return Response({"description": description, "owners": owners}, 200)
+
+
+def _description(body: dict[str, Any]) -> str:
+    value = body.get("description", "")
+    if not isinstance(value, str) or len(value) > LONGEST:
+        raise _refused("description", f"must be a string of at most {LONGEST} characters")
+    return value.strip()
+
+
+def _owners(body: dict[str, Any]) -> list[str]:
+    value = body.get("owners", [])
+    if not isinstance(value, list) or len(value) > OWNERS:
+        raise _refused("owners", f"must be a list of at most {OWNERS} names")
+    for name in value:
+        if not isinstance(name, str) or not name.strip() or len(name) > NAME:
+            raise _refused("owners", f"must hold names of 1 to {NAME} characters")
+    return list(dict.fromkeys(name.strip() for name in value))
+
+
+def _refused(field: str, problem: str) -> HttpError:
+    return HttpError(422, f"{field} {problem}", [EventProblem(field, problem)])

@@ -1,0 +1,29 @@
+"""What people say of a job or a dataset by hand: it stands, whatever its producer reports later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.lineage import facets as known
+from headwater.lineage.facets import ABOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.server.store.entities import Held
+    from headwater.server.store.write.session import Session
+
+__all__ = ["DESCRIBES", "description"]
+
+DESCRIBES = (ABOUT, "documentation")
+"""The facets that describe a job or a dataset; the first that has a description counts."""
+
+
+def description(session: Session, held: Mapping[str, Held]) -> str | None:
+    """What a job or a dataset is for: as people say, else as its producer does."""
+    for name in DESCRIBES:
+        number = held[name][0] if name in held else 0
+        read = known.read(name, session.body(number), known.Documentation) if number else None
+        if read is not None and read.description:
+            return read.description
+    return None
