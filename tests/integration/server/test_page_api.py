@@ -388,8 +388,12 @@ def test_facets_of_any_shape_do_no_harm(client: Client, odd: Any) -> None:
 
 def test_map_names_the_application_of_each_action(client: Client) -> None:
     inside = {"parent": facet(run={"runId": run_id(7)}, job={"namespace": "jobs", "name": "stats"})}
-    action = {"job": "stats.write.totals", "inputs": ["orders"], "outputs": ["totals"]}
-    query = {"job": "windows", "inputs": ["orders"], "outputs": ["topic"]}
+    action: dict[str, Any] = {
+        "job": "stats.write.totals",
+        "inputs": ["orders"],
+        "outputs": ["totals"],
+    }
+    query: dict[str, Any] = {"job": "windows", "inputs": ["orders"], "outputs": ["topic"]}
     client.post(
         event("START", 0, run=7, job="stats"),
         event("START", 1, run=8, run_facets=inside, **action),

@@ -151,11 +151,9 @@ def _answer(
             "assumed": number in assumed,
         }
     above = programs.parents(view, jobs.values(), at)
-    applications = view.jobs(set(above.values()))
     for number in jobs:
-        parent = applications.get(above.get(number, 0))
-        nodes["job", number]["parent"] = describe.job_id(parent) if parent else None
-    beyond = [job for number, job in applications.items() if number not in jobs]
+        nodes["job", number]["parent"] = describe.job_id(above[number]) if number in above else None
+    beyond = {job.id: job for job in above.values() if job.id not in jobs}
     for node, one in nodes.items():
         up, down = more.get(node, (0, 0))
         one |= {"distance": far[node], "more": {"upstream": up, "downstream": down}}
@@ -173,7 +171,7 @@ def _answer(
         "at": when(at),
         "nodes": sorted(nodes.values(), key=lambda node: str(node["id"])),
         "edges": list(edges.values()),
-        "parents": list(describe.jobs(view, beyond, at).values()),
+        "parents": list(describe.jobs(view, list(beyond.values()), at).values()),
         "truncated": found.cut or len(shown) > asked.limit,
     }
     if asked.columns:

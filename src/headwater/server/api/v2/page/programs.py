@@ -24,7 +24,7 @@ NEAR = 500
 CHILDREN = 100
 
 
-def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, int]:
+def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, Job]:
     """The job whose run the newest run of each job names as its parent, where it is known."""
     named: dict[int, bytes] = {}
     for number, run in describe.latest_runs(view, jobs, at).items():
@@ -33,11 +33,10 @@ def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int,
             named[number] = UUID(run.state.parent or "").bytes
     sql = "SELECT uuid, job FROM run WHERE uuid IN ({in})"
     owners = {bytes(row[0]): row[1] for row in within(view.connection, sql, set(named.values()))}
-    return {
-        number: owners[run]
-        for number, run in named.items()
-        if run in owners and owners[run] != number
-    }
+    # In the place of a task job, the one that it is shown as.
+    shown = view.jobs(set(owners.values()))
+    found = {number: shown.get(owners[run]) for number, run in named.items() if run in owners}
+    return {number: job for number, job in found.items() if job is not None and job.id != number}
 
 
 def children(view: View, parent: Job) -> list[Job]:
@@ -59,5 +58,5 @@ def children(view: View, parent: Job) -> list[Job]:
     rows = view.all(sql, (parent.namespace, *names, since, *names, NEAR))
     near = [job for job in map(to_job, rows) if job.id != parent.id]
     found = parents(view, near)
-    mine = [job for job in near if found.get(job.id) == parent.id]
+    mine = [job for job in near if job.id in found and found[job.id].id == parent.id]
     return sorted(mine, key=lambda job: job.name)[:CHILDREN]
