@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Counts = Mapping[DatasetName, Mapping[str, int]]
 
+HISTORY = "spark.headwater.history.url"
+"""The address of the history server that reads the application's event log."""
+
 
 def lineage(
     plan: PlanLineage,
@@ -65,14 +68,15 @@ def job(settings: SparkSettings, name: str, processing: str, kind: str) -> Job:
     )
 
 
-def run(settings: SparkSettings, conf: Mapping[str, str], version: str) -> Run:
+def run(settings: SparkSettings, conf: Mapping[str, str], version: str, ui: str = "") -> Run:
     """What every run of the application has in common; it gets its id and ancestors later."""
-    shown = properties(conf, settings)
+    shown = {"properties": properties(conf, settings), **pages(conf, ui)}
+    shown = {name: value for name, value in shown.items() if value}
     return Run(
         "",
         engine=Engine("spark", version, headwater.__version__),
         tags=_tags(settings.run_tags),
-        facets={"headwater_spark": {"properties": shown}} if shown else {},
+        facets={"headwater_spark": shown} if shown else {},
     )
 
 
@@ -88,6 +92,15 @@ def properties(conf: Mapping[str, str], settings: SparkSettings) -> dict[str, st
         for key in settings.properties
         if key in conf
     }
+
+
+def pages(conf: Mapping[str, str], ui: str) -> dict[str, str]:
+    """Where the application can be watched: its own page, and that of the history server."""
+    found = {"ui": redact(ui)}
+    application, history = conf.get("spark.app.id", ""), conf.get(HISTORY, "").rstrip("/")
+    if application and history:
+        found["history"] = redact(f"{history}/history/{application}/")
+    return found
 
 
 def source_code() -> SourceCode | None:

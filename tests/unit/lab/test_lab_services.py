@@ -20,6 +20,7 @@ from headwater.lab.services import (
     with_needs,
 )
 from headwater.lab.services.base import LabContext
+from headwater.lab.services.streams import spark_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,3 +132,28 @@ def test_a_probe_that_cannot_run_is_told_and_not_waited_for(
     monkeypatch.setattr(type(SERVICES["s3"]), "ready", lacks)
     with pytest.raises(ModuleNotFoundError):
         is_ready(SERVICES["s3"], lab.context)
+
+
+def test_a_stream_has_a_page_on_a_port_of_its_own(lab: Lab) -> None:
+    told = SERVICES["supplier-stats"].command(lab.context).env["PYSPARK_SUBMIT_ARGS"]
+    port = lab.home.settings.ports["supplier-stats-ui"]
+    assert "spark.ui.enabled=true" in told
+    assert f"spark.ui.port={port} " in told
+    assert "eventLog" not in told, "nobody reads it"
+    assert SERVICES["supplier-stats"].env(lab.context) == {
+        "SUPPLIER_STATS_UI": f"http://127.0.0.1:{port}"
+    }
+
+
+def test_programs_log_their_events_where_a_history_server_reads_them(lab: Lab) -> None:
+    lab.home.settings.wanted = ["spark-history"]
+    history = SERVICES["spark-history"]
+    stream = SERVICES["supplier-stats"].command(lab.context)
+    batch = spark_job(lab.context, "supplier_stats.py", scratch=lab.home.root)
+    where = history.env(lab.context)
+    for command in (stream, batch):
+        told = command.env["PYSPARK_SUBMIT_ARGS"]
+        assert "spark.eventLog.enabled=true" in told
+        assert f"spark.eventLog.dir={where['SPARK_EVENT_LOG_DIR']}" in told
+        assert f"spark.headwater.history.url={where['SPARK_HISTORY_URL']}" in told
+    assert (lab.home.data("spark-history") / "events").is_dir()

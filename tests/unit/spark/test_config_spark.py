@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.spark import reporting
 from headwater.spark.driver import config
 
 RUN = "01a1e232-46c5-7db0-bbe3-16e3383f61c1"
@@ -131,3 +132,18 @@ def test_tags_and_owners() -> None:
     )
     assert found.job_tags == (("team", "orders"), ("critical", "true"))
     assert found.owners == (("team", "orders"),)
+
+
+def test_a_run_says_where_its_application_can_be_watched() -> None:
+    conf = {
+        "spark.app.id": "app-1",
+        "spark.headwater.history.url": "http://ann:hunter2@history:18080/",
+        "spark.master": "local[2]",
+    }
+    found = reporting.run(config.read(conf), conf, "4.1.3", "http://127.0.0.1:4040")
+    shown = found.facets["headwater_spark"]
+    assert shown["ui"] == "http://127.0.0.1:4040"
+    assert shown["history"].endswith("@history:18080/history/app-1/")
+    assert "hunter2" not in shown["history"]
+    bare = reporting.run(config.read({}), {"spark.app.id": "app-1"}, "4.1.3")
+    assert not {"ui", "history"} & bare.facets.get("headwater_spark", {}).keys()

@@ -5,14 +5,14 @@ import { graphUrl, jobId, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, usePlace } from "../lib/router";
 import type { JobPage as Job, Named, Run } from "../lib/types";
-import { Ago, Empty, Json, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
+import { Ago, Empty, Json, Loading, PageTitle, Panel, Problem, Tag, WebLink } from "../ui/basics";
 import { RawFacets, Sql } from "../ui/code";
 import { Edit, owners } from "../ui/edit";
 import { DatasetLink, Facts, JobLink, JobRow, Rows } from "../ui/lists";
 import { count } from "../ui/plot";
 import { StateBadge } from "../ui/state";
 import { Plots, TimeLine } from "./history";
-import { Abort, Failure, Flow, facet, rows, rowsSoFar, text, Uses } from "./run";
+import { Abort, Failure, Flow, facet, rows, rowsSoFar, text, Uses, watched } from "./run";
 
 const RUNS = 60;
 
@@ -148,7 +148,8 @@ export function JobPage({ job: named }: { job: Named }) {
             ["Rows so far", job.state === "RUNNING" ? rowsSoFar(latest) : ""],
             ["Owners", owners(job.facets).join(", ")],
             ["Parent", job.parent ? <JobLink key="p" job={job.parent} /> : null],
-            ["Source", job.location ? <Source key="l" url={job.location} /> : null],
+            ["Source", job.location ? <WebLink key="l" url={job.location} /> : null],
+            ...watched(run ?? latest),
             [
               "Tags",
               [...job.tags, ...producerTags(job.facets)].map((tag) => <Tag key={tag}>{tag}</Tag>),
@@ -188,15 +189,5 @@ export function JobPage({ job: named }: { job: Named }) {
         <RawFacets facets={job.facets} />
       </Panel>
     </div>
-  );
-}
-
-/** Where the code lives; only a web address becomes a link. */
-function Source({ url }: { url: string }) {
-  if (!/^https?:\/\//i.test(url)) return <span className="mono wrap">{url}</span>;
-  return (
-    <a href={url} target="_blank" rel="noreferrer noopener" className="wrap">
-      {url.replace(/^https?:\/\//i, "")}
-    </a>
   );
 }

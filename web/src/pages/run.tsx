@@ -1,11 +1,11 @@
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { ApiError, postJson, segments } from "../lib/api";
 import { clock, duration } from "../lib/format";
 import { graphUrl, jobId, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Facets, FlowSample, Run, RunUse } from "../lib/types";
-import { Loading, Panel, Problem } from "../ui/basics";
+import { Loading, Panel, Problem, WebLink } from "../ui/basics";
 import { RawFacets, Trace } from "../ui/code";
 import { Dialog } from "../ui/dialog";
 import { DatasetLink, Facts } from "../ui/lists";
@@ -45,6 +45,19 @@ export function Failure({ facets }: { facets: Facets }) {
   const error = facet(facets, "errorMessage");
   if (!error.message) return null;
   return <Trace message={text(error.message)} trace={text(error.stackTrace)} />;
+}
+
+/** Where the engine of a run can be watched: its page ends with it, its history stays. */
+export function watched(run: Run | undefined): [string, ReactNode][] {
+  const facets = run?.facets ?? {};
+  const mine = facet(facets, "headwater_spark");
+  const other = facet(facets, "spark_applicationDetails");
+  const ui = run?.state === "RUNNING" ? text(mine.ui) || text(other.uiWebUrl) : "";
+  const history = text(mine.history) || text(other.historyUrl);
+  return [
+    ["Spark UI", ui ? <WebLink key="ui" url={ui} /> : null],
+    ["Spark history", history ? <WebLink key="history" url={history} /> : null],
+  ];
 }
 
 /** Closing a stuck run by hand: asked twice, and only where the token's role allows it. */
@@ -197,6 +210,7 @@ export function RunPage({ id }: { id: string }) {
                   ? `${duration((Date.now() - Date.parse(data.startedAt)) / 1000)} so far`
                   : "–",
             ],
+            ...watched(data),
             ["Nominal time", data.nominalStartTime ? clock(data.nominalStartTime) : null],
             [
               "Parent run",

@@ -154,3 +154,24 @@ test("who may write edits what a job is for, and a refusal is shown", async () =
   await waitFor(() => expect(screen.queryByLabelText("Description")).toBeNull());
   expect(again.map((one) => one.path)).toContain("/api/v2/jobs/shop/edited");
 });
+
+test("the engine of a run is linked while it runs, its history for good, and only to the web", async () => {
+  const pages = { ui: "http://127.0.0.1:4040", history: "http://127.0.0.1:18080/history/app-1/" };
+  const run = { ...RUN, facets: { headwater_spark: pages } };
+  const runs = (name: string, one: object) => ({
+    [`/api/v1/namespaces/shop/jobs/${name}/runs`]: { runs: [one] },
+  });
+  open("watched", {}, runs("watched", run));
+  const link = await screen.findByRole("link", { name: "127.0.0.1:4040" });
+  expect(link.getAttribute("href")).toBe(pages.ui);
+  expect(link.getAttribute("rel")).toBe("noreferrer noopener");
+  screen.getByRole("link", { name: "127.0.0.1:18080/history/app-1/" });
+  cleanup();
+  open("over", { state: "COMPLETED" }, runs("over", { ...run, state: "COMPLETED" }));
+  await screen.findByRole("link", { name: /history/ });
+  expect(screen.queryByText("Spark UI")).toBeNull();
+  cleanup();
+  const evil = { spark_applicationDetails: { uiWebUrl: "javascript:alert(1)" } };
+  open("evil", {}, runs("evil", { ...RUN, facets: evil }));
+  expect((await screen.findByText("javascript:alert(1)")).closest("a")).toBeNull();
+});

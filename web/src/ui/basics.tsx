@@ -169,6 +169,16 @@ export function Tag({ children }: { children: ReactNode }) {
   return <span className="tag">{children}</span>;
 }
 
+/** An address that a producer gave: only one of the web becomes a link. */
+export function WebLink({ url }: { url: string }) {
+  if (!/^https?:\/\//i.test(url)) return <span className="mono wrap">{url}</span>;
+  return (
+    <a href={url} target="_blank" rel="noreferrer noopener" className="wrap">
+      {url.replace(/^https?:\/\//i, "")}
+    </a>
+  );
+}
+
 export function CloseButton({ close }: { close: () => void }) {
   return (
     <button type="button" className="button icon-only quiet" aria-label="Close" onClick={close}>

@@ -175,20 +175,24 @@ class SparkHistory(SparkDaemon):
     def settings(self, lab: LabContext) -> dict[str, object]:
         return {
             "spark.history.ui.port": lab.port(self.name),
-            "spark.history.fs.logDirectory": f"file://{self._events(lab)}",
+            "spark.history.fs.logDirectory": f"file://{self.events(lab)}",
             "spark.history.fs.update.interval": "2s",
+            # A stream writes its log for as long as it runs.
+            "spark.history.fs.eventLog.rolling.maxFilesToRetain": 5,
         }
 
     def prepare(self, lab: LabContext) -> None:
-        self._events(lab).mkdir(parents=True, exist_ok=True)
+        self.events(lab).mkdir(parents=True, exist_ok=True)
 
     def ready(self, lab: LabContext) -> bool:
         return answers(lab.url(self.name, "/api/v1/applications")).status_code == 200
 
     def env(self, lab: LabContext) -> dict[str, str]:
         # An application takes this for a URI, where the server takes its own setting for a path.
-        events = self._events(lab).as_uri()
+        events = self.events(lab).as_uri()
         return {"SPARK_HISTORY_URL": lab.url(self.name), "SPARK_EVENT_LOG_DIR": events}
 
-    def _events(self, lab: LabContext) -> Path:
-        return lab.home.data(self.name) / "events"
+    @classmethod
+    def events(cls, lab: LabContext) -> Path:
+        """The folder that programs write their event logs to."""
+        return lab.home.data(cls.name) / "events"

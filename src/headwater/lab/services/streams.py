@@ -16,6 +16,7 @@ from headwater.lab.services.base import Service, answers
 from headwater.lab.services.lineage import HEARTBEAT_SECONDS
 from headwater.lab.services.registry import CONFLUENT_API
 from headwater.lab.services.s3 import WAREHOUSE, credentials
+from headwater.lab.services.spark import SparkHistory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +53,7 @@ def spark_job(
         "spark.local.dir": scratch / "tmp",
         # A quick start matters more than peak speed, as for the lab's other JVMs.
         "spark.driver.extraJavaOptions": " ".join([*JVM_OPTIONS, *archive_options()]),
+        **_event_log(lab),
         **dict(conf),
     }
     submit = ["--master", master, "--driver-memory", DRIVER_MEMORY]
@@ -79,6 +81,23 @@ def spark_job(
     return Command([sys.executable, str(programs() / program), *arguments], env)
 
 
+def _event_log(lab: LabContext) -> dict[str, object]:
+    """The event log of a program, if this lab has a history server to read it."""
+    if SparkHistory.name not in lab.home.settings.wanted:
+        return {}
+    events = SparkHistory.events(lab)
+    # Spark does not start where the folder is missing.
+    events.mkdir(parents=True, exist_ok=True)
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "true",
+        "spark.eventLog.rolling.enabled": "true",
+        "spark.eventLog.rolling.maxFileSize": "10m",
+        "spark.headwater.history.url": lab.url(SparkHistory.name),
+    }
+
+
 class Stream(Service):
     optional = True
     needs = ("kafka", "registry", "catalog", "server")
@@ -92,7 +111,11 @@ class Stream(Service):
         return jar.stem.split("-")[-1]
 
     def port_names(self) -> tuple[str, ...]:
-        return ()
+        return (self._ui,)
+
+    @property
+    def _ui(self) -> str:
+        return f"{self.name}-ui"
 
     def prepare(self, lab: LabContext) -> None:
         (lab.home.root / "data" / "spark-state").mkdir(parents=True, exist_ok=True)
@@ -100,7 +123,16 @@ class Stream(Service):
     def command(self, lab: LabContext) -> Command:
         data = lab.home.data(self.name)
         checkpoint = f"file://{data / 'checkpoint'}"
-        return spark_job(lab, self.program, "--checkpoint", checkpoint, scratch=data)
+        page = [
+            ("spark.ui.enabled", "true"),
+            ("spark.ui.port", lab.port(self._ui)),
+            ("spark.ui.showConsoleProgress", "false"),
+            # A stream has a job for each micro-batch: the page need not hold a thousand of them.
+            ("spark.ui.retainedJobs", 100),
+            ("spark.ui.retainedStages", 100),
+            ("spark.sql.ui.retainedExecutions", 50),
+        ]
+        return spark_job(lab, self.program, "--checkpoint", checkpoint, scratch=data, conf=page)
 
     def ready(self, lab: LabContext) -> bool:
         """Its run is seen in the lineage server."""
@@ -109,7 +141,7 @@ class Stream(Service):
         return bool(latest.get("state") == "RUNNING")
 
     def env(self, lab: LabContext) -> dict[str, str]:
-        return {}
+        return {f"{self.name.upper().replace('-', '_')}_UI": lab.url(self._ui)}
 
 
 class SupplierStats(Stream):

@@ -56,7 +56,9 @@ class Application:
     actions: OpenActions
     queries: OpenQueries
 
-    def __init__(self, settings: SparkSettings, conf: Mapping[str, str], version: str) -> None:
+    def __init__(
+        self, settings: SparkSettings, conf: Mapping[str, str], version: str, ui: str = ""
+    ) -> None:
         self.settings = settings
         self.journal = journals.journal(settings.transport or None)
         self.worker = Worker("headwater-spark")
@@ -64,7 +66,7 @@ class Application:
         self._over = False
         self._closing: tuple[float, RunEnd] | None = None
         self._ended = threading.Event()
-        self._run = reporting.run(settings, conf, version)
+        self._run = reporting.run(settings, conf, version, ui)
         ref = RunRef(settings.namespace, job_names.plain(settings), new_run_id())
         above = settings.ancestors
         self._below = above.below(ref) if above else Ancestors(ref, ref)

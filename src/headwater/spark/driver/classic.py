@@ -31,7 +31,8 @@ class ClassicApplication(Application):
     def __init__(self, spark: SparkSession, settings: config.SparkSettings) -> None:
         self.bridge = JvmBridge(spark)
         context = self.bridge.context
-        super().__init__(settings, dict(context.getConf().getAll()), str(context.version))
+        conf = dict(context.getConf().getAll())
+        super().__init__(settings, conf, str(context.version), context.uiWebUrl or "")
         self.reader = PlanReader(self.bridge)
         self._own_errors = OwnErrors(self.worker.name)
         self._registrations: dict[str, Registration] = {}
