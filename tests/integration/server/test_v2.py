@@ -193,7 +193,8 @@ def test_an_alias_is_declared_by_hand(client: Client) -> None:
 
 def test_the_log_is_narrowed_and_read_both_ways(client: Client) -> None:
     for n in range(1, 5):
-        client.post(event("START", n, run=n, job=f"j{n % 2}"), event("COMPLETE", n + 10, run=n))
+        job = f"j{n % 2}"
+        client.post(event("START", n, run=n, job=job), event("COMPLETE", n + 10, run=n, job=job))
     client.call("PUT", "/api/v1/tags/pii", json={})
 
     def seqs(**query: Any) -> list[int]:
