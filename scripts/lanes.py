@@ -34,7 +34,8 @@ BROKER = [
 ]
 SERVER_FILES = [path for path in SERVER_FILES if path not in BROKER]
 SECURITY = "tests/security"
-DEMO = [f"{INTEGRATION}/demo", f"{INTEGRATION}/stories", "tests/browser"]
+DEMO = [f"{INTEGRATION}/demo", f"{INTEGRATION}/stories"]
+PAGE = "tests/browser"
 QUICK = "not full and not soak and not timed"
 FULL = "not soak and not timed"
 Run = list[str]
@@ -63,7 +64,8 @@ def everything(mark: str) -> dict[str, Run]:
         "security": ["-m", mark, SECURITY, *without(*BROKER)],
         "unit": ["-m", mark, UNIT],
         "demo": ["-m", mark, *DEMO],
-        "others": ["-m", mark, *BROKER, *besides(*SPARK, *SERVER, SECURITY, UNIT, *DEMO)],
+        "page": ["-m", mark, PAGE],
+        "others": ["-m", mark, *BROKER, *besides(*SPARK, *SERVER, SECURITY, UNIT, *DEMO, PAGE)],
     }
 
 
@@ -86,6 +88,8 @@ LANES: dict[str, dict[str, Run]] = {
 # A test that hangs must not hold up the others. Six lanes on two cores slow one another down, and
 # matrices and fault loops more than the rest; a test's own mark still wins.
 HANGS = {"test-full": ["--timeout=900"]}
+# The demo's streams take CPU for as long as it lasts: beside all other lanes three times as long.
+FIRST = {"test": ("demo", "unit")}
 ALONE = {"test": "timed and not full and not soak", "test-full": "timed and not soak"}
 CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
 FAILED = re.compile(r"(?:FAILED|ERROR) \S+::")
@@ -130,10 +134,12 @@ def in_lanes(kind: str, options: list[str]) -> int:
     began = time.monotonic()
     options = [*HANGS.get(kind, []), *options]
     lanes = [Lane(kind, name, run, options) for name, run in LANES[kind].items()]
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
+    first = [lane for lane in lanes if lane.name in FIRST.get(kind, ())]
+    for phase in (first, [lane for lane in lanes if lane not in first]):
+        for lane in phase:
+            lane.start()
+        for lane in phase:
+            lane.join()
     if kind in ALONE:
         lanes.append(Lane(kind, "alone", alone(ALONE[kind]), options))
         lanes[-1].start()
