@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from headwater.cli.main import app
 from headwater.errors import UsageError
-from headwater.server.alerts.incidents import Body, Finding, Incident, Named, reconcile
+from headwater.server.alerts.incidents import EntityRef, Finding, Incident, IncidentBody, reconcile
 from headwater.server.alerts.messages import message, slack, trial_message
 from headwater.server.alerts.rules import KINDS, Rules, Secret, read_rules
 
@@ -128,9 +128,9 @@ def rules_of(tmp_path: Path) -> Rules:
 
 
 def finding(name: str, *rules: str, since: int = NOW, members: tuple[str, ...] = ()) -> Finding:
-    subject = Named("job", "jobs", name)
-    others = [Named("job", "jobs", one) for one in members]
-    body = Body(subject, f"{name} failed", rules=list(rules), members=others)
+    subject = EntityRef("job", "jobs", name)
+    others = [EntityRef("job", "jobs", one) for one in members]
+    body = IncidentBody(subject, f"{name} failed", rules=list(rules), members=others)
     return Finding("run-failed", subject, since, body)
 
 

@@ -1,4 +1,4 @@
-"""`headwater alerts`: what a server has told people of, and whether a message would arrive."""
+"""`headwater alerts`: the incidents that a server reported, and whether a message would arrive."""
 
 from __future__ import annotations
 

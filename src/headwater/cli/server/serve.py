@@ -92,7 +92,7 @@ def server(
     ] = 10,
     alerts: Annotated[
         Path | None,
-        typer.Option(help="A file with alert rules (TOML): whom to tell of what."),
+        typer.Option(help="A file with alert rules (TOML): which channels are notified of what."),
     ] = None,
     kafka_bootstrap: Annotated[
         str | None, typer.Option(help="Also read events from this Kafka cluster.")

@@ -1,4 +1,4 @@
-"""Sending one message: to a webhook, or to a command on its standard input."""
+"""Delivery of one message: to a webhook, or to a command on its standard input."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ if TYPE_CHECKING:
 
     from headwater.server.alerts.rules import Channel
 
-__all__ = ["DeliveryError", "Sender"]
+__all__ = ["DeliveryError", "Notifier"]
 
 log = logging.getLogger("headwater.server")
 
 ANSWER = 2_000
 """Bytes of a receiver's answer or of a command's output that are read."""
-SAID = 300
+DETAIL = 300
+"""Characters of it that an error or a log line shows."""
 
 
 class DeliveryError(Exception):
-    """A message did not arrive; says why, without any secret."""
+    """A message was not delivered; the reason holds no secret."""
 
 
-class Sender:
-    """Sends messages without keeping the event loop."""
+class Notifier:
+    """Sends messages without blocking the event loop."""
 
     def __init__(self) -> None:
         self._client: httpx.AsyncClient | None = None
         # It logs the address of every request, and that of a webhook is a secret.
         logging.getLogger("httpx").setLevel(logging.WARNING)
 
-    async def send(self, channel: Channel, told: dict[str, Any]) -> None:
-        """Have a message arrive within the channel's time; raises DeliveryError if it does not."""
+    async def send(self, channel: Channel, payload: dict[str, Any]) -> None:
+        """Deliver a message within the channel's timeout; raises DeliveryError if that fails."""
         way = self._post if channel.url is not None else self._run
         try:
-            await asyncio.wait_for(way(channel, told), channel.timeout)
+            await asyncio.wait_for(way(channel, payload), channel.timeout)
         except asyncio.TimeoutError:
             raise DeliveryError(f"no answer within {channel.timeout:g} s") from None
 
-    async def _post(self, channel: Channel, told: dict[str, Any]) -> None:
+    async def _post(self, channel: Channel, payload: dict[str, Any]) -> None:
         import httpx
 
         if self._client is None:
@@ -59,30 +60,30 @@ class Sender:
         headers = {
             "content-type": "application/json",
             "user-agent": f"headwater/{headwater.__version__}",
-            "idempotency-key": told["delivery"],
+            "idempotency-key": payload["delivery"],
             **{name: value.reveal() for name, value in channel.headers.items()},
         }
-        body = msgspec.json.encode(slack(told) if channel.template == "slack" else told)
+        body = msgspec.json.encode(slack(payload) if channel.template == "slack" else payload)
         try:
             async with self._client.stream(
                 "POST", channel.url.reveal(), content=body, headers=headers, timeout=channel.timeout
             ) as answer:
                 if answer.is_success:
                     return
-                said = b""
+                content = b""
                 async for part in answer.aiter_bytes(ANSWER):
-                    said += part
-                    if len(said) >= ANSWER:
+                    content += part
+                    if len(content) >= ANSWER:
                         break
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise DeliveryError(_clean(f"{type(error).__name__}: {error}", channel)) from None
         if answer.is_redirect:
             problem = f"HTTP {answer.status_code}: redirects are not followed"
             raise DeliveryError(problem) from None
-        text = said[:ANSWER].decode("utf-8", "replace")
+        text = content[:ANSWER].decode("utf-8", "replace")
         raise DeliveryError(_clean(f"HTTP {answer.status_code} {text}", channel)) from None
 
-    async def _run(self, channel: Channel, told: dict[str, Any]) -> None:
+    async def _run(self, channel: Channel, payload: dict[str, Any]) -> None:
         try:
             process = await asyncio.create_subprocess_exec(
                 *channel.command,
@@ -94,7 +95,7 @@ class Sender:
         except (OSError, ValueError) as error:
             raise DeliveryError(_clean(f"cannot be started: {error}", channel)) from None
         try:
-            output = await _converse(process, msgspec.json.encode(told) + b"\n")
+            output = await _converse(process, msgspec.json.encode(payload) + b"\n")
             code = await process.wait()
         finally:
             # Whatever it started, too: the command has had its time.
@@ -104,10 +105,10 @@ class Sender:
         if code:
             raise DeliveryError(f"exit code {code}: {text}")
         if text:
-            log.info("alert command %s: %s", channel.name, text)
+            log.info("alert command %s printed: %s", channel.name, text)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
 
@@ -129,4 +130,4 @@ async def _converse(process: asyncio.subprocess.Process, given: bytes) -> bytes:
 def _clean(text: str, channel: Channel) -> str:
     """A text that may be logged and shown: in one line, bounded, without secrets."""
     plain = " ".join(scrub(text, channel.hidden).split())
-    return "".join(c if c.isprintable() else "?" for c in plain)[:SAID]
+    return "".join(c if c.isprintable() else "?" for c in plain)[:DETAIL]

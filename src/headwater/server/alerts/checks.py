@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.server.alerts.incidents import Finding, Named
-from headwater.server.alerts.look import DATASET, TEXT
+from headwater.server.alerts.evaluation import DATASET, TEXT
+from headwater.server.alerts.incidents import EntityRef, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.server.alerts.jobs import KnownJob
-    from headwater.server.alerts.look import Look
+    from headwater.server.alerts.evaluation import Evaluation
+    from headwater.server.alerts.jobs import MonitoredJob
 
 __all__ = ["FailedChecks"]
 
@@ -25,11 +25,11 @@ class FailedChecks:
     def __init__(self) -> None:
         self._failed: dict[int, tuple[int, str]] = {}
 
-    def find(self, look: Look, changed: Iterable[KnownJob]) -> list[Finding]:
+    def find(self, evaluation: Evaluation, changed: Iterable[MonitoredJob]) -> list[Finding]:
         """What fails now; only what these jobs checked is read again."""
-        roots = look.view.roots({number for job in changed for number in job.checked})
+        roots = evaluation.view.roots({number for job in changed for number in job.checked})
         ordered = sorted(set(roots.values()))
-        graph = look.view.observed_graph(lambda _: {})
+        graph = evaluation.view.observed_graph(lambda _: {})
         for start in range(0, len(ordered), SOME):
             some = ordered[start : start + SOME]
             failed = dict(graph.failed_checks(set(some)))
@@ -39,17 +39,19 @@ class FailedChecks:
                     since = min(held[0], signal.since) if held else signal.since
                     self._failed[root] = since, signal.detail
         return [
-            self._finding(look, root, since, detail, named)
+            self._finding(evaluation, root, since, detail, named)
             for root, (since, detail) in self._failed.items()
-            if (named := look.labels.name((DATASET, root))) is not None
+            if (named := evaluation.labels.name((DATASET, root))) is not None
         ]
 
     @staticmethod
-    def _finding(look: Look, root: int, since: int, detail: str, named: tuple[str, str]) -> Finding:
+    def _finding(
+        evaluation: Evaluation, root: int, since: int, detail: str, named: tuple[str, str]
+    ) -> Finding:
         node = DATASET, root
-        subject = Named("dataset", *named)
-        behind, cut = look.behind([node])
-        body = look.body(subject, f"{named[1]} failed a check", behind, cut=cut)
-        body.rules = look.wanted("check-failed", node, since)
-        body.detail, body.owners = detail[:TEXT], look.labels.owners(node)
+        subject = EntityRef("dataset", *named)
+        behind, cut = evaluation.behind([node])
+        body = evaluation.body(subject, f"{named[1]} failed a check", behind, cut=cut)
+        body.rules = evaluation.wanted("check-failed", node, since)
+        body.detail, body.owners = detail[:TEXT], evaluation.labels.owners(node)
         return Finding("check-failed", subject, since, body)

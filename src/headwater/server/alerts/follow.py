@@ -26,7 +26,7 @@ WARNING = (
 
 
 async def follow_rules(app: App) -> None:
-    """Look at the file as often as for incidents, until the server ends."""
+    """Check the file as often as rules are evaluated, until the server ends."""
     alerts = app.alerts
     if alerts is None or (path := alerts.rules.file) is None:
         return
@@ -41,15 +41,15 @@ async def follow_rules(app: App) -> None:
         try:
             alerts.use(await asyncio.to_thread(read_rules, path))
         except HeadwaterError as error:
-            log.warning("the alert rules were not read again, those before still hold: %s", error)
+            log.warning("alert rules not reloaded, the previous ones stay in use: %s", error)
             app.warnings["alerts"] = WARNING
         else:
             app.warnings.pop("alerts", None)
-            log.info("read the alert rules again: %s", ", ".join(alerts.rules.rules))
+            log.info("alert rules reloaded from %s: %s", path, ", ".join(alerts.rules.rules))
 
 
 def _stamp(path: Path) -> Stamp:
-    """What tells that a file was written anew, or replaced; None while there is none."""
+    """What changes when a file is rewritten or replaced; None while there is none."""
     try:
         found = path.stat()
     except OSError:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from headwater.server.store.database import Connection, ReadConnection
 
 __all__ = [
-    "OPENED", "RESOLVED", "Body", "Delivery", "Finding", "Incident", "Named", "Step", "deliveries",
-    "due", "forget_old", "list_incidents", "note_delivery", "reconcile", "register", "seen", "write",
+    "OPENED", "RESOLVED", "Delivery", "EntityRef", "Finding", "Incident", "IncidentBody",
+    "IncidentChanges", "deliveries", "due", "forget_old", "list_incidents", "note_delivery",
+    "reconcile", "register", "seen", "write",
 ]  # fmt: skip
 
 OPENED, RESOLVED = 0, 1
@@ -37,8 +38,8 @@ Key = tuple[str, str, str]
 """Job, dataset or namespace; its namespace; its name."""
 
 
-class Named(msgspec.Struct, frozen=True):
-    """Something that an incident names."""
+class EntityRef(msgspec.Struct, frozen=True):
+    """A job, dataset or namespace that an incident names."""
 
     type: str
     namespace: str
@@ -50,21 +51,21 @@ class Named(msgspec.Struct, frozen=True):
         return self.type, self.namespace, self.name
 
 
-class Body(msgspec.Struct):
-    """What an incident says beside what it is about."""
+class IncidentBody(msgspec.Struct):
+    """The content of an incident, as its message and the API show it."""
 
-    subject: Named
-    """The same as in the columns: so that whoever looks for a name finds it here."""
+    subject: EntityRef
+    """The same as in the columns: so that a search for a name finds it here."""
     title: str
     detail: str = ""
     run: str = ""
     rules: list[str] = []
     owners: list[str] = []
-    members: list[Named] = []
+    members: list[EntityRef] = []
     """What broke with it: the jobs that it stands for."""
-    stale: list[Named] = []
+    stale: list[EntityRef] = []
     """The datasets that rules asked for and that are stale because of it."""
-    affected: list[Named] = []
+    affected: list[EntityRef] = []
     jobs: int = 0
     datasets: int = 0
     more: bool = False
@@ -81,7 +82,7 @@ class Incident(msgspec.Struct):
     since: int
     opened: int
     resolved: int | None
-    body: Body
+    body: IncidentBody
 
     @property
     def keys(self) -> set[Key]:
@@ -94,17 +95,17 @@ class Finding(msgspec.Struct):
     """What is wrong now: what would be an incident, and the rules that ask for one."""
 
     kind: str
-    subject: Named
+    subject: EntityRef
     since: int
-    body: Body
+    body: IncidentBody
     mark: str = ""
-    """What tells it from others of the same kind, subject and moment."""
+    """What distinguishes it from others of the same kind, subject and time."""
     passed: bool = False
-    """Whether it is over already: it broke and recovered since the last look."""
+    """Whether it is over already: it broke and recovered since the last evaluation."""
 
     @property
     def id(self) -> str:
-        """The same for the same trouble, whoever looks and how often."""
+        """The same for the same trouble, in each evaluation and on each server."""
         text = "\0".join((_class(self.kind), *self.subject.key, str(self.since), self.mark))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -114,8 +115,8 @@ class Finding(msgspec.Struct):
         return {self.subject.key, *(one.key for one in self.body.members)}
 
 
-class Step(NamedTuple):
-    """What one look changes."""
+class IncidentChanges(NamedTuple):
+    """What one evaluation changes."""
 
     write: list[Incident]
     owed: list[tuple[str, str, int]]
@@ -132,7 +133,7 @@ class Delivery(NamedTuple):
     attempts: int
 
 
-_body = msgspec.json.Decoder(Body)
+_body = msgspec.json.Decoder(IncidentBody)
 
 
 def _class(kind: str) -> str:
@@ -163,11 +164,11 @@ def reconcile(
     findings: Sequence[Finding],
     now: int,
     fresh: Collection[str],
-) -> Step:
+) -> IncidentChanges:
     """What to write and to send so that the incidents are as the findings are.
 
-    `known` are the incidents that are open or were of late. What was wrong already when a rule of
-    `fresh` was looked at for the first time is listed and not sent.
+    `known` are the open and the recently resolved incidents. What was wrong already when a rule of
+    `fresh` was evaluated for the first time is listed and not sent.
     """
     at_hand = [one for one in known if one.resolved is None]
     past = [one for one in known if one.resolved is not None]
@@ -179,7 +180,7 @@ def reconcile(
         same = [one for one in at_hand if _same(one, finding)]
         asked = [name for name in finding.body.rules if name in rules.rules]
         if not same:
-            if not asked or finding.id in ids or (finding.passed and _told(past, finding)):
+            if not asked or finding.id in ids or (finding.passed and _reported(past, finding)):
                 continue
             found = Incident(
                 finding.id, finding.kind, *finding.subject.key, finding.since, now, None,
@@ -204,7 +205,7 @@ def reconcile(
         if one.id not in covered or gone:
             one.resolved = now
             changed[one.id] = one
-    return Step(list(changed.values()), owed)
+    return IncidentChanges(list(changed.values()), owed)
 
 
 def _same(one: Incident, finding: Finding) -> bool:
@@ -213,12 +214,12 @@ def _same(one: Incident, finding: Finding) -> bool:
     own = (one.entity, one.namespace, one.name)
     if _class(one.kind) != "trouble":
         return own == finding.subject.key and (not finding.mark or one.id == finding.id)
-    # One that was told as its own stays so, though an older cause may have come to light since.
+    # An incident that was reported on its own stays so, even if an older cause was found since.
     return own in finding.keys
 
 
-def _told(past: Sequence[Incident], finding: Finding) -> bool:
-    """Whether an incident that is over was about this too."""
+def _reported(past: Sequence[Incident], finding: Finding) -> bool:
+    """Whether an incident that is resolved covered this too."""
     return any(
         _class(one.kind) == _class(finding.kind)
         and finding.subject.key in one.keys
@@ -228,7 +229,7 @@ def _told(past: Sequence[Incident], finding: Finding) -> bool:
 
 
 def _refresh(one: Incident, finding: Finding, asked: list[str]) -> bool:
-    """Bring what an open incident says up to date; whether that changes it."""
+    """Update the content of an open incident; whether that changes it."""
     rules = [*one.body.rules, *(name for name in asked if name not in one.body.rules)]
     own = (one.entity, one.namespace, one.name) == finding.subject.key
     if own:
@@ -242,16 +243,16 @@ def _refresh(one: Incident, finding: Finding, asked: list[str]) -> bool:
 
 
 def _channels(rules: Rules, asked: Iterable[str], fresh: Collection[str]) -> list[str]:
-    told = [rules.rules[name] for name in asked if name not in fresh]
-    return list(dict.fromkeys(channel for rule in told for channel in rule.to))
+    reporting = [rules.rules[name] for name in asked if name not in fresh]
+    return list(dict.fromkeys(channel for rule in reporting for channel in rule.to))
 
 
-def write(connection: Connection, step: Step, now: int) -> None:
-    """Keep the outcome of a look, in the open transaction.
+def write(connection: Connection, changes: IncidentChanges, now: int) -> None:
+    """Store the outcome of an evaluation, in the open transaction.
 
-    Who was told that an incident opened is told that it is over; who was not, is not.
+    A channel that was sent the opening of an incident is sent its resolution; no other channel is.
     """
-    for one in step.write:
+    for one in changes.write:
         connection.run(
             "INSERT INTO incident (id, kind, entity, namespace, name, since, opened, resolved, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
@@ -262,13 +263,13 @@ def write(connection: Connection, step: Step, now: int) -> None:
         "INSERT INTO alert_delivery (incident, channel, phase, due, attempts) VALUES (?, ?, ?, ?, 0)"
         " ON CONFLICT (incident, channel, phase) DO NOTHING"
     )
-    for incident, channel, phase in step.owed:
+    for incident, channel, phase in changes.owed:
         connection.run(owe, (incident, channel, phase, now))
-    over = [one.id for one in step.write if one.resolved is not None]
+    over = [one.id for one in changes.write if one.resolved is not None]
     sql = "SELECT incident, channel FROM alert_delivery WHERE phase = 0 AND incident IN ({in})"
     for incident, channel in within(connection, sql, over):
         connection.run(owe, (incident, channel, RESOLVED, now))
-    for rule, digest in step.seen:
+    for rule, digest in changes.seen:
         sql = (
             "INSERT INTO alert_seen (rule, hash) VALUES (?, ?) ON CONFLICT (rule, hash) DO NOTHING"
         )
@@ -323,7 +324,7 @@ def note_delivery(
 
 
 def forget_old(connection: Connection, now: int) -> None:
-    """Let go of incidents that have long been over, in the open transaction."""
+    """Delete incidents that were resolved long ago, in the open transaction."""
     rows = connection.all("SELECT id FROM incident WHERE resolved < ?", (now - KEPT,))
     for table, column in (("alert_delivery", "incident"), ("incident", "id")):
         sql = f"DELETE FROM {table} WHERE {column} IN ({{in}}) RETURNING 1"  # noqa: S608

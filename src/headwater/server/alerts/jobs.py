@@ -1,4 +1,4 @@
-"""The jobs of a store between two looks: only those that changed are read again."""
+"""The jobs of a store between two evaluations: only those that changed are read again."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Node, Run
     from headwater.server.store.view import View
 
-__all__ = ["Failure", "KnownJob", "KnownJobs", "Trouble"]
+__all__ = ["FailedRun", "MonitoredJob", "MonitoredJobs", "Trouble"]
 
 Trouble = tuple[JobProblem, int]
 ENDS = {State.FAILED: JobProblem.FAILED, State.ABORTED: JobProblem.ABORTED}
 SOME = 200
 """Jobs that are read at once: other threads get their turn in between."""
 ENOUGH = 8
-"""As many runs as are looked at: trouble may have begun before the first of them."""
+"""As many runs as are read: trouble may have begun before the first of them."""
 
 
-class Failure(NamedTuple):
+class FailedRun(NamedTuple):
     """A run that failed or was aborted."""
 
     run: str
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
 
 
 @dataclass
-class KnownJob:
+class MonitoredJob:
     """A job as it was last read."""
 
     stamp: tuple[object, ...]
@@ -55,7 +55,7 @@ class KnownJob:
     """What went wrong before the attempt that is running now."""
     began: int | None = None
     """Since when it has been in trouble, where that is longer ago than its last runs reach."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailedRun, ...] = ()
     checked: tuple[int, ...] = ()
 
     def trouble(self, now: int) -> Trouble | None:
@@ -66,13 +66,13 @@ class KnownJob:
         return found
 
 
-class KnownJobs:
+class MonitoredJobs:
     """All jobs that are shown, by id."""
 
     def __init__(self) -> None:
-        self.all: dict[int, KnownJob] = {}
+        self.all: dict[int, MonitoredJob] = {}
 
-    def refresh(self, view: View, now: int) -> list[KnownJob]:
+    def refresh(self, view: View, now: int) -> list[MonitoredJob]:
         """Read what changed since the last time; the jobs that did."""
         sql = (
             "SELECT j.id, n.name, j.name, j.updated, j.latest, r.status, r.updated FROM job j"
@@ -83,7 +83,7 @@ class KnownJobs:
         for gone in self.all.keys() - rows.keys():
             del self.all[gone]
         stale = [n for n, row in rows.items() if n not in self.all or self.all[n].stamp != row[1:]]
-        changed: list[KnownJob] = []
+        changed: list[MonitoredJob] = []
         for start in range(0, len(stale), SOME):
             some = stale[start : start + SOME]
             graph = view.graph()
@@ -94,20 +94,20 @@ class KnownJobs:
                 if nodes[number] not in statuses:
                     continue
                 row, status = rows[number], statuses[nodes[number]]
-                job = KnownJob(row[1:], nodes[number], row[1], row[2], row[3], status)
+                job = MonitoredJob(row[1:], nodes[number], row[1], row[2], row[3], status)
                 _fill(job, runs[number], self.all.get(number), now)
                 self.all[number] = job
                 changed.append(job)
         return changed
 
-    def in_trouble(self, now: int) -> Iterator[tuple[KnownJob, Trouble]]:
+    def in_trouble(self, now: int) -> Iterator[tuple[MonitoredJob, Trouble]]:
         """The jobs with which something is wrong, planned or not."""
         for job in self.all.values():
             if (found := job.trouble(now)) is not None:
                 yield job, found
 
 
-def _fill(job: KnownJob, runs: list[Run], before: KnownJob | None, now: int) -> None:
+def _fill(job: MonitoredJob, runs: list[Run], before: MonitoredJob | None, now: int) -> None:
     if not runs:
         return
     newest, status = runs[0], job.status
@@ -115,7 +115,7 @@ def _fill(job: KnownJob, runs: list[Run], before: KnownJob | None, now: int) -> 
     job.parent = newest.state.parent or ""
     job.inferred = newest.state.life.is_inferred
     job.failures = tuple(
-        Failure(uuid_text(run.uuid), life.end or 0, ENDS[life.state])
+        FailedRun(uuid_text(run.uuid), life.end or 0, ENDS[life.state])
         for run in runs
         if (life := run.state.life).state in ENDS
     )

@@ -1,4 +1,4 @@
-"""Owners and tags of jobs and datasets, read once in a look and only where a rule asks."""
+"""Owners and tags of jobs and datasets, read once in an evaluation and only where a rule filters by them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWNERS = 20
 
 
 class Labels:
-    """What the nodes of one look are called and whose they are."""
+    """Names, owners and tags of the nodes of one evaluation."""
 
     def __init__(self, view: View) -> None:
         self._view = view

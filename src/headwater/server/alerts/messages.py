@@ -12,7 +12,7 @@ from headwater.lineage.wording import affected_text
 from headwater.server.alerts.incidents import RESOLVED
 
 if TYPE_CHECKING:
-    from headwater.server.alerts.incidents import Incident, Named
+    from headwater.server.alerts.incidents import EntityRef, Incident
     from headwater.server.alerts.rules import Rule
 
 __all__ = ["link_of", "message", "shown", "slack", "trial_message"]
@@ -21,14 +21,14 @@ SLACK_TEXT = 2_900
 """Slack takes 3,000 characters in one block."""
 
 
-def link_of(page: str, named: Named) -> str:
+def link_of(page: str, named: EntityRef) -> str:
     """Where the page shows a job or a dataset; of a namespace, the overview."""
     if named.type == "namespace":
         return f"{page}/"
     return page + path_of(f"{named.type}s", named.namespace, named.name)
 
 
-def _named(one: Named) -> dict[str, Any]:
+def _named(one: EntityRef) -> dict[str, Any]:
     return {"type": one.type, "namespace": one.namespace, "name": one.name}
 
 
@@ -70,7 +70,7 @@ def message(one: Incident, phase: int, page: str) -> dict[str, Any]:
 
 
 def trial_message(rule: Rule, page: str) -> dict[str, Any]:
-    """A message of a rule that tells of nothing, marked as a test."""
+    """A message for a rule without an incident, marked as a test."""
     now = iso(time.time_ns() // 1000 // SECOND * SECOND)
     return {
         "status": "test",
@@ -97,19 +97,19 @@ def _safe(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def slack(told: dict[str, Any]) -> dict[str, Any]:
+def slack(payload: dict[str, Any]) -> dict[str, Any]:
     """A message as Slack's incoming webhooks take it."""
-    word = {"resolved": "Resolved: ", "opened": "", "test": ""}[told["status"]]
-    head = _safe(f"{word}{told['title']}")
-    lines = [f"*<{told['link']}|{head}>*" if told["link"] else f"*{head}*"]
-    if told["status"] == "opened" and told["detail"]:
-        lines.append("> " + _safe(told["detail"]).replace("\n", "\n> "))
-    until = f" until {told['resolvedAt']}" if told["resolvedAt"] else ""
-    lines.append(f"since {told['since']}{until}")
-    if behind := affected_text(told["affected"], names=8):
+    prefix = {"resolved": "Resolved: ", "opened": "", "test": ""}[payload["status"]]
+    head = _safe(f"{prefix}{payload['title']}")
+    lines = [f"*<{payload['link']}|{head}>*" if payload["link"] else f"*{head}*"]
+    if payload["status"] == "opened" and payload["detail"]:
+        lines.append("> " + _safe(payload["detail"]).replace("\n", "\n> "))
+    until = f" until {payload['resolvedAt']}" if payload["resolvedAt"] else ""
+    lines.append(f"since {payload['since']}{until}")
+    if behind := affected_text(payload["affected"], names=8):
         lines.append(_safe(behind))
-    if told["owners"]:
-        lines.append(_safe("owners: " + ", ".join(told["owners"])))
-    lines.append(_safe(f"rule {', '.join(told['rules'])} · incident {told['id']}"))
+    if payload["owners"]:
+        lines.append(_safe("owners: " + ", ".join(payload["owners"])))
+    lines.append(_safe(f"rule {', '.join(payload['rules'])} · incident {payload['id']}"))
     text = "\n".join(lines)[:SLACK_TEXT]
     return {"text": head, "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}]}

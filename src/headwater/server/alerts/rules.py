@@ -1,4 +1,4 @@
-"""The file of alert rules: who is told, and of what; read and checked when a server starts and when it changes."""
+"""The file of alert rules: which channels are notified of what; read when a server starts and on each change."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Channel(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What is told of, and to which channels; without filters, whatever it is about."""
+    """What is reported, and to which channels; without filters, of every job and dataset."""
 
     name: str
     when: str
@@ -97,7 +97,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """All that a file says."""
+    """The content of a file of rules."""
 
     channels: dict[str, Channel]
     rules: dict[str, Rule]

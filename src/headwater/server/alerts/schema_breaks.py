@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import Effect, impact, planned_change
 from headwater.lineage.schema import diff
-from headwater.server.alerts.incidents import Finding, Named
-from headwater.server.alerts.look import DAY, NAMED, TEXT
+from headwater.server.alerts.evaluation import DAY, NAMED, TEXT
+from headwater.server.alerts.incidents import EntityRef, Finding
 from headwater.server.store.read.column_readers import StoredColumnReaders
 from headwater.server.store.read.observed import read_schema
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from headwater.insight import Passage
     from headwater.lineage.schema import Schema
-    from headwater.server.alerts.look import Look
+    from headwater.server.alerts.evaluation import Evaluation
     from headwater.server.store.entities import Dataset, Node
 
 __all__ = ["SchemaBreaks"]
@@ -48,33 +48,36 @@ class SchemaBreaks:
     def __init__(self) -> None:
         self._judged: set[tuple[int, int]] = set()
 
-    def find(self, look: Look) -> list[Finding]:
+    def find(self, evaluation: Evaluation) -> list[Finding]:
         """What breaks a reader, of the changes since the rules are there."""
-        rules = look.asked.of("schema-breaks")
-        start = min(look.asked.since.get(rule.name, look.now) for rule in rules)
+        rules = evaluation.rules.of("schema-breaks")
+        start = min(evaluation.rules.since.get(rule.name, evaluation.now) for rule in rules)
         sql = (
             "SELECT entity, time FROM facet_change WHERE kind = 0 AND name = 'schema' AND facet <> 0"
             " AND time > ? ORDER BY time DESC LIMIT ?"
         )
-        rows = look.view.all(sql, (max(start, look.now - DAY), CHANGES))
+        rows = evaluation.view.all(sql, (max(start, evaluation.now - DAY), CHANGES))
         new = {(row[0], row[1]) for row in rows}
         wanted = new - self._judged
         self._judged = new
-        for one in look.known:
+        for one in evaluation.known:
             if one.kind == "schema-breaks" and one.resolved is None:
                 for kind, *named in sorted(one.keys):
-                    dataset = look.view.dataset(*named) if kind == "dataset" else None
+                    dataset = evaluation.view.dataset(*named) if kind == "dataset" else None
                     if dataset is not None:
                         wanted.add((dataset.id, one.since))
-        datasets = look.view.datasets(number for number, _ in wanted)
+        datasets = evaluation.view.datasets(number for number, _ in wanted)
         found: dict[int, dict[Node, _Break]] = {}
         for number, at in sorted(wanted, key=lambda one: (one[1], one[0])):
-            if number in datasets and (broken := _judged(look, datasets[number], at)) is not None:
+            if (
+                number in datasets
+                and (broken := _judged(evaluation, datasets[number], at)) is not None
+            ):
                 found.setdefault(at, {})[datasets[number].node] = broken
         return [
-            _finding(look, some, at)
+            _finding(evaluation, some, at)
             for at, breaks in found.items()
-            for some in _families(look, breaks)
+            for some in _families(evaluation, breaks)
         ]
 
 
@@ -86,11 +89,11 @@ class _Break(NamedTuple):
     detail: str
 
 
-def _families(look: Look, found: dict[Node, _Break]) -> list[list[_Break]]:
+def _families(evaluation: Evaluation, found: dict[Node, _Break]) -> list[list[_Break]]:
     """Changes of one moment: each with those that came along from it, the one furthest up first."""
     if len(found) == 1:
         return [list(found.values())]
-    behind = {node: set(look.behind([node])[0]) for node in found}
+    behind = {node: set(evaluation.behind([node])[0]) for node in found}
     families: dict[Node, list[_Break]] = {}
     # What has more of the others behind it is further up.
     for node in sorted(found, key=lambda one: (-len(behind[one] & found.keys()), one)):
@@ -99,9 +102,9 @@ def _families(look: Look, found: dict[Node, _Break]) -> list[list[_Break]]:
     return list(families.values())
 
 
-def _judged(look: Look, dataset: Dataset, at: int) -> _Break | None:
+def _judged(evaluation: Evaluation, dataset: Dataset, at: int) -> _Break | None:
     """Whether a dataset as it is now breaks whoever read it as it was before a moment."""
-    schemas = _schemas(look, dataset, at)
+    schemas = _schemas(evaluation, dataset, at)
     if schemas is None:
         return None
     old, new = schemas
@@ -109,7 +112,7 @@ def _judged(look: Look, dataset: Dataset, at: int) -> _Break | None:
     changes = [one for item in differences if (one := planned_change(item)) is not None]
     if not changes:
         return None
-    readers = _Before(StoredColumnReaders(look.view), dataset.node, old)
+    readers = _Before(StoredColumnReaders(evaluation.view), dataset.node, old)
     broken = impact(readers, dataset.node, changes[:CHANGES]).of(Effect.BREAKS)
     if not broken:
         return None
@@ -117,41 +120,41 @@ def _judged(look: Look, dataset: Dataset, at: int) -> _Break | None:
     return _Break(dataset, jobs, "; ".join(map(str, differences))[:TEXT])
 
 
-def _finding(look: Look, family: list[_Break], at: int) -> Finding:
+def _finding(evaluation: Evaluation, family: list[_Break], at: int) -> Finding:
     first, *others = family
     dataset = first.dataset
     jobs = list(dict.fromkeys(job for one in family for job in one.jobs))
-    look.labels.load(jobs)
-    behind, cut = look.behind(jobs)
-    subject = Named("dataset", dataset.space, dataset.name)
-    title = f"{dataset.name} changed its schema and breaks {_listed(look, jobs)}"
-    body = look.body(subject, title, [*jobs, *behind], cut=cut)
-    members = look.names(jobs[:NAMED])
+    evaluation.labels.load(jobs)
+    behind, cut = evaluation.behind(jobs)
+    subject = EntityRef("dataset", dataset.space, dataset.name)
+    title = f"{dataset.name} changed its schema and breaks {_listed(evaluation, jobs)}"
+    body = evaluation.body(subject, title, [*jobs, *behind], cut=cut)
+    members = evaluation.names(jobs[:NAMED])
     rest = [one for one in body.affected if one not in members]
     body.affected = [*members, *rest][:NAMED]
-    body.members = [*members, *look.names(one.dataset.node for one in others)]
+    body.members = [*members, *evaluation.names(one.dataset.node for one in others)]
     for one in family:
-        wanted = look.wanted("schema-breaks", one.dataset.node, at)
+        wanted = evaluation.wanted("schema-breaks", one.dataset.node, at)
         body.rules += [name for name in wanted if name not in body.rules]
-    body.detail, body.owners = first.detail, look.labels.owners(dataset.node)
+    body.detail, body.owners = first.detail, evaluation.labels.owners(dataset.node)
     return Finding("schema-breaks", subject, at, body, mark=str(at))
 
 
-def _schemas(look: Look, dataset: Dataset, at: int) -> tuple[Schema, Schema] | None:
+def _schemas(evaluation: Evaluation, dataset: Dataset, at: int) -> tuple[Schema, Schema] | None:
     """The schema before a moment and the one of now; None if there are no two."""
     sql = (
         "SELECT facet FROM facet_change WHERE kind = 0 AND entity = ? AND name = 'schema'"
         " AND facet <> 0 AND time < ? ORDER BY time DESC LIMIT 1"
     )
-    before = look.view.all(sql, (dataset.id, at))
+    before = evaluation.view.all(sql, (dataset.id, at))
     held = dataset.state.facets.get("schema")
     if not before or not held or before[0][0] == held[0]:
         return None
-    bodies = look.view.bodies([before[0][0], held[0]])
+    bodies = evaluation.view.bodies([before[0][0], held[0]])
     return read_schema(bodies.get(before[0][0])), read_schema(bodies.get(held[0]))
 
 
-def _listed(look: Look, nodes: Sequence[Node]) -> str:
-    names = [one.name for one in look.names(nodes[:3])]
+def _listed(evaluation: Evaluation, nodes: Sequence[Node]) -> str:
+    names = [one.name for one in evaluation.names(nodes[:3])]
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
     return ", ".join(names) + more

@@ -9,15 +9,15 @@ import msgspec
 from headwater.insight import JobProblem, families, root_causes
 from headwater.lineage.lifecycle import State
 from headwater.lineage.wording import counted
-from headwater.server.alerts.incidents import Body, Finding, Named
-from headwater.server.alerts.look import BEHIND, DATASET, DAY, TEXT
+from headwater.server.alerts.evaluation import BEHIND, DATASET, DAY, TEXT
+from headwater.server.alerts.incidents import EntityRef, Finding, IncidentBody
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from headwater.insight import RootCause
-    from headwater.server.alerts.jobs import KnownJob, KnownJobs, Trouble
-    from headwater.server.alerts.look import Look
+    from headwater.server.alerts.evaluation import Evaluation
+    from headwater.server.alerts.jobs import MonitoredJob, MonitoredJobs, Trouble
     from headwater.server.store.entities import Node
     from headwater.server.store.view import View
 
@@ -32,12 +32,14 @@ WORDS = {
     JobProblem.ENDED: "ended, and nothing writes any more",
     JobProblem.LATE: "has not run when it was due",
 }
-Wrong = tuple["KnownJob", "Trouble"]
+Wrong = tuple["MonitoredJob", "Trouble"]
 
 
-def troubles(look: Look, jobs: KnownJobs, quiet: Collection[Named]) -> list[Finding]:
-    """Jobs in trouble, each once with all that it explains; `quiet` are told of otherwise."""
-    found = {job.node: (job, trouble) for job, trouble in jobs.in_trouble(look.now)}
+def troubles(
+    evaluation: Evaluation, jobs: MonitoredJobs, quiet: Collection[EntityRef]
+) -> list[Finding]:
+    """Jobs in trouble, each once with all that it explains; `quiet` jobs are reported elsewhere."""
+    found = {job.node: (job, trouble) for job, trouble in jobs.in_trouble(evaluation.now)}
     if all(trouble[0].planned for _, trouble in found.values()):
         return []
     broken = {
@@ -48,21 +50,21 @@ def troubles(look: Look, jobs: KnownJobs, quiet: Collection[Named]) -> list[Find
     family = {node: some[0] for some in families(broken) for node in some}
     merged: dict[Node, list[RootCause[Node]]] = {}
     wrong = {node: trouble for node, (_, trouble) in found.items()}
-    for cause in root_causes(look.view.graph(), wrong):
+    for cause in root_causes(evaluation.view.graph(), wrong):
         merged.setdefault(family.get(cause.job, cause.job), []).append(cause)
     every = [one for causes in merged.values() for one in causes]
-    look.labels.load(node for one in every for node in one.behind[:BEHIND])
-    look.labels.load(node for one in every for node in (one.job, *one.jobs))
-    return [_trouble(look, causes, found, quiet) for causes in merged.values()]
+    evaluation.labels.load(node for one in every for node in one.behind[:BEHIND])
+    evaluation.labels.load(node for one in every for node in (one.job, *one.jobs))
+    return [_trouble(evaluation, causes, found, quiet) for causes in merged.values()]
 
 
 def _trouble(
-    look: Look,
+    evaluation: Evaluation,
     causes: list[RootCause[Node]],
     jobs: Mapping[Node, Wrong],
-    quiet: Collection[Named],
+    quiet: Collection[EntityRef],
 ) -> Finding:
-    """Jobs that broke together as one: told as the one with the most behind it."""
+    """One finding for jobs that broke together; its subject is the job with the most downstream."""
     first = min(
         causes, key=lambda one: (one.problem is not JobProblem.FAILED, -len(one.behind), one.since)
     )
@@ -70,27 +72,27 @@ def _trouble(
     others = [one.job for one in causes if one is not first]
     others += [node for one in causes for node in one.jobs]
     behind = list(dict.fromkeys(node for one in causes for node in one.behind))
-    subject = Named("job", job.namespace, job.name)
+    subject = EntityRef("job", job.namespace, job.name)
     title = f"{job.name} {WORDS[problem]}"
-    body = look.body(subject, title, behind, cut=any(one.cut for one in causes))
+    body = evaluation.body(subject, title, behind, cut=any(one.cut for one in causes))
     body.run, body.detail, body.owners = (
         job.run,
-        _error(look.view, job),
-        look.labels.owners(job.node),
+        _error(evaluation.view, job),
+        evaluation.labels.owners(job.node),
     )
-    body.members = look.names(others)
+    body.members = evaluation.names(others)
     if subject not in quiet:
         for node in (first.job, *others):
             if jobs[node][1][0] in BROKEN:
-                wanted = look.wanted("run-failed", node, jobs[node][1][1])
+                wanted = evaluation.wanted("run-failed", node, jobs[node][1][1])
                 body.rules += [name for name in wanted if name not in body.rules]
         stale = [node for one in causes for node in one.datasets]
-        body.stale, more = look.stale(stale, since)
+        body.stale, more = evaluation.stale(stale, since)
         body.rules += more
     return Finding("run-failed" if problem in BROKEN else "stale", subject, since, body)
 
 
-def _error(view: View, job: KnownJob) -> str:
+def _error(view: View, job: MonitoredJob) -> str:
     body = view.bodies([job.error]).get(job.error) if job.error else None
     facet = msgspec.json.decode(body) if body else None
     message = facet.get("message") if isinstance(facet, dict) else None
@@ -99,32 +101,33 @@ def _error(view: View, job: KnownJob) -> str:
     return "it sent no event in time" if job.inferred else ""
 
 
-def passed(look: Look, jobs: KnownJobs) -> list[Finding]:
-    """Runs that failed and were made good before anybody looked."""
-    rules = [rule for rule in look.asked.of("run-failed") if not rule.lasting]
+def passed(evaluation: Evaluation, jobs: MonitoredJobs) -> list[Finding]:
+    """Runs that failed and recovered between two evaluations."""
+    rules = [rule for rule in evaluation.rules.of("run-failed") if not rule.lasting]
     found = []
     for job in jobs.all.values():
-        if not rules or not job.failures or job.status.planned or job.trouble(look.now):
+        if not rules or not job.failures or job.status.planned or job.trouble(evaluation.now):
             continue
-        subject = Named("job", job.namespace, job.name)
+        subject = EntityRef("job", job.namespace, job.name)
         for failure in job.failures:
             wanted = [
                 rule.name
                 for rule in rules
-                if failure.end > max(look.asked.since.get(rule.name, look.now), look.now - DAY)
-                and look.labels.fits(rule, job.node)
+                if failure.end
+                > max(evaluation.rules.since.get(rule.name, evaluation.now), evaluation.now - DAY)
+                and evaluation.labels.fits(rule, job.node)
             ]
             if wanted:
                 title = f"{job.name} {WORDS[failure.problem]}"
-                body = Body(subject, title, run=failure.run, rules=wanted)
+                body = IncidentBody(subject, title, run=failure.run, rules=wanted)
                 found.append(Finding("run-failed", subject, failure.end, body, passed=True))
     return found
 
 
-def silent(look: Look, jobs: KnownJobs) -> list[Finding]:
+def silent(evaluation: Evaluation, jobs: MonitoredJobs) -> list[Finding]:
     """Namespaces whose runs are open, or closed for want of events, and from which nothing comes."""
-    spaces: dict[str, list[KnownJob]] = {}
-    for job in jobs.all.values() if look.asked.of("producer-silent") else ():
+    spaces: dict[str, list[MonitoredJob]] = {}
+    for job in jobs.all.values() if evaluation.rules.of("producer-silent") else ():
         spaces.setdefault(job.namespace, []).append(job)
     found = []
     for namespace, some in sorted(spaces.items()):
@@ -132,17 +135,17 @@ def silent(look: Look, jobs: KnownJobs) -> list[Finding]:
         waited = [job for job in some if job.inferred or job.status.state is State.RUNNING]
         wanted = [
             rule.name
-            for rule in look.asked.of("producer-silent")
-            if rule.named(namespace, "") and look.now - last >= rule.lasting
+            for rule in evaluation.rules.of("producer-silent")
+            if rule.named(namespace, "") and evaluation.now - last >= rule.lasting
         ]
-        if not wanted or not waited or look.now - last > MEMORY:
+        if not wanted or not waited or evaluation.now - last > MEMORY:
             continue
-        behind, cut = look.behind([job.node for job in waited])
-        subject = Named("namespace", namespace, "")
-        body = look.body(subject, f"nothing comes from {namespace}", behind, cut=cut)
-        body.members = [Named("job", job.namespace, job.name) for job in waited[:BEHIND]]
+        behind, cut = evaluation.behind([job.node for job in waited])
+        subject = EntityRef("namespace", namespace, "")
+        body = evaluation.body(subject, f"nothing comes from {namespace}", behind, cut=cut)
+        body.members = [EntityRef("job", job.namespace, job.name) for job in waited[:BEHIND]]
         body.detail = f"{counted(len(waited), 'run')} open, or closed because no event came"
-        body.stale, more = look.stale([node for node in behind if node[0] == DATASET], last)
+        body.stale, more = evaluation.stale([node for node in behind if node[0] == DATASET], last)
         body.rules = wanted + more
         found.append(Finding("producer-silent", subject, last, body))
     return found

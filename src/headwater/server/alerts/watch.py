@@ -1,7 +1,7 @@
-"""The loop that looks for incidents and sends messages, on the server that leads.
+"""The loop that evaluates the alert rules and sends messages, on the server that leads.
 
-Looking is done on a thread of its own with a connection for reading, sending on the event loop, one
-message a channel at a time; the writer only ever gets small transactions. So neither a large store
+Rules are evaluated on a thread of their own with a connection for reading; messages are sent on the event
+loop, one a channel at a time; the writer only ever gets small transactions. So neither a large store
 nor a slow receiver keeps anybody who sends events.
 """
 
@@ -15,14 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from headwater.server.alerts import incidents
-from headwater.server.alerts.channels import DeliveryError, Sender
+from headwater.server.alerts.channels import DeliveryError, Notifier
 from headwater.server.alerts.conditions import Conditions
-from headwater.server.alerts.look import Asked, Look
+from headwater.server.alerts.evaluation import ActiveRules, Evaluation
 from headwater.server.alerts.messages import message, trial_message
 from headwater.server.store.view import View
 
 if TYPE_CHECKING:
-    from headwater.server.alerts.incidents import Delivery, Step
+    from headwater.server.alerts.incidents import Delivery, IncidentChanges
     from headwater.server.alerts.rules import Rules
     from headwater.server.app import App
     from headwater.server.store import Store
@@ -35,26 +35,26 @@ SECOND = 1_000_000
 FIRST, LONGEST = 2.0, 600.0
 """Seconds after which a message is tried again: twice as long each time, up to the longest."""
 SHARE = 20
-"""A large store takes longer to look at: no more than a twentieth of the time goes into it."""
+"""A large store takes longer to evaluate: no more than a twentieth of the time goes into it."""
 GIVE_UP = 7 * 86_400 * SECOND
 FORGET = 3_600.0
 
 
 class Alerts:
-    """What a server tells people by itself."""
+    """The alerts of a server: evaluates its rules and notifies their channels."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.looked: int | None = None
-        """When this server last looked, if it leads."""
-        self.sender = Sender()
+        self.evaluated_at: int | None = None
+        """When this server last evaluated its rules, if it leads."""
+        self.notifier = Notifier()
         self._conditions = Conditions()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headwater-alerts")
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._forgot = 0.0
 
     async def run(self, app: App) -> None:
-        """Look and send until the server ends; started with it."""
+        """Evaluate and send until the server ends; started with it."""
         loop = asyncio.get_running_loop()
         try:
             while True:
@@ -63,9 +63,11 @@ class Alerts:
                     if await asyncio.to_thread(app.store.database.lead):
                         await self._round(app, loop)
                     else:
-                        self.looked = None
+                        self.evaluated_at = None
                 except Exception as error:  # noqa: BLE001  (the next round tries again)
-                    log.warning("alerts could not be looked after: %s", error)
+                    log.warning(
+                        "alert rules could not be evaluated, the next round tries again: %s", error
+                    )
                 took = time.monotonic() - began
                 await asyncio.sleep(max(app.settings.alerts_every, SHARE * took))
         finally:
@@ -75,20 +77,20 @@ class Alerts:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
             await asyncio.to_thread(self._thread.shutdown)
-            await self.sender.close()
+            await self.notifier.close()
 
     def use(self, rules: Rules) -> None:
-        """Go by other rules from the next look on."""
+        """Use these rules from the next evaluation on."""
         self.rules, self._conditions = rules, Conditions()
 
     async def test(self, rule: str) -> list[tuple[str, str | None]]:
         """Send a test message through each channel of a rule; what went wrong with which."""
         rules = self.rules
-        told = trial_message(rules.rules[rule], rules.page)
+        payload = trial_message(rules.rules[rule], rules.page)
         found: list[tuple[str, str | None]] = []
         for name in rules.rules[rule].to:
             try:
-                await self.sender.send(rules.channels[name], told)
+                await self.notifier.send(rules.channels[name], payload)
             except DeliveryError as error:
                 found.append((name, str(error)))
             else:
@@ -97,14 +99,14 @@ class Alerts:
 
     async def _round(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         now, rules = time.time_ns() // 1000, self.rules
-        step, same = await loop.run_in_executor(self._thread, self.look, app, rules, now)
-        if step.write or step.owed or step.seen or not same:
-            await app.ingest.perform(lambda store: _written(store, rules, step, now))
-        self.looked = now
-        if step.write:
+        changes, same = await loop.run_in_executor(self._thread, self.evaluate, app, rules, now)
+        if changes.write or changes.owed or changes.seen or not same:
+            await app.ingest.perform(lambda store: _written(store, rules, changes, now))
+        self.evaluated_at = now
+        if changes.write:
             app.live.broadcast("alerts", {})
-        for one in step.write:
-            # What an open incident says may change with every look.
+        for one in changes.write:
+            # The content of an open incident may change with every evaluation.
             if one.resolved is not None or one.opened == now:
                 state = "resolved" if one.resolved is not None else "open"
                 log.info("alert %s: %s (%s)", state, one.body.title, one.id)
@@ -113,8 +115,8 @@ class Alerts:
             await app.ingest.perform(lambda store: _forgotten(store, now))
         await self._send_due(app, loop)
 
-    def look(self, app: App, rules: Rules, now: int) -> tuple[Step, bool]:
-        """What changes by a look, and whether the store knows exactly these rules already."""
+    def evaluate(self, app: App, rules: Rules, now: int) -> tuple[IncidentChanges, bool]:
+        """What an evaluation changes, and whether the store knows exactly these rules already."""
         with app.store.database.reading() as connection:
             since = dict(connection.all("SELECT name, since FROM alert_rule"))
             fresh = frozenset(rules.rules.keys() - since.keys())
@@ -125,11 +127,11 @@ class Alerts:
             }
             known = incidents.list_incidents(connection)
             known += incidents.list_incidents(connection, resolved_since=now - incidents.RECENT)
-            asked = Asked(rules, since, seen, fresh)
-            look = Look(View(connection, app.bodies), asked, known, now)
-            self._conditions.fill(look)
-        step = incidents.reconcile(rules, known, look.findings, now, fresh)
-        return step._replace(seen=look.seen), since.keys() == rules.rules.keys()
+            active = ActiveRules(rules, since, seen, fresh)
+            evaluation = Evaluation(View(connection, app.bodies), active, known, now)
+            self._conditions.fill(evaluation)
+        changes = incidents.reconcile(rules, known, evaluation.findings, now, fresh)
+        return changes._replace(seen=evaluation.seen), since.keys() == rules.rules.keys()
 
     async def _send_due(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         """Start what is to be sent now; a channel that is still at its last message is left alone."""
@@ -154,7 +156,10 @@ class Alerts:
                 if not await self._deliver(app, one):
                     return  # the channel does not take anything now: the others wait too
             except Exception:
-                log.exception("a message of %s could not be handled", one.incident.id)
+                log.exception(
+                    "alert %s: the message to channel %s could not be handled",
+                    one.incident.id, one.channel,
+                )  # fmt: skip
 
     async def _deliver(self, app: App, one: Delivery) -> bool:
         rules = self.rules
@@ -163,7 +168,7 @@ class Alerts:
         again: int | None = None
         if channel is not None:
             try:
-                await self.sender.send(channel, message(one.incident, one.phase, rules.page))
+                await self.notifier.send(channel, message(one.incident, one.phase, rules.page))
                 problem = None
             except DeliveryError as error:
                 problem = str(error)
@@ -183,11 +188,11 @@ class Alerts:
         return problem is None or again is None
 
 
-def _written(store: Store, rules: Rules, step: Step, now: int) -> None:
+def _written(store: Store, rules: Rules, changes: IncidentChanges, now: int) -> None:
     store.connection.begin()
-    # With the first look of a rule, or the next one would send what was wrong before the rule.
+    # With the first evaluation of a rule, or the next one would send what was wrong before the rule.
     incidents.register(store.connection, rules, now)
-    incidents.write(store.connection, step, now)
+    incidents.write(store.connection, changes, now)
     store.connection.commit()
 
 

@@ -120,7 +120,7 @@ def alerts(app: App, view: View, limit: int = integer(50, 1, 1_000)) -> dict[str
             }
             for rule in rules
         ],
-        "lookedAt": when(app.alerts.looked) if app.alerts else None,
+        "lookedAt": when(app.alerts.evaluated_at) if app.alerts else None,
         "open": listed(view, found[:limit]),
         "resolved": listed(view, past[:limit]),
         "truncated": max(len(found), len(past)) > limit,

@@ -1,4 +1,4 @@
-"""One look over the store: what is asked, what is known, and what was found."""
+"""One evaluation of all rules: the rules, the incidents that are known, and the findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import downstream
 from headwater.lineage.graph import NodeKind
-from headwater.server.alerts.incidents import Body, Finding, Incident, Named
+from headwater.server.alerts.incidents import EntityRef, Finding, Incident, IncidentBody
 from headwater.server.alerts.labels import Labels
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Node
     from headwater.server.store.view import View
 
-__all__ = ["BEHIND", "DATASET", "DAY", "JOB", "NAMED", "TEXT", "Asked", "Look"]
+__all__ = ["BEHIND", "DATASET", "DAY", "JOB", "NAMED", "TEXT", "ActiveRules", "Evaluation"]
 
 JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
 DAY = 86_400_000_000
@@ -27,14 +27,14 @@ BEHIND = 200
 TEXT = 500
 
 
-class Asked(NamedTuple):
-    """The rules, since when each is there, and what it has seen already."""
+class ActiveRules(NamedTuple):
+    """The rules, since when each exists, and what it has reported already."""
 
     rules: Rules
     since: Mapping[str, int]
     seen: Mapping[str, set[bytes]]
     fresh: frozenset[str]
-    """The rules that are looked at for the first time."""
+    """The rules that are evaluated for the first time."""
 
     def of(self, kind: str) -> list[Rule]:
         """The rules of a kind."""
@@ -42,17 +42,17 @@ class Asked(NamedTuple):
 
 
 @dataclass
-class Look:
-    """What is found at one moment; `known` are the incidents that are open or were of late."""
+class Evaluation:
+    """What the rules find at one moment; `known` are the open and the recently resolved incidents."""
 
     view: View
-    asked: Asked
+    rules: ActiveRules
     known: Sequence[Incident]
     now: int
     labels: Labels = field(init=False)
     findings: list[Finding] = field(default_factory=list)
     seen: list[tuple[str, bytes]] = field(default_factory=list)
-    """What rules have now seen and need not tell again."""
+    """What each rule has now seen and does not report again: rule and hash."""
 
     def __post_init__(self) -> None:
         self.labels = Labels(self.view)
@@ -61,15 +61,15 @@ class Look:
         """The rules of a kind that ask for a job or dataset with which something is wrong."""
         return [
             rule.name
-            for rule in self.asked.of(kind)
+            for rule in self.rules.of(kind)
             if self.now - since >= rule.lasting and self.labels.fits(rule, node)
         ]
 
-    def stale(self, datasets: Sequence[Node], since: int) -> tuple[list[Named], list[str]]:
+    def stale(self, datasets: Sequence[Node], since: int) -> tuple[list[EntityRef], list[str]]:
         """Those of these datasets that rules ask for, being stale for long enough, and the rules."""
         found: dict[Node, None] = {}
         rules = []
-        for rule in self.asked.of("stale"):
+        for rule in self.rules.of("stale"):
             if self.now - since < rule.lasting:
                 continue
             if fitting := [node for node in datasets if self.labels.fits(rule, node)]:
@@ -78,16 +78,18 @@ class Look:
         return self.names(list(found)[:NAMED]), rules
 
     def behind(self, nodes: Sequence[Node]) -> tuple[list[Node], bool]:
-        """What lies downstream of these, nearest first, and whether there is more."""
+        """What is downstream of these, nearest first, and whether there is more."""
         found, cut = downstream(self.view.graph(), nodes, limit=BEHIND)
         self.labels.load(found)
         return list(found), cut
 
-    def body(self, subject: Named, title: str, behind: Sequence[Node], *, cut: bool) -> Body:
-        """What an incident says: what it is about and what lies behind it, datasets first."""
+    def body(
+        self, subject: EntityRef, title: str, behind: Sequence[Node], *, cut: bool
+    ) -> IncidentBody:
+        """The content of an incident: its subject and what is downstream of it, datasets first."""
         shown = sorted(behind[:BEHIND], key=lambda node: node[0] != DATASET)[:NAMED]
         jobs = sum(1 for node in behind if node[0] == JOB)
-        return Body(
+        return IncidentBody(
             subject,
             title,
             affected=self.names(shown),
@@ -96,6 +98,6 @@ class Look:
             more=cut,
         )
 
-    def names(self, nodes: Iterable[Node]) -> list[Named]:
+    def names(self, nodes: Iterable[Node]) -> list[EntityRef]:
         """These by name, without what is gone."""
-        return [Named(node[0], *named) for node in nodes if (named := self.labels.name(node))]
+        return [EntityRef(node[0], *named) for node in nodes if (named := self.labels.name(node))]
