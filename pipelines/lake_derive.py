@@ -49,7 +49,7 @@ def derive(lake: Lake) -> int:
 def bound(lake: Lake, seconds: float | None) -> None:
     """Let events that arrive later than this wait for a repair; None lets them count at once."""
     given = "" if seconds is None else f"{seconds:g}"
-    if given != (lake.said(tables.DATASETS, LATE) or ""):
+    if given != (lake.table_property(tables.DATASETS, LATE) or ""):
         lake.note(tables.DATASETS, LATE, given)
 
 
@@ -96,7 +96,7 @@ def compute(lake: Lake, touching: DataFrame, reached: Offsets) -> int:
 
 def _late(lake: Lake) -> Column | None:
     """Whether an event arrived later than the bound; None where there is none."""
-    given = lake.said(tables.DATASETS, LATE)
+    given = lake.table_property(tables.DATASETS, LATE)
     if not given:
         return None
     behind = F.unix_micros("arrived") - F.unix_micros("time")

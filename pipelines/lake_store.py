@@ -94,7 +94,7 @@ class Lake:
 
     def evolve(self, table: LakeTable) -> None:
         """Take the steps that a table lacks; each is noted before the next one."""
-        now = int(self.said(table, VERSION) or 1)
+        now = int(self.table_property(table, VERSION) or 1)
         if now > NEWEST:
             raise SystemExit(
                 f"{self.name(table)} is of version {now}, made by a newer release of headwater;"
@@ -104,7 +104,7 @@ class Lake:
             self.spark.sql(f"ALTER TABLE {self.name(table)} {STEPS[number]}")
             self.note(table, VERSION, str(number))
 
-    def said(self, table: LakeTable, key: str) -> str | None:
+    def table_property(self, table: LakeTable, key: str) -> str | None:
         """A property of a table."""
         found = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").where(F.col("key") == key)
         row = found.first()
@@ -117,11 +117,11 @@ class Lake:
 
     def position(self, table: LakeTable, key: str) -> Offsets:
         """A position in the topic that a property has."""
-        found: Offsets = json.loads(self.said(table, key) or "{}")
+        found: Offsets = json.loads(self.table_property(table, key) or "{}")
         return found
 
     def offsets(self, table: LakeTable) -> Offsets:
-        """Up to where a table has everything: said by its snapshots and its property, else by its rows."""
+        """Up to where a table has everything: by its snapshots and its property, else by its rows."""
         if table.name not in self._offsets:
             self._offsets[table.name] = self._read_offsets(table)
         return self._offsets[table.name]
@@ -130,10 +130,10 @@ class Lake:
         snapshots = self.spark.table(f"{self.name(table)}.snapshots")
         summary = F.col("summary")[OFFSETS]
         noted = snapshots.where(summary.isNotNull()).orderBy(F.desc("committed_at"))
-        said = noted.select(summary).first()
+        newest = noted.select(summary).first()
         found = self.position(table, OFFSETS)
-        if said is not None:
-            found = further(found, json.loads(said[0]))
+        if newest is not None:
+            found = further(found, json.loads(newest[0]))
         if not found and table not in tables.DERIVED:
             found = ends(self.spark.table(self.name(table)))
         return found

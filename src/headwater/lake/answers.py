@@ -15,7 +15,7 @@ import httpx
 
 from headwater.lake.projection import replay
 from headwater.lake.records import UNLIMITED
-from headwater.lake.selection import Estate
+from headwater.lake.selection import LakeEstate
 from headwater.server.app import App, ServerSettings
 from headwater.server.store import open_store
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from headwater.lake.projection import LogRecord
-    from headwater.lake.selection import Alias, Name, Use
+    from headwater.lake.selection import LakeAlias, Name, Use
 
 __all__ = ["LakeSource", "Scratch", "Wanted", "select"]
 
@@ -39,7 +39,7 @@ class LakeSource(Protocol):
         """Who ever named which dataset."""
         ...
 
-    def aliases(self) -> Iterable[Alias]:
+    def aliases(self) -> Iterable[LakeAlias]:
         """Which names stand for one thing."""
         ...
 
@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
 
 def select(source: LakeSource, wanted: Wanted) -> set[str]:
     """The nodes whose records the answer to a question can depend on."""
-    estate = Estate(source.uses(), source.named(), source.aliases())
+    estate = LakeEstate(source.uses(), source.named(), source.aliases())
     datasets: set[Name] = set()
     nodes: set[str] = set()
     if wanted.dataset:

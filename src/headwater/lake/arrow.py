@@ -20,7 +20,7 @@ from headwater.lake.tables import EVENTS, REFUSED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from headwater.lake.tables import Column
+    from headwater.lake.tables import LakeColumn
 
 __all__ = ["PROJECTED", "PURGED", "READ", "project_batches", "purged_batches", "read_batches"]
 
@@ -31,7 +31,7 @@ _TYPES: dict[str, Any] = {
     "bigint": pa.int64(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-_COLUMNS: dict[str, Column] = {c.name: c for c in (*EVENTS.columns, *REFUSED.columns)}
+_COLUMNS: dict[str, LakeColumn] = {c.name: c for c in (*EVENTS.columns, *REFUSED.columns)}
 READ = "destination string, " + ", ".join(f"{c.name} {c.type}" for c in _COLUMNS.values())
 """The rows of both tables as one: `destination` is the table that each belongs to."""
 PROJECTED = "destination string, node string, content string"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
 from headwater.lake.projection import LogRecord
-from headwater.lake.selection import Alias, Use
+from headwater.lake.selection import LakeAlias, Use
 from headwater.lake.tables import (
     ALIASES,
     COLUMN_EDGES,
@@ -73,7 +73,7 @@ def open_lake(url: str) -> IcebergLake:
             f"there is no lake at {url}: {error}", hint="headwater lake run makes its tables"
         ) from error
     except Exception as error:  # noqa: BLE001  (whatever a catalog raises)
-        # A catalog's address may hold a login, and what a library says of it may repeat it.
+        # A catalog's address may hold a login, and a library's error may repeat it.
         problem = redact(str(error))
         raise HeadwaterError(f"the lake {url} does not answer: {problem}", hint=_HINT) from None
     return IcebergLake(tables)
@@ -116,11 +116,11 @@ class IcebergLake:
         for node, *name in self._columns(DATASETS, "node", "dataset_namespace", "dataset_name"):
             yield node, (name[0], name[1])
 
-    def aliases(self) -> Iterator[Alias]:
+    def aliases(self) -> Iterator[LakeAlias]:
         """Which names stand for one thing."""
         names = ("kind", "namespace", "name", "other_namespace", "other_name")
         for kind, space, name, other_space, other_name in self._columns(ALIASES, *names):
-            yield Alias(kind, (space, name), (other_space, other_name))
+            yield LakeAlias(kind, (space, name), (other_space, other_name))
 
     def reporting(self, since: int, until: int) -> set[str]:
         """The nodes with events or commands of a period."""

@@ -184,7 +184,7 @@ class _Rows:
                 }
 
     def _columns(self, written: dict[tuple[int, int], list[Interval]]) -> Iterator[Row]:
-        """Where columns come from, as long as the job wrote the dataset and nothing else was said."""
+        """Where columns come from, while the job wrote the dataset and reported nothing else."""
         rows = self._connection.all(_MAPS)
         for key, found in itertools.groupby(rows, key=lambda row: (int(row[0]), int(row[1]))):
             dataset, job = key

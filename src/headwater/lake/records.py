@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["UNLIMITED", "Arrival", "RecordReader", "job_node"]
 
 BODY_LIMIT = 10 * 1024 * 1024
-"""Bytes of a record of a producer, as a server takes them unless it is told otherwise."""
+"""Bytes of a producer's record; the same as the default of a server."""
 KEPT = 64 * 1024
 """Bytes of a refused record that are kept."""
 AHEAD = 5 * 60 * 1_000_000
 REASON = 1_000
 UNLIMITED = Limits(name=sys.maxsize, values=sys.maxsize, datasets=sys.maxsize)
-"""What a server has taken in was taken in under the limits it was told."""
+"""Forwarded records passed the configured limits of the server that took them in."""
 KINDS = {EventKind.RUN: "run", EventKind.JOB: "job", EventKind.DATASET: "dataset"}
 Row = dict[str, Any]
 
@@ -46,22 +46,22 @@ class Arrival(NamedTuple):
     value: bytes | None
     headers: Mapping[str, bytes]
 
-    def told(self, name: str) -> str:
-        """What a server that forwards its log says of the record."""
+    def header(self, name: str) -> str:
+        """A header that a server sets when it forwards its log; empty where there is none."""
         return self.headers.get(PREFIX + name, b"").decode(errors="replace")
 
     @property
     def at(self) -> int:
         """When a server received it, else the broker."""
-        told = self.told("at")
-        known = int(told) if told.isascii() and told.isdecimal() and len(told) < 18 else None
+        text = self.header("at")
+        known = int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else None
         return self.timestamp if known is None or known > self.timestamp + AHEAD else known
 
     @property
     def seq(self) -> int | None:
         """Its place in the log of a server."""
-        told = self.told("seq")
-        return int(told) if told.isascii() and told.isdecimal() and len(told) < 18 else None
+        text = self.header("seq")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else None
 
 
 def job_node(namespace: str, name: str) -> str:
@@ -82,9 +82,9 @@ class RecordReader:
         try:
             if value is None:
                 return _refused(record, "the record has no value")
-            if record.told("kind") == "command":
+            if record.header("kind") == "command":
                 return "events", _command(record, value)
-            forwarded = bool(record.told("log"))
+            forwarded = bool(record.header("log"))
             if not forwarded and len(value) > BODY_LIMIT:
                 return _refused(record, f"larger than {BODY_LIMIT} bytes")
             reader = self._forwarded if forwarded else self._sent
@@ -134,7 +134,7 @@ def _command(record: Arrival, value: bytes) -> Row:
         read = _command_of(value)
     except msgspec.DecodeError as error:
         refuse("$", f"is no command: {error}")
-    if not record.told("log") or read.command not in COMMANDS:
+    if not record.header("log") or read.command not in COMMANDS:
         refuse("command", "is not one that a server's log has")
     job = record.headers.get(PREFIX + "job")
     return {
@@ -152,7 +152,7 @@ def _command(record: Arrival, value: bytes) -> Row:
 def _common(record: Arrival) -> Row:
     return {
         "arrived": record.at,
-        "log": record.told("log") or None,
+        "log": record.header("log") or None,
         "seq": record.seq,
         "topic": record.topic,
         "kafka_partition": record.partition,

@@ -1,4 +1,4 @@
-"""A server's store made anew from the lake's records: its log, record for record, and its graph."""
+"""A server's store rebuilt from the lake's records: its log, record for record, and its graph."""
 
 from __future__ import annotations
 

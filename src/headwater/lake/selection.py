@@ -2,7 +2,7 @@
 
 Too many cost time, one too few makes the answer another one: in doubt a node is selected. So names that
 may stand for one dataset count as one here, and all that ever touched a dataset of the answer is
-selected with it, since any of it may have said what the dataset is.
+selected with it, since any of it may have reported what the dataset is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headwater.lake.records import job_node
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["Alias", "Estate", "Use"]
+__all__ = ["LakeAlias", "LakeEstate", "Use"]
 
 Name = tuple[str, str]
 
@@ -36,7 +36,7 @@ class Use(NamedTuple):
         return self.since <= at and (self.until is None or at < self.until)
 
 
-class Alias(NamedTuple):
+class LakeAlias(NamedTuple):
     """Two names that may stand for one dataset, job or cluster."""
 
     kind: str
@@ -62,11 +62,11 @@ class _Groups:
         self._parent[self.of(one)] = self.of(other)
 
 
-class Estate:
+class LakeEstate:
     """Who touched which dataset, by all their names."""
 
     def __init__(
-        self, uses: Iterable[Use], named: Iterable[tuple[str, Name]], aliases: Iterable[Alias]
+        self, uses: Iterable[Use], named: Iterable[tuple[str, Name]], aliases: Iterable[LakeAlias]
     ) -> None:
         self._clusters: dict[str, str] = {}
         self._datasets, self._jobs = _Groups(), _Groups()
@@ -85,7 +85,7 @@ class Estate:
         for node, dataset in named:
             self._touched[self._one(dataset)].add(node)
 
-    def _read_aliases(self, aliases: list[Alias]) -> None:
+    def _read_aliases(self, aliases: list[LakeAlias]) -> None:
         for alias in aliases:
             if alias.kind == "namespace":
                 self._clusters[alias.name[0]] = alias.other[0]

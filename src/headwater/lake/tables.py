@@ -16,7 +16,7 @@ __all__ = [
     "SCHEMAS",
     "TABLES",
     "UNIQUE",
-    "Column",
+    "LakeColumn",
     "LakeTable",
     "unique_sql",
 ]
@@ -25,7 +25,7 @@ BUCKETS = 16
 """Parts of each day, and of each derived table, by node: what is asked of few nodes reads few files."""
 
 
-class Column(NamedTuple):
+class LakeColumn(NamedTuple):
     """A column: its name, its type in Spark's words, and what it holds."""
 
     name: str
@@ -38,10 +38,10 @@ class LakeTable(NamedTuple):
 
     name: str
     about: str
-    columns: tuple[Column, ...]
+    columns: tuple[LakeColumn, ...]
     partitions: tuple[str, ...]
     key: tuple[str, ...] = ()
-    """Of a derived table: what tells the rows of one node apart."""
+    """Of a derived table: what identifies a row within one node."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,44 +55,44 @@ class LakeTable(NamedTuple):
 
 
 _PLACE = (
-    Column("topic", "string", "the topic it came from"),
-    Column("kafka_partition", "int", "its partition there"),
-    Column("kafka_offset", "bigint", "its offset there"),
+    LakeColumn("topic", "string", "the topic it came from"),
+    LakeColumn("kafka_partition", "int", "its partition there"),
+    LakeColumn("kafka_offset", "bigint", "its offset there"),
 )
-_NODE = Column("node", "string", "the job, as `job:NAMESPACE:NAME`")
+_NODE = LakeColumn("node", "string", "the job, as `job:NAMESPACE:NAME`")
 _JOB = (
     _NODE,
-    Column("job_namespace", "string", "the job's namespace"),
-    Column("job_name", "string", "the job's name"),
+    LakeColumn("job_namespace", "string", "the job's namespace"),
+    LakeColumn("job_name", "string", "the job's name"),
 )
 _DATASET = (
-    Column("dataset_namespace", "string", "the dataset's namespace, as it was reported"),
-    Column("dataset_name", "string", "the dataset's name, as it was reported"),
+    LakeColumn("dataset_namespace", "string", "the dataset's namespace, as it was reported"),
+    LakeColumn("dataset_name", "string", "the dataset's name, as it was reported"),
 )
 _VALID = (
-    Column("valid_from", "timestamp", "since when it holds"),
-    Column("valid_to", "timestamp", "until when it held; null while it does"),
+    LakeColumn("valid_from", "timestamp", "since when it holds"),
+    LakeColumn("valid_to", "timestamp", "until when it held; null while it does"),
 )
 
 EVENTS = LakeTable(
     "events",
     "Every event and command as it arrived, credentials masked; what was delivered twice stands twice.",
     (
-        Column("arrived", "timestamp", "when the server, else the broker, received it"),
-        Column("time", "timestamp", "its own time"),
-        Column("kind", "string", "`run`, `job`, `dataset` or `command`"),
-        Column("type", "string", "of a run's event its type, such as `START`; of a command its name"),
-        Column(
+        LakeColumn("arrived", "timestamp", "when the server, else the broker, received it"),
+        LakeColumn("time", "timestamp", "its own time"),
+        LakeColumn("kind", "string", "`run`, `job`, `dataset` or `command`"),
+        LakeColumn("type", "string", "of a run's event its type, such as `START`; of a command its name"),
+        LakeColumn(
             "node", "string",
             "what it is about, as `job:NAMESPACE:NAME` or `dataset:NAMESPACE:NAME`; of a command, null"
             " unless it is about one job",
         ),
-        Column("run", "string", "the UUID of its run"),
-        Column("hash", "binary", "its SHA-256, the same as on the server: equal events have one"),
-        Column("log", "string", "the id of the server's log that it came from, if it came from one"),
-        Column("seq", "bigint", "its place in that log"),
+        LakeColumn("run", "string", "the UUID of its run"),
+        LakeColumn("hash", "binary", "its SHA-256, the same as on the server: equal events have one"),
+        LakeColumn("log", "string", "the id of the server's log that it came from, if it came from one"),
+        LakeColumn("seq", "bigint", "its place in that log"),
         *_PLACE,
-        Column("body", "string", "the JSON"),
+        LakeColumn("body", "string", "the JSON"),
     ),
     ("days(arrived)", f"bucket({BUCKETS}, node)"),
 )  # fmt: skip
@@ -101,11 +101,11 @@ REFUSED = LakeTable(
     "refused",
     "Records that are no events, with the reason; the stream goes on behind them.",
     (
-        Column("arrived", "timestamp", "when the broker received it"),
-        Column("reason", "string", "why it is no event"),
+        LakeColumn("arrived", "timestamp", "when the broker received it"),
+        LakeColumn("reason", "string", "why it is no event"),
         *_PLACE,
-        Column("size", "bigint", "its bytes"),
-        Column("body", "string", "the JSON with credentials masked; null for what is no JSON"),
+        LakeColumn("size", "bigint", "its bytes"),
+        LakeColumn("body", "string", "the JSON with credentials masked; null for what is no JSON"),
     ),
     ("days(arrived)",),
 )
@@ -115,14 +115,14 @@ RUNS = LakeTable(
     "The runs of jobs, by the server's rules.",
     (
         *_JOB,
-        Column("run", "string", "its UUID"),
-        Column("state", "string", "`NEW`, `RUNNING`, `COMPLETED`, `FAILED` or `ABORTED`"),
-        Column("first", "timestamp", "the time of its first event"),
-        Column("started", "timestamp", "when it started"),
-        Column("ended", "timestamp", "when it ended"),
-        Column("inferred", "boolean", "whether the server inferred the end of a silent run"),
-        Column("last", "timestamp", "the time of its last event"),
-        Column("parent", "string", "the run that started it"),
+        LakeColumn("run", "string", "its UUID"),
+        LakeColumn("state", "string", "`NEW`, `RUNNING`, `COMPLETED`, `FAILED` or `ABORTED`"),
+        LakeColumn("first", "timestamp", "the time of its first event"),
+        LakeColumn("started", "timestamp", "when it started"),
+        LakeColumn("ended", "timestamp", "when it ended"),
+        LakeColumn("inferred", "boolean", "whether the server inferred the end of a silent run"),
+        LakeColumn("last", "timestamp", "the time of its last event"),
+        LakeColumn("parent", "string", "the run that started it"),
     ),
     (f"bucket({BUCKETS}, node)",),
     ("run",),
@@ -135,7 +135,7 @@ SCHEMAS = LakeTable(
         _NODE._replace(about="who reported it: a job, or the dataset of a dataset event"),
         *_DATASET,
         *_VALID,
-        Column("fields", "string", "the fields of the schema facet, as JSON"),
+        LakeColumn("fields", "string", "the fields of the schema facet, as JSON"),
     ),
     (f"bucket({BUCKETS}, node)",),
     (*(column.name for column in _DATASET), "valid_from"),
@@ -144,7 +144,7 @@ SCHEMAS = LakeTable(
 EDGES = LakeTable(
     "edges",
     "Which job read or wrote which dataset, and when; an edge that went and came back is two rows.",
-    (*_JOB, *_DATASET, Column("direction", "string", "`input` or `output`"), *_VALID),
+    (*_JOB, *_DATASET, LakeColumn("direction", "string", "`input` or `output`"), *_VALID),
     (f"bucket({BUCKETS}, node)",),
     (*(column.name for column in _DATASET), "direction", "valid_from"),
 )
@@ -154,13 +154,13 @@ COLUMN_EDGES = LakeTable(
     "Which column a job made of which, and when; `field` is `*` where a column decides about whole rows.",
     (
         *_JOB,
-        Column("source_namespace", "string", "the namespace of the dataset it comes from"),
-        Column("source_name", "string", "the name of that dataset"),
-        Column("source_field", "string", "the column there"),
+        LakeColumn("source_namespace", "string", "the namespace of the dataset it comes from"),
+        LakeColumn("source_name", "string", "the name of that dataset"),
+        LakeColumn("source_field", "string", "the column there"),
         *_DATASET,
-        Column("field", "string", "the column it leads into"),
+        LakeColumn("field", "string", "the column it leads into"),
         *_VALID,
-        Column("transformations", "string", "what becomes of it, as JSON"),
+        LakeColumn("transformations", "string", "what becomes of it, as JSON"),
     ),
     (f"bucket({BUCKETS}, node)",),
     (
@@ -175,11 +175,13 @@ ALIASES = LakeTable(
     " task job with its parent job.",
     (
         _NODE._replace(about="who reported it: a job, or the dataset of a dataset event"),
-        Column("kind", "string", "`dataset`, `job`, or `namespace` for the address of a cluster"),
-        Column("namespace", "string", "the namespace of the name"),
-        Column("name", "string", "the name; empty for a cluster"),
-        Column("other_namespace", "string", "the other namespace; of a cluster its id"),
-        Column("other_name", "string", "the other name; empty for a cluster"),
+        LakeColumn(
+            "kind", "string", "`dataset`, `job`, or `namespace` for the address of a cluster"
+        ),
+        LakeColumn("namespace", "string", "the namespace of the name"),
+        LakeColumn("name", "string", "the name; empty for a cluster"),
+        LakeColumn("other_namespace", "string", "the other namespace; of a cluster its id"),
+        LakeColumn("other_name", "string", "the other name; empty for a cluster"),
     ),
     (f"bucket({BUCKETS}, node)",),
     ("kind", "namespace", "name", "other_namespace", "other_name"),
@@ -191,7 +193,7 @@ DATASETS = LakeTable(
     (
         _NODE._replace(about="who named it: a job, or the dataset of a dataset event"),
         *_DATASET,
-        Column("first", "timestamp", "the time of the first event that did"),
+        LakeColumn("first", "timestamp", "the time of the first event that did"),
     ),
     (f"bucket({BUCKETS}, node)",),
     tuple(column.name for column in _DATASET),

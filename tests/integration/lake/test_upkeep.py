@@ -111,8 +111,8 @@ def test_a_table_of_an_earlier_release_is_brought_up_to_date(local: LocalLake) -
         f" ('{lake_store.VERSION}', 'write.merge.isolation-level')"
     )
     local.again()
-    assert local.lake.said(tables.RUNS, lake_store.VERSION) == str(lake_store.NEWEST)
-    assert local.lake.said(tables.RUNS, "write.merge.isolation-level") == "snapshot"
+    assert local.lake.table_property(tables.RUNS, lake_store.VERSION) == str(lake_store.NEWEST)
+    assert local.lake.table_property(tables.RUNS, "write.merge.isolation-level") == "snapshot"
     local.lake.note(tables.RUNS, lake_store.VERSION, str(lake_store.NEWEST + 1))
     with pytest.raises(SystemExit, match="newer release"):
         local.again()

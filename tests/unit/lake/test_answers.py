@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headwater.lake.answers import Scratch, Wanted, select
 from headwater.lake.projection import LogRecord, Projector
-from headwater.lake.selection import Alias, Use
+from headwater.lake.selection import LakeAlias, Use
 from headwater.lake.tables import ALIASES, COLUMN_EDGES, EDGES
 from headwater.lake.tables import DATASETS as DATASETS_TABLE
 from headwater.lineage.moments import iso
@@ -56,10 +56,10 @@ class MemoryLake:
         for row in self._rows[DATASETS_TABLE.name]:
             yield row["node"], (row["dataset_namespace"], row["dataset_name"])
 
-    def aliases(self) -> Iterable[Alias]:
+    def aliases(self) -> Iterable[LakeAlias]:
         for row in self._rows[ALIASES.name]:
             names = (row["namespace"], row["name"]), (row["other_namespace"], row["other_name"])
-            yield Alias(row["kind"], *names)
+            yield LakeAlias(row["kind"], *names)
 
     def reporting(self, since: int, until: int) -> set[str]:
         found = set()
