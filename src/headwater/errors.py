@@ -1,4 +1,4 @@
-"""The errors a person may see: one line that says what is wrong, and a hint that says what to do.
+"""The errors a user may see: a message with what is wrong, and a hint with what to do.
 
 HeadwaterError            something failed                              exit code 1
 ├── UsageError            the request itself is wrong                   exit code 2
@@ -27,7 +27,7 @@ class HeadwaterError(Exception):
         self.message = message
         self.hint = hint
         self.names = tuple(names)
-        """What may have been meant, where a name was wrong; the hint says it to people."""
+        """Known names near one that was wrong; the hint lists them for people."""
 
 
 class UsageError(HeadwaterError):

@@ -80,7 +80,7 @@ from headwater.insight.trace import (
 )
 from headwater.insight.why import (
     CauseKind,
-    Change,
+    ObservedChange,
     ObservedGraph,
     Reason,
     Signal,
@@ -97,7 +97,6 @@ __all__ = [
     "AuditedJob",
     "Cause",
     "CauseKind",
-    "Change",
     "ClockGap",
     "ColumnJobs",
     "ColumnReaders",
@@ -124,6 +123,7 @@ __all__ = [
     "NameRuleError",
     "NameRules",
     "Neighbourhood",
+    "ObservedChange",
     "ObservedGraph",
     "Pair",
     "Passage",

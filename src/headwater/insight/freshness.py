@@ -122,7 +122,7 @@ def freshness(
     A dataset is stale since the first moment at which one of the jobs before it, however far,
     stopped delivering; a batch job counts as late only against its own habit.
     """
-    # One step further than asked: whatever is there says that the verdict is not complete.
+    # One step further than asked: a node there means that the verdict is not complete.
     found = walk(estate, [dataset], Direction.UPSTREAM, depth=depth + 1, limit=limit)
     near = {node for node, far in found.distance.items() if far <= depth}
     cut = found.cut or len(near) < len(found.distance)

@@ -1,7 +1,7 @@
 """Datasets that are almost surely one under two names: candidates by their names, judged by evidence.
 
 Candidates share a key that is made of a name by some rule, so nothing is compared with everything. A
-rule alone says how often such names mean one dataset; what else is known of the two raises or lowers
+rule alone gives how often such names mean one dataset; other evidence about the two raises or lowers
 that. Two that one job reads and writes are never one, nor are all that they would be joined with.
 """
 
@@ -34,12 +34,12 @@ __all__ = [
 DEFAULT_SCORE = 0.8
 """From here on a pair is almost surely one dataset."""
 SHOWN_SCORE = 0.5
-"""Pairs below are not worth a look."""
+"""Pairs below are not listed by default."""
 LOWEST = 0.3
 FAR = 2_000
-"""Datasets downstream of one that are looked at, for whether the other is a copy of it."""
+"""Datasets downstream of one that are searched for the other, which then is a copy of it."""
 BLOCK = 40
-"""Pairs of one key that are looked at; a name that so many share says nothing."""
+"""Pairs of one key that are compared; a name that more share is no evidence."""
 COMMON = 0.8
 """The part of the columns that two schemas share to be nearly the same."""
 STRANGE = 0.3
@@ -47,7 +47,7 @@ CLEAR = 0.1
 """By how much the best of several candidates must lead."""
 
 
-class Rule(NamedTuple):
+class MatchRule(NamedTuple):
     """A way in which one dataset gets two names; a certain one needs no evidence beside it."""
 
     name: str
@@ -58,23 +58,23 @@ class Rule(NamedTuple):
     """Whether a name has one partner by this rule, so that several make each doubtful."""
 
 
-SPELLING = Rule("spelling", 0.9, "two spellings of one name", certain=True)
-SCHEME = Rule("scheme", 0.9, "two schemes of one store", certain=True)
-SLASH = Rule("slash", 0.9, "a slash at the end", certain=True)
-PORT = Rule("port", 0.88, "one name leaves the store's default port out", certain=True)
-LOOPBACK = Rule("loopback", 0.85, "two names of the machine itself", certain=True)
-ENDPOINT = Rule("endpoint", 0.88, "an endpoint of the store, and its plain name", certain=True)
-OWN = Rule("rule", 0.95, "a rule of yours", certain=True)
-CASE = Rule(
+SPELLING = MatchRule("spelling", 0.9, "two spellings of one name", certain=True)
+SCHEME = MatchRule("scheme", 0.9, "two schemes of one store", certain=True)
+SLASH = MatchRule("slash", 0.9, "a slash at the end", certain=True)
+PORT = MatchRule("port", 0.88, "one name leaves the store's default port out", certain=True)
+LOOPBACK = MatchRule("loopback", 0.85, "two names of the machine itself", certain=True)
+ENDPOINT = MatchRule("endpoint", 0.88, "an endpoint of the store, and its plain name", certain=True)
+OWN = MatchRule("rule", 0.95, "a rule of yours", certain=True)
+CASE = MatchRule(
     "case", 0.82, "upper and lower case in a store that does not tell them apart", certain=True
 )
-SPOKEN_CASE = Rule("case", 0.5, "upper and lower case")
-HOST = Rule("host", 0.7, "a short and a long name of one host", rivals=True)
-REGION = Rule("region", 0.6, "a name with and without account or region", rivals=True)
-FOLDER = Rule("folder", 0.55, "a folder of a database, with and without .db", rivals=True)
-CATALOG = Rule("catalog", 0.5, "a name in a catalog, and a path of that name", rivals=True)
-BROKER = Rule("broker", 0.45, "two brokers or listeners of one cluster")
-ADDRESS = Rule("address", 0.4, "an address and a host name", rivals=True)
+SPOKEN_CASE = MatchRule("case", 0.5, "upper and lower case")
+HOST = MatchRule("host", 0.7, "a short and a long name of one host", rivals=True)
+REGION = MatchRule("region", 0.6, "a name with and without account or region", rivals=True)
+FOLDER = MatchRule("folder", 0.55, "a folder of a database, with and without .db", rivals=True)
+CATALOG = MatchRule("catalog", 0.5, "a name in a catalog, and a path of that name", rivals=True)
+BROKER = MatchRule("broker", 0.45, "two brokers or listeners of one cluster")
+ADDRESS = MatchRule("address", 0.4, "an address and a host name", rivals=True)
 
 ENVIRONMENT_DOUBT = {ADDRESS: 0.7, BROKER: 0.7, HOST: 0.9}
 """What a score is worth where one name has the word of an environment and the other none."""
@@ -138,7 +138,7 @@ class JobUse(NamedTuple):
 
 
 class Identity(Protocol[N]):
-    """What tells whether two datasets are one."""
+    """The evidence for whether two datasets are one."""
 
     def datasets(self) -> Sequence[KnownDataset[N]]:
         """Every dataset, each once, however many names stand for it."""
@@ -170,7 +170,7 @@ class NameRules:
 
 
 class Proof(NamedTuple):
-    """Something that speaks for a pair, or against it."""
+    """One piece of evidence for a pair, or against it."""
 
     kind: str
     text: str
@@ -196,7 +196,7 @@ class _Form:
     port: int | None
     rest: str
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[MatchRule, ...]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -217,7 +217,7 @@ class _Form:
 
 
 def _form(namespace: str, name: str) -> _Form:
-    rules: list[Rule] = []
+    rules: list[MatchRule] = []
     spelled = canonical(namespace, name)
     if spelled != (namespace, name):
         rules.append(_spelling(namespace, name, spelled))
@@ -250,7 +250,7 @@ def _form(namespace: str, name: str) -> _Form:
     return _Form(scheme, host, port, rest, stripped, tuple(rules))
 
 
-def _spelling(namespace: str, name: str, spelled: Named) -> Rule:
+def _spelling(namespace: str, name: str, spelled: Named) -> MatchRule:
     """What the naming module spells otherwise."""
     if name != spelled[1]:
         return SLASH if name.strip("/") == spelled[1].strip("/") else SPELLING
@@ -287,13 +287,13 @@ def _port(host: str) -> tuple[str, int | None]:
 
 @dataclass
 class _Candidates:
-    """The pairs that some rule finds, each with the rule that says most."""
+    """The pairs that some rule finds, each with the rule of the highest weight."""
 
-    found: dict[tuple[int, int], Rule] = field(default_factory=dict)
+    found: dict[tuple[int, int], MatchRule] = field(default_factory=dict)
     company: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """All that share the key by which a pair was found."""
 
-    def add(self, one: int, other: int, rule: Rule, company: list[int] | None = None) -> None:
+    def add(self, one: int, other: int, rule: MatchRule, company: list[int] | None = None) -> None:
         key = (min(one, other), max(one, other))
         held = self.found.get(key)
         if one != other and (held is None or rule.weight > held.weight):
@@ -336,7 +336,7 @@ def _candidates(forms: Sequence[_Form], own: Mapping[int, Named]) -> _Candidates
 
 
 def _few(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The pairs of a key; none where there are so many that the key says nothing."""
+    """The pairs of a key; none where there are so many that the key is no evidence."""
     found = []
     for pair in pairs:
         found.append(pair)
@@ -530,7 +530,9 @@ class _Judge(Generic[N]):
         self._symlinks = estate.symlinks(nodes)
         self._clusters = estate.clusters()
 
-    def score(self, one: int, other: int, rule: Rule) -> tuple[float, tuple[Proof, ...]] | None:
+    def score(
+        self, one: int, other: int, rule: MatchRule
+    ) -> tuple[float, tuple[Proof, ...]] | None:
         """How surely two are one and why; None if they are not."""
         first, second = self._known[one], self._known[other]
         clusters = {self._clusters.get(known.namespace) for known in (first, second)} - {None}
@@ -555,7 +557,7 @@ class _Judge(Generic[N]):
         leads = self._lives.leads
         return leads(one.node, other.node) or leads(other.node, one.node)
 
-    def _doubt(self, one: int, other: int, rule: Rule) -> float | None:
+    def _doubt(self, one: int, other: int, rule: MatchRule) -> float | None:
         """By how much their environments make two doubtful; None if they are two."""
         if rule is OWN:
             return 1.0
@@ -565,7 +567,7 @@ class _Judge(Generic[N]):
         return 1.0 if mine == theirs else ENVIRONMENT_DOUBT.get(rule, 1.0)
 
     def _evidence(
-        self, one: KnownDataset[N], other: KnownDataset[N], rule: Rule
+        self, one: KnownDataset[N], other: KnownDataset[N], rule: MatchRule
     ) -> Iterator[tuple[Proof, float]]:
         mine, theirs = (self._columns.get(k.node, frozenset()) for k in (one, other))
         if mine and theirs:
@@ -590,7 +592,7 @@ class _Judge(Generic[N]):
         return self._symlinks.get(known.node, frozenset()) | {(known.namespace, known.name)}
 
     def _life(
-        self, one: KnownDataset[N], other: KnownDataset[N], rule: Rule
+        self, one: KnownDataset[N], other: KnownDataset[N], rule: MatchRule
     ) -> Iterator[tuple[Proof, float]]:
         lives = self._lives
         parts = {lives.parts(one.node), lives.parts(other.node)}
@@ -643,7 +645,7 @@ def _never(rules: NameRules, one: KnownDataset[N], other: KnownDataset[N]) -> bo
     )
 
 
-Scored = dict[tuple[int, int], tuple[float, Rule, tuple[Proof, ...]]]
+Scored = dict[tuple[int, int], tuple[float, MatchRule, tuple[Proof, ...]]]
 
 
 class _Groups:
@@ -666,7 +668,7 @@ def _doubt_rivals(
     """Halve the score of names that fit several others: a short host of two long ones is either.
 
     A host or an address is doubtful wherever another store holds the name too. By other rules the
-    evidence may tell which of several it is.
+    evidence may decide which of several it is.
     """
     sure, partners = _Groups(), _partners(scored)
     for rules in ((), (FOLDER, CATALOG, REGION), (HOST,), (ADDRESS,)):
@@ -730,7 +732,7 @@ def _order(known: Sequence[KnownDataset[N]], pair: tuple[int, int]) -> tuple[str
 
 
 def _preferred(known: KnownDataset[N], form: _Form, lives: _Lives) -> tuple[object, ...]:
-    """What orders the names of one dataset: the one that says most, then the one that is written."""
+    """What orders the names of one dataset: the most specific one, then the one that is written."""
     return (
         bool(form.rules), form.is_address, not _is_path(form), not lives.parts(known.node)[0],
         -form.host.count("."), known.namespace, known.name,

@@ -1,4 +1,4 @@
-"""Who is hit when a dataset changes: job by job and column by column, and what nobody can tell.
+"""Who is hit when a dataset changes: job by job and column by column, and what is unknown.
 
 A change spreads from column to column through the jobs that read them. A column on the way is
 *carried* (it is dropped, renamed or retyped there too), *changed* (it is derived by a job that the
@@ -97,7 +97,7 @@ class Passage(Generic[N]):
 
     `target` is None for a job that reads and writes nothing. `uses` is None while the columns of
     the pair are not known; `unknown` are the columns of the output whose sources are not, and
-    `trimmed` says that uses may be missing. With `by_schema` the job hands on whatever columns a
+    `trimmed`: uses may be missing. With `by_schema` the job hands on whatever columns a
     record has, except that it names those in `named`; otherwise every use names its column. Of a
     topic, `value` and `key` are its records as a whole.
     """

@@ -1,4 +1,4 @@
-"""Does a reader fall behind: is its lag growing, as far as its last reports tell?"""
+"""Does a reader fall behind: is its lag growing, by its last reports?"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headwater.lineage.schema import SchemaChange
 
 __all__ = [
-    "CauseKind", "Change", "ObservedGraph", "Reason", "Signal", "Why", "last_change", "why",
+    "CauseKind", "ObservedChange", "ObservedGraph", "Reason", "Signal", "Why", "last_change", "why",
 ]  # fmt: skip
 
 HOUR = 3_600_000_000
@@ -31,7 +31,7 @@ CHANGES = 10
 
 
 class CauseKind(str, Enum):
-    """What is wrong, in the order in which causes are told; the last two are no trouble."""
+    """What is wrong, in the order in which causes are listed; the last two are no trouble."""
 
     FAILED = "failed"
     ABORTED = "aborted"
@@ -60,7 +60,7 @@ class Signal(NamedTuple):
     detail: str
 
 
-class Change(NamedTuple):
+class ObservedChange(NamedTuple):
     """Something that became different at a moment."""
 
     time: int
@@ -74,7 +74,9 @@ class ObservedGraph(JobGraph[N], Protocol[N]):
         """What is wrong with these nodes now, and how their schemas broke since a moment."""
         ...
 
-    def changes(self, nodes: Collection[N], since: int, until: int) -> Mapping[N, Sequence[Change]]:
+    def changes(
+        self, nodes: Collection[N], since: int, until: int
+    ) -> Mapping[N, Sequence[ObservedChange]]:
         """What became different about these nodes between two moments, the newest first."""
         ...
 
@@ -89,7 +91,7 @@ class Reason(Generic[N]):
     detail: str
     root: bool
     path: tuple[N, ...]
-    changes: tuple[tuple[N, Change], ...] = ()
+    changes: tuple[tuple[N, ObservedChange], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Why(Generic[N]):
     freshness: Freshness[N]
     reasons: tuple[Reason[N], ...]
     cut: bool
-    recent: tuple[tuple[N, Change], ...] = ()
+    recent: tuple[tuple[N, ObservedChange], ...] = ()
     """Schemas that changed lately while nothing is wrong, the newest first."""
 
 
@@ -139,15 +141,15 @@ def why(
             root = signal.kind is not CauseKind.SCHEMA or (node, signal.since) not in onward
             reasons.append(Reason(node, *signal, root, path))
     # A change that nobody stumbled over is news, and explains nothing.
-    recent: list[tuple[N, Change]] = []
+    recent: list[tuple[N, ObservedChange]] = []
     if all(one.kind.planned or one.kind is CauseKind.SCHEMA for one in reasons):
         harmless = [one for one in reasons if one.kind is CauseKind.SCHEMA]
         reasons = [one for one in reasons if one.kind is not CauseKind.SCHEMA]
-        recent = [(one.node, Change(one.since, one.detail)) for one in harmless if one.root]
+        recent = [(one.node, ObservedChange(one.since, one.detail)) for one in harmless if one.root]
         recent.sort(key=lambda one: (-one[1].time, one[0]))
     reasons.sort(key=_rank)
-    told = tuple(_with_changes(graph, reason, found, places) for reason in reasons[:CHANGES])
-    reached = told + tuple(reasons[CHANGES:])
+    explained = tuple(_with_changes(graph, reason, found, places) for reason in reasons[:CHANGES])
+    reached = explained + tuple(reasons[CHANGES:])
     return Why(verdict, reached, verdict.cut or found.cut, tuple(recent[:CHANGES]))
 
 

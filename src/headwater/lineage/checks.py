@@ -31,7 +31,7 @@ class EventProblem(msgspec.Struct, frozen=True):
 
 
 class EventError(ValueError):
-    """What was sent is not an event; `problems` says why, field by field."""
+    """What was sent is not an event; `problems` has the reasons, field by field."""
 
     def __init__(self, problems: list[EventProblem]) -> None:
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))

@@ -19,7 +19,7 @@ class EventKind(str, Enum):
 
 
 class EventType(str, Enum):
-    """What a run event says about its run."""
+    """The type of a run event."""
 
     START = "START"
     RUNNING = "RUNNING"

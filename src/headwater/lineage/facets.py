@@ -131,7 +131,7 @@ class Cluster(msgspec.Struct):
 
 
 class Physical(msgspec.Struct):
-    """`headwater_physical`: what a Marquez client says of where a dataset lies."""
+    """`headwater_physical`: where a dataset is stored, as a Marquez client reported it."""
 
     physicalName: str | None = None  # noqa: N815
     schemaLocation: str | None = None  # noqa: N815

@@ -44,7 +44,7 @@ Pairs = dict[N, "frozenset[N]"]
 
 
 class Graph(Protocol[N]):
-    """Anything that can say, for many nodes at once, what lies next to them."""
+    """Anything that lists, for many nodes at once, their neighbours."""
 
     def next(self, nodes: Collection[N], direction: Direction | None) -> Iterable[Step[N]]:
         """The steps that lead from these nodes in one direction, or in both without one.

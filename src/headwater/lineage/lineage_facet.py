@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 
 def of_dataset(facet: Lineage) -> bytes | None:
-    """The statement that a dataset's own facet makes, or None if it says nothing."""
+    """The sources that a dataset's own facet names, or None if it names none."""
     if facet.inputs is None and facet.fields is None:
         return None
     return _statement(facet.inputs, facet.fields)

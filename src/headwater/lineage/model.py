@@ -2,7 +2,7 @@
 
 Kafka Connect, Spark and `headwater.run` fill these values; `headwater.lineage.writer` makes an
 OpenLineage event of them. All of them are immutable and can be encoded as JSON. An empty text, an
-empty tuple and None mean "not known" unless a field says otherwise: a producer never guesses.
+empty tuple and None mean "not known" unless a field is documented otherwise: a producer never guesses.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Dataset(msgspec.Struct, frozen=True):
 class Edge(msgspec.Struct, frozen=True):
     """One input that feeds one output, and how that is known.
 
-    `columns_known` says whether the columns of this pair are known; they are in the output's
+    `columns_known` is whether the columns of this pair are known; they are in the output's
     `columns`. `named` are the columns of the input that the job names although it hands on whole
     records: those it cannot do without.
     """

@@ -21,9 +21,9 @@ def affected_text(affected: Mapping[str, Any], names: int) -> str:
     A reader who may not see everything gets numbers without names.
     """
     parts = [counted(affected[f"{noun}s"], noun) for noun in ("dataset", "job")]
-    told = " and ".join(part for part in parts if not part.startswith("0 "))
-    if not told:
+    counts = " and ".join(part for part in parts if not part.startswith("0 "))
+    if not counts:
         return ""
     listed = ", ".join(one["name"] for one in affected["names"][:names])
-    text = f"{'at least ' if affected['more'] else ''}{told} downstream"
+    text = f"{'at least ' if affected['more'] else ''}{counts} downstream"
     return f"{text}: {listed}" if listed else text

@@ -3,8 +3,8 @@
 A `Writer` makes an event of the values in `headwater.lineage.model`; `encode` gives its bytes. Free
 text (SQL, errors, problems, evidence, addresses) is masked here, whatever the producer did before.
 
-An event that is larger than the limit is trimmed in the order of `_TRIMS` until it fits, and says
-so in `headwater_trimmed`.
+An event that is larger than the limit is trimmed in the order of `_TRIMS` until it fits, which
+`headwater_trimmed` reports.
 """
 
 from __future__ import annotations

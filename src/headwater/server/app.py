@@ -20,7 +20,7 @@ from headwater.server.alerts.watch import Alerts
 from headwater.server.http import (
     WHO,
     HttpError,
-    NotFoundError,
+    HttpNotFoundError,
     Receive,
     Request,
     Response,
@@ -39,13 +39,13 @@ from headwater.server.http.log_rate_limit import RateLimitFilter
 from headwater.server.http.page_files import PageFiles
 from headwater.server.http.proxies import Proxies
 from headwater.server.http.requests import API, EVENT, PAGE, Requests, id_of, with_id
-from headwater.server.http.traffic import Body, Traffic, watch_connections
-from headwater.server.ingest.flow import Flow, keep_flow
+from headwater.server.http.traffic import InFlightBody, Traffic, watch_connections
+from headwater.server.ingest.flow import FlowRollups, keep_flow
 from headwater.server.ingest.group_commit import Ingest
 from headwater.server.ingest.upkeep import (
     apply_retention,
+    check_for_damage,
     close_stale_runs,
-    look_for_damage,
     try_failing_writes,
     watch_writer,
 )
@@ -82,7 +82,7 @@ EMPTY: dict[str, Any] = {"type": "http.response.body", "body": b""}
 RETRY = [(b"retry-after", b"2")]
 DIGITS = 1_000
 PATIENCE = 3.5
-"""Seconds that a question may take before the server looks whether the store answers at all."""
+"""Seconds that a question may take before the server checks whether the store answers at all."""
 RECHECK = 1.0
 """How often, in seconds, a stream makes sure that its token still lets it in."""
 
@@ -118,7 +118,7 @@ class ServerSettings(msgspec.Struct, kw_only=True):
     keep: float | None = None
     alerts: Rules | None = None
     alerts_every: float = 5.0
-    """Seconds between two looks for what the rules ask."""
+    """Seconds between two evaluations of the rules."""
 
 
 class App:
@@ -131,7 +131,7 @@ class App:
         self.settings = settings or ServerSettings()
         self.bodies = Bodies(store.packer)
         self.live = Live()
-        self.flow = Flow()
+        self.flow = FlowRollups()
         self.proxies = Proxies(self.settings.trusted_proxies, self.settings.user_header)
         self.auth = Authenticator(
             store.database,
@@ -146,7 +146,7 @@ class App:
         self.requests = Requests()
         self.refusals: Counter[str] = Counter()
         self.warnings: dict[str, str] = {}
-        """What health says beside its verdict, by whom it is about: events still come in."""
+        """Warnings that health lists beside its status, by component: events are still accepted."""
         self.log_forwarded: int | None = None
         """The last record of the log that Kafka has, where the log is forwarded."""
         self.router = Router()
@@ -155,7 +155,7 @@ class App:
         self.page = PageFiles(root=self.settings.root_path) if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [
             close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,
-            watch_writer, look_for_damage,
+            watch_writer, check_for_damage,
         ]  # fmt: skip
         self.alerts = Alerts(self.settings.alerts) if self.settings.alerts else None
         if self.alerts is not None:
@@ -326,7 +326,7 @@ class App:
                 raise HttpError(400, "the body cannot be read", [problem]) from None
 
     async def _body(
-        self, scope: Scope, receive: Receive, encoding: bytes | None, limit: int, held: Body
+        self, scope: Scope, receive: Receive, encoding: bytes | None, limit: int, held: InFlightBody
     ) -> bytes:
         """The body of a request without its encoding, within the limits; `held` counts it."""
         for name, value in scope["headers"]:
@@ -440,7 +440,7 @@ class App:
     ) -> Any:
         try:
             return handler(connection, request)
-        except NotFoundError as error:
+        except HttpNotFoundError as error:
             # Marquez's dialect answers as Marquez does.
             if error.nearest is None and request.segments[:2] == ("api", "v2"):
                 from headwater.server.api.v2.page.search import names_of

@@ -222,16 +222,16 @@ class _Forwarder:
         return sent, failed.get(first, "") or next(iter(failed.values()), "")
 
     def _produce(self, record: _Record, done: Callable[[int, Any], None]) -> None:
-        told = {
+        values = {
             "log": self._log_id,
             "seq": str(record.seq),
             "at": str(record.at),
             "kind": KINDS[record.kind],
         }
         if record.kind and record.job is not None:
-            # An event says itself which job it is of.
-            told["job"] = msgspec.json.encode(record.job).decode()
-        headers = [(PREFIX + name, value.encode()) for name, value in told.items()]
+            # The job of an event is in its body.
+            values["job"] = msgspec.json.encode(record.job).decode()
+        headers = [(PREFIX + name, value.encode()) for name, value in values.items()]
         while True:
             with contextlib.suppress(BufferError):
                 self._producer.produce(

@@ -34,7 +34,7 @@ GIVEN = ("app", "view", "request")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A query parameter: how it is read from a request, and what OpenAPI says of it."""
+    """A query parameter: how it is read from a request, and its description in OpenAPI."""
 
     read: Callable[[Request, str], Any]
     schema: dict[str, Any]
@@ -43,7 +43,7 @@ class Parameter:
     example: str = ""
 
     def value(self, request: Request) -> Any:
-        """What a request says; 400 if it has to say something and does not."""
+        """The value in a request; 400 if it is required and missing."""
         if self.required and not request.query.get(self.name):
             raise request.bad(self.name, "is missing")
         return self.read(request, self.name)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.insight import CauseKind, Change, JobProblem, JobStatus, Signal, last_change, why
+from headwater.insight import (
+    CauseKind,
+    JobProblem,
+    JobStatus,
+    ObservedChange,
+    Signal,
+    last_change,
+    why,
+)
 from headwater.lineage.lifecycle import State
 from headwater.lineage.schema import Field, Schema
 from tests.properties import examples
@@ -29,12 +37,14 @@ class Observed(Known):
     def __init__(self, edges: list[tuple[Node, Node]], **known: JobStatus) -> None:
         super().__init__(edges, **known)
         self.seen: dict[Node, list[Signal]] = {}
-        self.changed: dict[Node, list[Change]] = {}
+        self.changed: dict[Node, list[ObservedChange]] = {}
 
     def signals(self, nodes: Collection[Node], since: int) -> dict[Node, list[Signal]]:
         return {node: self.seen[node] for node in nodes if node in self.seen}
 
-    def changes(self, nodes: Collection[Node], since: int, until: int) -> dict[Node, list[Change]]:
+    def changes(
+        self, nodes: Collection[Node], since: int, until: int
+    ) -> dict[Node, list[ObservedChange]]:
         return {
             node: [one for one in self.changed.get(node, ()) if since <= one.time <= until]
             for node in nodes
@@ -54,7 +64,7 @@ def test_a_changed_schema_is_no_cause_while_nothing_is_wrong() -> None:
         graph.seen = {BRONZE: [change], RAW: [change]}
         found = why(graph, SILVER, NOW)
         assert [one.kind for one in found.reasons] == kinds
-        assert found.recent == ((RAW, Change(NOW - MINUTE, "id was removed")),)
+        assert found.recent == ((RAW, ObservedChange(NOW - MINUTE, "id was removed")),)
     graph = Observed(CHAIN, ingest=FAILED, clean=RUNNING)
     graph.seen = {RAW: [change]}
     found = why(graph, SILVER, NOW)
@@ -64,8 +74,8 @@ def test_a_changed_schema_is_no_cause_while_nothing_is_wrong() -> None:
 
 def test_a_cause_has_its_way_and_what_changed_shortly_before() -> None:
     graph = Observed(CHAIN, ingest=FAILED, clean=RUNNING)
-    old = Change(NOW - 200 * MINUTE, "long ago")
-    dropped = Change(NOW - 40 * MINUTE, "schema: price was removed")
+    old = ObservedChange(NOW - 200 * MINUTE, "long ago")
+    dropped = ObservedChange(NOW - 40 * MINUTE, "schema: price was removed")
     graph.changed = {RAW: [dropped, old], job("elsewhere"): [dropped]}
     (reason,) = why(graph, SILVER, NOW).reasons
     assert (reason.node, reason.kind, reason.since) == (

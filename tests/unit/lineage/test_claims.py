@@ -14,7 +14,7 @@ from headwater.lineage.schema.claims import (
     Claim,
     Ends,
     Rank,
-    Version,
+    ResolvedSchema,
     current,
     findings,
     history_and_current,
@@ -37,15 +37,15 @@ def claim(rank: Rank, author: str, time: int, text: str, last: int = 0, **more: 
     return Claim(rank, author, time, last or time, fields(text), **more)
 
 
-def history(claims: Iterable[Claim], ends: Ends, **more: Any) -> list[Version]:
+def history(claims: Iterable[Claim], ends: Ends, **more: Any) -> list[ResolvedSchema]:
     return history_and_current(claims, ends, **more)[0]
 
 
-def told(versions: list[Version]) -> list[tuple[int, str]]:
+def told(versions: list[ResolvedSchema]) -> list[tuple[int, str]]:
     return [(v.time, shown(v)) for v in versions]
 
 
-def shown(version: Version) -> str:
+def shown(version: ResolvedSchema) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in types(version.fields).items())
 
 
@@ -269,7 +269,7 @@ def test_one_more_claim_costs_in_proportion_to_those_before() -> None:
 
     def seconds(count: int) -> float:
         made = [claim(W, str(n), n, f"id int, c{n} int") for n in range(count)]
-        early = [Version(count - 2, fields("id int"), ())]
+        early = [ResolvedSchema(count - 2, fields("id int"), ())]
         taken = []
         for _ in range(3):
             began = time.thread_time()

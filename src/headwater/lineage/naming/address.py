@@ -47,7 +47,7 @@ def split_authority(text: str, *, at_in_path: bool = False) -> tuple[str, str]:
     """Split `user:password@host:port/rest` into the bare authority and the rest.
 
     A password may hold `/`, `?`, `#` or a comma although it should be encoded, so an `@` after the
-    first of those still ends the user part, unless `at_in_path` says that paths may hold an `@`.
+    first of those still ends the user part, unless `at_in_path` is set: paths may hold an `@`.
     """
     end = min((i for i in map(text.find, "/?#;") if i >= 0), default=len(text))
     head, rest = _bare_list(text[:end]), text[end:]

@@ -89,7 +89,7 @@ class Ends(NamedTuple):
     dataset: Collection[int] = ()
 
 
-class Version(msgspec.Struct, frozen=True):
+class ResolvedSchema(msgspec.Struct, frozen=True):
     """The schema of a dataset from a moment on, with the claims that it is made of.
 
     `settled` is the moment from which on the claims have given this schema: later than `time` where
@@ -102,7 +102,7 @@ class Version(msgspec.Struct, frozen=True):
     settled: int = 0
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ClaimConflict(msgspec.Struct, frozen=True):
     """Two claims that cannot both be right, since when, and on which fields they disagree."""
 
     kind: Literal["type", "writers", "source"]
@@ -173,8 +173,8 @@ def history_and_current(
     *,
     topic: bool,
     since: int = 0,
-    early: Sequence[Version] = (),
-) -> tuple[list[Version], Version | None]:
+    early: Sequence[ResolvedSchema] = (),
+) -> tuple[list[ResolvedSchema], ResolvedSchema | None]:
     """Each schema that the dataset has had, the oldest first, and the one now as `current` has it.
 
     A better rank that is received for the first time corrects the version that holds then, because
@@ -201,7 +201,9 @@ def history_and_current(
     return found, _resolve(time, held, found[-1].fields if found else (), topic=topic)
 
 
-def _ranks(held: _Claims, version: Version, *, topic: bool) -> dict[Part, tuple[Rank, bytes]]:
+def _ranks(
+    held: _Claims, version: ResolvedSchema, *, topic: bool
+) -> dict[Part, tuple[Rank, bytes]]:
     """Which rank decides each part, and its schema."""
     fields = parts(version.fields, topic=topic)
     by_part = _by_part(held, topic=topic)
@@ -225,7 +227,7 @@ def current(
     *,
     topic: bool,
     before: tuple[Field, ...] = (),
-) -> Version | None:
+) -> ResolvedSchema | None:
     """The schema now, with descriptions as they were last reported."""
     held, time = _last(claims, ends)
     return _resolve(time, held, before, topic=topic)
@@ -233,10 +235,10 @@ def current(
 
 def findings(
     claims: Iterable[Claim], ends: Ends, live: Collection[str], *, topic: bool
-) -> list[Finding]:
+) -> list[ClaimConflict]:
     """What disagrees now; `live` are the jobs that write the dataset at this moment."""
     held, _ = _last(claims, ends)
-    found: list[Finding] = []
+    found: list[ClaimConflict] = []
     for part, ranks in _by_part(held, topic=topic).items():
         best = min(ranks)
         deciding = ranks[best]
@@ -251,11 +253,11 @@ def findings(
                 wrong = _contradicted(known, types(_part(writer, part, topic=topic)))
                 if wrong:
                     since = max(writer.since, first.since)
-                    found.append(Finding("source", since, first.claim, writer.claim, wrong))
+                    found.append(ClaimConflict("source", since, first.claim, writer.claim, wrong))
     return found
 
 
-class _Held(NamedTuple):
+class _CurrentClaim(NamedTuple):
     """The claim of an author that counts, and since when the author reports that schema."""
 
     since: int
@@ -263,7 +265,7 @@ class _Held(NamedTuple):
     claim: Claim
 
 
-_Claims = dict[Author, _Held]
+_Claims = dict[Author, _CurrentClaim]
 
 
 def _last(claims: Iterable[Claim], ends: Ends) -> tuple[_Claims, int]:
@@ -310,7 +312,7 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
             if seen is not None and seen.shape == found:
                 held[author] = seen._replace(claim=claim)
             else:
-                held[author] = _Held(time, found, claim)
+                held[author] = _CurrentClaim(time, found, claim)
                 moved = True
         for author in succeeded.get(time, ()):
             moved |= held.pop(author, None) is not None
@@ -422,7 +424,9 @@ def _by_time(
             yield stop, begun[-1]
 
 
-def _resolve(time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool) -> Version | None:
+def _resolve(
+    time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool
+) -> ResolvedSchema | None:
     fields: tuple[Field, ...] = ()
     made: dict[int, Claim] = {}
     known: Types | None = None
@@ -435,12 +439,12 @@ def _resolve(time: int, held: _Claims, before: tuple[Field, ...], *, topic: bool
         # Most schemas are those of one claim: that very tuple, of which more is known by then.
         fields = (*fields, *schemas[0]) if fields else schemas[0]
         made.update({id(one.claim): one.claim for one in deciding})
-    return Version(time, fields, tuple(made.values()), time) if fields else None
+    return ResolvedSchema(time, fields, tuple(made.values()), time) if fields else None
 
 
-def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_Held]]]:
+def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_CurrentClaim]]]:
     """The claims on each part by rank, the earlier first."""
-    found: dict[Part, dict[Rank, list[_Held]]] = {}
+    found: dict[Part, dict[Rank, list[_CurrentClaim]]] = {}
     for one in sorted(held.values(), key=lambda h: (h.since, h.shape)):
         for part in parts(one.claim.fields, topic=topic):
             found.setdefault(part, {}).setdefault(one.claim.rank, []).append(one)
@@ -448,7 +452,7 @@ def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_Held]
     return {part: found[part] for part in order if part in found}
 
 
-def _part(one: _Held, part: Part, *, topic: bool) -> tuple[Field, ...]:
+def _part(one: _CurrentClaim, part: Part, *, topic: bool) -> tuple[Field, ...]:
     return parts(one.claim.fields, topic=topic).get(part, ())
 
 
@@ -480,8 +484,8 @@ def _joined(one: Field, other: Field, before: Types, prefix: str) -> Field:
 
 
 def _pairs(
-    kind: Literal["type", "writers"], claims: list[_Held], part: Part, *, topic: bool
-) -> Iterator[Finding]:
+    kind: Literal["type", "writers"], claims: list[_CurrentClaim], part: Part, *, topic: bool
+) -> Iterator[ClaimConflict]:
     """The first claim beside each other one that disagrees with it."""
     if not claims:
         return
@@ -494,7 +498,7 @@ def _pairs(
             wrong = () if wrong else tuple(sorted(base.keys() ^ theirs.keys()))
         if wrong:
             since = max(first.since, other.since)
-            yield Finding(kind, since, first.claim, other.claim, wrong)
+            yield ClaimConflict(kind, since, first.claim, other.claim, wrong)
 
 
 def _conflicts(one: Types, other: Types) -> tuple[str, ...]:

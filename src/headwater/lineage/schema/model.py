@@ -112,7 +112,7 @@ def unique(fields: list[Field]) -> tuple[Field, ...]:
 
 
 def container(name: str, kind: str, children: tuple[Field, ...], **more: bool | None) -> Field:
-    """An array or map field: children stay only where they have fields, else the type says it."""
+    """An array or map field: children stay only where they have fields, else the type has it all."""
     if any(child.fields or child.type in ("struct", "union") for child in children):
         return Field(name, kind, fields=children, nullable=more.get("nullable"))
     inner = ",".join(child.type or "unknown" for child in children)

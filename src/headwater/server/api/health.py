@@ -18,7 +18,7 @@ __all__ = ["api"]
 api = Routes()
 
 SECONDS = 3.0
-"""How long the store may take to answer before health says that it does not."""
+"""How long the store may take to answer before health reports it as unavailable."""
 _events: WeakKeyDictionary[App, int] = WeakKeyDictionary()
 """The newest record that each app has read, for when its store does not answer."""
 

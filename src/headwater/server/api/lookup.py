@@ -13,7 +13,7 @@ from uuid import UUID
 from headwater.insight import beside
 from headwater.lineage.assumptions import to_run_uuid
 from headwater.server.api.facet_columns import field_names
-from headwater.server.http import HttpError, NotFoundError
+from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _namespace(view: View, namespace: str) -> int | None:
 
 def _check_namespace(view: View, namespace: str, kind: str, name: str) -> None:
     if _namespace(view, namespace) is None:
-        raise NotFoundError(f"Namespace '{namespace}' not found.", kind, name)
+        raise HttpNotFoundError(f"Namespace '{namespace}' not found.", kind, name)
 
 
 def the_dataset(view: View, namespace: str, name: str) -> Dataset:
@@ -71,7 +71,7 @@ def the_dataset(view: View, namespace: str, name: str) -> Dataset:
     if found is None or found.space == namespace:
         _check_namespace(view, namespace, "dataset", name)
     if found is None or found.hidden:
-        raise NotFoundError(f"Dataset '{name}' not found.", "dataset", name)
+        raise HttpNotFoundError(f"Dataset '{name}' not found.", "dataset", name)
     return found
 
 
@@ -80,7 +80,7 @@ def the_job(view: View, namespace: str, name: str) -> Job:
     _check_namespace(view, namespace, "job", name)
     found = view.shown(namespace, name)
     if found is None:
-        raise NotFoundError(f"Job '{name}' not found.", "job", name)
+        raise HttpNotFoundError(f"Job '{name}' not found.", "job", name)
     return found
 
 
@@ -139,7 +139,7 @@ def dataset_node(view: View, text: str) -> Dataset:
         if found is not None and not found.hidden:
             return found
     name = text.rpartition(":")[2]
-    raise NotFoundError(f"Dataset '{name[:200]}' not found.", "dataset", name)
+    raise HttpNotFoundError(f"Dataset '{name[:200]}' not found.", "dataset", name)
 
 
 def job_node(view: View, text: str) -> Job:
@@ -149,7 +149,7 @@ def job_node(view: View, text: str) -> Job:
         if found is not None:
             return found
     name = text.rpartition(":")[2]
-    raise NotFoundError(f"Job '{name[:200]}' not found.", "job", name)
+    raise HttpNotFoundError(f"Job '{name[:200]}' not found.", "job", name)
 
 
 def column_node(view: View, text: str) -> tuple[Dataset, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "WHO",
     "HttpError",
-    "NotFoundError",
+    "HttpNotFoundError",
     "Receive",
     "Request",
     "Response",
@@ -59,7 +59,7 @@ class HttpError(Exception):
         self.headers = headers or []
 
 
-class NotFoundError(HttpError):
+class HttpNotFoundError(HttpError):
     """404 for a name that is not there; `nearest` has names like it, once they were looked up."""
 
     def __init__(
@@ -87,7 +87,7 @@ def failure(error: HttpError) -> Response:
         body["problems"] = error.problems
     elif error.code == 422:
         body["errors"] = [error.message]
-    if isinstance(error, NotFoundError) and error.nearest is not None:
+    if isinstance(error, HttpNotFoundError) and error.nearest is not None:
         body["nearest"] = error.nearest
     return Response(body, error.code, (JSON, NOSNIFF, *error.headers))
 
@@ -166,7 +166,7 @@ class Request:
 
 
 def check_length(size: int | bytes, limit: int) -> None:
-    """Refuse a body of more than `limit` bytes, or one that a `Content-Length` says is larger."""
+    """Refuse a body of more than `limit` bytes, or with a larger `Content-Length`."""
     if isinstance(size, bytes):
         size = int(
             size[:19]

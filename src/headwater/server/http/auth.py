@@ -59,14 +59,14 @@ class TokenInfo(NamedTuple):
     """What it may read; everything if empty."""
 
 
-class _Held(NamedTuple):
+class _TokenGrant(NamedTuple):
     """What a token in use may do."""
 
     role: str
     limit: Limit | None = None
 
 
-_Row = tuple[bytes, _Held, bool]
+_Row = tuple[bytes, _TokenGrant, bool]
 
 
 def _digest(token: str) -> bytes:
@@ -156,8 +156,8 @@ class Authenticator:
         A server that knows people is closed to whoever is none of them and has no token.
         """
         self._database = database
-        self._fixed = dict.fromkeys(map(_digest, fixed), _Held("admin"))
-        self._tokens: dict[bytes, _Held] | None = None
+        self._fixed = dict.fromkeys(map(_digest, fixed), _TokenGrant("admin"))
+        self._tokens: dict[bytes, _TokenGrant] | None = None
         self._insecure = insecure
         self._people = people
         self._closed = bool(fixed) or people is not None
@@ -205,13 +205,13 @@ class Authenticator:
         except (HttpError, StoreError):
             return []
 
-    def _held(self, who: Credential) -> _Held:
+    def _held(self, who: Credential) -> _TokenGrant:
         if isinstance(who, Person):
             people = self._people or {}
-            return _Held(people.get(who.name) or people.get("*") or NOBODY)
+            return _TokenGrant(people.get(who.name) or people.get("*") or NOBODY)
         tokens = self._refresh()
         if not self._closed:
-            return _Held("admin")
+            return _TokenGrant("admin")
         scheme, _, token = (who or b"").decode("latin-1").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise _unknown("a bearer token is needed")
@@ -225,7 +225,7 @@ class Authenticator:
             raise _unknown("the token is not known")
         return held
 
-    def _refresh(self) -> dict[bytes, _Held]:
+    def _refresh(self) -> dict[bytes, _TokenGrant]:
         """The tokens in use, read again now and then.
 
         While the store is away, a token that was checked before is accepted without waiting, and no other is.
@@ -258,7 +258,7 @@ class Authenticator:
         with self._database.reading() as connection:
             rows = connection.all("SELECT hash, role, namespaces, revoked FROM token")
         return [
-            (bytes(digest), _Held(role, _limit(namespaces)), revoked is not None)
+            (bytes(digest), _TokenGrant(role, _limit(namespaces)), revoked is not None)
             for digest, role, namespaces, revoked in rows
         ]
 

@@ -26,7 +26,7 @@ def refuse_foreign(
 ) -> None:
     """Refuse a change that the page of another site asks for; raises 403, or 415 for a form.
 
-    `Sec-Fetch-Site` says it where a browser sends it: to https and to localhost. Elsewhere `Origin`
+    `Sec-Fetch-Site` has it where a browser sends it: to https and to localhost. Elsewhere `Origin`
     must name the host that was asked, or one that the server goes by.
     """
     if content_type is not None and content_type.partition(b";")[0].strip().lower() in FORMS:

@@ -13,7 +13,7 @@ KINDS = 500
 
 
 class RateLimitFilter(logging.Filter):
-    """Lets the first messages of a kind pass in each minute and then says how many it left out.
+    """Lets the first messages of a kind pass in each minute and then logs how many it left out.
 
     A kind is the text before its values are filled in, so what clients send makes no new kinds.
     """

@@ -1,7 +1,7 @@
-"""What a reverse proxy in front of the server says of a request, and when it is believed.
+"""The headers that a reverse proxy in front of the server adds, and when they are trusted.
 
 Anyone can send these headers: they count only in requests that come from the address of a proxy that the
-server was told to trust.
+server is configured to trust.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Person(NamedTuple):
 
 
 Credential = bytes | Person | None
-"""Who asks: what `Authorization` holds, or a person; None where neither is said."""
+"""Who asks: what `Authorization` holds, or a person; None where a request has neither."""
 
 
 class Proxies:
-    """The proxies that are trusted, and what they say."""
+    """The proxies that are trusted, and what their headers mean."""
 
     def __init__(self, trusted: Iterable[str] = (), user_header: str | None = None) -> None:
         self._networks = [_network(text) for text in trusted]

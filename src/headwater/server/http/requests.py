@@ -57,7 +57,7 @@ class Requests:
 
 
 def with_id(response: Response, own: str) -> Response:
-    """The answer with the id under which the log may speak of it."""
+    """The answer with the request id that log lines carry."""
     return response._replace(headers=(*response.headers, (b"x-request-id", own.encode())))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from headwater.server.app import App
 
-__all__ = ["Body", "Traffic", "watch_connections"]
+__all__ = ["InFlightBody", "Traffic", "watch_connections"]
 
 RETRY = [(b"retry-after", b"1")]
 TICK = 1.0
@@ -96,16 +96,16 @@ class Traffic:
         self.bytes -= size
 
     @contextlib.contextmanager
-    def body(self) -> Iterator[Body]:
+    def body(self) -> Iterator[InFlightBody]:
         """Count the body of one request until it is answered."""
-        held = Body(self)
+        held = InFlightBody(self)
         try:
             yield held
         finally:
             self.release(held.size)
 
 
-class Body:
+class InFlightBody:
     """The bytes that one request holds."""
 
     def __init__(self, traffic: Traffic) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from headwater.server.store.database import ReadConnection
 
 __all__ = [
-    "Flow",
     "FlowDataset",
+    "FlowRollups",
     "GrowingLag",
     "Rollup",
     "Sample",
@@ -106,7 +106,7 @@ _sample = msgspec.json.Decoder(Sample)
 _rollup = msgspec.msgpack.Decoder(Rollup)
 
 
-class Flow:
+class FlowRollups:
     """The intervals now being filled."""
 
     def __init__(self) -> None:

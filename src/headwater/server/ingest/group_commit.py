@@ -243,7 +243,7 @@ class Ingest:
             try:
                 job.deliver(answer)
             except Exception:
-                log.exception("a request could not be answered")
+                log.exception("the answer to a request could not be delivered")
         self._last = len(answers) + len(self._waiting)
         if self._waiting or self._large:
             # Those just answered get a moment to come back before the next commit.
@@ -340,14 +340,14 @@ class Ingest:
             except UnstorableError as error:
                 receipts.append(_refused(error))
             except Exception as error:
-                log.exception("an event could not be taken in")
+                log.exception("an event could not be stored; its producer receives the failure")
                 self._failed(error)
                 receipts.append(Receipt(failure=repr(error)))
         return receipts
 
 
 def _cpu_seconds(thread: threading.Thread) -> float:
-    """The CPU that a running thread has used, where the system tells."""
+    """The CPU that a running thread has used, where the system reports it."""
     clock_of = getattr(time, "pthread_getcpuclockid", None)
     if clock_of is None or thread.ident is None or not thread.is_alive():
         return 0.0

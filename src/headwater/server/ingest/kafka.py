@@ -38,7 +38,7 @@ BATCH_BYTES = 1024 * 1024
 LINGER = 0.25
 """Seconds in which messages gather to one batch."""
 PREFETCH_KB = 16 * 1024
-"""What the client may hold of messages that were not asked for yet; 64 MB if it is not told."""
+"""How much the client may prefetch (`queued.max.messages.kbytes`); its default is 64 MB."""
 LETTER_BYTES = 64 * 1024
 """What a dead letter holds of a message that is too large for the topic of dead letters."""
 PAUSE = 1.0
@@ -163,7 +163,9 @@ class KafkaBatch(NamedTuple):
             raise
         except Exception as error:
             # One message that the writer cannot digest must not hold up the others.
-            log.exception("a batch of %d messages failed", len(good))
+            log.exception(
+                "a batch of %d messages could not be stored; trying them one by one", len(good)
+            )
             store.abandon()
             raise UndeliveredError(self._indigestible(store, good, error)) from error
         return ends
@@ -248,10 +250,10 @@ class DeadLetters:
             )
         letters = [_letter(message, reason) for message, reason in refused]
         for letter in letters:
-            told = letter.headers
+            headers = letter.headers
             log.warning(
                 "topic %s partition %s offset %s is not an OpenLineage event: %s",
-                told["topic"], told["partition"], told["offset"], told["error"][:200],
+                headers["topic"], headers["partition"], headers["offset"], headers["error"][:200],
             )  # fmt: skip
         # What came packed, or just fitted, may not fit with what is added here.
         if too_large := self._deliver(letters):
@@ -425,7 +427,7 @@ class KafkaSource:
         return f"kafka/{self._cluster}/{place[0]}/{place[1]}"
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        """Go on where the store says, whatever Kafka remembers of this group."""
+        """Continue at the offsets in the store, whatever Kafka has committed for this group."""
         if not self._cluster:
             self._cluster = str(consumer.list_topics(timeout=10).cluster_id)
         for partition in partitions:

@@ -69,7 +69,7 @@ class Marquez:
         """Every event once, the earliest first.
 
         Pages are cut by time, for an offset grows slower the deeper it goes; only events of one
-        and the same moment are told apart by an offset.
+        and the same moment are distinguished by an offset.
         """
         since, offset = 0, 0
         seen: set[bytes] = set()

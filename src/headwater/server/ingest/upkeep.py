@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "apply_retention",
+    "check_for_damage",
     "close_stale_runs",
-    "look_for_damage",
     "try_failing_writes",
     "watch_writer",
 ]
@@ -50,7 +50,7 @@ async def close_stale_runs(app: App) -> None:
             now = time.time_ns() // 1000
             closed = await app.ingest.perform(lambda store: close_stale(store, now, max_age))  # noqa: B023
         except Exception as error:  # noqa: BLE001  (the next round tries again)
-            log.warning("cannot close silent runs: %s", error)
+            log.warning("silent runs were not closed, will be retried: %s", error)
             continue
         for run in closed:
             text = "run %s sent no event in time and was closed as ABORT"
@@ -76,7 +76,7 @@ async def apply_retention(app: App) -> None:
 
 
 async def try_failing_writes(app: App) -> None:
-    """Find out, after a failed commit, when the store can be written again: health says so."""
+    """Retry writing after a failed commit, until the store can be written again: health reports it."""
     while True:
         await asyncio.sleep(RETRY)
         ingest = app.ingest
@@ -85,20 +85,20 @@ async def try_failing_writes(app: App) -> None:
         try:
             await ingest.perform(lambda store: store.try_write())
         except Exception as error:  # noqa: BLE001  (health goes on saying so; the next round tries again)
-            log.warning("the store cannot be written: %s", error)
+            log.warning("the store cannot be written, will be retried: %s", error)
         else:
             ingest.failing = None
             log.info("the store can be written again")
 
 
-async def look_for_damage(app: App) -> None:
-    """Look through the store's file every hour: damage is else met only where something is read."""
+async def check_for_damage(app: App) -> None:
+    """Check the store's file every hour: damage is otherwise noticed only where it is read."""
     while True:
         began = time.monotonic()
         try:
             await asyncio.to_thread(app.store.database.inspect)
         except StoreError as error:
-            log.warning("the store cannot be looked through: %s", error)
+            log.warning("the store could not be checked for damage, will be retried: %s", error)
         else:
             if trouble := app.store.database.trouble():
                 log.error("the store: %s", trouble)

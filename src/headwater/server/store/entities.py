@@ -72,7 +72,7 @@ class Io(msgspec.Struct, array_like=True):
     ended: Held | None = None
     """When the run first reported that it creates, alters, drops or overwrites, and as stored.
 
-    The third number is the run as stored, which says whether it created or dropped.
+    The third number is the run as stored, from which it is known whether it created or dropped.
     """
 
 

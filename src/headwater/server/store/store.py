@@ -28,7 +28,7 @@ from headwater.server.store.write.event_reader import EventReader
 from headwater.server.store.write.log import UNKNOWN, Log
 from headwater.server.store.write.name_limits import check_command
 from headwater.server.store.write.projection import Projection
-from headwater.server.store.write.session import Session
+from headwater.server.store.write.session import WriteSession
 
 if TYPE_CHECKING:
     from headwater.server.store.write.prepared import PreparedEvent
@@ -60,7 +60,7 @@ class Store:
         self.database = database
         self.connection = database.writer()
         self.packer = Packer()
-        self.session = Session(self.connection, self.packer)
+        self.session = WriteSession(self.connection, self.packer)
         self.log = Log(self.session)
         self.limits = limits or Limits()
         self.reader = EventReader(self.limits)
@@ -215,7 +215,7 @@ class Store:
 
     @contextlib.contextmanager
     def changing(self, command: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-        """Do in one commit, with a record of it, what no event can say: letting things go.
+        """Do in one commit, with a record of it, what no event can express: deletions.
 
         What is put on the list it gives is published to listeners.
         """

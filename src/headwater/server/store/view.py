@@ -23,7 +23,7 @@ from headwater.server.store.entities import (
 from headwater.server.store.read.column_graph import ColumnGraph
 from headwater.server.store.read.graph import RunGraph, StoredGraph
 from headwater.server.store.read.limited import LimitedConnection
-from headwater.server.store.read.observed import ObservedGraph
+from headwater.server.store.read.observed import StoredObservedGraph
 from headwater.server.store.read.output_sources import OutputSources
 from headwater.server.store.read.tagged import TaggedColumns
 
@@ -306,9 +306,9 @@ class View:
         """
         return StoredGraph(self, at, since, deleted_in)
 
-    def observed_graph(self, lags: Lags) -> ObservedGraph:
+    def observed_graph(self, lags: Lags) -> StoredObservedGraph:
         """The jobs and datasets of now as a graph, with what was observed on them."""
-        return ObservedGraph(self, lags)
+        return StoredObservedGraph(self, lags)
 
     def column_graph(
         self, at: int | None = None, since: int | None = None, *, rows: bool = False

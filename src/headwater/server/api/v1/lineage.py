@@ -23,7 +23,7 @@ __all__ = ["api"]
 api = Routes()
 
 UNKNOWN = "HTTP 404 Not Found"
-"""What Marquez says of a node id that is none."""
+"""Marquez's error for a node id that is none."""
 
 NODE, DEPTH = text(name="nodeId", required=True, example="job:shop:load"), integer(20, 0, 100)
 JOBS, COLUMNS = 2_000, 20_000

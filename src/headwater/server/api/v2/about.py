@@ -42,16 +42,18 @@ class About(TypedDict):
 @api.route("PUT", "/api/v2/datasets/{namespace}/{dataset}/about", body=About, answer=About)
 async def describe_dataset(app: App, request: Request, namespace: str, dataset: str) -> Response:
     """Say what a dataset is for and who owns it; that stands whatever its producer reports."""
-    return await _say(app, request, "dataset", lambda view: the_dataset(view, namespace, dataset))
+    return await _describe(
+        app, request, "dataset", lambda view: the_dataset(view, namespace, dataset)
+    )
 
 
 @api.route("PUT", "/api/v2/jobs/{namespace}/{job}/about", body=About, answer=About)
 async def describe_job(app: App, request: Request, namespace: str, job: str) -> Response:
     """Say what a job is for and who owns it; that stands whatever its producer reports."""
-    return await _say(app, request, "job", lambda view: the_job(view, namespace, job))
+    return await _describe(app, request, "job", lambda view: the_job(view, namespace, job))
 
 
-async def _say(
+async def _describe(
     app: App, request: Request, kind: str, find: Callable[[View], Dataset | Job]
 ) -> Response:
     body = request.json()

@@ -9,7 +9,7 @@ from headwater.server.api.facet_columns import field_names
 from headwater.server.api.lookup import column_node, dataset_node, has_column
 from headwater.server.api.parameters import text
 from headwater.server.api.types import NameMatch
-from headwater.server.http import HttpError, NotFoundError
+from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _matches(view: View, typed: str) -> list[Match]:
     if len(lacking) == 1:
         raise missing_column(view, *lacking[0])
     name = typed.rpartition(":")[2]
-    raise NotFoundError(f"no dataset is called '{typed[:200]}'", "dataset", name)
+    raise HttpNotFoundError(f"no dataset is called '{typed[:200]}'", "dataset", name)
 
 
 def _cuts(typed: str) -> Iterator[tuple[str, str]]:
@@ -104,13 +104,13 @@ def _datasets(view: View, name: str) -> list[Dataset]:
     return sorted(datasets, key=lambda one: (one.name, one.space))
 
 
-def missing_column(view: View, dataset: Dataset, field: str) -> NotFoundError:
+def missing_column(view: View, dataset: Dataset, field: str) -> HttpNotFoundError:
     """404 for a column that a dataset lacks, with those of its columns that are most like it."""
     held = dataset.state.facets.get("schema")
     known = sorted(field_names(held, view.bodies([held[0]])) if held else ())
     near = difflib.get_close_matches(field, known[:2_000], n=5, cutoff=0.4) or known[:5]
     message = f"Dataset '{dataset.name}' has no column '{field[:200]}'."
-    return NotFoundError(message, "column", field, [_row(dataset, name) for name in near])
+    return HttpNotFoundError(message, "column", field, [_row(dataset, name) for name in near])
 
 
 def _row(dataset: Dataset, field: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from headwater.server.http import Request
     from headwater.server.store.entities import Job, Run
-    from headwater.server.store.read.run_uses import RunUse
+    from headwater.server.store.read.run_uses import DatasetUse
     from headwater.server.store.read.timeline import Cursor
     from headwater.server.store.view import View
 
@@ -120,7 +120,7 @@ def summaries(view: View, runs: list[Run], jobs: Mapping[int, Job]) -> list[dict
 
 
 def _run(
-    found: Run, job: Job | None, facets: describe.Facets, uses: list[RunUse]
+    found: Run, job: Job | None, facets: describe.Facets, uses: list[DatasetUse]
 ) -> dict[str, Any]:
     life, held = found.state.life, found.state.facets
     start, end = life.started or life.first, life.end
@@ -161,7 +161,7 @@ def _dependencies(facet: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _moved(uses: list[RunUse], direction: int, facets: describe.Facets) -> dict[str, Any]:
+def _moved(uses: list[DatasetUse], direction: int, facets: describe.Facets) -> dict[str, Any]:
     """Rows, bytes and files over all datasets of one side; nothing where nobody counted."""
     sums: dict[str, int | None] = {"rows": None, "bytes": None, "files": None}
     count = 0

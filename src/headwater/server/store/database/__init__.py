@@ -199,7 +199,7 @@ class Database(Protocol):
         ...
 
     def inspect(self) -> None:
-        """Look through the whole store for damage, however long it takes; `trouble` says it."""
+        """Check the whole store for damage, however long it takes; `trouble` reports it."""
         ...
 
     def close(self) -> None:

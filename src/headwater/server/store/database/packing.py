@@ -36,7 +36,7 @@ class _Unpackers(threading.local):
 
 
 class Packer:
-    """Packs and unpacks bodies; says when a new dictionary is worth its place.
+    """Packs and unpacks bodies; decides when a new dictionary is worth its place.
 
     One thread packs; any thread unpacks and learns.
     """

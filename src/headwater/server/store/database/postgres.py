@@ -35,7 +35,7 @@ CONNECT: dict[str, Any] = {
     "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }  # fmt: skip
-"""A peer that vanished without a word is noticed within half a minute, not after two hours."""
+"""A peer that vanished without closing its connection is noticed in half a minute, not two hours."""
 WRITER = "SET lock_timeout = '4s'; SET idle_in_transaction_session_timeout = '60s'"
 """A server that waits for the writer's lock answers 503 in time; one that froze while it held the
 lock loses it."""
@@ -147,7 +147,7 @@ class PostgresConnection:
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
         if rows:
             if table.moving and len(rows) > 1:
-                # One statement may not change a row twice; the last word stands.
+                # One statement may not change a row twice; the last value counts.
                 width = len(table.key)
                 rows = list({row[:width]: row for row in rows}.values())
             kinds = table.columns.values()
@@ -354,7 +354,7 @@ class PostgresDatabase:
         return None
 
     def inspect(self) -> None:
-        """Nothing to do: PostgreSQL says so itself when it meets a damaged page."""
+        """Nothing to do: PostgreSQL raises an error itself when it reads a damaged page."""
 
     def close(self) -> None:
         if self._listener is not None:

@@ -226,7 +226,7 @@ INSERT INTO setting (name, value)
   WHERE kind = 0 AND name = 'schema' HAVING max(time) IS NOT NULL;
 """
 
-# Incidents are known by names, not by numbers, which a rebuild may give anew. `alert_seen` has hashes.
+# Incidents are known by names, not by numbers, which a rebuild may change. `alert_seen` has hashes.
 _SEVENTH = """
 CREATE TABLE incident (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, entity TEXT NOT NULL, namespace TEXT NOT NULL,
@@ -276,7 +276,7 @@ _NINTH = f"""
 CREATE INDEX log_job ON log (job, time);
 """
 
-# When what is hidden by hand was deleted, and shown again. Of earlier deletions a rebuild tells.
+# When what is hidden by hand was deleted, and shown again. A rebuild adds earlier deletions.
 _TENTH = """
 CREATE TABLE deletion (
   kind {int} NOT NULL, entity {int} NOT NULL, since {int} NOT NULL, until {int},

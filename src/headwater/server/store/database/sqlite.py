@@ -33,7 +33,7 @@ __all__ = ["SqliteConnection", "SqliteDatabase", "sqlite_path"]
 _ABOUT_THE_DATA = (sqlite3.DataError, sqlite3.IntegrityError)
 _DAMAGED = ("malformed", "not a database", "bad database", "disk I/O error: corrupt")
 SPARE = 16 * 1024 * 1024
-"""Free bytes of the disk below which health says that it is full."""
+"""Free bytes of the disk below which health reports it as full."""
 
 
 class SqliteConnection:

@@ -1,4 +1,4 @@
-"""Whether the columns beside a record's body, by which it is found, say what the body says.
+"""Whether the columns beside a record's body, by which it is found, agree with the body.
 
 The chain covers the body. The time, the type, the job and the run are kept beside it, so that
 records can be found by them; whoever alters those hides a record without touching the chain.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database import ReadConnection
     from headwater.server.store.store import Store
 
-__all__ = ["Said", "check_facets", "check_links", "said"]
+__all__ = ["RecordColumns", "check_facets", "check_links", "columns_of"]
 
 STEP = 512
 # What the log holds was taken in under the limits, and by the clock, of its day.
@@ -42,8 +42,8 @@ _JOBS = (
 _RUNS = "SELECT uuid, id, job FROM run WHERE uuid IN ({in})"
 
 
-class Said(NamedTuple):
-    """What a body says of the columns beside it; `None` is a job or run that it does not name."""
+class RecordColumns(NamedTuple):
+    """The columns of a record as its body has them; `None` is a job or run that it does not name."""
 
     time: int
     type: int
@@ -55,8 +55,8 @@ class Said(NamedTuple):
     """The job may be the one that the named one was a task of."""
 
 
-def said(kind: int, digest: bytes, body: bytes) -> Said | None:
-    """What the body of a record says, or nothing if it is not the body of this hash."""
+def columns_of(kind: int, digest: bytes, body: bytes) -> RecordColumns | None:
+    """The columns that the body of a record implies; None if it is not the body of this hash."""
     if kind:
         return _command(body) if hashlib.sha256(body).digest() == digest else None
     try:
@@ -66,8 +66,8 @@ def said(kind: int, digest: bytes, body: bytes) -> Said | None:
     except (EventError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     if event.kind is EventKind.RUN:
-        return Said(event.time, TYPES[event.type], *_names(event))
-    return Said(
+        return RecordColumns(event.time, TYPES[event.type], *_names(event))
+    return RecordColumns(
         event.time, JOB_EVENT if event.kind is EventKind.JOB else DATASET_EVENT, *_names(event)
     )
 
@@ -77,9 +77,9 @@ def _names(event: Event) -> tuple[tuple[str, str] | None, bytes | None]:
     return job, event.run.runId.bytes if event.run else None
 
 
-def _command(body: bytes) -> Said:
+def _command(body: bytes) -> RecordColumns:
     value: dict[str, Any] = msgspec.json.decode(body)
-    about = Said(int(value.get("time") or value["at"]), COMMAND_TYPE)
+    about = RecordColumns(int(value.get("time") or value["at"]), COMMAND_TYPE)
     name = value["command"]
     if name == "event":
         job, run = _names(read(canonical(value["event"]), limits=_LIMITS))
@@ -96,7 +96,7 @@ def _command(body: bytes) -> Said:
 
 def check_links(
     connection: ReadConnection,
-    group: Iterable[tuple[int, Said, int | None, int | None]],
+    group: Iterable[tuple[int, RecordColumns, int | None, int | None]],
     kept: int,
 ) -> None:
     """Check that records stand under the job and the run that they name.
@@ -136,7 +136,7 @@ def check_links(
 
 def _of_their_own(
     connection: ReadConnection,
-    items: Iterable[tuple[int, Said, int | None, int | None]],
+    items: Iterable[tuple[int, RecordColumns, int | None, int | None]],
     runs: dict[bytes, tuple[int, int]],
 ) -> dict[int, tuple[int, int]]:
     """The records of jobs that reported under the id of another job's run, with the run they got.

@@ -196,7 +196,7 @@ def _orphans(store: Store, sources: set[int]) -> None:
 
 
 def _bury(store: Store, mentioned: Callable[[bytes], bool]) -> int:
-    """Put a tombstone in the place of each record that speaks of it."""
+    """Put a tombstone in the place of each record that names it."""
     gone = [r[0] for group in records(store) for r in group if mentioned(r[7])]
     connection = store.connection
     for seq in gone:
@@ -243,7 +243,7 @@ def _forget(
     datasets: dict[int, Key],
     mentioned: Callable[[bytes], bool],
 ) -> None:
-    """Let go of these jobs and datasets, and of each facet that `mentioned` says names them."""
+    """Delete these jobs and datasets, and each facet in which `mentioned` finds their names."""
     connection = store.connection
     claimed = within(connection, "SELECT DISTINCT dataset FROM claim WHERE job IN ({in})", jobs)
     if jobs:
@@ -363,7 +363,7 @@ def _each(
     decode: Callable[[bytes], Any],
     change: Callable[[Any], bool],
 ) -> None:
-    """Rewrite the packed states of a table that `change` says it has changed."""
+    """Rewrite the packed states of a table for which `change` returns true."""
     for number, packed in connection.all(f"SELECT id, state FROM {table}"):  # noqa: S608
         state = decode(bytes(packed))
         if change(state):

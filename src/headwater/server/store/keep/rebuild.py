@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.server.store.database import TamperedError
 from headwater.server.store.keep import checkpoint
-from headwater.server.store.keep.columns import check_facets, check_links, said
+from headwater.server.store.keep.columns import check_facets, check_links, columns_of
 from headwater.server.store.write import commands
 from headwater.server.store.write.projection import Projection
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.server.store.database import ReadConnection
-    from headwater.server.store.keep.columns import Said
+    from headwater.server.store.keep.columns import RecordColumns
     from headwater.server.store.store import Store
     from headwater.server.store.write.prepared import PreparedEvent
 
@@ -95,16 +95,16 @@ def _check_log(store: Store, connection: ReadConnection, *, links: bool) -> int:
     return count
 
 
-def _check_record(record: Record) -> Said:
+def _check_record(record: Record) -> RecordColumns:
     seq, kind, _, time, event_type, digest, _, body, _, _ = record
-    of_body = said(kind, digest, body)
+    of_body = columns_of(kind, digest, body)
     if of_body is None:
         raise _changed(f"the body of record {seq} has another hash")
-    for column, has, says in (
+    for column, stored, expected in (
         ("time", time, of_body.time),
         ("type", event_type, of_body.type),
     ):
-        if has != says:
+        if stored != expected:
             raise _changed(f"the {column} of record {seq} is not the one in its body")
     return of_body
 
@@ -115,9 +115,9 @@ class _Linked:
     def __init__(self, connection: ReadConnection, kept: int) -> None:
         self._connection = connection
         self._kept = kept
-        self._held: list[tuple[int, Said, int | None, int | None]] = []
+        self._held: list[tuple[int, RecordColumns, int | None, int | None]] = []
 
-    def add(self, record: tuple[int, Said, int | None, int | None]) -> None:
+    def add(self, record: tuple[int, RecordColumns, int | None, int | None]) -> None:
         """Take one more."""
         self._held.append(record)
         if len(self._held) == STEP:

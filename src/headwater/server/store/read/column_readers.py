@@ -45,7 +45,7 @@ class _EvidenceEdge(msgspec.Struct):
 
 
 class _JobFacts(NamedTuple):
-    """What a job's own facets say of how it reads: by pair of datasets, where they say it."""
+    """How a job reads, by its own facets: by pair of datasets, where they report it."""
 
     by_schema: bool
     trimmed: bool
@@ -178,7 +178,7 @@ class StoredColumnReaders:
         return {job: job for job in wanted} | dict(within(self.view.connection, sql, wanted))
 
     def _unknown(self, members: dict[int, int]) -> dict[int, tuple[str, ...]]:
-        """The columns of datasets of which a producer says that their sources are not known."""
+        """The columns of datasets that a producer reports as of unknown source."""
         found = self.view.datasets(members)
         held = {n: one.state.facets.get(UNKNOWN) for n, one in found.items()}
         bodies = self.view.bodies(one[0] for one in held.values() if one)

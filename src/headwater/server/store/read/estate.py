@@ -37,7 +37,7 @@ ENOUGH = 4
 RECENT = 50_000
 """The newest records, by which clocks are judged."""
 CLAIMED = 300
-"""Datasets with several schemas that are looked at."""
+"""Datasets with several schemas that are read."""
 FIELDS = 5
 ACTIONS = ("SQL_JOB", "RDD_JOB", "COMMAND")
 

@@ -1,4 +1,4 @@
-"""Where an edge came from: what its producer says it knows it from, and which facet names it."""
+"""Where an edge came from: the evidence that its producer reports, and which facet names it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = 100
 def evidence(
     view: View, job: int, origin: int, target: int, at: int | None = None
 ) -> dict[str, Any] | None:
-    """What speaks for data of `origin` reaching `target` through `job`; None without such an edge.
+    """The evidence that data of `origin` reaches `target` through `job`; None without such an edge.
 
     `basis` is `lineage` or `columnLineage` when a facet names this very pair, and `all` when the
     job only lists its inputs and outputs. `items` are the producer's own words.

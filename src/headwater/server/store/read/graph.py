@@ -37,7 +37,7 @@ RECENT = 8
 ENOUGH = 4
 """The usual interval of a job is the median over its last `RECENT` runs, if at least so many."""
 LONGEST = 1_000
-"""How many runs are looked through for the first of those that failed one after the other."""
+"""How many runs are searched for the first of those that failed one after the other."""
 DELIVERED = (State.RUNNING, State.COMPLETED)
 
 Edge = tuple[int, int, int]
@@ -250,7 +250,7 @@ def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]
 def _wrote(life: RunHistory, *, streaming: bool) -> int | None:
     """When a run last wrote, as far as it reported.
 
-    A batch that went wrong wrote nothing for sure; a stream had written until it last said RUNNING.
+    A batch that went wrong wrote nothing for sure; a stream had written until its last RUNNING event.
     """
     if life.state is State.COMPLETED:
         return life.end

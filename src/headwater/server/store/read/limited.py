@@ -225,7 +225,7 @@ class _Filter:
     def __init__(self, limit: Limit, known: Mapping[str, bool]) -> None:
         self._limit = limit
         self._known = known
-        # Addresses are sought in texts too; a plain word says too little to be.
+        # Addresses are searched for in texts too; a plain word is too common for that.
         others = sorted((n for n, seen in known.items() if not seen and "://" in n), key=len)
         self._texts = re.compile("|".join(map(re.escape, others[::-1]))) if others else None
 

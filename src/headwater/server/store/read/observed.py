@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from headwater.insight import CauseKind, Change, Signal
+from headwater.insight import CauseKind, ObservedChange, Signal
 from headwater.lineage.lifecycle import State
 from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read_facet
 from headwater.server.store.database import within
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Lags = Callable[[Collection[bytes]], dict[bytes, "Lagging"]]
     """What is known of the runs that lag."""
 
-__all__ = ["Lag", "Lagging", "ObservedGraph", "read_schema"]
+__all__ = ["Lag", "Lagging", "StoredObservedGraph", "read_schema"]
 
 CODE = ("sql", "sourceCode", "sourceCodeLocation")
 """Facets of a job that say what it does."""
@@ -58,11 +58,11 @@ class Lagging(NamedTuple):
         text = f"{sum(lag.records for lag in self.lags):,} records behind"
         if self.inputs == 1:
             return f"{text}, reading {self.lags[0].rate:,.0f} a second"
-        # One rate for several topics would say nothing about when the slowest is done.
-        told = [*map(str, self.lags[:LAGS])]
+        # One rate for several topics would not show when the slowest is done.
+        listed = [*map(str, self.lags[:LAGS])]
         if len(self.lags) > LAGS:
-            told.append(f"and {len(self.lags) - LAGS} more")
-        return f"{text}: {'; '.join(told)}"[:500]
+            listed.append(f"and {len(self.lags) - LAGS} more")
+        return f"{text}: {'; '.join(listed)}"[:500]
 
 
 def read_schema(body: bytes | None) -> Schema:
@@ -73,7 +73,7 @@ def read_schema(body: bytes | None) -> Schema:
         return Schema()
 
 
-class ObservedGraph(StoredGraph):
+class StoredObservedGraph(StoredGraph):
     """Jobs and datasets of a store as they are now, with what was observed on them."""
 
     def __init__(self, view: View, lags: Lags) -> None:
@@ -94,26 +94,28 @@ class ObservedGraph(StoredGraph):
             found[JOB, job].append(signal)
         return dict(found)
 
-    def changes(self, nodes: Collection[Node], since: int, until: int) -> dict[Node, list[Change]]:
+    def changes(
+        self, nodes: Collection[Node], since: int, until: int
+    ) -> dict[Node, list[ObservedChange]]:
         """New schemas of datasets; new code and new inputs and outputs of jobs."""
-        found: dict[Node, list[Change]] = defaultdict(list)
+        found: dict[Node, list[ObservedChange]] = defaultdict(list)
         datasets = [number for kind, number in nodes if kind == DATASET]
         jobs = [number for kind, number in nodes if kind == JOB]
         for root, time, old, new in self._schemas(datasets, since, until):
             text = "; ".join(map(str, diff(old, new)))
-            found[DATASET, root].append(Change(time, f"schema: {text[:300]}"))
+            found[DATASET, root].append(ObservedChange(time, f"schema: {text[:300]}"))
         sql = (
             "SELECT entity, name, time FROM facet_change WHERE kind = 1 AND time >= ? AND time <= ?"
             " AND entity IN ({in})"
         )
         for job, name, time in within(self.view.connection, sql, jobs, (since, until)):
             if name in CODE:
-                found[JOB, job].append(Change(time, f"{name} changed"))
+                found[JOB, job].append(ObservedChange(time, f"{name} changed"))
         for job, change in self._edges(jobs, since, until):
             found[JOB, job].append(change)
         return {node: sorted(some, reverse=True)[:MOST] for node, some in found.items()}
 
-    def _edges(self, jobs: list[int], since: int, until: int) -> list[tuple[int, Change]]:
+    def _edges(self, jobs: list[int], since: int, until: int) -> list[tuple[int, ObservedChange]]:
         """What jobs began and ceased to read and write; another name of a dataset is no change."""
         sql = (
             "SELECT DISTINCT e.job FROM edge e WHERE (e.since BETWEEN ? AND ?"
@@ -140,7 +142,7 @@ class ObservedGraph(StoredGraph):
         return [
             (
                 job,
-                Change(
+                ObservedChange(
                     at, f"{verb.format('write' if way == OUTPUT else 'read')} {names[root].name}"
                 ),
             )

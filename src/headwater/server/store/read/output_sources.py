@@ -1,6 +1,6 @@
-"""Which inputs of a job feed which of its outputs, and what says so.
+"""Which inputs of a job feed which of its outputs, and by which facet.
 
-An explicit `lineage` facet is taken at its word, then `columnLineage`. An output that neither
+An explicit `lineage` facet counts first, then `columnLineage`. An output that neither
 describes is fed by all inputs; an input that would then feed none, since no `columnLineage` names
 it, feeds every output but those with an explicit facet.
 """
@@ -30,7 +30,7 @@ class PairedSources(NamedTuple):
     """The inputs of one output of one job, and the facet that pairs them (or `all`).
 
     `unpaired` are those among them that no facet pairs with any output: walks go on through them
-    lest an input be lost, but nothing speaks for the pair.
+    lest an input be lost, but there is no evidence for the pair.
     """
 
     inputs: frozenset[int]

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Node, Run
     from headwater.server.store.view import View
 
-__all__ = ["PeriodRecords", "Version"]
+__all__ = ["FacetVersion", "PeriodRecords"]
 
 JOB = NodeKind.JOB.value
 AGES = 2**62
 
 
-class Version(NamedTuple):
+class FacetVersion(NamedTuple):
     """A facet, since when it held, and until when where another one followed."""
 
     facet: int
@@ -104,14 +104,14 @@ class PeriodRecords:
 
     def facets(
         self, kind: int, entities: Collection[int], names: Collection[str]
-    ) -> dict[tuple[int, str], list[Version]]:
+    ) -> dict[tuple[int, str], list[FacetVersion]]:
         """What these facets of datasets (kind 0) or jobs (1) were in the period, the oldest first."""
         marks = ", ".join("?" * len(names))
         sql = (
             "SELECT entity, name, time, facet FROM facet_change WHERE kind = ? AND time <= ?"  # noqa: S608
             f" AND name IN ({marks}) AND entity IN ({{in}}) ORDER BY entity, name, time"
         )
-        found: dict[tuple[int, str], list[Version]] = defaultdict(list)
+        found: dict[tuple[int, str], list[FacetVersion]] = defaultdict(list)
         rows = within(self.view.connection, sql, list(entities), (kind, self.until, *names))
         for entity, name, time, number in rows:
             versions = found[entity, name]
@@ -119,7 +119,7 @@ class PeriodRecords:
                 continue
             if versions:
                 versions[-1] = versions[-1]._replace(until=time)
-            versions.append(Version(number, time, None))
+            versions.append(FacetVersion(number, time, None))
         kept = {
             key: [one for one in versions if one.facet and (one.until or AGES) > self.since]
             for key, versions in found.items()

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from headwater.server.store.entities import Held, Run
 
-__all__ = ["RunUse", "run_uses"]
+__all__ = ["DatasetUse", "run_uses"]
 
 
-class RunUse(NamedTuple):
+class DatasetUse(NamedTuple):
     """A run's use of a dataset, by one of its names."""
 
     dataset: int
@@ -23,19 +23,19 @@ class RunUse(NamedTuple):
     facets: dict[str, Held]
 
 
-def run_uses(run: Run, roots: Mapping[int, int]) -> list[RunUse]:
-    """The uses of a run, in the order of the first reports; `roots` says what each name stands for.
+def run_uses(run: Run, roots: Mapping[int, int]) -> list[DatasetUse]:
+    """The uses of a run, in the order of the first reports; `roots` maps each name to its dataset.
 
-    Names that are not in it may not be seen. A dataset with several names goes by its own, else by the first; what was reported under the others
-    is told with it.
+    Names that are not in it may not be seen. A dataset with several names goes by its own, else by the
+    first; what was reported under the others is added to it.
     """
-    found: dict[tuple[int, int], RunUse] = {}
+    found: dict[tuple[int, int], DatasetUse] = {}
     for key, io in run.state.io.items():
         dataset, direction = unslot(key)
         if dataset not in roots:
             continue
         place = (roots[dataset], direction)
-        use = RunUse(dataset, direction, io.version, io.facets)
+        use = DatasetUse(dataset, direction, io.version, io.facets)
         other = found.get(place)
         if other is not None:
             first, second = (use, other) if dataset == place[0] else (other, use)

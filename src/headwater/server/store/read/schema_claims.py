@@ -13,7 +13,7 @@ from headwater.server.store.write.schemas import is_topic, read_claims, to_claim
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headwater.lineage.schema.claims import Finding
+    from headwater.lineage.schema.claims import ClaimConflict
     from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.view import View
 
@@ -26,7 +26,7 @@ class SchemaReports(NamedTuple):
     A subject is one of a registry, or a table of a catalog, that was asked for the column.
     """
 
-    findings: list[Finding]
+    findings: list[ClaimConflict]
     jobs: dict[str, Job]
     subjects: dict[str, set[str]]
 

@@ -19,7 +19,7 @@ __all__ = ["TaggedColumns", "sent_tags"]
 PLAIN = (None, "", "true")
 DATASET = 0
 MOST = 20_000
-"""Datasets with tags that are looked at for one answer."""
+"""Datasets with tags that are read for one answer."""
 
 
 def sent_tags(body: bytes | None) -> list[tuple[str, str]]:
@@ -76,9 +76,9 @@ class TaggedColumns(ColumnGraph):
         return dict(found), len(rows) > MOST
 
     def silent_readers(self, roots: Collection[int]) -> list[tuple[int, int, int]]:
-        """Job, input and output, where a job reads one of these and nobody says what of its columns.
+        """Job, input and output, where a job reads one of these and reports no columns of the output.
 
-        A tag may get to such an output, and nothing tells whether it does.
+        A tag may reach such an output; whether it does is unknown.
         """
         reads = self.view.graph().of_datasets(roots, INPUT)
         inputs = {(job, root) for job, root, _ in reads}
@@ -86,15 +86,17 @@ class TaggedColumns(ColumnGraph):
         return [one for one in self._silent(jobs) if one[:2] in inputs]
 
     def silent_writers(self, root: int) -> list[tuple[int, int, int]]:
-        """Job, input and output, where a job writes this dataset and nobody says from which columns."""
+        """Job, input and output, where a job writes this dataset and does not report from which columns."""
         jobs = {job for job, _, _ in self.view.graph().of_datasets([root], OUTPUT)}
         return [one for one in self._silent(jobs) if one[2] == root]
 
     def _silent(self, jobs: Collection[int]) -> list[tuple[int, int, int]]:
         """Job, input and output, of those of these jobs that report no column of the output."""
         writes = self.view.graph().of_jobs(jobs, OUTPUT)
-        told = {(job, output) for _, output, job in self.carried({root for _, root, _ in writes})}
-        quiet = {(job, root) for job, root, _ in writes} - told
+        reported = {
+            (job, output) for _, output, job in self.carried({root for _, root, _ in writes})
+        }
+        quiet = {(job, root) for job, root, _ in writes} - reported
         sources = self.view.output_sources().of_jobs({job for job, _ in quiet})
         return sorted(
             (job, origin, output)

@@ -1,4 +1,4 @@
-"""What people say of a job or a dataset by hand: it stands, whatever its producer reports later."""
+"""What people set on a job or a dataset by hand: it stays, whatever its producer reports later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.server.store.entities import Held
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["DESCRIBES", "description"]
 
@@ -19,8 +19,8 @@ DESCRIBES = (ABOUT, "documentation")
 """The facets that describe a job or a dataset; the first that has a description counts."""
 
 
-def description(session: Session, held: Mapping[str, Held]) -> str | None:
-    """What a job or a dataset is for: as people say, else as its producer does."""
+def description(session: WriteSession, held: Mapping[str, Held]) -> str | None:
+    """What a job or a dataset is for: as set by people, else as its producer reports."""
     for name in DESCRIBES:
         number = held[name][0] if name in held else 0
         read = known.read(name, session.body(number), known.Documentation) if number else None

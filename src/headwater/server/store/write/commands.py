@@ -37,7 +37,7 @@ def apply(store: Store, projection: Projection, command: Command) -> Ids:
 
 
 def _event(store: Store, projection: Projection, command: Command) -> Ids:
-    """Metadata given by PUT, as the event that says the same."""
+    """Metadata given by PUT, as the equivalent event."""
     item = store.reader.prepare(canonical(command["event"]))
     store.session.load([item])
     return projection.apply(item, command["at"])

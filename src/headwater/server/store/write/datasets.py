@@ -15,7 +15,7 @@ from headwater.server.store.write.prepared import EventPart, safe
 from headwater.server.store.write.sources import kind_of, type_of
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["DATASET", "DatasetProjection", "Numbers", "hold"]
 
@@ -88,9 +88,9 @@ def hold_ranked(
 
 
 class DatasetProjection:
-    """Applies what events say of datasets to the working set."""
+    """Applies what events report of datasets to the working set."""
 
-    def __init__(self, session: Session, changes: list[dict[str, Any]]) -> None:
+    def __init__(self, session: WriteSession, changes: list[dict[str, Any]]) -> None:
         self.session = session
         self.changes = changes
 

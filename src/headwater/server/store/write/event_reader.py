@@ -239,7 +239,7 @@ class EventReader:
         )  # fmt: skip
 
     def part(self, raw: Raw, path: str, compact: bool) -> EventPart:
-        """The run, job or dataset in `raw`; `path` says where in the event it stood."""
+        """The run, job or dataset in `raw`; `path` is its place in the event."""
         key = sha256(raw).digest() + _PATHS[path]
         part = self._parts.get(key)
         if part is None:

@@ -10,12 +10,12 @@ from headwater.server.store.database import within
 
 if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["cluster", "declare", "root", "set_root", "withdraw"]
 
 
-def root(session: Session, dataset: Dataset, time: int) -> None:
+def root(session: WriteSession, dataset: Dataset, time: int) -> None:
     """Find what a new dataset's name stands for, if another name was there first.
 
     Another spelling of the name gives way: `s3://lake` is shown though `s3a://lake` came first.
@@ -42,7 +42,7 @@ def _plain(space: str, name: str) -> tuple[str, str]:
     return spelled.namespace, spelled.name
 
 
-def _lead(session: Session, dataset: Dataset, other: int, time: int) -> bool:
+def _lead(session: WriteSession, dataset: Dataset, other: int, time: int) -> bool:
     """Let a dataset that spells its name otherwise, and stands for itself, stand for this one."""
     key = (dataset.space, dataset.name)
     found = session.datasets_of([other])
@@ -55,7 +55,9 @@ def _lead(session: Session, dataset: Dataset, other: int, time: int) -> bool:
     return True
 
 
-def declare(session: Session, dataset: Dataset, keys: list[tuple[str, str]], time: int) -> None:
+def declare(
+    session: WriteSession, dataset: Dataset, keys: list[tuple[str, str]], time: int
+) -> None:
     """Let other names stand for a dataset."""
     session.load_datasets(keys)
     for key in keys:
@@ -64,7 +66,7 @@ def declare(session: Session, dataset: Dataset, keys: list[tuple[str, str]], tim
     _point(session, [other for other in named if other.id != dataset.root], dataset.id)
 
 
-def withdraw(session: Session, key: tuple[str, str]) -> None:
+def withdraw(session: WriteSession, key: tuple[str, str]) -> None:
     """Let a name that was declared to stand for another dataset stand for itself again.
 
     With it goes what stands for it by an alias, a spelling or a cluster of its own. If one of those
@@ -92,7 +94,7 @@ def withdraw(session: Session, key: tuple[str, str]) -> None:
         session.contested.update((number, *members[number].state.rivals))
 
 
-def _joined(session: Session, members: dict[int, Dataset]) -> dict[int, set[int]]:
+def _joined(session: WriteSession, members: dict[int, Dataset]) -> dict[int, set[int]]:
     """Which of these datasets are one by an alias, a spelling or a cluster, each with its neighbours."""
     sql = "SELECT namespace, name, dataset FROM alias WHERE dataset IN ({in})"
     owners = {(row[0], row[1]): row[2] for row in within(session.connection, sql, members)}
@@ -117,7 +119,7 @@ def _joined(session: Session, members: dict[int, Dataset]) -> dict[int, set[int]
     return found
 
 
-def cluster(session: Session, dataset: Dataset, facet: bytes, time: int) -> None:
+def cluster(session: WriteSession, dataset: Dataset, facet: bytes, time: int) -> None:
     """Note which cluster a topic's namespace belongs to; all its addresses are one."""
     read = known.read("headwater_cluster", facet, known.Cluster)
     if read is None or session.clusters.get(dataset.space) == read.clusterId:
@@ -130,7 +132,7 @@ def cluster(session: Session, dataset: Dataset, facet: bytes, time: int) -> None
             _point(session, [member], target)
 
 
-def _sibling(session: Session, dataset: Dataset) -> int | None:
+def _sibling(session: WriteSession, dataset: Dataset) -> int | None:
     cluster_id = session.clusters.get(dataset.space)
     if cluster_id is None:
         return None
@@ -141,13 +143,13 @@ def _sibling(session: Session, dataset: Dataset) -> int | None:
     return min(roots) if roots else None
 
 
-def _alias(session: Session, key: tuple[str, str], target: int, time: int) -> None:
+def _alias(session: WriteSession, key: tuple[str, str], target: int, time: int) -> None:
     if session.aliases.get(key) != target:
         session.aliases[key] = target
         session.rows["alias"].append((*key, target, time))  # of rows with one key, the last is kept
 
 
-def _point(session: Session, datasets: list[Dataset], target: int) -> None:
+def _point(session: WriteSession, datasets: list[Dataset], target: int) -> None:
     """Let some datasets, and all that stands for them, stand for `target`."""
     if not datasets:
         return
@@ -162,7 +164,7 @@ def _point(session: Session, datasets: list[Dataset], target: int) -> None:
         set_root(session, member, final)
 
 
-def set_root(session: Session, dataset: Dataset, root: int) -> None:
+def set_root(session: WriteSession, dataset: Dataset, root: int) -> None:
     """Let a dataset stand for another, or for itself again."""
     if dataset.root != root:
         session.merged.update((dataset.root, root))

@@ -15,15 +15,15 @@ from headwater.server.store.write.intervals import Interval, RunSpan, intervals,
 
 if TYPE_CHECKING:
     from headwater.server.store.entities import Job, Run
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["link", "version"]
 
 FEW = 32
-"""Open edges of a job that are cheaper to compute anew than to tell apart."""
+"""Open edges of a job that are cheaper to recompute than to compare."""
 
 
-def link(session: Session, job: Job, run: Run, end_before: int | None) -> bool:
+def link(session: WriteSession, job: Job, run: Run, end_before: int | None) -> bool:
     """Bring the edges up to date after a run's datasets or end changed; True if the set moved."""
     state, io = job.state, run.state.io
     if not io:
@@ -45,7 +45,7 @@ def link(session: Session, job: Job, run: Run, end_before: int | None) -> bool:
     return _relink(session, job, run, end_before)
 
 
-def _relink(session: Session, job: Job, run: Run, end_before: int | None) -> bool:
+def _relink(session: WriteSession, job: Job, run: Run, end_before: int | None) -> bool:
     life = run.state.life
     low = min([life.first or 0, *(item.since for item in run.state.io.values())])
     runs = session.runs_of(job, low)
@@ -100,7 +100,7 @@ def _touched(
 
 
 def _stored(
-    session: Session, job: Job, low: int, touched: set[int] | None
+    session: WriteSession, job: Job, low: int, touched: set[int] | None
 ) -> dict[int, list[Interval]]:
     """Take the rows that reach `low` out of the table and of what is still unwritten."""
     found: dict[int, list[Interval]] = defaultdict(list)
@@ -129,7 +129,7 @@ def _stored(
     return found
 
 
-def version(session: Session, job: Job, run: Run | None, time: int) -> None:
+def version(session: WriteSession, job: Job, run: Run | None, time: int) -> None:
     """Note a new version of the job: its datasets, or where its code lives, have changed."""
     slots = [unslot(slot) for slot in job.state.open]
     names: dict[int, list[tuple[str, str]]] = {}

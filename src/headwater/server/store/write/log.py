@@ -10,7 +10,7 @@ from headwater.lineage.events import EventKind, EventType
 
 if TYPE_CHECKING:
     from headwater.server.store.write.prepared import PreparedEvent
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["COMMAND_TYPE", "DATASET_EVENT", "JOB_EVENT", "TYPES", "Log"]
 
@@ -25,7 +25,7 @@ UNKNOWN = -1
 class Log:
     """The end of the log as the one writer knows it, and what adds to it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: WriteSession) -> None:
         self._session = session
         self.seq = UNKNOWN
         self.chain = b""

@@ -45,7 +45,7 @@ class EventPart(msgspec.Struct, eq=False):
     """The number of the facet with this dataset's column lineage: its `lineage`, else `columnLineage`."""
     explicit: bool = False
     stated: dict[tuple[str, str], int] = {}
-    """What a job's `lineage` facet says of its outputs, by name."""
+    """The sources of its outputs in a job's `lineage` facet, by name."""
     schema: int = 0
     """The number of the schema that is claimed of this dataset."""
     symlinks: int = 0
@@ -59,7 +59,7 @@ class EventPart(msgspec.Struct, eq=False):
     names_parent: bool = False
     """Whether a job declares which job it is a part of."""
     change: str = ""
-    """What `lifecycleStateChange` says has happened to the dataset."""
+    """The `lifecycleStateChange` of the dataset."""
 
 
 class PreparedEvent(msgspec.Struct, eq=False):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.lineage.lifecycle import State
     from headwater.server.store.entities import Dataset
     from headwater.server.store.write.prepared import PreparedEvent
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["JOB", "Projection"]
 
@@ -45,7 +45,7 @@ _JOB_UNDERSTOOD = {"jobType", "sourceCodeLocation"}
 class Projection:
     """Applies events to the working set, one after the other."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: WriteSession) -> None:
         self.session = session
         self.changes: list[dict[str, Any]] = []
         self.datasets = DatasetProjection(session, self.changes)

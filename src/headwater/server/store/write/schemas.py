@@ -2,7 +2,7 @@
 
 Most events repeat what was claimed before: they only move the time at which a run or a job last
 made its claim, which stands in the state that is written anyway. A claim that cannot change the
-result is one row more. Only what may change it is computed anew, by the rule in `lineage`.
+result is one row more. Only what may change it is recomputed, by the rule in `lineage`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headwater.lineage.schema.claims import (
     Claim,
     Ends,
     Rank,
-    Version,
+    ResolvedSchema,
     history_and_current,
     parts,
     remembered_shape,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database import ReadConnection
     from headwater.server.store.entities import Dataset, Held, Io, Job, Run
     from headwater.server.store.write.prepared import EventPart
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["SchemaProjection", "is_topic", "read_claims", "to_claims"]
 
@@ -121,7 +121,7 @@ def to_claims(rows: Iterable[tuple[Any, ...]], fields: Any) -> list[Claim]:
 class SchemaProjection:
     """Applies the claims of events to the working set."""
 
-    def __init__(self, session: Session, changes: list[dict[str, Any]]) -> None:
+    def __init__(self, session: WriteSession, changes: list[dict[str, Any]]) -> None:
         self.session = session
         self.changes = changes
 
@@ -190,13 +190,13 @@ class SchemaProjection:
             held.ended = [time, -1, mark]
 
     def merge(self) -> None:
-        """Resolve anew what other names stand for since this event."""
+        """Resolve again which datasets other names stand for since this event."""
         merged = sorted(self.session.merged)
         self.session.merged.clear()
         self.resolve(merged)
 
     def resolve(self, datasets: Iterable[int]) -> None:
-        """Resolve the schemas of these datasets anew from all that is claimed of them."""
+        """Resolve the schemas of these datasets again from all claims about them."""
         for number in datasets:
             found = self._dataset(number)
             if found is not None:
@@ -449,7 +449,7 @@ class SchemaProjection:
         return time if known is not None and time > known[2] else 0
 
     def _recompute(self, root: Dataset, since: int = 0) -> None:
-        """Compute the schema and its history anew, from `since` on where nothing is later."""
+        """Recompute the schema and its history, from `since` on where nothing is later."""
         session, state = self.session, root.state
         for name in ("claim", "schema_end", "facet_change"):
             session.write(name)
@@ -510,17 +510,21 @@ class SchemaProjection:
         if _shape(session, before[0]) != _shape(session, held[0]) and change not in self.changes:
             self.changes.append(change)
 
-    def _early(self, ids: list[int], since: int) -> list[Version]:
+    def _early(self, ids: list[int], since: int) -> list[ResolvedSchema]:
         """The last versions before a moment, the oldest first."""
         if not since:
             return []
         sql = f"SELECT time, facet FROM {_HISTORY} < ? AND entity IN ({{in}}) ORDER BY time DESC LIMIT 2"  # noqa: S608
         rows = within(self.session.connection, sql, ids, (since,))
         fields = self.session.fields
-        return [Version(time, fields(facet), ()) for time, facet in sorted(rows) if facet]
+        return [ResolvedSchema(time, fields(facet), ()) for time, facet in sorted(rows) if facet]
 
     def _replace(
-        self, root: Dataset, ids: list[int], early: list[Version], versions: list[Version]
+        self,
+        root: Dataset,
+        ids: list[int],
+        early: list[ResolvedSchema],
+        versions: list[ResolvedSchema],
     ) -> int:
         """Let the stored history be this one, and answer its last facet; the rest stays."""
         session = self.session
@@ -535,7 +539,7 @@ class SchemaProjection:
             session.rows["facet_change"].append((DATASET, root.id, "schema", version.time, facet))
         return facet
 
-    def _facet(self, version: Version) -> int:
+    def _facet(self, version: ResolvedSchema) -> int:
         """The facet of a schema: that of the claim that is all of it, or a new one."""
         looks = remembered_shape(version.fields)
         session = self.session
@@ -561,11 +565,11 @@ def _is_stored(batch: Held, mark: int) -> bool:
     return batch[5] == mark and batch[3] == batch[0] and batch[4] == batch[1]
 
 
-def _shape(session: Session, facet: int) -> bytes:
+def _shape(session: WriteSession, facet: int) -> bytes:
     return remembered_shape(session.fields(facet))
 
 
-def _worst(version: Version, *, topic: bool) -> int:
+def _worst(version: ResolvedSchema, *, topic: bool) -> int:
     """The rank that a claim must reach to matter; of a topic, to matter for its key or value."""
     if topic and len(parts(version.fields, topic=True)) < 2:
         return UNDECIDED

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.write.prepared import EventPart, Facet, PreparedEvent
 
-__all__ = ["HIGHEST", "Key", "Session"]
+__all__ = ["HIGHEST", "Key", "WriteSession"]
 
 Key = tuple[str, str]
 _KEYS = "WITH k (space, name) AS ({in}) "
@@ -82,7 +82,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Session:
+class WriteSession:
     """Entities loaded once and kept; after a failed commit, forgotten and loaded again."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
@@ -286,7 +286,7 @@ class Session:
             self._understand(part)
 
     def _understand(self, part: EventPart) -> None:
-        """Note what the parts' facets say of lineage and life, once for all its events."""
+        """Note what the parts' facets report of lineage and life, once for all its events."""
         source = None
         for name, number in part.numbers or ():
             if name == "columnLineage" and not part.explicit:

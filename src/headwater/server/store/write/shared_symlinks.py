@@ -3,7 +3,7 @@
 Two that share a symlink are one if the times at which events declared it overlap and no job reads
 one and writes the other. Otherwise the table moved from one to the other, when the later one was
 first declared; of two that were declared at once, the later is what a job wrote from the other. The
-answer follows from the set of events, so it is found anew whenever one arrives that may change it; an
+answer follows from the set of events, so it is recomputed whenever one arrives that may change it; an
 order of arrival changes nothing.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.server.store.entities import Dataset
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["claim", "declared", "settle"]
 
@@ -37,7 +37,7 @@ class DeclaredSpan(NamedTuple):
     until: int
 
 
-def claim(session: Session, dataset: Dataset, symlinks: int, time: int) -> None:
+def claim(session: WriteSession, dataset: Dataset, symlinks: int, time: int) -> None:
     """Take in that an event names a dataset, and the symlinks facet that it declares, if any."""
     if symlinks:
         _declare(session, dataset, symlinks, time)
@@ -46,7 +46,7 @@ def claim(session: Session, dataset: Dataset, symlinks: int, time: int) -> None:
         session.contested.add(dataset.id)
 
 
-def _declare(session: Session, dataset: Dataset, number: int, time: int) -> None:
+def _declare(session: WriteSession, dataset: Dataset, number: int, time: int) -> None:
     held = dataset.state.links.get(number)
     if held is None:
         dataset.state.links[number] = [number, time, time]
@@ -71,7 +71,7 @@ def _bound(dataset: Dataset) -> None:
         del links[min(links, key=lambda number: links[number][2])]
 
 
-def _join(session: Session, dataset: Dataset, keys: list[Key], time: int) -> None:
+def _join(session: WriteSession, dataset: Dataset, keys: list[Key], time: int) -> None:
     """Let symlinks stand for a dataset; one that another declares too makes them rivals."""
     session.load_datasets(keys)
     free: list[Key] = []
@@ -90,7 +90,7 @@ def _join(session: Session, dataset: Dataset, keys: list[Key], time: int) -> Non
     identity.declare(session, dataset, free, time)
 
 
-def _make_rivals(session: Session, dataset: Dataset, holder: Dataset) -> None:
+def _make_rivals(session: WriteSession, dataset: Dataset, holder: Dataset) -> None:
     for other in (holder, *session.datasets_of(holder.state.rivals)):
         if other.id == dataset.id or len(other.state.rivals) >= MAX_RIVALS:
             continue
@@ -100,7 +100,7 @@ def _make_rivals(session: Session, dataset: Dataset, holder: Dataset) -> None:
             session.dirty["dataset"][one.id] = one
 
 
-def declared(session: Session, dataset: Dataset) -> dict[Key, DeclaredSpan]:
+def declared(session: WriteSession, dataset: Dataset) -> dict[Key, DeclaredSpan]:
     """Every symlink that events declared for a dataset, with the first and the last time."""
     found: dict[Key, DeclaredSpan] = {}
     for number, (_, since, until) in dataset.state.links.items():
@@ -112,7 +112,7 @@ def declared(session: Session, dataset: Dataset) -> dict[Key, DeclaredSpan]:
     return found
 
 
-def settle(session: Session) -> None:
+def settle(session: WriteSession) -> None:
     """Decide again for datasets whose claims or edges have changed."""
     left = set(session.contested)
     session.contested.clear()
@@ -123,7 +123,7 @@ def settle(session: Session) -> None:
             _decide(session, group)
 
 
-def _group(session: Session, first: int) -> list[Dataset]:
+def _group(session: WriteSession, first: int) -> list[Dataset]:
     """A dataset with those that share a symlink with it, directly or through others."""
     found: dict[int, Dataset] = {}
     wanted = {first}
@@ -136,7 +136,7 @@ def _group(session: Session, first: int) -> list[Dataset]:
     return list(found.values())
 
 
-def _decide(session: Session, group: list[Dataset]) -> None:
+def _decide(session: WriteSession, group: list[Dataset]) -> None:
     claims = {member.id: declared(session, member) for member in group}
     ranked = sorted((m for m in group if claims[m.id]), key=lambda m: _first(m, claims[m.id]))
     leader = {member.id: member for member in ranked}
@@ -155,7 +155,7 @@ def _decide(session: Session, group: list[Dataset]) -> None:
             identity.declare(session, newest, [key], last)
 
 
-def _latest(session: Session, at_once: list[Dataset]) -> Dataset:
+def _latest(session: WriteSession, at_once: list[Dataset]) -> Dataset:
     """Of datasets that declared a symlink at one time the one that was written from the others."""
 
     def written(one: Dataset) -> int:
@@ -169,7 +169,7 @@ def _first(dataset: Dataset, claims: dict[Key, DeclaredSpan]) -> tuple[int, str,
 
 
 def _are_one(
-    session: Session, one: Dataset, two: Dataset, claims: dict[int, dict[Key, DeclaredSpan]]
+    session: WriteSession, one: Dataset, two: Dataset, claims: dict[int, dict[Key, DeclaredSpan]]
 ) -> bool:
     shared = claims[one.id].keys() & claims[two.id].keys()
     spans = [(claims[one.id][key], claims[two.id][key]) for key in shared]
@@ -177,12 +177,12 @@ def _are_one(
     return overlap and not _crossed(session, one.id, two.id)
 
 
-def _crossed(session: Session, one: int, two: int) -> bool:
+def _crossed(session: WriteSession, one: int, two: int) -> bool:
     """Whether a job reads one of two datasets and writes the other."""
     return _feeds(session, one, two) or _feeds(session, two, one)
 
 
-def _feeds(session: Session, one: int, two: int) -> bool:
+def _feeds(session: WriteSession, one: int, two: int) -> bool:
     """Whether a job reads one dataset and writes another."""
     sql = (
         "SELECT 1 FROM edge a JOIN edge b ON b.job = a.job AND a.direction = 0 AND b.direction = 1"
@@ -203,7 +203,7 @@ def _feeds(session: Session, one: int, two: int) -> bool:
     return False
 
 
-def _set_roots(session: Session, group: list[Dataset], leader: dict[int, Dataset]) -> None:
+def _set_roots(session: WriteSession, group: list[Dataset], leader: dict[int, Dataset]) -> None:
     """Give each its leader's root, and what stood for them the root of what it stands for."""
     members = {member.id for member in group}
     before = {member.id: member.root for member in group}
@@ -224,7 +224,7 @@ def _set_roots(session: Session, group: list[Dataset], leader: dict[int, Dataset
             identity.set_root(session, follower, roots[owner])
 
 
-def _standing_for(session: Session, roots: Iterable[int], members: set[int]) -> list[Dataset]:
+def _standing_for(session: WriteSession, roots: Iterable[int], members: set[int]) -> list[Dataset]:
     wanted = set(roots)
     found: dict[int, Dataset] = {}
     for root in wanted:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.entities import Dataset
     from headwater.server.store.write.prepared import PreparedEvent
-    from headwater.server.store.write.session import Session
+    from headwater.server.store.write.session import WriteSession
 
 __all__ = ["ClaimKey", "Stretch", "divided", "with_claim"]
 
@@ -91,7 +91,7 @@ def with_claim(
 
 
 def divided(
-    session: Session, dataset: Dataset, key: ClaimKey, one: Stretch, facet: int, time: int
+    session: WriteSession, dataset: Dataset, key: ClaimKey, one: Stretch, facet: int, time: int
 ) -> list[Stretch] | None:
     """A stretch without a moment at which its author claimed another schema, as the log has it.
 
@@ -117,7 +117,7 @@ def divided(
 
 
 def _claimed(
-    session: Session,
+    session: WriteSession,
     dataset: Dataset,
     key: ClaimKey,
     facet: int,
@@ -145,7 +145,7 @@ def _claimed(
 
 
 def _records(
-    session: Session, key: ClaimKey, between: tuple[int, int], *, back: bool
+    session: WriteSession, key: ClaimKey, between: tuple[int, int], *, back: bool
 ) -> Iterator[tuple[int, bytes]]:
     """The events of an author's job, or of no job: when each arrived, and its bytes."""
     session.write("log")

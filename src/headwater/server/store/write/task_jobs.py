@@ -18,7 +18,7 @@ from headwater.server.store.write.prepared import safe
 
 if TYPE_CHECKING:
     from headwater.server.store.entities import Job
-    from headwater.server.store.write.session import Key, Session
+    from headwater.server.store.write.session import Key, WriteSession
 
 __all__ = ["PART_OF", "ParentJobs", "TaskJobs"]
 
@@ -61,7 +61,7 @@ class ParentJobs:
 class TaskJobs:
     """Keeps the task jobs of the working set merged, whichever of task and parent reports first."""
 
-    def __init__(self, session: Session, changes: list[dict[str, Any]]) -> None:
+    def __init__(self, session: WriteSession, changes: list[dict[str, Any]]) -> None:
         self._session = session
         self._changes = changes
 

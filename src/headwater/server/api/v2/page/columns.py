@@ -108,7 +108,7 @@ def edges(
 ) -> list[dict[str, Any]]:
     """Column edges with how each comes about, by which jobs and on what evidence, in order."""
     shown = sorted(edge for edge in found if edge[0][0] in datasets and edge[1][0] in datasets)
-    # What is known of an edge itself says more than that jobs carry something between its datasets.
+    # Evidence on the edge itself is stronger than that jobs carry something between its datasets.
     jobs_by_edge = {
         edge: some & graph.ways(*edge).keys() or some
         for edge, some in carriers(graph, shown).items()

@@ -23,7 +23,7 @@ from headwater.server.store.read.tagged import sent_tags
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.lineage.schema.claims import Claim, Finding
+    from headwater.lineage.schema.claims import Claim, ClaimConflict
     from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.read.schema_claims import SchemaReports
     from headwater.server.store.view import View
@@ -103,7 +103,7 @@ def one_dataset(view: View, namespace: str, dataset: str) -> dict[str, Any]:
     }
 
 
-def _finding(found: Finding, claimed: SchemaReports) -> dict[str, Any]:
+def _finding(found: ClaimConflict, claimed: SchemaReports) -> dict[str, Any]:
     """Two claims that cannot both be right."""
     sides = [_side(claim, claimed) for claim in (found.one, found.other)]
     return {

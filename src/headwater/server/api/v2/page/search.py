@@ -133,7 +133,7 @@ def _alike(pairs: set[str], text: str) -> float:
 
 
 class Names:
-    """What can be found, refreshed by what was added since the last look."""
+    """What can be found; each refresh adds what is new since the last one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -143,7 +143,7 @@ class Names:
         self._epoch = epoch
         self._after = {"job": 0, "dataset": 0}
         self._versions = 0
-        self._looked = float("-inf")
+        self._refreshed_at = float("-inf")
         self._seq = -1
         self._named: list[Entry] = []
         self._datasets: dict[int, Entry] = {}
@@ -194,12 +194,12 @@ class Names:
         return [_row(entry) for entry in _shown(view, [e for _, e in ranked[:STEP]])[:limit]]
 
     def _refresh(self, view: View) -> None:
-        if time.monotonic() - self._looked < EVERY:
+        if time.monotonic() - self._refreshed_at < EVERY:
             return
         ((seq, epoch),) = view.all("SELECT seq, epoch FROM head WHERE id = 1")
         if epoch != self._epoch:
             self._forget(epoch)
-        self._looked = time.monotonic()
+        self._refreshed_at = time.monotonic()
         if seq == self._seq:
             return
         self._seq = seq

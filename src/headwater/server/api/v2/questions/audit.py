@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headwater.insight import Audit, AuditedJob
     from headwater.lineage.schema import Schema
     from headwater.server.store.entities import Dataset, Job, Node, Run
-    from headwater.server.store.read.records import Version
+    from headwater.server.store.read.records import FacetVersion
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -182,7 +182,7 @@ def _audit(
         graph = view.graph(until, since)
         found = provenance(graph, records, named.node, depth=depth, limit=NODES)
         paths, cut = [], False
-    shown = _Shown(view, records, found)
+    shown = _AuditAnswer(view, records, found)
     answer = {
         "node": describe.dataset_id(shown.datasets[named.root]),
         "namespace": shown.datasets[named.root].space,
@@ -229,7 +229,7 @@ def _of_column(
     return audited, shown, found.cut or bool(found.ahead)
 
 
-class _Shown:
+class _AuditAnswer:
     """What an audit found as the answer shows it."""
 
     def __init__(self, view: View, records: PeriodRecords, found: Audit[Node]) -> None:
@@ -260,10 +260,10 @@ class _Shown:
         shown = summaries(self._view, runs, jobs)
         return {run.id: one for run, one in zip(runs, shown, strict=True)}
 
-    def _versions(self, roots: list[int]) -> dict[int, list[Version]]:
+    def _versions(self, roots: list[int]) -> dict[int, list[FacetVersion]]:
         """The schemas of datasets under any of their names."""
         members = self._view.column_graph().members(roots)
-        found: dict[int, list[Version]] = {}
+        found: dict[int, list[FacetVersion]] = {}
         for (number, _), versions in self._records.facets(0, list(members), ("schema",)).items():
             found.setdefault(members[number], []).extend(versions)
         return {root: sorted(some, key=lambda one: one.since) for root, some in found.items()}
@@ -313,7 +313,7 @@ class _Shown:
             before = schema
         return answers
 
-    def _bounded(self, versions: list[Version]) -> list[Version]:
+    def _bounded(self, versions: list[FacetVersion]) -> list[FacetVersion]:
         """The newest versions, as many as an answer has of one thing."""
         self.cut = self.cut or len(versions) > VERSIONS
         return versions[-VERSIONS:]
@@ -363,7 +363,7 @@ class _Shown:
         return list(found.values())[:VERSIONS]
 
     def _held(self, job: Job, names: Iterable[str]) -> list[dict[str, Any]]:
-        """What facets of a job said in the period, the newest first."""
+        """The facets of a job in the period, the newest first."""
         return [
             {
                 "facet": name,
@@ -388,7 +388,7 @@ class _Shown:
 
 
 def _content(body: bytes | None, without: set[str]) -> dict[str, Any]:
-    """What a facet says, without some members; of one that is too large the start of its text.
+    """The content of a facet, without some members; of one that is too large the start of its text.
 
     Members with a leading underscore say who wrote the facet, and by which schema. Credentials were
     masked when it came in, unless by a Headwater that did not know their kind yet.

@@ -140,7 +140,7 @@ def _runs(view: View, job: Job, ids: list[int], direction: int) -> list[dict[str
 def _evidence(
     view: View, job: Job, datasets: Iterable[Dataset], direction: int
 ) -> list[dict[str, Any]]:
-    """What the job says of this edge, and what the dataset says of itself."""
+    """The evidence that the job reports for this edge, and that the dataset reports for itself."""
     wanted = list(datasets)
     names = {(d.space, d.name) for d in wanted}
     facets = describe.Facets(view, [job.state.facets, *(d.state.facets for d in wanted)], FACET)

@@ -1,4 +1,4 @@
-"""Who is hit when a dataset changes: what breaks, what changes behind it, and what nobody can tell."""
+"""Who is hit when a dataset changes: what breaks, what changes downstream, and what is unknown."""
 
 from __future__ import annotations
 

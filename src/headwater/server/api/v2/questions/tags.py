@@ -134,7 +134,7 @@ def one_tag(view: View, tag: str, depth: int = integer(DEPTH, 1, DEPTH)) -> dict
     seeds = [column for column in marked if column[1]]
     found = tag_reach(graph, seeds, depth=depth, limit=COLUMNS)
     silent = graph.silent_readers({root for root, _ in found.reached})
-    shown = _Shown(view, graph, [found], marked, silent)
+    shown = _TagsAnswer(view, graph, [found], marked, silent)
     rows: list[Row] = [(tag, found, column) for column in found.reached]
     rows += [(tag, found, column) for column in marked if not column[1]]
     stops = [(tag, edge) for edge in found.stops]
@@ -171,7 +171,7 @@ def dataset_tags(
         rows += [(tag, None, (named.root, "")) for tag in sorted(whole.get((named.root, ""), ()))]
     stops = [(tag, edge) for tag, reach in found.items() for edge in reach.stops]
     silent = graph.silent_writers(named.root)
-    shown = _Shown(view, graph, list(found.values()), [(named.root, "")], silent)
+    shown = _TagsAnswer(view, graph, list(found.values()), [(named.root, "")], silent)
     return shown.answer(rows, set_on, stops, cut=cut or len(own) > COLUMNS)
 
 
@@ -194,7 +194,7 @@ def _really(graph: TaggedColumns, edge: Edge, jobs: frozenset[int]) -> frozenset
     return jobs & alike or jobs
 
 
-class _Shown:
+class _TagsAnswer:
     """Columns, paths and stops as an answer shows them."""
 
     def __init__(

@@ -24,7 +24,7 @@ from headwater.server.store.read.timeline import members, schemas
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headwater.insight import Change, Reason
+    from headwater.insight import ObservedChange, Reason
     from headwater.server.store.entities import Column, Dataset, Node
     from headwater.server.store.view import View
 
@@ -169,8 +169,8 @@ def _causes(view: View, reasons: list[Reason[Node]]) -> list[dict[str, Any]]:
     return found
 
 
-def _recent(view: View, changes: Sequence[tuple[Node, Change]]) -> list[Changed]:
-    """Changes of datasets; nothing but a schema is told of while nothing is wrong."""
+def _recent(view: View, changes: Sequence[tuple[Node, ObservedChange]]) -> list[Changed]:
+    """Changes of datasets; while nothing is wrong, only schema changes are listed."""
     datasets = view.datasets(number for (_, number), _ in changes)
     return [
         {
