@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from headwater.emit.destinations import Destination, RefusedError, destinations
-from headwater.emit.outbox import Change, Outbox, OutboxInUseError, Pending, Transaction
+from headwater.emit.outbox import Outbox, OutboxChange, OutboxInUseError, Pending, Transaction
 from headwater.emit.sender import Sender
 
 __all__ = [
-    "Change",
     "Destination",
     "Outbox",
+    "OutboxChange",
     "OutboxInUseError",
     "Pending",
     "RefusedError",

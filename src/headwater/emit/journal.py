@@ -24,7 +24,7 @@ import msgspec
 
 from headwater.emit import faults
 from headwater.emit.destinations import destinations
-from headwater.emit.outbox import Change, Outbox
+from headwater.emit.outbox import Outbox, OutboxChange
 from headwater.emit.sender import Sender
 from headwater.lineage.events import EventType
 from headwater.lineage.model import End
@@ -78,11 +78,11 @@ class Journal:
     def emit(self, key: str, run_id: str, body: Mapping[str, Any]) -> None:
         """One more event of an open run."""
         raw = encode(body)
-        self.outbox.commit([Change(key, raw, [(run_id, raw)])])
+        self.outbox.commit([OutboxChange(key, raw, [(run_id, raw)])])
 
     def end(self, key: str, run_id: str, body: Mapping[str, Any]) -> None:
         """The last event of a run."""
-        self.outbox.commit([Change(key, None, [(run_id, encode(body))])])
+        self.outbox.commit([OutboxChange(key, None, [(run_id, encode(body))])])
 
     def flush(self, seconds: float) -> bool:
         """Wait until everything has arrived, at most so long."""
@@ -160,7 +160,7 @@ def _end_open_runs(outbox: Outbox, moment: float, reason: str) -> None:
     changes = []
     for key, raw in sorted(outbox.state(OPEN).items(), reverse=True):
         body = abort(msgspec.json.decode(raw), moment, reason)
-        changes.append(Change(key, None, [(body["run"]["runId"], encode(body))]))
+        changes.append(OutboxChange(key, None, [(body["run"]["runId"], encode(body))]))
     outbox.commit(changes)
 
 

@@ -82,7 +82,7 @@ class Transaction:
         self._db.query("DELETE FROM emit_state WHERE key = ?", [key])
 
 
-class Change(NamedTuple):
+class OutboxChange(NamedTuple):
     """One step of a run: its events, and the state of its producer after them (None: none)."""
 
     key: str
@@ -143,7 +143,7 @@ class Outbox:
             for wake in self._woken:
                 wake()
 
-    def commit(self, changes: Iterable[Change]) -> None:
+    def commit(self, changes: Iterable[OutboxChange]) -> None:
         """Write events and the state after them: all of it is on disk at the end, or none."""
         with self.transaction() as step:
             for change in changes:

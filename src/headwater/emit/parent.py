@@ -30,7 +30,7 @@ def checked(ref: RunRef) -> RunRef | None:
 
 
 def from_environment() -> Ancestors | None:
-    """What `OPENLINEAGE_PARENT_ID` and `OPENLINEAGE_ROOT_PARENT_ID` say."""
+    """The runs that `OPENLINEAGE_PARENT_ID` and `OPENLINEAGE_ROOT_PARENT_ID` name."""
     parent = read_ref(os.environ.get("OPENLINEAGE_PARENT_ID", ""))
     if parent is None:
         return None

@@ -1,4 +1,4 @@
-"""Carriers of events: each kind of transport made to say whether an event arrived."""
+"""Carriers of events: each kind of transport made to report whether an event arrived."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from headwater.lineage.writer import client_event
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# These say that the event is wrong.
+# These mean that the event is wrong.
 REFUSALS = frozenset({400, 413, 422})
-# These say that the server cannot be asked now, whatever the event.
+# These mean that the server is unavailable, whatever the event.
 UNAVAILABLE = frozenset({408, 425, 429, 502, 503, 504, 507})
 KAFKA_SECONDS = 30.0
 

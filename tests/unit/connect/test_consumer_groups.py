@@ -26,7 +26,7 @@ from headwater.connect.services.consumer_groups import MAX_CLIENTS
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.kafka import EndOffsets, KafkaCluster
 from headwater.connect.services.live_metadata import LiveMetadata
-from headwater.emit import Change, Outbox
+from headwater.emit import Outbox, OutboxChange
 from headwater.emit.flow import FlowReporter
 from headwater.lineage import events
 from headwater.lineage.events import EventType
@@ -384,7 +384,7 @@ def test_a_generated_group_that_was_reported_by_its_own_name_is_taken_back(bench
     earlier = TrackedGroup(
         cluster="lab", name=name, run=RUN, last_event=EventType.RUNNING, emitted_at=1
     )
-    bench.outbox.commit([Change(earlier.key, encode_group(earlier), [])])
+    bench.outbox.commit([OutboxChange(earlier.key, encode_group(earlier), [])])
     bench.watcher = bench.make()
     bench.kafka.put(name, "orders", committed={"orders": 100})
     assert bench.said() == [("COMPLETE", f"consumer-group.{name}")]

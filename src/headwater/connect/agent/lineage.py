@@ -12,7 +12,7 @@ from headwater.connect.config import read_text
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
-from headwater.connect.derive.mapping import Rule, read_rules
+from headwater.connect.derive.mapping import MappingRule, read_rules
 from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.state import Condition, condition
 from headwater.connect.model import Connector, Derived, job_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def settings_of(config: ClusterConfig) -> DeriveSettings:
     """How a cluster's connectors are to be read."""
-    rules: list[Rule] = []
+    rules: list[MappingRule] = []
     for name in config.mappings:
         rules += read_rules(read_text(Path(name)))
     return DeriveSettings(config.namespace, tuple(rules), config.internal)

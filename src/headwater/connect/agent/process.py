@@ -150,7 +150,7 @@ class ClusterThread:
         assert self.groups is not None
         began, failed = time.monotonic(), False
         while not self._stop.wait(self.groups.interval):
-            # Until Connect has answered, every group of a connector would seem to be nobody's.
+            # Until Connect has answered, every group of a connector would be unattributed.
             waits = time.monotonic() - began < self.config.times.grace
             if not self.reports_groups or (waits and not self.agent.has_polled):
                 continue
@@ -158,7 +158,7 @@ class ClusterThread:
                 self._reporter.post(self.groups.round())
                 failed = False
             except OutboxInUseError:
-                break  # the polls say so
+                break  # the polls log it
             except Exception as error:
                 if not failed:
                     log.warning(

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from headwater.connect.life.reasons import reason
 from headwater.connect.life.state import Condition, bare, dump, key_of, load
 from headwater.connect.life.watched import WatchedConnector
-from headwater.emit import Change
+from headwater.emit import OutboxChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ class ConnectorStore:
             self._remember(step)
         return sum(len(change.events) for _, change in changes)
 
-    def _change(self, step: Step) -> Change | None:
+    def _change(self, step: Step) -> OutboxChange | None:
         """What a step writes; None when an event cannot be built, so that it is tried again."""
         try:
             built = [(_queue_of(one), self._event(one)) for one in step.emissions]
@@ -93,7 +93,7 @@ class ConnectorStore:
             self.watched[step.tracked.name].forget_answer()
             return None
         events = [(queue, body) for queue, body in built if body is not None]
-        return Change(step.tracked.key, state, events)
+        return OutboxChange(step.tracked.key, state, events)
 
     def _remember(self, step: Step) -> None:
         after = step.tracked

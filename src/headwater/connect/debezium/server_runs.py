@@ -79,7 +79,7 @@ _FAULTS = (
 )  # fmt: skip
 
 
-class _Run(msgspec.Struct):
+class _MarquezRun(msgspec.Struct):
     """A run as Marquez's API shows it."""
 
     id: str
@@ -88,11 +88,11 @@ class _Run(msgspec.Struct):
     endedAt: str | None = None  # noqa: N815
 
 
-class _Answer(msgspec.Struct):
-    runs: list[_Run]
+class _RunsAnswer(msgspec.Struct):
+    runs: list[_MarquezRun]
 
 
-_answer = msgspec.json.Decoder(_Answer)
+_answer = msgspec.json.Decoder(_RunsAnswer)
 
 
 class ServerRuns:

@@ -16,7 +16,7 @@ from headwater.connect.derive.config_values import (
 )
 from headwater.connect.derive.family import ExternalDataset
 from headwater.connect.derive.java_regex import PatternError, pattern
-from headwater.connect.derive.mapping import Rule
+from headwater.connect.derive.mapping import MappingRule
 from headwater.connect.transforms import Chain
 from headwater.lineage import naming
 from headwater.lineage.model import Dataset, Evidence
@@ -45,7 +45,7 @@ class DeriveSettings(msgspec.Struct, frozen=True):
     """How one Connect cluster's connectors are to be read."""
 
     namespace: str = "default"
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[MappingRule, ...] = ()
     internal: bool = False
     """Whether bookkeeping connectors (MirrorMaker's heartbeats and checkpoints) show datasets."""
 

@@ -22,7 +22,7 @@ _FIELD = re.compile(r"\{([^{}|]+)(?:\|([^{}]*))?\}")
 _HINT = "see the mapping file in docs/connect.md"
 
 
-class Rule(msgspec.Struct, frozen=True):
+class MappingRule(msgspec.Struct, frozen=True):
     """One entry of a user's mapping file: which classes, and the templates of their datasets."""
 
     classes: str
@@ -32,7 +32,7 @@ class Rule(msgspec.Struct, frozen=True):
     family: str = ""
 
 
-def read_rules(text: str) -> tuple[Rule, ...]:
+def read_rules(text: str) -> tuple[MappingRule, ...]:
     """The rules of a mapping file in YAML; raises UsageError where it cannot be understood."""
     import yaml
 
@@ -43,7 +43,7 @@ def read_rules(text: str) -> tuple[Rule, ...]:
     return rules_from(data)
 
 
-def rules_from(data: object) -> tuple[Rule, ...]:
+def rules_from(data: object) -> tuple[MappingRule, ...]:
     """The rules in decoded YAML: `mappings: {class glob: {input:, output:, topics:}}`."""
     if data is None:
         return ()
@@ -70,12 +70,12 @@ def plugin(context: Context) -> Plugin | None:
     return None
 
 
-def _rule(glob: str, body: object) -> Rule:
+def _rule(glob: str, body: object) -> MappingRule:
     if not isinstance(body, Mapping):
         raise UsageError(f"{glob}: a rule has input, output or topics", hint=_HINT)
     if odd := sorted(set(body) - {"input", "output", "topics", "family"}):
         raise UsageError(f"{glob}: a rule has no {odd[0]!r}", hint=_HINT)
-    return Rule(
+    return MappingRule(
         glob,
         _templates(glob, body.get("input")),
         _templates(glob, body.get("output")),
@@ -96,14 +96,14 @@ def _templates(glob: str, value: Any) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _sink(rule: Rule) -> Any:
+def _sink(rule: MappingRule) -> Any:
     def sink(context: Context, topic: str) -> list[ExternalDataset]:
         return _places(context, rule.outputs, topic)
 
     return sink
 
 
-def _source(rule: Rule) -> Any:
+def _source(rule: MappingRule) -> Any:
     def source(context: Context) -> SourceLineage:
         topics = (_fill(context, rule.topics, "") or "").split(",") if rule.topics else []
         topics = topics or context.names("topic", "kafka.topic")

@@ -27,7 +27,7 @@ def bigquery_sink(context: Context, topic: str) -> list[ExternalDataset]:
         if ":" in table and not mapped:
             dataset, _, table = table.partition(":")
         managed = context.connector.connector_class in _MANAGED
-        # A map of tables says how they are called: nothing is made of other topics then.
+        # With a map of tables, names are not sanitized.
         if context.flag("sanitizeTopics", "sanitize.topics", default=managed) and not mapped:
             table = identifier(table)
     place = context.place("bigquery", project=context.get("project"), dataset=dataset, table=table)

@@ -1,1 +1,1 @@
-"""Readers that nobody reports: the consumer groups that no connector and no Spark job accounts for."""
+"""Unattributed readers: the consumer groups that no connector and no Spark job accounts for."""

@@ -1,4 +1,4 @@
-"""Consumer groups whose names are made anew at each start: those alike are one reader."""
+"""Consumer groups with a new generated name at each start: those alike are one reader."""
 
 from __future__ import annotations
 

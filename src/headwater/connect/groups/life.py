@@ -2,8 +2,8 @@
 
 A group is active while it has members, or while its offsets move. It is
 reported once it is active in two rounds: a connector that was just made is known by then, and
-somebody's look at a topic is over. A group that is not active for the grace time has an inferred
-end, because nobody can tell whether its reader was stopped or died.
+a console consumer that somebody ran for a moment is gone. A group that is not active for the grace time
+has an inferred end, because it is unknown whether its reader was stopped or died.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asks a Kafka cluster for its consumer groups, and reports those that nobody else does.
+"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports.
 
 Beside the polls of Connect, in a thread of its own: a broker that is slow or away costs no poll.
 Nothing is emitted while the brokers do not list groups; runs that stay silent are then closed by
@@ -26,7 +26,7 @@ from headwater.connect.groups.life import (
 from headwater.connect.life.intervals import micros
 from headwater.connect.services.consumer_groups import WITHOUT_MEMBERS, describe_groups, list_groups
 from headwater.connect.services.kafka import KafkaError
-from headwater.emit import Change
+from headwater.emit import OutboxChange
 from headwater.lineage.naming import kafka_namespace
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class GroupWatcher:
                 heartbeat=self._times.heartbeat,
             )
             state = encode_group(after) if after.open else None
-            changes.append(Change(after.key, state, [(after.run, body)]))
+            changes.append(OutboxChange(after.key, state, [(after.run, body)]))
         if changes:
             self._outbox.commit(changes)
         for watched, emission in emissions:

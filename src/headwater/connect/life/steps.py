@@ -66,7 +66,7 @@ def next_step(
     """
     if seen is Condition.UNSETTLED or (seen is Condition.LOST and not tracked.open):
         return Step(tracked)
-    run = _Run(tracked, now, make_run)
+    run = _ConnectorRun(tracked, now, make_run)
     if seen is Condition.RUNNING:
         if tracked.open and restarted:
             run.emit(EventType.ABORT)
@@ -113,7 +113,7 @@ def rename_job(
     return Step(begun.tracked, ended.emissions + begun.emissions)
 
 
-class _Run:
+class _ConnectorRun:
     """A connector's run while one step is made."""
 
     def __init__(self, tracked: TrackedConnector, now: int, make_run: Callable[[int], str]) -> None:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 # Kafka takes longer ones, which nobody types; a job's name has this one in it.
 MAX_NAME = 500
 MAX_CLIENTS = 10
-# States without members, or (before Kafka 2.6) not told by the list. A client that is older than the
+# States without members, or (before Kafka 2.6) not in the answer of the list. A client that is older than the
 # group's protocol (KIP-848) describes no members, so the state is all there is.
 WITHOUT_MEMBERS = ("EMPTY", "DEAD", "UNKNOWN")
 
@@ -49,7 +49,7 @@ class GroupListing(NamedTuple):
 
 
 def list_groups(kafka: KafkaAdmin) -> GroupListing:
-    """The consumer groups of a cluster; raises KafkaError when no broker tells them."""
+    """The consumer groups of a cluster; raises KafkaError when no broker lists them."""
     try:
         kafka.admin.poll(0)
         found = kafka.admin.list_consumer_groups(request_timeout=SECONDS).result(2 * SECONDS)
@@ -75,7 +75,7 @@ def describe_groups(kafka: KafkaAdmin, listed: Mapping[str, str]) -> dict[str, C
         try:
             described[name] = future.result(2 * SECONDS)
         except Exception as error:  # noqa: BLE001
-            log.debug("group %s: %s", name, error)
+            log.debug("consumer group %s was not described: %s", name, error)
     committed = kafka.committed(described)
     return {
         name: ConsumerGroup(

@@ -60,7 +60,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def has_login(self) -> bool:
-        """Whether it says who asks: by a user, a token or a certificate."""
+        """Whether it authenticates: by a user, a token or a certificate."""
         return bool(self.username or self.token or self.cert)
 
     def is_at(self, other: Endpoint) -> bool:

@@ -42,7 +42,7 @@ class CatalogError(HeadwaterError):
     """A catalog that should know a table cannot be asked now."""
 
 
-class _Known:
+class _CachedTable:
     __slots__ = ("answered", "found", "until")
 
     def __init__(self, found: CatalogTable | None, answered: bool, until: float) -> None:
@@ -86,7 +86,7 @@ class Catalogs:
         self._slow: set[str] = set()
         self._lock = threading.Lock()
         self._clients: dict[Client, Any] = {}
-        self._known: dict[Key, _Known] = {}
+        self._known: dict[Key, _CachedTable] = {}
         self._asked: dict[Key, Future[None]] = {}
         self._problems: dict[str, str] = {}
 
@@ -139,12 +139,12 @@ class Catalogs:
         except Exception as error:  # noqa: BLE001
             reason = redact(str(error) or type(error).__name__)[:300]
             problem = f"Iceberg catalog {redact(uri)}: {reason}"
-            known = _Known(
+            known = _CachedTable(
                 before.found if before else None, bool(before and before.answered), now() + RETRY
             )
         else:
             problem = ""
-            known = _Known(found, True, now() + (FRESH if found else ABSENT))
+            known = _CachedTable(found, True, now() + (FRESH if found else ABSENT))
         with self._lock:
             self._slow.discard(uri)
             self._problems.pop(uri, None)
@@ -153,7 +153,7 @@ class Catalogs:
             self._known[key] = known
             self._asked.pop(key, None)
 
-    def _answer(self, known: _Known | None, uri: str) -> CatalogTable | None:
+    def _answer(self, known: _CachedTable | None, uri: str) -> CatalogTable | None:
         if known is None or not known.answered:
             raise CatalogError(self._problems.get(uri) or f"Iceberg catalog {redact(uri)} is slow")
         return known.found

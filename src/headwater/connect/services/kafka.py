@@ -79,7 +79,7 @@ class KafkaAdmin:
             if time.monotonic() >= self._until:
                 self._wait = min(self._wait * 2, LONGEST_WAIT)
                 with suppress(KafkaError):  # `problem` has the reason; the last metadata is kept
-                    self._cluster = self._look()
+                    self._cluster = self._read_cluster()
                     self._wait = FRESH
                 self._until = time.monotonic() + self._wait
         return self._cluster
@@ -90,7 +90,7 @@ class KafkaAdmin:
         brokers = self._cluster.brokers if self._cluster else ()
         return tuple(dict.fromkeys([*self.bootstrap.split(","), *brokers]))
 
-    def _look(self) -> KafkaCluster:
+    def _read_cluster(self) -> KafkaCluster:
         found = self._ask("the cluster", lambda: self.admin.list_topics(timeout=SECONDS / 2))
         brokers = sorted(f"{b.host}:{b.port}" for b in found.brokers.values())
         return KafkaCluster(found.cluster_id or "", tuple(brokers), frozenset(found.topics))
@@ -131,7 +131,7 @@ class KafkaAdmin:
             try:
                 found[part.topic, part.partition] = future.result(SECONDS)
             except Exception as error:  # noqa: BLE001
-                log.debug("offsets of %s: %s", part, error)
+                log.debug("offsets of %s were not listed: %s", part, error)
         return found
 
     def committed(self, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
@@ -149,7 +149,7 @@ class KafkaAdmin:
             try:
                 parts = next(iter(futures.values())).result(SECONDS).topic_partitions
             except Exception as error:  # noqa: BLE001
-                log.debug("group %s: %s", group, error)
+                log.debug("offsets of consumer group %s were not listed: %s", group, error)
                 continue
             found[group] = {
                 (part.topic, part.partition): part.offset

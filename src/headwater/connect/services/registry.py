@@ -62,7 +62,7 @@ class _Reference(msgspec.Struct):
     version: int
 
 
-class _Answer(msgspec.Struct, rename="camel"):
+class _SchemaAnswer(msgspec.Struct, rename="camel"):
     schema: str
     version: int = 0
     id: int = 0
@@ -71,7 +71,7 @@ class _Answer(msgspec.Struct, rename="camel"):
     references: list[_Reference] | None = None
 
 
-class _Known:
+class _CachedSchema:
     __slots__ = ("at", "found")
 
     def __init__(self, found: RegisteredSchema | None, at: float) -> None:
@@ -95,8 +95,8 @@ class SchemaRegistry:
         self.problem = ""
         self._clock = clock
         self._lock = threading.RLock()
-        self._known: dict[str, _Known] = {}
-        self._pinned: dict[tuple[str, int], _Answer] = {}
+        self._known: dict[str, _CachedSchema] = {}
+        self._pinned: dict[tuple[str, int], _SchemaAnswer] = {}
         self._subjects: frozenset[str] = frozenset()
         self._list_at = float("-inf")
         self._wait, self._until = 1.0, float("-inf")
@@ -130,26 +130,26 @@ class SchemaRegistry:
             if known and known.found and self._clock() - known.at < FRESH:
                 return known.found
             try:
-                found = self._look(subject, known.found if known else None)
+                found = self._latest(subject, known.found if known else None)
             except RegistryError:
                 if known:
                     return known.found
                 raise
-            self._known[subject] = _Known(found, self._clock())
+            self._known[subject] = _CachedSchema(found, self._clock())
             return found
 
-    def _look(self, subject: str, before: RegisteredSchema | None) -> RegisteredSchema | None:
+    def _latest(self, subject: str, before: RegisteredSchema | None) -> RegisteredSchema | None:
         if subject not in self.subjects():
             return None
         answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         if answer is None:
             return None
-        found = self._decode(answer, _Answer)
+        found = self._decode(answer, _SchemaAnswer)
         if before and (before.version, before.id) == (found.version, found.id):
             return before
         return self._read(subject, found)
 
-    def _read(self, subject: str, answer: _Answer) -> RegisteredSchema:
+    def _read(self, subject: str, answer: _SchemaAnswer) -> RegisteredSchema:
         schema, problem = None, ""
         try:
             references = self._references(answer)
@@ -163,12 +163,12 @@ class SchemaRegistry:
             problem = str(error)
         return RegisteredSchema(subject, answer.version, answer.id, schema, problem)
 
-    def _references(self, answer: _Answer) -> dict[str, str]:
+    def _references(self, answer: _SchemaAnswer) -> dict[str, str]:
         """The schemas it builds on, each after those that it builds on itself."""
         found: dict[str, str] = {}
         asked: set[str] = set()
 
-        def collect(of: _Answer) -> None:
+        def collect(of: _SchemaAnswer) -> None:
             for reference in of.references or ():
                 if reference.name in asked or len(asked) >= MAX_REFERENCES:
                     continue
@@ -181,13 +181,13 @@ class SchemaRegistry:
         collect(answer)
         return found
 
-    def _version(self, subject: str, version: int) -> _Answer | None:
+    def _version(self, subject: str, version: int) -> _SchemaAnswer | None:
         pinned = self._pinned.get((subject, version))
         if pinned is None:
             answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
             if answer is None:
                 return None
-            pinned = self._pinned[subject, version] = self._decode(answer, _Answer)
+            pinned = self._pinned[subject, version] = self._decode(answer, _SchemaAnswer)
         return pinned
 
     def _get(self, path: str) -> bytes | None:

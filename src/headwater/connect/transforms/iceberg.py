@@ -51,7 +51,7 @@ class ChangeEvent(TransformStep):
         )  # fmt: skip
 
 
-class Metadata(InsertField):
+class KafkaMetadata(InsertField):
     """Adds the record's topic, partition, offset and time."""
 
     def setup(self) -> None:
@@ -68,7 +68,7 @@ STEPS: dict[str, type[TransformStep]] = {
     for base in ("io.tabular.iceberg.connect.transforms.", "org.apache.iceberg.connect.transforms.")
     for name, step in (
         ("CopyValue", CopyValue), ("DebeziumTransform", ChangeEvent),
-        ("KafkaMetadataTransform", Metadata), ("MongoDebeziumTransform", Document),
+        ("KafkaMetadataTransform", KafkaMetadata), ("MongoDebeziumTransform", Document),
         ("JsonToMapTransform", Document), ("DmsTransform", Document),
     )
 }  # fmt: skip
