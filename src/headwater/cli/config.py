@@ -24,7 +24,7 @@ __all__ = ["app"]
 app = typer.Typer(help="Settings: which hold, and where each comes from.", no_args_is_help=True)
 
 
-class Held(NamedTuple):
+class SettingValue(NamedTuple):
     """The value of a setting, fit to be shown, and where it comes from."""
 
     setting: Setting
@@ -115,14 +115,16 @@ def _parsed(root: Any, section: str, flags: list[str]) -> Any:
     return at.command.commands[last].make_context(last, list(flags), parent=at)
 
 
-def _held(root: Any, file: SettingsFile, section: str, flags: list[str]) -> list[Held]:
+def _held(root: Any, file: SettingsFile, section: str, flags: list[str]) -> list[SettingValue]:
     parsed = _parsed(root, section, flags)
     found = []
     for setting in settings_of(root.command).values():
         if setting.section == section:
             value = parsed.params[setting.option.name]
             source = parsed.get_parameter_source(setting.option.name).name
-            found.append(Held(setting, _shown(setting, value), _origin(setting, source, file)))
+            found.append(
+                SettingValue(setting, _shown(setting, value), _origin(setting, source, file))
+            )
     return found
 
 

@@ -148,7 +148,7 @@ def _summarise(shown: Demo, view: DemoView, _rate: float, over: threading.Event)
             shown.summarise()
         except HeadwaterError as error:
             if not over.is_set():
-                view.say(f"[yellow]{escape(error.message)}[/]; {escape(error.hint or '')}")
+                view.notify(f"[yellow]{escape(error.message)}[/]; {escape(error.hint or '')}")
         view.note = ""
         over.wait(BATCH_EVERY)
 
@@ -235,7 +235,7 @@ class DemoView:
             )
             self._print("\n".join(lines))
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """A line in between."""
         self._print(text)
 

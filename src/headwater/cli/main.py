@@ -153,8 +153,8 @@ def _explain(error: Exception, extra: str) -> int:
         else:
             at = getattr(error, "ctx", None)
             where = at.command_path if at else "headwater"
-            told = f"{_from_file(error)}{error.format_message()}"
-            print_error(UsageError(told, hint=f"{where} --help"))
+            text = f"{_from_file(error)}{error.format_message()}"
+            print_error(UsageError(text, hint=f"{where} --help"))
         return int(error.exit_code)
     print_error(
         HeadwaterError(

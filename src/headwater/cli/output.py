@@ -153,7 +153,7 @@ def print_wide(table: Table) -> None:
 
 
 def confirm(question: str) -> None:
-    """Go on only if a person says yes; asked beside what programs read."""
+    """Continue only if a person confirms; asked on standard error, beside what programs read."""
     if not typer.confirm(question, err=True):
         err.print("nothing was done")
         raise typer.Exit(1)
@@ -230,5 +230,5 @@ class FetchBar:
     def at(self, done: int) -> None:
         self._bar.update(self._task, completed=done)
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         remark(text)

@@ -1,7 +1,7 @@
 """Settings from a file and from variables, under the options that flags set.
 
 `headwater.toml` has a table for each section, whose keys are the names of options. A flag is stronger
-than a variable, a variable than the file, the file than what an option says of itself: click's own
+than a variable, a variable than the file, the file than the default of an option: click's own
 order, which gets the file as its `default_map` and a variable of ours for every option of a section.
 """
 
@@ -135,7 +135,7 @@ class Setting(NamedTuple):
 
 
 class SettingsFile(NamedTuple):
-    """What a file says, and what is wrong with it."""
+    """The settings of a file, and what is wrong with it."""
 
     path: Path | None
     values: dict[tuple[str, str], Any]
@@ -188,7 +188,9 @@ def _defaults(
             setting = known.get((_section(here, key), key))
             if setting is None or (here == CHOOSES and key == "url"):
                 continue
-            if key == "store" and "url" in keys:  # which of them is worked on has to be said
+            if (
+                key == "store" and "url" in keys
+            ):  # which of them is meant has to be given on the command line
                 continue
             _add_variable(option, setting.variable)
             if (value := file.values.get(setting[:2])) is not None:
@@ -223,7 +225,7 @@ def _add_variable(option: Any, variable: str) -> None:
 
 
 def read_file(root: Any, path: Path | None) -> SettingsFile:
-    """What a file says of the settings that there are; raises UsageError where it cannot be read."""
+    """The known settings of a file; raises UsageError where it cannot be read."""
     if path is None:
         return SettingsFile(None, {}, {}, [])
     text, tables = _decoded(path)

@@ -75,11 +75,11 @@ class Lab:
         home: Path | None = None,
         cache: Path | None = None,
         *,
-        say: Callable[[str], None] = lambda _text: None,
+        notify: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = Home(home)
         self.context = LabContext(self.home, Cache(cache))
-        self._say = say
+        self._notify = notify
 
     def up(
         self,
@@ -132,7 +132,9 @@ class Lab:
                 self.home.settings.wanted = in_order(set(self.home.settings.wanted) - chosen)
                 self.home.save()
             except EnvironmentProblem:
-                self._say("the lab's settings are damaged; its services are stopped all the same")
+                self._notify(
+                    "the lab's settings are damaged; its services are stopped all the same"
+                )
         return stopped
 
     def reset(self) -> list[str]:
@@ -213,7 +215,7 @@ class Lab:
         return [*unled(self.home.root), *unmarked]
 
     def _waiting(self) -> None:
-        self._say("another command is at work on this lab, waiting for it")
+        self._notify("another command is at work on this lab, waiting for it")
 
     def _tutorial(self, wanted: Iterable[str]) -> dict[str, int]:
         """Take the tutorials' names, and return their ports."""

@@ -25,7 +25,7 @@ SERVICE_MARK = "HEADWATER_LAB_SERVICE"
 PARENT_MARK = "HEADWATER_LAB_STARTED_BY"
 MAX_LOG = 20 << 20
 
-# What a shell says about other clusters, proxies and JVMs must not reach the lab's services.
+# A shell's variables for other clusters, proxies and JVMs must not reach the lab's services.
 FOREIGN = re.compile(
     r"(APICURIO|AWS|CONNECT|HADOOP|HIVE|KAFKA|QUARKUS|S3PROXY|SPARK)_|PG[A-Z]|CLASSPATH$"
     r"|_JAVA_OPTIONS$|JAVA_TOOL_OPTIONS$|JDK_JAVA_OPTIONS$|LC_|LANG|(https?|all|ftp)_proxy$",
@@ -155,7 +155,7 @@ def family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def memory(process: psutil.Process) -> int:
-    """Bytes of memory a service takes, pages shared within it counted once where the system says."""
+    """Bytes of memory a service takes, pages shared within it counted once where the system reports them."""
     total = 0
     for member in family(process):
         try:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater.cli.main import app
-from headwater.cli.server.client import Server
+from headwater.cli.server.client import ServerClient
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 
 from .making import dataset, event, run_id, schema
@@ -88,7 +88,7 @@ def test_the_command_finds_its_server_and_says_what_is_wrong(
     (tmp_path / "tokens").write_text("# the only one\nsecret-token\n")
     server = launch(None, "--no-page", "--token-file", str(tmp_path / "tokens"))
     monkeypatch.delenv("HEADWATER_TOKEN", raising=False)
-    asked = Server(server.url, "secret-token")
+    asked = ServerClient(server.url, "secret-token")
     asked.post("/api/v2/events", event("START", 1, outputs=[dataset("orders"), dataset("t", "x")]))
     asked.post("/api/v2/events", event("START", 1, outputs=[dataset("t", "y")]))
 

@@ -34,7 +34,7 @@ view.note = ""
 with view.held():
     out.print("the verdict")
 time.sleep(0.6)
-view.say("[yellow]later[/]")
+view.notify("[yellow]later[/]")
 view.stop()
 """
 

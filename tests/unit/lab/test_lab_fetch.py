@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .conftest import Repository
 
 
-class Told(fetch.Silent):
+class Told(fetch.NoProgress):
     """Keeps what a fetch says."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Told(fetch.Silent):
     def step(self, name: str, total: int) -> None:
         self.steps.append((name, total))
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         self.said.append(text)
 
 

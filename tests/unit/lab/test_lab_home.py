@@ -94,7 +94,7 @@ def test_damaged_settings_do_not_stop_down_and_reset(tmp_path: Path) -> None:
     home = made(tmp_path / "lab")
     (home.root / "lab.json").write_text("{half")
     said: list[str] = []
-    lab = Lab(home.root, say=said.append)
+    lab = Lab(home.root, notify=said.append)
     assert lab.down() == []
     assert "damaged" in said[0]
     lab.reset()

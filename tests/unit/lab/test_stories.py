@@ -34,8 +34,8 @@ class Listener:
     def describe(self, text: str) -> None:
         self.told.append(text)
 
-    def show(self, look: PageLink) -> None:
-        self.told.append(look.url)
+    def show(self, link: PageLink) -> None:
+        self.told.append(link.url)
 
     def wait(self, what: str, past: float, most: float) -> None:
         self.told.append(f"waiting for {what}, {past:.0f} of {most:.0f}")
@@ -57,7 +57,7 @@ class Rain(Story):
         self.undone = 0
 
     def play(self, story_run: StoryRun) -> None:
-        story_run.look("the street", "http://127.0.0.1:1/street")
+        story_run.link_page("the street", "http://127.0.0.1:1/street")
         story_run.check(
             "the street is wet", lambda: CheckOutcome(self.wet.pop(0), "the street"), seconds=0.6
         )

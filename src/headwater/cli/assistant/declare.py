@@ -13,9 +13,9 @@ from headwater.lineage.addresses import path_part
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.cli.server.client import Server
+    from headwater.cli.server.client import ServerClient
 
-__all__ = ["Parameter", "Tool"]
+__all__ = ["Tool", "ToolParameter"]
 
 LONGEST = 4_000
 """Characters of a text that an assistant may send."""
@@ -23,7 +23,7 @@ CANDIDATES = 20
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ToolParameter:
     """A parameter of a tool, by its JSON schema.
 
     One that names a dataset or a job is looked up first; what is found fills the route.
@@ -56,11 +56,11 @@ class Tool:
     name: str
     about: str
     route: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ToolParameter, ...]
     shorten: Callable[[dict[str, Any]], dict[str, Any]]
     page: str = "/datasets/{namespace}/{name}"
     sought: str = ""
-    """The parameter with the text that was searched for: where nothing fits, the nearest are told."""
+    """The parameter with the search text: where nothing matches, the nearest names are listed."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Tool:
             "additionalProperties": False,
         }
 
-    def ask(self, server: Server, given: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, server: ServerClient, given: Mapping[str, Any]) -> dict[str, Any]:
         """The shortened answer to a question, with the address of the page that shows it."""
         known: dict[str, Any] = {}
         sent: dict[str, Any] = {}
@@ -119,13 +119,13 @@ def _members(query: str, known: Mapping[str, Any], written: Callable[[str], str]
     return {name: value for name, value in found.items() if value}
 
 
-def _find_dataset(server: Server, typed: str) -> dict[str, str]:
+def _find_dataset(server: ServerClient, typed: str) -> dict[str, str]:
     found = server.find(typed)
     dataset = f"dataset:{found.namespace}:{found.name}"
     return {**found._asdict(), "dataset": dataset}
 
 
-def _find_job(server: Server, typed: str) -> dict[str, str]:
+def _find_job(server: ServerClient, typed: str) -> dict[str, str]:
     """The one job of a name, with or without its namespace."""
     wanted = typed.removeprefix("job:").strip()
     # A search knows names alone, and either part may hold colons.

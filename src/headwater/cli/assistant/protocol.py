@@ -25,7 +25,7 @@ from headwater.errors import HeadwaterError, UsageError
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from headwater.cli.server.client import Server
+    from headwater.cli.server.client import ServerClient
 
 __all__ = ["serve_http", "serve_stdio"]
 
@@ -44,7 +44,7 @@ INSTRUCTIONS = (
 )
 
 
-def _protocol(server: Server) -> Protocol[Any, Any]:
+def _protocol(server: ServerClient) -> Protocol[Any, Any]:
     protocol: Protocol[Any, Any] = Protocol(
         "headwater", version=headwater.__version__, instructions=INSTRUCTIONS
     )
@@ -71,11 +71,11 @@ def _protocol(server: Server) -> Protocol[Any, Any]:
 
     untyped: Any = protocol  # as the package's decorators are
     untyped.list_tools()(listed)
-    untyped.call_tool(validate_input=False)(called)  # what it says of a fault has no bound
+    untyped.call_tool(validate_input=False)(called)  # its error text has no size limit
     return protocol
 
 
-def _answer(server: Server, name: str, given: dict[str, Any]) -> CallToolResult:
+def _answer(server: ServerClient, name: str, given: dict[str, Any]) -> CallToolResult:
     """The answer of a tool; what went wrong is an answer too, which the model can read."""
     try:
         if name not in TOOLS:
@@ -100,7 +100,7 @@ def _answer(server: Server, name: str, given: dict[str, Any]) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], isError=failed)
 
 
-def serve_stdio(server: Server) -> None:
+def serve_stdio(server: ServerClient) -> None:
     """Answer on standard input and output until they are closed."""
 
     async def serve() -> None:
@@ -111,7 +111,7 @@ def serve_stdio(server: Server) -> None:
     anyio.run(serve)
 
 
-def serve_http(server: Server, port: int, token: str | None) -> None:
+def serve_http(server: ServerClient, port: int, token: str | None) -> None:
     """Answer streamable HTTP on this machine until the program is ended."""
     names = (f"{HOST}:{port}", f"localhost:{port}")
     manager = StreamableHTTPSessionManager(

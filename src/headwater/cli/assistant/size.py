@@ -1,4 +1,4 @@
-"""Answers of a size that a model can read: texts and lists are cut, and the answer says so."""
+"""Answers of a size that a model can read: texts and lists are cut, and `cut` lists which."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = (200, 100, 60, 35, 20, 12, 7, 4, 2, 1)
 
 
 def fitted(answer: dict[str, Any]) -> str:
-    """An answer as JSON of at most `MOST` characters; `cut` says which lists hold more."""
+    """An answer as JSON of at most `MOST` characters; `cut` lists what was shortened."""
     text = ""
     for items, longest in (*((step, TEXT) for step in STEPS), (1, 80), (1, 20)):
         text = msgspec.json.encode(_cut(answer, items, longest)).decode()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from headwater.cli.assistant import shorten
-from headwater.cli.assistant.declare import Parameter, Tool
+from headwater.cli.assistant.declare import Tool, ToolParameter
 
 __all__ = ["TOOLS"]
 
 HOW_TO_NAME = "NAMESPACE:NAME, or NAME where it is the only one of that name; leading parts of a name may be left out"
-DATASET = Parameter("dataset", f"A dataset: {HOW_TO_NAME}.", required=True, names="dataset")
-DATASET_OR_COLUMN = Parameter(
+DATASET = ToolParameter("dataset", f"A dataset: {HOW_TO_NAME}.", required=True, names="dataset")
+DATASET_OR_COLUMN = ToolParameter(
     "dataset", f"A dataset: {HOW_TO_NAME}. `.COLUMN` behind it asks for a column.",
     required=True, names="dataset",
 )  # fmt: skip
 TIME = "RFC 3339, such as 2026-01-31T12:00:00Z, or a date"
 
 
-def _depth(about: str) -> Parameter:
-    return Parameter("depth", about, {"type": "integer", "minimum": 1, "maximum": 50})
+def _depth(about: str) -> ToolParameter:
+    return ToolParameter("depth", about, {"type": "integer", "minimum": 1, "maximum": 50})
 
 
 _ALL = (
@@ -26,8 +26,8 @@ _ALL = (
         "Find datasets, jobs, columns or tags by a part of their name. Start here when a name is not known.",
         "GET /api/v2/search",
         (
-            Parameter("text", "A part of the name.", required=True, sent="q"),
-            Parameter(
+            ToolParameter("text", "A part of the name.", required=True, sent="q"),
+            ToolParameter(
                 "kind",
                 "Only these.",
                 {"type": "string", "enum": ["dataset", "job", "column", "tag"]},
@@ -49,7 +49,7 @@ _ALL = (
         "What a job (connector, stream, batch) is: the state of its newest run, its error, what it reads"
         " and writes, how much lies downstream.",
         "GET /api/v2/jobs/{namespace}/{name}",
-        (Parameter("job", "A job: NAMESPACE:NAME, or NAME.", required=True, names="job"),),
+        (ToolParameter("job", "A job: NAMESPACE:NAME, or NAME.", required=True, names="job"),),
         shorten.job,
         page="/jobs/{namespace}/{name}",
     ),
@@ -60,9 +60,11 @@ _ALL = (
         "GET /api/v2/trace?node={node}",
         (
             DATASET_OR_COLUMN,
-            Parameter("direction", "up if left out.", {"type": "string", "enum": ["up", "down"]}),
+            ToolParameter(
+                "direction", "up if left out.", {"type": "string", "enum": ["up", "down"]}
+            ),
             _depth("How many jobs far; 20 if left out."),
-            Parameter("at", f"As it was then: {TIME}."),
+            ToolParameter("at", f"As it was then: {TIME}."),
         ),
         shorten.trace,
         page="/graph?node={dataset}&at={at}",
@@ -90,7 +92,7 @@ _ALL = (
         "POST /api/v2/impact?node={dataset}",
         (
             DATASET,
-            Parameter(
+            ToolParameter(
                 "changes",
                 "What changes; `to` is the new name or the new type.",
                 {
@@ -122,9 +124,9 @@ _ALL = (
         " columns, schemas and states that appeared, went or changed.",
         "GET /api/v2/graph/diff?node={dataset}",
         (
-            Parameter("from", f"{TIME}.", required=True),
-            Parameter("to", f"{TIME}; now if left out."),
-            Parameter("around", f"Only around this dataset: {HOW_TO_NAME}.", names="dataset"),
+            ToolParameter("from", f"{TIME}.", required=True),
+            ToolParameter("to", f"{TIME}; now if left out."),
+            ToolParameter("around", f"Only around this dataset: {HOW_TO_NAME}.", names="dataset"),
             _depth("How many jobs around it; 3 if left out."),
         ),
         shorten.difference,
@@ -145,8 +147,8 @@ _ALL = (
         "GET /api/v2/datasets/{namespace}/{name}/audit?column={field}",
         (
             DATASET_OR_COLUMN,
-            Parameter("from", f"{TIME}; the first record kept if left out."),
-            Parameter("to", f"{TIME}; now if left out."),
+            ToolParameter("from", f"{TIME}; the first record kept if left out."),
+            ToolParameter("to", f"{TIME}; now if left out."),
         ),
         shorten.audit,
     ),

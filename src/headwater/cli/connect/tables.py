@@ -38,7 +38,7 @@ def print_status(entries: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 def print_derived(derived: Derived) -> None:
-    """Print a connector's datasets and edges; what is known from the same source says so once."""
+    """Print a connector's datasets and edges; evidence is numbered and printed once."""
     evidence: dict[str, int] = {}
 
     def known(found: Sequence[Evidence]) -> str:

@@ -195,7 +195,7 @@ def _from_file(path: Path) -> tuple[AgentConfig, Any]:
         except UsageError as error:
             log.warning("%s; what was read before stays", error.message)
             return None
-        log.warning("%s read again", path)
+        log.warning("configuration reloaded from %s", path)
         return found
 
     return estate, reload

@@ -83,16 +83,16 @@ def run(
     scratch = lab.home.data(program.stem)
     scratch.mkdir(parents=True, exist_ok=True)
     command = spark_job(lab.context, str(program), *words[1:], scratch=scratch)
-    told = _told({**command.env, **lab.env()}, os.environ)
-    env = process.environment(lab.home.root, "", told)
+    variables = _lineage_env({**command.env, **lab.env()}, os.environ)
+    env = process.environment(lab.home.root, "", variables)
     # The lab ends what it finds marked as its own; this is the user's.
     marks = (HOME_MARK, SERVICE_MARK, PARENT_MARK)
     env = {name: value for name, value in env.items() if name not in marks}
     os.execve(command.argv[0], list(command.argv), env)  # noqa: S606
 
 
-def _told(lab: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """What a program is told by the lab, less what its user says of lineage otherwise."""
+def _lineage_env(lab: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """The lab's variables for a program; what its user sets for lineage takes precedence."""
     mine = {
         name: value
         for name, value in given.items()

@@ -36,4 +36,4 @@ def open_lab(home: Path | None) -> Lab:
     # Loading psutil and friends here keeps `headwater --help` and the other commands quick.
     from headwater.lab.lab import Lab
 
-    return Lab(home, say=remark)
+    return Lab(home, notify=remark)

@@ -125,9 +125,9 @@ class StoryPrinter:
         """What happens now."""
         self._line(f"[bold]{escape(text)}[/]")
 
-    def show(self, look: PageLink) -> None:
-        """Where to look."""
-        self._line(f"  look at {_link(look)}")
+    def show(self, link: PageLink) -> None:
+        """A page that shows it."""
+        self._line(f"  look at {_link(link)}")
 
     def wait(self, what: str, past: float, most: float) -> None:
         """What is waited for."""
@@ -161,9 +161,9 @@ def _mark(check: Check) -> str:
     return "[green]✓[/]" if check.ok else "[red]✗[/]"
 
 
-def _link(look: PageLink) -> str:
-    passing = "" if look.lasting else " [dim](only while the story plays)[/]"
-    return f"{escape(look.what)}: [cyan]{escape(look.url)}[/]{passing}"
+def _link(link: PageLink) -> str:
+    passing = "" if link.lasting else " [dim](only while the story plays)[/]"
+    return f"{escape(link.what)}: [cyan]{escape(link.url)}[/]{passing}"
 
 
 def _show(result: StoryResult) -> None:
@@ -175,8 +175,8 @@ def _show(result: StoryResult) -> None:
         table.add_row(_mark(check), escape(check.what), f"[dim]{escape(check.found)}[/]")
     out.print()
     print_wide(table)
-    for look in result.look:
-        out.print(_link(look), soft_wrap=True)
+    for link in result.look:
+        out.print(_link(link), soft_wrap=True)
     word = "[green]as it should be[/]" if result.ok else "[red]not as it should be[/]"
     all_back = "everything" if result.undone else "[red]not everything[/]"
     out.print(f"\n{word}, in {duration(result.seconds)}; {all_back} is as it was before")

@@ -45,7 +45,7 @@ def repair(words: Words = None, as_json: AsJson = False) -> None:
 
 
 def _become(name: str, words: list[str] | None) -> None:
-    launcher_path()  # says what to install where there is no Spark
+    launcher_path()  # raises an error that names what to install where Spark is missing
     from headwater.lab.services.streams import programs
 
     program = programs() / name

@@ -1,4 +1,4 @@
-"""`headwater audit`: the provenance of a dataset, and whether the log it is told from is whole."""
+"""`headwater audit`: the provenance of a dataset, and whether the log it is read from is intact."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headwater.lineage.addresses import path_of
 __all__ = ["app"]
 
 CHANGED = 5
-"""The exit code that says that the log is not as it was written."""
+"""The exit code for a log that was altered."""
 SHOWN = 100
 Head = tuple[int, str]
 

@@ -13,7 +13,7 @@ from headwater.errors import UsageError
 from headwater.lineage.addresses import path_of
 
 if TYPE_CHECKING:
-    from headwater.cli.server.client import Server
+    from headwater.cli.server.client import ServerClient
 
 __all__ = ["freshness"]
 
@@ -53,7 +53,7 @@ def freshness(
     server.print_page("datasets", namespace, name)
 
 
-def _named(server: Server, dataset: str) -> tuple[str, str]:
+def _named(server: ServerClient, dataset: str) -> tuple[str, str]:
     found = server.find(dataset)
     if found.field:
         raise UsageError(f"{found.name}.{found.field} is a column", hint=f"headwater why {dataset}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli.server.client import Server
+from headwater.cli.server.client import ServerClient
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Lake = Annotated[
 NEVER = 2**62
 
 
-class _LakeServer(Server):
+class _LakeServer(ServerClient):
     """A server of what the lake has about one question."""
 
     def __init__(self, url: str, wanted: Wanted) -> None:
@@ -53,7 +53,7 @@ class _LakeServer(Server):
         return self._scratch.get(path, query or {})
 
 
-def of_dataset(lake: str, dataset: str, at: str | None, depth: int, *, down: bool) -> Server:
+def of_dataset(lake: str, dataset: str, at: str | None, depth: int, *, down: bool) -> ServerClient:
     """What can be asked about what lies up or down of a dataset at a moment."""
     from headwater.lake.answers import Wanted
 
@@ -63,7 +63,9 @@ def of_dataset(lake: str, dataset: str, at: str | None, depth: int, *, down: boo
     )
 
 
-def of_period(lake: str, start: str, end: str | None, around: str | None, depth: int) -> Server:
+def of_period(
+    lake: str, start: str, end: str | None, around: str | None, depth: int
+) -> ServerClient:
     """What can be asked about what changed in a period, around a dataset or anywhere."""
     from headwater.lake.answers import Wanted
 

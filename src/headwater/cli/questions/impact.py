@@ -257,8 +257,8 @@ def _cell(text: str) -> str:
 
 def _markdown(answer: dict[str, Any]) -> str:
     counts = answer["counts"]
-    told = ", ".join(f"{counts[effect]} {effect}" for effect in MEANS if counts[effect])
-    lines = [f"### Impact of {_cell(_headline(answer))}", "", told or "Nobody is hit.", ""]
+    summary = ", ".join(f"{counts[effect]} {effect}" for effect in MEANS if counts[effect])
+    lines = [f"### Impact of {_cell(_headline(answer))}", "", summary or "Nobody is hit.", ""]
     if answer["jobs"]:
         lines += ["| effect | job | why | owners | path |", "|---|---|---|---|---|"]
     for effect, jobs in _by_effect(answer, "jobs").items():

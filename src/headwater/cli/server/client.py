@@ -19,7 +19,7 @@ from headwater.lineage.addresses import path_of
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Named", "Server", "ServerOptions", "ServerPlace", "name_in", "read_token"]
+__all__ = ["ResolvedName", "ServerClient", "ServerOptions", "ServerPlace", "name_in", "read_token"]
 
 SERVER = "http://127.0.0.1:5000"
 SECONDS = 600
@@ -49,14 +49,14 @@ class ServerPlace:
         typer.Option("--token-file", help="A file with the token; else in $HEADWATER_TOKEN."),
     ] = None
 
-    def server(self, *, seconds: float = SECONDS) -> Server:
+    def server(self, *, seconds: float = SECONDS) -> ServerClient:
         """The server that is asked, and how long an answer may take."""
         url = (self.url or "").strip() or SERVER
         if self.token_file is not None:
             token: str | None = read_token(self.token_file)
         else:
             token = (os.environ.get("HEADWATER_TOKEN") or "").strip() or None
-        return Server(url, token, seconds)
+        return ServerClient(url, token, seconds)
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ def read_token(file: Path) -> str:
     if not tokens:
         raise UsageError(f"the token file {file} holds no token")
     if not (tokens[0].isascii() and tokens[0].isprintable()):
-        # No header can carry it, and what says so would quote it.
+        # No header can carry it, and the client's error would quote it.
         raise UsageError(f"the token in {file} holds characters that no token has")
     return tokens[0]
 
 
-class Named(NamedTuple):
+class ResolvedName(NamedTuple):
     """A dataset, or one of its columns, as the server calls it."""
 
     namespace: str
@@ -100,7 +100,7 @@ def name_in(node: str) -> str:
     return found[1] if found else node
 
 
-class Server:
+class ServerClient:
     """A lineage server by its URL."""
 
     def __init__(self, url: str, token: str | None = None, seconds: float = SECONDS) -> None:
@@ -136,7 +136,7 @@ class Server:
         """Have the server do something."""
         return self._ask("POST", path, body=body)
 
-    def find(self, typed: str) -> Named:
+    def find(self, typed: str) -> ResolvedName:
         """The one dataset or column that a text names; raises with the candidates where it is not one."""
         if not typed.strip():
             raise UsageError(
@@ -145,7 +145,7 @@ class Server:
             )
         answer = self.get("/api/v2/names", q=typed)
         found = [
-            Named(one["namespace"], one["name"], one.get("field", ""), one["node"])
+            ResolvedName(one["namespace"], one["name"], one.get("field", ""), one["node"])
             for one in answer["matches"]
         ]
         if len(found) > 1:
@@ -229,8 +229,8 @@ class Server:
             )
         if code == 404:
             near = _listed(nearest) if isinstance(nearest, list) else []
-            told = f"near it: {', '.join(near)}" if near else None
-            return NotFoundError(message, hint=told, names=near)
+            nearby = f"near it: {', '.join(near)}" if near else None
+            return NotFoundError(message, hint=nearby, names=near)
         return UsageError(message) if code in (400, 422) else HeadwaterError(message)
 
 

@@ -141,7 +141,7 @@ def _take_over(taker: _EventImporter, url: str, bar: Progress) -> dict[str, int]
     for page in source.events():
         taker.take([(f"event {count + i}", event) for i, event in enumerate(page.events, 1)])
         count += len(page.events)
-        # Each page reports anew what is left; what came before it was counted here.
+        # Each page reports again what is left; what came before it was counted here.
         bar.update(task, completed=count, total=max(count, page.total))
     settings = bar.add_task("settings", total=None)
     taken = 0

@@ -15,7 +15,7 @@ from headwater.cli.server.store import StoreUrl, opened
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
-    from headwater.cli.server.client import Server
+    from headwater.cli.server.client import ServerClient
 
 __all__ = ["app"]
 
@@ -84,7 +84,7 @@ def _in_store(kind: str, namespace: str, name: str, store: str) -> dict[str, Any
         return purge(held, PurgeTarget(kind, namespace, name))._asdict()
 
 
-def _on_server(kind: str, namespace: str, name: str, server: Server) -> dict[str, Any]:
+def _on_server(kind: str, namespace: str, name: str, server: ServerClient) -> dict[str, Any]:
     body = {"kind": kind, "namespace": namespace, "name": name, "confirm": name or namespace}
     answer = server.post("/api/v2/purge", body)
     return {part: answer[part] for part in COUNTS}

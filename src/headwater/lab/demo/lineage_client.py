@@ -112,7 +112,7 @@ class LineageClient:
         return found
 
     def proposed(self, one: str, other: str) -> dict[str, Any]:
-        """What doctor says of two names, if it takes them for one dataset."""
+        """The pair that doctor reports for two names, if it takes them for one dataset."""
         wanted = {self.name(one), self.name(other)}
         found = self.get("/api/v2/doctor")
         for pair in found.get("pairs", []):

@@ -73,7 +73,7 @@ class RowCounter:
         return sum(len(files) for _, _, files in folders)
 
     def rows(self, table: str) -> int:
-        """Rows of an Iceberg table, as its newest snapshot says; none before it is made."""
+        """Rows of an Iceberg table, from its newest snapshot; 0 before there is one."""
         from pyiceberg.exceptions import NoSuchTableError
 
         try:

@@ -55,7 +55,7 @@ def archive_options() -> list[str]:
     path = archive_path()
     if not path.exists():
         return []
-    # A JVM that cannot use it says so on its standard output and starts as if there were none.
+    # A JVM that cannot use it warns on its standard output and starts without it.
     return [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 

@@ -36,18 +36,18 @@ class FetchProgress(Protocol):
     def at(self, done: int) -> None:
         """So many bytes of the step are done."""
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Something a person should read."""
 
 
-class Silent:
+class NoProgress:
     """Reports nothing."""
 
     def step(self, name: str, total: int) -> None: ...
 
     def at(self, done: int) -> None: ...
 
-    def say(self, text: str) -> None: ...
+    def notify(self, text: str) -> None: ...
 
 
 class Fetched(NamedTuple):
@@ -71,7 +71,7 @@ def fetch(
     cache: Cache, artifacts: Sequence[Artifact], progress: FetchProgress | None = None
 ) -> Fetched:
     """Verify every file, remove the wrong ones, download what lacks, verify that too."""
-    progress = progress or Silent()
+    progress = progress or NoProgress()
     cache.prepare()
     try:
         return _fetch(cache, artifacts, progress)
@@ -80,10 +80,14 @@ def fetch(
 
 
 def _fetch(cache: Cache, artifacts: Sequence[Artifact], progress: FetchProgress) -> Fetched:
-    with cache.locked(lambda: progress.say("another fetch is under way, waiting for it")) as lock:
+    with cache.locked(
+        lambda: progress.notify("another fetch is under way, waiting for it")
+    ) as lock:
         wrong = _sweep(cache, artifacts, progress)
         for artifact in wrong:
-            progress.say(f"{artifact.path} did not match its sha256: removed, downloading it again")
+            progress.notify(
+                f"{artifact.path} did not match its sha256: removed, downloading it again"
+            )
         missing = [a for a in artifacts if not cache.path(a).is_file()]
         if missing:
             _require_space(cache.root, sum(artifact.size for artifact in missing))

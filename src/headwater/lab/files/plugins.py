@@ -43,7 +43,7 @@ def plugins() -> list[str]:
 
 
 def plugin_path(cache: Cache, *bundles: str) -> Path:
-    """The folder for `plugin.path`, built when what the lock says of it is new to this cache.
+    """The folder for `plugin.path`, built when its entry in the lock is new to this cache.
 
     It holds the lab's plug-ins, or the bundles that are named, each as one plug-in.
     """

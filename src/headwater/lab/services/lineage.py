@@ -63,7 +63,7 @@ class Agent(Service):
         return Command(argv, {"OPENLINEAGE_URL": lab.url("server")})
 
     def ready(self, lab: LabContext) -> bool:
-        """It keeps its state from its first look at the cluster on."""
+        """It keeps its state from its first poll of the cluster on."""
         return (lab.home.data("agent") / "state.db").is_file()
 
     def env(self, lab: LabContext) -> dict[str, str]:

@@ -64,7 +64,7 @@ def unprivileged(argv: Sequence[str]) -> list[str]:
 
 @cache
 def _version(program: Path) -> str:
-    """What the server says of itself: its folder names the major version only."""
+    """The version that the server reports: its folder names the major version only."""
     output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     return output.stdout.split()[-1] if output.stdout.strip() else "unknown"
 
@@ -132,7 +132,7 @@ class Postgres(Service):
     def _connect(self, lab: LabContext) -> psycopg.Connection[tuple[Any, ...]]:
         import psycopg
 
-        # What the shell says by PGHOSTADDR, PGSSLMODE and the like is about other servers.
+        # PGHOSTADDR, PGSSLMODE and the like in the shell are for other servers.
         return psycopg.connect(
             self._url(lab, "postgres"),
             hostaddr=LOOPBACK,

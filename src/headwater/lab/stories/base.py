@@ -54,8 +54,8 @@ class StoryListener(Protocol):
     def describe(self, text: str) -> None:
         """What happens now, in plain words."""
 
-    def show(self, look: PageLink) -> None:
-        """Where to look."""
+    def show(self, link: PageLink) -> None:
+        """A page that shows it."""
 
     def wait(self, what: str, past: float, most: float) -> None:
         """Something is waited for; called again and again."""

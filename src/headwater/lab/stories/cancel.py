@@ -29,8 +29,8 @@ class Cancel(Story):
         """End both, the one kindly, the other not."""
         runs = {job: story_run.check_state(job, "RUNNING") for job in STREAMS}
         for job in STREAMS:
-            story_run.look(f"the runs of {job}", story_run.lineage.job_page(job))
-        story_run.look("the graph: what they wrote is stale", _graph(story_run))
+            story_run.link_page(f"the runs of {job}", story_run.lineage.job_page(job))
+        story_run.link_page("the graph: what they wrote is stale", _graph(story_run))
         cancelled, killed = story_run.leader(CANCELLED), story_run.leader(KILLED)
         story_run.describe(f"Cancelling {CANCELLED} (SIGTERM, as its scheduler would).")
         cancelled.send_signal(signal.SIGTERM)

@@ -30,8 +30,8 @@ class Late(Story):
     def play(self, story_run: StoryRun) -> None:
         """Order late, late again, and too late."""
         run = story_run.check_state(STREAM, "RUNNING")
-        story_run.look("the run goes on", story_run.lineage.job_page(STREAM))
-        story_run.look(
+        story_run.link_page("the run goes on", story_run.lineage.job_page(STREAM))
+        story_run.link_page(
             "where a window's total comes from",
             story_run.lineage.graph_page(f"kafka {TOPIC}", columns="1", column="total_price"),
         )

@@ -36,8 +36,8 @@ class Misaligned(Story):
         ours, summary = f"warehouse default/{table}", f"warehouse default/{total}"
         writer, reader = f"{PREFIX}ingestion_{mark}", f"{PREFIX}summary_{mark}"
         graph_page = story_run.lineage.graph_page
-        story_run.look("the writer's graph", graph_page(theirs, 3), lasting=False)
-        story_run.look("the reader's graph", graph_page(summary, 3), lasting=False)
+        story_run.link_page("the writer's graph", graph_page(theirs, 3), lasting=False)
+        story_run.link_page("the reader's graph", graph_page(summary, 3), lasting=False)
         story_run.describe(f"{writer} writes default.{table}, and reports it as {theirs}.")
         story_run.batch(
             "iceberg_ingestion.py",
@@ -76,7 +76,7 @@ class Misaligned(Story):
         left = [*reversed(_chain(story_run.lineage, theirs))]
         right = [*reversed(_chain(story_run.lineage, summary))]
         story_run.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
-        story_run.look(
+        story_run.link_page(
             "what doctor says of the two names", story_run.lineage.page("/doctor"), lasting=False
         )
         story_run.check(

@@ -41,8 +41,8 @@ class Outage(Story):
         """Stop the server, let life go on, start it, and look for a gap."""
         runs = {job: story_run.check_state(job, "RUNNING") for job in (*STEADY, PAUSED)}
         processes = {name: story_run.leader(name) for name in ("agent", "connect", *STREAMS)}
-        story_run.look("events a minute, and what changed", story_run.lineage.page("/"))
-        story_run.look(
+        story_run.link_page("events a minute, and what changed", story_run.lineage.page("/"))
+        story_run.link_page(
             "what happened meanwhile, delivered afterwards", story_run.lineage.page("/events")
         )
         story_run.describe(f"Stopping the lineage server for {story_run.seconds:.0f} s.")

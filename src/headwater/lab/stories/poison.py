@@ -33,12 +33,12 @@ class Poison(Story):
         before = story_run.check_state(SINK, "RUNNING")
         dead = story_run.counter.end_offset(DEAD)
         lineage = story_run.lineage
-        story_run.look("the run that fails, with its trace", lineage.page(f"/runs/{before}"))
+        story_run.link_page("the run that fails, with its trace", lineage.page(f"/runs/{before}"))
         for what, page in (
             ("what fails, and what hangs on it", lineage.page("/")),
             ("the table that is no longer fresh", lineage.dataset_page(TABLE)),
         ):
-            story_run.look(what, page, lasting=False)
+            story_run.link_page(what, page, lasting=False)
         story_run.describe(
             f"Writing {RECORD.decode()!r} into the topic {TOPIC}, where Avro belongs."
         )

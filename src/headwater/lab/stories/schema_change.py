@@ -42,8 +42,8 @@ class SchemaChange(Story):
         began = datetime.now(timezone.utc).isoformat()
         column = _new_name(story_run)
         runs = {job: story_run.check_state(job, "RUNNING") for job in STREAMS}
-        story_run.look("the schema's history", story_run.lineage.dataset_page(TOPIC))
-        story_run.look(
+        story_run.link_page("the schema's history", story_run.lineage.dataset_page(TOPIC))
+        story_run.link_page(
             "the column's path through the graph",
             story_run.lineage.graph_page(LANDING, columns="1", column=column),
         )

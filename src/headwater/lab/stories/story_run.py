@@ -66,11 +66,11 @@ class StoryRun:
             )
 
     def describe(self, text: str) -> None:
-        """Say what happens."""
+        """Report what happens to the listener."""
         self.listener.describe(text)
 
-    def look(self, what: str, url: str, *, lasting: bool = True) -> None:
-        """Say where a person sees it, and whether still when all is put back."""
+    def link_page(self, what: str, url: str, *, lasting: bool = True) -> None:
+        """Link a page that shows it; `lasting` is whether it still does when all is put back."""
         self.page_links.append(PageLink(what=what, url=url, lasting=lasting))
         self.listener.show(self.page_links[-1])
 
