@@ -15,7 +15,7 @@ class PlanLineage(Lineage, frozen=True):
     `seconds` are the size of the plan and the time it took to read it. `frontier` is what the columns of the query's result are made of, for queries that go
     on from it; only `headwater.spark.plan.plan_lineage` looks into it. `targets` are the outputs of the
     commands of one statement, in the order of its plan; a table that two of them write is there twice.
-    `evolves` says that the write may add columns to its outputs.
+    `evolves`: the write may add columns to its outputs.
     """
 
     dialect: str = "spark"

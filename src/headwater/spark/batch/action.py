@@ -74,13 +74,13 @@ class Action:
 
     @property
     def writes(self) -> bool:
-        """Whether the call alone says that this is more than a read."""
+        """Whether the call alone shows that this is more than a read."""
         entry = self.entry
         return entry is not None and entry.kind in ("write", "sql", "rdd") and bool(entry.operation)
 
     @property
     def reads(self) -> bool:
-        """Whether the call alone says that nothing is written."""
+        """Whether the call alone shows that nothing is written."""
         return self.entry is not None and self.entry.kind == "read"
 
     @property

@@ -134,7 +134,7 @@ class ExecutionAttribution:
 class UnattributedExecutions:
     """Executions that could not be attributed to a Python call yet.
 
-    Each waits up to 0.5 s for the call that owns it, then becomes a run by what its own plan says.
+    Each waits up to 0.5 s for the call that owns it, then becomes a run with the lineage of its own plan.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """Actions: each write, command or read of a batch program is a run of its own.
 
-An action is known from the Python call that begins it. While it runs, its own thread in the JVM says
-which execution it is in, which gives START its name and lineage; when it is over, Spark's callbacks
-report how it went. An execution that no single call can be found for becomes a run by what its own
-plan says, START and end together; so does one that did not come from Python.
+An action is known from the Python call that begins it. While it runs, its own thread in the JVM has
+the id of its execution, which gives START its name and lineage; when it is over, Spark's callbacks
+report how it went. An execution that cannot be attributed to a call becomes a run with the lineage of
+its own plan, START and end together; so does one that did not come from Python.
 """
 
 from __future__ import annotations

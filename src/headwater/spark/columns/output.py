@@ -150,12 +150,12 @@ def _sources(bits: Bits) -> tuple[ColumnSource, ...]:
             found[key] = found.get(key, 0) | bit
     return tuple(
         ColumnSource(name, field, tuple(step for bit, step in _TRANSFORMATIONS if bit & bits_))
-        for (name, field), bits_ in sorted((key, _told(held)) for key, held in found.items())
+        for (name, field), bits_ in sorted((key, _simplified(held)) for key, held in found.items())
     )
 
 
-def _told(bits: int) -> int:
-    """Without what is said already: a test for null is a transformation, and one kind of filter."""
+def _simplified(bits: int) -> int:
+    """Without what another bit implies: a test for null is a transformation, and one kind of filter."""
     if bits & NULL_TEST:
         bits = bits & ~NULL_TEST | TRANSFORMATION
     return bits & ~NULL_FILTER if bits & FILTER else bits

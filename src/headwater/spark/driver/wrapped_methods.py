@@ -86,7 +86,7 @@ class EntryPoint(NamedTuple):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Everything that the call says it writes to; nothing when it may write elsewhere."""
+        """Everything that the call's arguments name as targets; nothing when it may write elsewhere."""
         return (self.target, *self.other_targets) if self.target else self.other_targets
 
 
@@ -240,7 +240,7 @@ def _entry(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def statement(sql: str) -> EntryPoint:
-    """What the text of a statement says of it before it runs."""
+    """What is known from the text of a statement before it runs."""
     text = without_comments(sql)
     for path in _SQL_PATH.findall(text):
         TYPED.add(path)

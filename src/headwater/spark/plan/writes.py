@@ -30,7 +30,7 @@ class Write(NamedTuple):
     has no columns of its own names the `target` whose columns it writes, and one that keeps the plans
     it reads to itself names these as `parts`, the target first. `added` are columns that come besides
     those of the query: rules give them the numbers -1, -2 and so on, else their sources are unknown.
-    `evolves` says that the command may add columns to its target.
+    `evolves`: the command may add columns to its target.
     """
 
     operation: str

@@ -143,7 +143,7 @@ class TableFormat:
         return Source.of(self.at_path(session, path, f"{self.name} table"))
 
     def partition(self, session: JvmSession, partition: Any) -> Dataset | None:
-        """The table that an input partition of an RDD belongs to, where the partition says so."""
+        """The table that an input partition of an RDD belongs to, where the partition names it."""
         return None
 
     # Writing

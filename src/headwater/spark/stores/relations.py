@@ -1,4 +1,4 @@
-"""Relations and tables of every kind: the class of each says which store reads it."""
+"""Relations and tables of every kind: the class of each decides which store reads it."""
 
 from __future__ import annotations
 
