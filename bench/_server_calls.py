@@ -60,7 +60,7 @@ def ingest(
                 if group is None:
                     return
                 taken.extend([caller.call("POST", path, body) for body in group])
-        except BaseException as error:  # noqa: BLE001  (told to the thread that waits)
+        except BaseException as error:  # noqa: BLE001  (handed to the thread that waits)
             failed.append(error)
 
     threads = [threading.Thread(target=send) for _ in range(connections)]

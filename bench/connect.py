@@ -171,11 +171,11 @@ def main() -> None:
             # The first minute looks at young runs more often.
             time.sleep(70)
             edge.requests.clear()
-            before, began, told = _cpu(watched), time.monotonic(), lines(events)
+            before, began, emitted = _cpu(watched), time.monotonic(), lines(events)
             time.sleep(POLL * options.polls)
             took = time.monotonic() - began
             cpu = (_cpu(watched) - before) / (took / POLL) * 1000
-            quiet = lines(events) - told
+            quiet = lines(events) - emitted
             memory = watched.memory_info().rss / (1 << 20)
             asked = dict(edge.requests)
             delays = []

@@ -3,8 +3,8 @@
 `python bench/spark.py [--rounds 12] [--batches 10] [--write] [--json]`
 
 One session, one topic. Each round runs the same query (Kafka, window aggregate, Kafka) under each of
-the three in turn, in a different order each time, and counts the batches after the first two, and what
-is told meanwhile. The lab's broker runs in a temporary home. In the same session, one by one: how long
+the three in turn, in a different order each time, and counts the batches after the first two, and the events
+emitted meanwhile. The lab's broker runs in a temporary home. In the same session, one by one: how long
 the thread of a job waits for us, how long the worker reads a plan of 200 nodes, and how many events a
 query has for each heartbeat. Before that, batch statements in processes of their own (`_statements.py`);
 `--statements` measures these alone. `--write` keeps the result for the docs, which `make docs` puts there.
@@ -169,7 +169,7 @@ def block(
 
         wait(lambda: done() >= WARM)
         settle(spark)
-        told, size = written(log)
+        emitted, size = written(log)
         python, jvm, first = others(), cpu(process), done()
         wait(lambda: done() >= first + batches)
         counted = done() - first
@@ -184,8 +184,8 @@ def block(
     after, _ = written(log)
     # Batches went on while the events of the counted ones were waited for.
     share = counted / max(seen, 1)
-    events, grown = round((now - told) * share), round((bytes_now - size) * share)
-    around = after - before - (now - told)
+    events, grown = round((now - emitted) * share), round((bytes_now - size) * share)
+    around = after - before - (now - emitted)
     return Block(times[:batches], counted, python, jvm, events, grown, around)
 
 
@@ -234,11 +234,11 @@ def beats(spark: SparkSession, work: Path, begin: Callable[[Path], Any]) -> dict
             query = begin(work / "checkpoint-beats")
             wait(lambda: query.lastProgress is not None)
             settle(spark)
-            began, told = time.monotonic(), of_query(work / LOG)
+            began, emitted = time.monotonic(), of_query(work / LOG)
             time.sleep(HEARTBEAT * BEATS)
             settle(spark)
             heartbeats = (time.monotonic() - began) / HEARTBEAT
-            events = of_query(work / LOG) - told
+            events = of_query(work / LOG) - emitted
             batches = int(query.lastProgress["batchId"]) + 1
             query.stop()
     finally:

@@ -2,7 +2,7 @@
 
 `python bench/spark_cases.py [--only NAME …] [--write] [--json]`
 
-Every case of the tests runs once, in a session that both listen to. What each told as events is held
+Every case of the tests runs once, in a session that both listen to. What each emitted is held
 against the truth that was written by hand; of several runs that a job had, the best one counts.
 `--write` keeps the result for the docs; with `--only`, what it holds of other cases stays.
 """
@@ -75,8 +75,8 @@ class Log:
         return [json.loads(line) for line in text.splitlines() if line]
 
 
-def told(events: Iterable[Event], names: dict[DatasetName, str]) -> list[Truth]:
-    """What the events of each run say together, in the words of the truth."""
+def reported(events: Iterable[Event], names: dict[DatasetName, str]) -> list[Truth]:
+    """What the events of each run report together, in the form of the truth."""
     runs: dict[str, Truth] = {}
     for event in events:
         truth = runs.setdefault(event["run"]["runId"], Truth())
@@ -109,7 +109,7 @@ def judge(truth: Truth, seen: Truth) -> Verdict:
     datasets = "exact"
     if (truth.inputs, truth.outputs) != (seen.inputs, seen.outputs):
         datasets = "wrong" if seen.inputs or seen.outputs else "none"
-    # A column that comes from no column need not be told.
+    # A column that comes from no column need not be reported.
     should = {name: facts for name, facts in truth.columns.items() if facts}
     found = {name: facts for name, facts in seen.columns.items() if facts}
     columns = "exact"
@@ -130,7 +130,7 @@ def _fields(facts: frozenset[str]) -> frozenset[str]:
 
 
 def best(truth: Truth, events: list[Event], names: dict[DatasetName, str]) -> Verdict:
-    runs = told(events, names) or [Truth()]
+    runs = reported(events, names) or [Truth()]
     return max((judge(truth, seen) for seen in runs), key=lambda verdict: verdict.score)
 
 

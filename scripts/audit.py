@@ -1,7 +1,7 @@
 """Ask for known vulnerabilities of what is shipped: `make audit`.
 
 pip-audit looks at the Python packages of `headwater[all]`, npm at the packages inside the page. Exit code
-1 when something is found. A tool that cannot reach its data has audited nothing: that is said, and
+1 when something is found. A tool that cannot reach its data has audited nothing: that is printed, and
 with `--strict` it is a failure too.
 """
 
@@ -30,19 +30,19 @@ def answer(command: list[str], folder: str = ".") -> Any:
         return None
 
 
-def python_findings(told: Any) -> tuple[list[str], int]:
+def python_findings(report: Any) -> tuple[list[str], int]:
     """What pip-audit found, and for how many packages it had an answer."""
-    known = [one for one in (told or {}).get("dependencies", ()) if "vulns" in one]
+    known = [one for one in (report or {}).get("dependencies", ()) if "vulns" in one]
     found = [f"{o['name']} {o['version']}: {v['id']}" for o in known for v in o["vulns"]]
     return found, len(known)
 
 
-def page_findings(told: Any) -> tuple[list[str], int]:
+def page_findings(report: Any) -> tuple[list[str], int]:
     """What npm found, and for how many packages it had an answer."""
-    if not isinstance(told, dict) or "vulnerabilities" not in told:
+    if not isinstance(report, dict) or "vulnerabilities" not in report:
         return [], 0
-    found = [f"{name}: {one['severity']}" for name, one in told["vulnerabilities"].items()]
-    return found, told["metadata"]["dependencies"]["prod"]
+    found = [f"{name}: {one['severity']}" for name, one in report["vulnerabilities"].items()]
+    return found, report["metadata"]["dependencies"]["prod"]
 
 
 def main() -> int:

@@ -242,9 +242,9 @@ def check(dist: Path, *, jvm: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="headwater-wheel-") as folder:
         Path(folder).chmod(0o755)  # as root, the lab runs PostgreSQL from here as another user
         installed = Installed(Path(folder), wheel)
-        said = installed.headwater("--version").strip()
-        expect(said == f"headwater {headwater.__version__}", said)
-        done("installed", said)
+        shown = installed.headwater("--version").strip()
+        expect(shown == f"headwater {headwater.__version__}", shown)
+        done("installed", shown)
         where = installed.run(
             str(installed.bin / "python"), "-c", "import headwater as h; print(h.__file__)"
         )

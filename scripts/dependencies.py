@@ -80,18 +80,18 @@ def used(*folders: str, named: bool = True) -> set[str]:
 def problems() -> list[str]:
     shipped, developed = used(*SHIPPED), used(*DEVELOPED)
     wanted = declared()
-    said = []
+    found = []
     for name, developers in wanted.items():
         if name not in INDIRECT and name not in (developed if developers else shipped):
-            said.append(f"{name} is declared and nothing imports it")
+            found.append(f"{name} is declared and nothing imports it")
     ours = {name for name, developers in wanted.items() if not developers}
-    said += [
+    found += [
         f"{name} is imported and not declared"
         for name in used(*SHIPPED, named=False) - ours - {"headwater"} - INDIRECT.keys()
     ]
     needed = shipped | developed | wanted.keys()
-    said += [f"INDIRECT: nothing needs {name}" for name in INDIRECT.keys() - needed]
-    return sorted(said)
+    found += [f"INDIRECT: nothing needs {name}" for name in INDIRECT.keys() - needed]
+    return sorted(found)
 
 
 def main() -> int:

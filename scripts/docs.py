@@ -105,8 +105,8 @@ def commands() -> str:
         ]
         options = [max(p.opts, key=len) for p in command.params if p.param_type_name == "option"]
         usage = " ".join(["headwater lab", name, *arguments])
-        said = " ".join((command.help or "").strip().partition("\n\n")[0].split())
-        rows.append([f"`{usage}`", said, " ".join(f"`{o}`" for o in options)])
+        summary = " ".join((command.help or "").strip().partition("\n\n")[0].split())
+        rows.append([f"`{usage}`", summary, " ".join(f"`{o}`" for o in options)])
     return table(["command", "what it does", "options"], rows)
 
 
@@ -119,7 +119,7 @@ def stories() -> str:
 
 def make_targets() -> str:
     found = re.findall(r"^([a-z-]+):.*?## (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    return table(["command", "what it does"], ([f"`make {name}`", said] for name, said in found))
+    return table(["command", "what it does"], ([f"`make {name}`", about] for name, about in found))
 
 
 def connectors() -> str:
@@ -212,7 +212,7 @@ def spark_cases() -> str:
 
 def measured(bench: str, *parts: str) -> str:
     """Tables of what a benchmark found when it was run with `--write`."""
-    told = json.loads((ROOT / f"bench/results/{bench}.json").read_text())
+    results = json.loads((ROOT / f"bench/results/{bench}.json").read_text())
     modes = {"headwater": "Headwater", "jar": "OpenLineage jar 1.53.0"}
 
     def cell(value: Any) -> str:
@@ -223,7 +223,7 @@ def measured(bench: str, *parts: str) -> str:
         return "" if value is None else modes.get(value, str(value))
 
     tables = []
-    for rows in filter(None, (told[part] for part in parts)):
+    for rows in filter(None, (results[part] for part in parts)):
         heads = list(dict.fromkeys(head for row in rows for head in row))
         tables.append(table(heads, ([cell(row.get(head)) for head in heads] for row in rows)))
     return "\n".join(tables)
@@ -289,7 +289,7 @@ def peers() -> str:
     results = ROOT / "bench/results"
     figures = json.loads((results / "server_load.json").read_text())["figures"]
     known = json.loads((results / "peers.json").read_text())
-    rows = ([work, *(f[work] for f in figures.values()), *told] for work, told in known.items())
+    rows = ([work, *(f[work] for f in figures.values()), *rest] for work, rest in known.items())
     heads = [f"Headwater, {name}" for name in figures]
     return table(["work", *heads, "Marquez 0.51", "Data.Rentgen 0.7"], rows)
 
@@ -299,11 +299,15 @@ def facets() -> str:
 
     def row(path: Path) -> list[str]:
         schema = json.loads(path.read_text())
-        told = schema if "description" in schema else next(iter(schema["$defs"].values()))
-        parts = [told, *told.get("allOf", ())]
-        said = next(part["description"] for part in parts if "description" in part)
+        described = schema if "description" in schema else next(iter(schema["$defs"].values()))
+        parts = [described, *described.get("allOf", ())]
+        description = next(part["description"] for part in parts if "description" in part)
         fields = [f for p in parts for f in p.get("properties", {}) if not f.startswith("_")]
-        return [f"[`{path.stem}`](facets/{path.name})", said, ", ".join(f"`{f}`" for f in fields)]
+        return [
+            f"[`{path.stem}`](facets/{path.name})",
+            description,
+            ", ".join(f"`{f}`" for f in fields),
+        ]
 
     schemas = sorted((ROOT / "docs/facets").glob("*.json"))
     return table(["facet", "what it says", "fields"], map(row, schemas))

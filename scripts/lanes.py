@@ -100,7 +100,7 @@ NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without te
 
 
 class Lane(threading.Thread):
-    """One lane: a pytest and what it said."""
+    """One lane: a pytest and its output."""
 
     def __init__(self, kind: str, name: str, run: Run, options: list[str]) -> None:
         super().__init__(name=name)

@@ -92,24 +92,24 @@ WORDS = (
 LICENCE_FILE = re.compile(r"(META-INF/)?LICEN[CS]E[^/]*", re.IGNORECASE)
 
 
-def spdx(said: str) -> str:
+def spdx(text: str) -> str:
     """The identifier of one licence in people's words; nothing for words that are not known."""
-    if said in ACCEPTED:
-        return said
-    return next((name for words, name in WORDS if re.search(words, said.lower())), "")
+    if text in ACCEPTED:
+        return text
+    return next((name for words, name in WORDS if re.search(words, text.lower())), "")
 
 
-def any_of(said: list[str]) -> str:
+def any_of(texts: list[str]) -> str:
     """Several licences of which one can be chosen."""
-    return " OR ".join(sorted({name for one in said if (name := spdx(one.strip()))}))
+    return " OR ".join(sorted({name for one in texts if (name := spdx(one.strip()))}))
 
 
 def of_python(found: PackageMetadata) -> str:
     if expression := found.get_all("License-Expression"):
         return str(expression[0])
     classifiers = [one for one in found.get_all("Classifier") or () if one.startswith("License")]
-    said = (found.get_all("License") or [""])[0]
-    return spdx(said[:60]) or any_of(classifiers)  # some put the whole text there
+    licence = (found.get_all("License") or [""])[0]
+    return spdx(licence[:60]) or any_of(classifiers)  # some put the whole text there
 
 
 def of_jar(path: Path, name: str) -> str:
@@ -121,8 +121,8 @@ def of_jar(path: Path, name: str) -> str:
             return jar.read(name).decode(errors="replace") if name in names else ""
 
         pom = text(f"META-INF/maven/{name.replace(':', '/')}/pom.xml")
-        said = "".join(re.findall(r"<licenses>.*?</licenses>", pom, re.DOTALL))
-        if found := any_of(re.findall(r"<name>(.*?)</name>", said, re.DOTALL)):
+        section = "".join(re.findall(r"<licenses>.*?</licenses>", pom, re.DOTALL))
+        if found := any_of(re.findall(r"<name>(.*?)</name>", section, re.DOTALL)):
             return found
         manifest = text("META-INF/MANIFEST.MF").replace("\r", "").replace("\n ", "")
         for line in re.findall(r"^Bundle-License: (.*)$", manifest, re.MULTILINE):
@@ -163,27 +163,27 @@ def licences() -> dict[str, dict[str, str]]:
 def problems() -> list[str]:
     """Pins without a licence, licences that we do not accept, and entries of what is not pinned."""
     kept, wanted = licences(), pins()
-    said = []
+    wrong = []
     for kind, name in sorted({(pin.kind, pin.name) for pin in wanted}):
         expression = kept.get(kind, {}).get(name, "")
         parts = set(re.split(r" OR | AND ", expression.replace("(", "").replace(")", "")))
         if not expression:
-            said.append(f"{name} ({kind}): no licence is known")
+            wrong.append(f"{name} ({kind}): no licence is known")
         elif not parts <= ACCEPTED:
-            said.append(f"{name} ({kind}): {expression} is not accepted")
+            wrong.append(f"{name} ({kind}): {expression} is not accepted")
     known = {(kind, name) for kind, names in kept.items() for name in names}
     gone = known - {(pin.kind, pin.name) for pin in wanted}
-    return said + [f"{name} ({kind}) is not pinned any more" for kind, name in sorted(gone)]
+    return wrong + [f"{name} ({kind}) is not pinned any more" for kind, name in sorted(gone)]
 
 
 def main() -> int:
     if "--write" in sys.argv:
         found = {kind: dict(sorted(names.items())) for kind, names in read().items()}
         KEPT.write_text(json.dumps(found, indent=1) + "\n")
-    said = problems()
-    if said:
+    wrong = problems()
+    if wrong:
         print(
-            *said,
+            *wrong,
             "mend: python -m scripts.licences --write, or STATED in scripts/licences.py",
             sep="\n",
         )
@@ -192,7 +192,7 @@ def main() -> int:
         print(
             f"every package that is shipped or fetched has a licence that we accept: {count} packages"
         )
-    return 1 if said else 0
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def pyspark_jars() -> Path:
 
 
 def pyspark_jar(prefix: str) -> Path:
-    """The jar of PySpark's whose name starts so."""
+    """Path of the PySpark jar with this artifact name."""
     return next(iter(sorted(pyspark_jars().glob(f"{prefix}-[0-9]*.jar"))))
 
 
