@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 import msgspec
@@ -16,6 +16,9 @@ import msgspec
 from headwater.lineage.envelope import EventType
 from headwater.lineage.hashing import FACET_MEMBERS
 from headwater.lineage.moments import to_rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "ISO_TIME",
@@ -26,6 +29,7 @@ __all__ = [
     "SHARED_RUN",
     "assume",
     "run_of_its_own",
+    "runs_of_its_own",
     "to_run_uuid",
 ]
 
@@ -35,6 +39,7 @@ NO_ZONE = "eventTime: no time zone, taken as UTC"
 OTHER_TYPE = "eventType: unknown, taken as OTHER"
 NO_OBJECT = "facets: not an object, dropped"
 SHARED_RUN = "run.runId: the run of another job, taken as one of its own"
+STEPS = 4
 _TYPES = frozenset(EventType.__members__)
 
 
@@ -51,6 +56,13 @@ def run_of_its_own(run: UUID, namespace: str, name: str) -> UUID:
     Only the first job keeps the id itself: a run has one job, and no other may end it.
     """
     return uuid5(run, f"{namespace}\n{name}")
+
+
+def runs_of_its_own(run: UUID, namespace: str, name: str) -> Iterator[UUID]:
+    """The UUIDs that such a run may get, in turn: the next one where yet another job has the last."""
+    for _ in range(STEPS):
+        run = run_of_its_own(run, namespace, name)
+        yield run
 
 
 def assume(event: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

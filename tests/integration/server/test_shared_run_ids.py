@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from uuid import UUID
 
 from headwater.lineage.assumptions import SHARED_RUN, run_of_its_own
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild, verify
+from headwater.server.store.keep.retention import retain
 
 from .conftest import Client, job_url
 from .making import event, run_id
@@ -63,3 +65,37 @@ def test_a_run_of_its_own_stays_when_the_first_job_is_purged(client: Client) -> 
     verify(client.store)
     rebuild(client.store)
     assert (own("copy"), "COMPLETED", "2026-01-01T00:00:01Z") in runs(client, "copy")["copy"]
+
+
+def test_no_run_is_taken_that_has_the_id_of_one_of_its_own(client: Client) -> None:
+    taken = event("START", 0, job="other")
+    taken["run"]["runId"] = own("copy")
+    client.post(taken, *SENT)
+    expected = {
+        "other": [(own("copy"), "RUNNING")],
+        "copy": [(str(run_of_its_own(UUID(own("copy")), "jobs", "copy")), "COMPLETED")],
+    }
+    assert {k: [r[:2] for r in v] for k, v in runs(client, *expected).items()} == expected
+    assert (verify(client.store), rebuild(client.store)) == (4, 4)
+    assert {k: [r[:2] for r in v] for k, v in runs(client, *expected).items()} == expected
+
+
+def test_a_job_goes_on_with_its_run_when_the_first_job_is_purged(client: Client) -> None:
+    client.post(*SENT[:2])
+    purge(client.store, PurgeTarget("job", "jobs", "load"))
+    client.store.forget()
+    client.post(SENT[2])
+    expected = {"copy": [(own("copy"), "COMPLETED", "2026-01-01T00:00:01Z")]}
+    assert runs(client, "copy") == expected
+    verify(client.store)
+    rebuild(client.store)
+    assert runs(client, "copy") == expected
+
+
+def test_a_log_is_whole_after_a_run_of_its_own_was_let_go_of(client: Client) -> None:
+    later = event("COMPLETE", 3, run=2, job="copy", outputs=["b"])
+    client.post(*SENT, later, event("START", 4, run=3, job="last"))
+    assert retain(client.store, time.time_ns() // 1000, forwarded=1).runs == 1
+    assert verify(client.store) == 5  # the command too
+    client.post(event("START", 5, job="copy"))
+    assert verify(client.store) == 6

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage.assumptions import run_of_its_own
+from headwater.lineage.assumptions import runs_of_its_own
 from headwater.lineage.events import EventError, EventKind, Limits, canonical, identity, read
 from headwater.server.store.database import TamperedError, within
 from headwater.server.store.write.log import COMMAND_TYPE, DATASET_EVENT, JOB_EVENT, TYPES
@@ -113,9 +113,9 @@ def check_links(
     there = {number for number, _ in runs.values()}
     others = {run for *_, run in items if run is not None} - there
     there |= {row[0] for row in within(connection, "SELECT id FROM run WHERE id IN ({in})", others)}
-    apart = _of_their_own(connection, items, runs)
+    apart = _of_their_own(connection, items, runs, jobs)
     for seq, one, job, run in items:
-        known = apart.get(seq) or (runs.get(one.run) if one.run else None)
+        known = apart[seq] if seq in apart else runs.get(one.run) if one.run else None
         # A run that was let go of and came again has a later number than it had.
         again = known is not None and run is not None and run not in there and run < known[0]
         gone = seq <= kept and one.run is not None and (known is None or again)
@@ -138,23 +138,31 @@ def _of_their_own(
     connection: ReadConnection,
     items: Iterable[tuple[int, RecordColumns, int | None, int | None]],
     runs: dict[bytes, tuple[int, int]],
-) -> dict[int, tuple[int, int]]:
+    jobs: dict[tuple[str, str], int],
+) -> dict[int, tuple[int, int] | None]:
     """The records of jobs that reported under the id of another job's run, with the run they got.
 
-    A record of an earlier release stands under the first job's run until the next rebuild.
+    It is None where it was let go of. A record of an earlier release stands under the first job's run
+    until the next rebuild.
     """
-    wanted = {
-        seq: run_of_its_own(UUID(bytes=one.run), *one.job).bytes
-        for seq, one, _, run in items
-        if one.run and one.job and run is not None and run != runs.get(one.run, (None,))[0]
-    }
-    found = {bytes(u): (n, j) for u, n, j in within(connection, _RUNS, set(wanted.values()))}
-    numbers = {seq: run for seq, _, _, run in items}
-    return {
-        seq: found[own]
-        for seq, own in wanted.items()
-        if own in found and found[own][0] == numbers[seq]
-    }
+    wanted: dict[int, tuple[int, int | None, bool, list[bytes]]] = {}
+    for seq, one, _, run in items:
+        held = runs.get(one.run) if one.run else None
+        if not one.run or not one.job or run is None or (held and held[0] == run):
+            continue
+        job = jobs.get(one.job)
+        own = [uuid.bytes for uuid in runs_of_its_own(UUID(bytes=one.run), *one.job)]
+        wanted[seq] = run, job, held is not None and held[1] != job, own
+    uuids = {uuid for *_, own in wanted.values() for uuid in own}
+    found = {bytes(u): (n, j) for u, n, j in within(connection, _RUNS, uuids)}
+    apart: dict[int, tuple[int, int] | None] = {}
+    for seq, (run, job, foreign, own) in wanted.items():
+        known = [found[uuid] for uuid in own if uuid in found]
+        if any(number == run for number, _ in known):
+            apart[seq] = next(one for one in known if one[0] == run)
+        elif foreign:
+            apart[seq] = next((one for one in known if one[1] == job), None)
+    return apart
 
 
 def _misplaced(seq: int, what: str, kept: int) -> TamperedError:

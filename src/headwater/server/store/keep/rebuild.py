@@ -14,6 +14,7 @@ from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.columns import check_facets, check_links, columns_of
 from headwater.server.store.write import commands
 from headwater.server.store.write.projection import Projection
+from headwater.server.store.write.session import SHARES_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +173,8 @@ def rebuild(store: Store) -> int:
         if found is not None:
             checkpoint.restore(store, found)
         else:
-            store.connection.run("DELETE FROM setting WHERE name = ?", ("claims_since",))
+            for name in ("claims_since", SHARES_RUNS):
+                store.connection.run("DELETE FROM setting WHERE name = ?", (name,))
             store.session.floor = 0
         store.session.log_end = found.seq if found else 0
         for group in records(store, store.session.log_end):

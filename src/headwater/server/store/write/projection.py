@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage import facets as known
-from headwater.lineage.assumptions import run_of_its_own
+from headwater.lineage.assumptions import runs_of_its_own
 from headwater.lineage.events import EventType
 from headwater.lineage.facets import ABOUT
 from headwater.lineage.lifecycle import RunHistory
@@ -82,10 +82,8 @@ class Projection:
         job, new = self._job(item.job.key, time)
         if item.run is not None:
             run = self.session.runs.get(item.run.key)
-            if run is not None and run.job != job.id:
-                run = self._run_of_its_own(job, item.run.key)
-            elif run is None:
-                run = self.session.new_run(item.run.key, job.id, RunState(RunHistory()))
+            if run is None or run.job != job.id:
+                run = self._other_run(job, item.run.key, run)
         else:
             run = self._declaration(job, item) if item.datasets else None
         self._job_facets(job, run, item.job, time)
@@ -115,13 +113,26 @@ class Projection:
             self.task_jobs.job_changed(job)
         return job, new
 
-    def _run_of_its_own(self, job: Job, uuid: bytes) -> Run:
-        """The run of a job that reports under the id of another job's run."""
-        self.shared_runs += 1
-        own = run_of_its_own(UUID(bytes=uuid), job.space, job.name).bytes
-        self.session.load_runs([own])
-        found = self.session.runs.get(own)
-        return found or self.session.new_run(own, job.id, RunState(RunHistory()))
+    def _other_run(self, job: Job, uuid: bytes, held: Run | None) -> Run:
+        """The run of a job under an id that no run has, or that of another job.
+
+        A job that has a run of its own goes on with it when the other job's was let go of.
+        """
+        session = self.session
+        if held is not None:
+            self.shared_runs += 1
+            session.share_runs()
+        elif not session.shares_runs:
+            return session.new_run(uuid, job.id, RunState(RunHistory()))
+        taken, found = uuid, held
+        for own in runs_of_its_own(UUID(bytes=uuid), job.space, job.name):
+            session.load_runs([own.bytes])
+            found = session.runs.get(own.bytes)
+            if found is None and held is not None:
+                taken = own.bytes
+            if found is None or found.job == job.id:
+                break
+        return found or session.new_run(taken, job.id, RunState(RunHistory()))
 
     def _declaration(self, job: Job, item: PreparedEvent) -> Run:
         run = self.session.new_run(item.hash[:16], job.id, RunState(RunHistory(), static=True))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.write.prepared import EventPart, Facet, PreparedEvent
 
-__all__ = ["HIGHEST", "Key", "WriteSession"]
+__all__ = ["HIGHEST", "SHARES_RUNS", "Key", "WriteSession"]
 
 Key = tuple[str, str]
 _KEYS = "WITH k (space, name) AS ({in}) "
@@ -67,6 +67,8 @@ HIGHEST = "highest."
 
 Records that stay name it, and must not be taken for those of what is numbered next.
 """
+SHARES_RUNS = "shares_runs"
+"""The setting of a store in which a job reported under the id of another job's run."""
 _NONE: list[Any] = []
 _OF_JOBS = {"jobType", PART_OF}
 ASSERTIONS = "dataQualityAssertions"
@@ -118,6 +120,7 @@ class WriteSession:
         self._touched: dict[int, dict[int, Run]] = defaultdict(dict)
         self._next: dict[str, int] = {}
         self.parent_jobs = ParentJobs()
+        self._shares_runs: bool | None = None
 
     def forget(self) -> None:
         """Drop everything; the next use loads it from the database."""
@@ -131,6 +134,7 @@ class WriteSession:
             held.clear()
         self.log_end = sys.maxsize
         self.parent_jobs = ParentJobs()
+        self._shares_runs = None
 
     def load(self, group: Iterable[PreparedEvent]) -> None:
         """Bring in whatever the events of one group touch, in a few queries."""
@@ -491,6 +495,21 @@ class WriteSession:
         run = Run(self.number("run"), uuid, job, state, fresh=True)
         self.runs[uuid] = run
         return run
+
+    @property
+    def shares_runs(self) -> bool:
+        """Whether a job ever reported under the id of another job's run."""
+        if self._shares_runs is None:
+            rows = self.connection.all("SELECT 1 FROM setting WHERE name = ?", (SHARES_RUNS,))
+            self._shares_runs = bool(rows)
+        return self._shares_runs
+
+    def share_runs(self) -> None:
+        """Note that a job reports under the id of another job's run."""
+        if not self.shares_runs:
+            sql = "INSERT INTO setting (name, value) VALUES (?, '1')"
+            self.connection.run(sql, (SHARES_RUNS,))
+            self._shares_runs = True
 
     def count(self, hour: int, kind: int) -> None:
         """Count one event of its kind in its hour."""
