@@ -414,3 +414,8 @@ def test_map_names_the_application_of_each_action(client: Client) -> None:
     assert names == {"stats", "stats.write.totals", "windows", "orders", "totals", "topic"}
     page = client.get("/api/v2/jobs/jobs/stats")
     assert [one["name"] for one in page["children"]] == ["stats.write.totals", "windows"]
+
+    client.call("DELETE", "/api/v1/namespaces/jobs/jobs/stats")
+    found = client.get("/api/v2/map", node=orders, depth=0)
+    assert found["parents"] == [], "what was deleted is not drawn"
+    assert {node.get("parent") for node in found["nodes"]} == {None}

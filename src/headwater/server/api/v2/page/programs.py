@@ -8,7 +8,7 @@ from uuid import UUID
 
 from headwater.server.api.v2.page import describe
 from headwater.server.store.database import within
-from headwater.server.store.entities import to_job
+from headwater.server.store.entities import DELETED, to_job
 from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int,
     # In the place of a task job, the one that it is shown as.
     shown = view.jobs(set(owners.values()))
     found = {number: shown.get(owners[run]) for number, run in named.items() if run in owners}
-    return {number: job for number, job in found.items() if job is not None and job.id != number}
+    return {
+        number: job
+        for number, job in found.items()
+        if job is not None and job.id != number and job.hidden != DELETED
+    }
 
 
 def children(view: View, parent: Job) -> list[Job]:
