@@ -64,6 +64,18 @@ def test_a_dataset_is_described_and_that_is_no_write(client: Client) -> None:
     assert said["description"] == "Totals", "it is in the history"
 
 
+def test_what_is_said_under_another_name_is_on_its_page(client: Client) -> None:
+    client.post(event("START", 0, inputs=["a"], outputs=["b"]))
+    named = {one: {"namespace": "s3://lake", "name": one} for one in "ab"}
+    answer = client.call(
+        "POST", "/api/v2/aliases", json={"alias": named["a"], "dataset": named["b"]}
+    )
+    assert answer.status_code == 201, answer.text
+    path = "/api/v2/datasets/s3%3A%2F%2Flake/a"
+    client.call("PUT", f"{path}/about", json={"description": "Totals"})
+    assert client.get(path)["description"] == "Totals"
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -42,9 +42,14 @@ class About(TypedDict):
 @api.route("PUT", "/api/v2/datasets/{namespace}/{dataset}/about", body=About, answer=About)
 async def describe_dataset(app: App, request: Request, namespace: str, dataset: str) -> Response:
     """Say what a dataset is for and who owns it; that stands whatever its producer reports."""
-    return await _describe(
-        app, request, "dataset", lambda view: the_dataset(view, namespace, dataset)
-    )
+
+    def shown(view: View) -> Dataset:
+        """The dataset whose page has this name."""
+        found = the_dataset(view, namespace, dataset)
+        root = view.datasets([found.root]).get(found.root, found)
+        return found if root.hidden else root
+
+    return await _describe(app, request, "dataset", shown)
 
 
 @api.route("PUT", "/api/v2/jobs/{namespace}/{job}/about", body=About, answer=About)
