@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PURGED = "headwater.purged"
 """The property of `events`: up to where in the topic every purge was carried out."""
+BEGUN = "headwater.purging"
+"""The property of `events` while records are taken away: set still, the last purge came to no end."""
 
 
 def purge(lake: Lake) -> int:
@@ -39,6 +41,7 @@ def purge(lake: Lake) -> int:
     reached = further(known, ends(new))
     if reached == known:
         return 0
+    refused = lake.spark.table(lake.name(tables.REFUSED))
     commands = events.where("kind = 'command' AND type = 'purge'").select(
         F.get_json_object("body", "$.digest"), F.unix_micros("arrived"), beyond(known)
     )
@@ -47,30 +50,45 @@ def purge(lake: Lake) -> int:
     for digest, at, fresh in commands.collect():
         purges[digest] = max(at, purges.get(digest, 0))
         again = again or fresh
-    count = _remove(lake, events if again else new, purges, all_tables=again) if purges else 0
+    count = 0
+    if purges and again:
+        count = _remove(lake, events, refused, purges)
+    elif purges:
+        count = _remove(lake, new, refused.where(beyond(known)), purges)
     lake.note(tables.EVENTS, PURGED, json.dumps(reached, sort_keys=True))
     return count
 
 
-def _remove(lake: Lake, events: DataFrame, purges: dict[str, int], *, all_tables: bool) -> int:
+def _remove(lake: Lake, events: DataFrame, refused: DataFrame, purges: dict[str, int]) -> int:
     found = _naming(events, purges)
-    refused = None
-    if all_tables:
-        refused = _naming(
-            lake.spark.table(lake.name(tables.REFUSED)).withColumn("node", F.lit(None)), purges
-        )
-    count = found.count() + (refused.count() if refused is not None else 0)
-    if not count:
+    broken = _naming(refused.withColumn("node", F.lit(None)), purges)
+    count = found.count() + broken.count()
+    unfinished = bool(lake.said(tables.EVENTS, BEGUN))
+    if not count and not unfinished:
         return 0
-    for table, rows in ((tables.EVENTS, found), (tables.REFUSED, refused)):
-        if rows is not None and not rows.isEmpty():
+    lake.note(tables.EVENTS, BEGUN, "1")
+    for table, rows in ((tables.EVENTS, found), (tables.REFUSED, broken)):
+        if not rows.isEmpty():
             lake.remove(table, rows.select(*PLACE))
     done = lake.position(tables.DATASETS, lake_derive.DERIVED)
     if done:
-        lake_derive.compute(lake, found, done)
+        # Of records that went before the last purge ended, nobody knows any more what they were about.
+        lake_derive.compute(lake, _everything(lake) if unfinished else found, done)
     for table in tables.TABLES:
         forget(lake, table)
+    lake.note(tables.EVENTS, BEGUN, "")
     return count
+
+
+def _everything(lake: Lake) -> DataFrame:
+    """The nodes of all rows."""
+    first, *others = (
+        lake.spark.table(lake.name(table)).select("node")
+        for table in (tables.EVENTS, *tables.DERIVED)
+    )
+    for nodes in others:
+        first = first.unionByName(nodes)
+    return first
 
 
 def _naming(rows: DataFrame, purges: dict[str, int]) -> DataFrame:

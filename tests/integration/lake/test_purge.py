@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import fastavro
+import lake_derive
 import msgspec
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
@@ -118,3 +119,27 @@ def test_maintenance_carries_out_a_purge_too(local: LocalLake, store: Store) -> 
     assert naming(local)
     assert maintain(local)["events"].removed == len(bodies())
     assert naming(local) == []
+
+
+def test_a_purge_goes_on_after_an_end_in_its_midst(
+    local: LocalLake, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for body in bodies():
+        store.append([body])
+    local.take(log_of(store))
+    local.settle()
+    for target in (PurgeTarget("dataset", "s3://lake", NAME), PurgeTarget("job", "jobs", f"only-{NAME}")):  # fmt: skip
+        purge(store, target)
+    local.take(one for one in log_of(store) if one.kind)
+
+    def fails(*_: Any) -> None:
+        raise OSError("the program was killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_derive, "compute", fails)
+        with pytest.raises(OSError, match="killed"):
+            local.settle()
+    assert naming(local)
+    local.again().settle()
+    assert naming(local) == []
+    assert unknown_since(local.edges()) == unknown_since(stored_edges(store))

@@ -101,3 +101,53 @@ def test_a_statement_is_tried_again_only_if_files_were_changed_meanwhile() -> No
         with pytest.raises(PySparkException):
             store.Lake(session, "c", "n").attempt("MERGE")
         assert session.asked == asked
+
+
+class Rows:
+    """As much of a data frame as a purge looks at."""
+
+    def __init__(self, *found: str) -> None:
+        self.found = [*found]
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self
+
+    def count(self) -> int:
+        return len(self.found)
+
+    def isEmpty(self) -> bool:  # noqa: N802  (as Spark has it)
+        return not self.found
+
+
+def test_a_purge_that_came_to_no_end_is_carried_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its records are gone, and so is what they were about: all is computed and let go of again."""
+    purge, tables = (importlib.import_module(n) for n in ("lake_purge", "headwater.lake.tables"))
+    named, nodes, done = [Rows("a record"), Rows()], Rows("every node"), []
+    properties: dict[str, str] = {}
+    lake: Any = SimpleNamespace(
+        name=lambda table: table.name,
+        said=lambda _, key: properties.get(key),
+        note=lambda _, key, value: properties.update({key: value}),
+        position=lambda *_: {"t": {"0": 1}},
+        remove=lambda table, _: done.append(table.name),
+        spark=SimpleNamespace(table=lambda _: nodes),
+    )
+
+    def fails(*_: Any) -> None:
+        raise OSError("the program was killed")
+
+    monkeypatch.setattr(purge, "F", SimpleNamespace(lit=str))
+    monkeypatch.setattr(purge, "_naming", lambda *_: named.pop(0))
+    monkeypatch.setattr(purge.lake_derive, "compute", fails)
+    with pytest.raises(OSError, match="killed"):
+        purge._remove(lake, nodes, nodes, {"digest": 1})
+    assert done == ["events"]
+    named[:] = [Rows(), Rows()]
+    monkeypatch.setattr(purge.lake_derive, "compute", lambda _, what, __: done.append(what))
+    monkeypatch.setattr(purge, "forget", lambda _, table: done.append(table.name))
+    assert purge._remove(lake, nodes, nodes, {"digest": 1}) == 0
+    assert done == ["events", nodes, *(table.name for table in tables.TABLES)]
+    assert properties == {purge.BEGUN: ""}
+    named[:] = [Rows(), Rows()]
+    assert purge._remove(lake, nodes, nodes, {"digest": 1}) == 0
+    assert len(done) == 2 + len(tables.TABLES), "and once only"
