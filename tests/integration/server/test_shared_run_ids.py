@@ -99,3 +99,19 @@ def test_a_log_is_whole_after_a_run_of_its_own_was_let_go_of(client: Client) -> 
     assert verify(client.store) == 5  # the command too
     client.post(event("START", 5, job="copy"))
     assert verify(client.store) == 6
+
+
+def test_an_application_that_was_unknown_at_its_start_ends_when_it_is_known(client: Client) -> None:
+    """OpenLineage's Spark listener may report START before it knows the name of its application."""
+    client.post(event("START", 0, job="unknown"), event("RUNNING", 1, job="stats"))
+    assert runs(client, "unknown")["unknown"][0][1] == "RUNNING"
+    client.post(event("COMPLETE", 2, job="stats"))
+    expected = {
+        "unknown": [(run_id(1), "COMPLETED", "2026-01-01T00:00:00Z")],
+        "stats": [(own("stats"), "COMPLETED", "2026-01-01T00:00:01Z")],
+    }
+    assert runs(client, *expected) == expected
+    assert (verify(client.store), rebuild(client.store)) == (3, 3)
+    assert runs(client, *expected) == expected
+    client.post(event("COMPLETE", 2, run=2, job="stats"), event("START", 0, run=2, job="unknown"))
+    assert {run[1] for run in runs(client, "unknown")["unknown"]} == {"COMPLETED"}

@@ -39,6 +39,8 @@ __all__ = ["JOB", "Projection"]
 
 JOB = 1
 Key = tuple[str, str]
+NAMELESS = "unknown"
+"""What OpenLineage's Spark listener calls an application at its start while it does not know its name."""
 _JOB_UNDERSTOOD = {"jobType", "sourceCodeLocation"}
 
 
@@ -80,10 +82,11 @@ class Projection:
                 self.datasets.version(dataset, None, time)
             return None, None
         job, new = self._job(item.job.key, time)
+        first = None
         if item.run is not None:
             run = self.session.runs.get(item.run.key)
             if run is None or run.job != job.id:
-                run = self._other_run(job, item.run.key, run)
+                first, run = run, self._other_run(job, item.run.key, run)
         else:
             run = self._declaration(job, item) if item.datasets else None
         self._job_facets(job, run, item.job, time)
@@ -91,6 +94,8 @@ class Projection:
             self.task_jobs.announce("job", job)
         if run is not None:
             self._observe(job, run, item, item.job.pattern)
+            if first is not None:
+                self._end_nameless(first, run, time)
         elif job.version is None:
             job_edges.version(self.session, job, None, time)
         return job.id, run.id if run and not run.state.static else None
@@ -133,6 +138,20 @@ class Projection:
             if found is None or found.job == job.id:
                 break
         return found or session.new_run(taken, job.id, RunState(RunHistory()))
+
+    def _end_nameless(self, first: Run, run: Run, time: int) -> None:
+        """End the run of a job that had no name yet with that of the job that it turned out to be."""
+        for nameless, named in ((first, run), (run, first)):
+            job, other = self.session.job_of(nameless.job), self.session.job_of(named.job)
+            if job.name != NAMELESS or job.space != other.space:
+                continue
+            life, ended = nameless.state.life, named.state.life.ended
+            if ended is not None and life.ended is None:
+                before = life.state, life.end
+                life.ended, life.last = ended, max(life.last or 0, ended[0])
+                self.session.touch(nameless)
+                self.session.dirty["job"][job.id] = job
+                self.settle(job, nameless, time, *before)
 
     def _declaration(self, job: Job, item: PreparedEvent) -> Run:
         run = self.session.new_run(item.hash[:16], job.id, RunState(RunHistory(), static=True))
