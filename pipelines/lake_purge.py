@@ -63,7 +63,7 @@ def _remove(lake: Lake, events: DataFrame, refused: DataFrame, purges: dict[str,
     found = _naming(events, purges)
     broken = _naming(refused.withColumn("node", F.lit(None)), purges)
     count = found.count() + broken.count()
-    unfinished = bool(lake.said(tables.EVENTS, BEGUN))
+    unfinished = bool(lake.table_property(tables.EVENTS, BEGUN))
     if not count and not unfinished:
         return 0
     lake.note(tables.EVENTS, BEGUN, "1")
