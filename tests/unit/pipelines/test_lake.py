@@ -126,7 +126,7 @@ def test_a_purge_that_came_to_no_end_is_carried_out_whole(monkeypatch: pytest.Mo
     properties: dict[str, str] = {}
     lake: Any = SimpleNamespace(
         name=lambda table: table.name,
-        said=lambda _, key: properties.get(key),
+        table_property=lambda _, key: properties.get(key),
         note=lambda _, key, value: properties.update({key: value}),
         position=lambda *_: {"t": {"0": 1}},
         remove=lambda table, _: done.append(table.name),
