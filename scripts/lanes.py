@@ -59,13 +59,13 @@ def everything(mark: str) -> dict[str, Run]:
     """All tests of a mark, what takes the most CPU apart and what needs the same services together."""
     return {
         "spark": ["-m", mark, *SPARK],
+        "others": ["-m", mark, *BROKER, *besides(*SPARK, *SERVER, SECURITY, UNIT, *DEMO, PAGE)],
+        "security": ["-m", mark, SECURITY, *without(*BROKER)],
+        "demo": ["-m", mark, *DEMO],
         "server": ["-m", mark, *SERVER_FILES[::2]],
         "server-2": ["-m", mark, *SERVER_FILES[1::2]],
-        "security": ["-m", mark, SECURITY, *without(*BROKER)],
         "unit": ["-m", mark, UNIT],
-        "demo": ["-m", mark, *DEMO],
         "page": ["-m", mark, PAGE],
-        "others": ["-m", mark, *BROKER, *besides(*SPARK, *SERVER, SECURITY, UNIT, *DEMO, PAGE)],
     }
 
 
@@ -88,6 +88,9 @@ LANES: dict[str, dict[str, Run]] = {
 # A test that hangs must not hold up the others. Six lanes on two cores slow one another down, and
 # matrices and fault loops more than the rest; a test's own mark still wins.
 HANGS = {"test-full": ["--timeout=900"]}
+# Stacks that wait for one another take CPU meanwhile: test-full has few of them at once, and begins
+# with the longest lanes.
+AT_ONCE = {"test-full": 3}
 # The demo's streams take CPU for as long as it lasts: beside all other lanes three times as long.
 FIRST = {"test": ("demo", "unit")}
 ALONE = {"test": "timed and not full and not soak", "test-full": "timed and not soak"}
@@ -102,8 +105,11 @@ NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without te
 class Lane(threading.Thread):
     """One lane: a pytest and its output."""
 
-    def __init__(self, kind: str, name: str, run: Run, options: list[str]) -> None:
+    def __init__(
+        self, kind: str, name: str, run: Run, options: list[str], free: threading.Semaphore
+    ) -> None:
         super().__init__(name=name)
+        self.free = free
         self.kind = kind.removeprefix("test-")
         self.words = [*run, *options]
         self.code = 0
@@ -111,6 +117,12 @@ class Lane(threading.Thread):
         self.closing = f"{name:>11} | ended without a closing line"
 
     def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            self.free.release()
+
+    def _run(self) -> None:
         if module := PREPARATION.get(self.name):
             subprocess.run([sys.executable, "-m", module], check=False)
         with subprocess.Popen(
@@ -133,15 +145,17 @@ class Lane(threading.Thread):
 def in_lanes(kind: str, options: list[str]) -> int:
     began = time.monotonic()
     options = [*HANGS.get(kind, []), *options]
-    lanes = [Lane(kind, name, run, options) for name, run in LANES[kind].items()]
+    free = threading.Semaphore(AT_ONCE.get(kind, len(LANES[kind])))
+    lanes = [Lane(kind, name, run, options, free) for name, run in LANES[kind].items()]
     first = [lane for lane in lanes if lane.name in FIRST.get(kind, ())]
     for phase in (first, [lane for lane in lanes if lane not in first]):
         for lane in phase:
+            free.acquire()
             lane.start()
         for lane in phase:
             lane.join()
     if kind in ALONE:
-        lanes.append(Lane(kind, "alone", alone(ALONE[kind]), options))
+        lanes.append(Lane(kind, "alone", alone(ALONE[kind]), options, free))
         lanes[-1].start()
         lanes[-1].join()
     for lane in lanes:  # once more: the lanes' outputs are mixed above

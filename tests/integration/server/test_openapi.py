@@ -117,7 +117,7 @@ def test_calls_made_up_from_the_description_do_no_harm(
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "PYTHONUTF8": "1"},
     )
     assert found.returncode == 0, found.stdout[-6_000:] + found.stderr[-2_000:]
