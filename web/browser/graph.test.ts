@@ -104,12 +104,12 @@ test.each([
   await page.locator(".wire-label").first().waitFor();
   await expect.poll(() => smallest(page)).toBeGreaterThan(8.8);
   const sought = shown === "whole" ? page.locator(".react-flow__node") : node(page, shown);
-  expect(await sought.count()).toBe(shown === "whole" ? 22 : 1);
+  expect(await sought.count()).toBe(shown === "whole" ? 21 : 1);
   expect(await outside(sought)).toEqual([]);
   // What is not in sight is on the map.
   const map = page.getByLabel("Map of the graph");
   expect(await outside(map)).toEqual([]);
-  expect(await map.locator(".react-flow__minimap-node").count()).toBe(22);
+  expect(await map.locator(".react-flow__minimap-node").count()).toBe(21);
   // And neither it nor the zoom lies over the graph.
   const room = await page.locator(".react-flow__renderer").boundingBox();
   for (const panel of [map, page.locator(".react-flow__controls")])
@@ -200,11 +200,22 @@ test("neighbours unfold and fold, the depth follows", async () => {
   await node(page, "iceberg_ingestion").waitFor();
 });
 
+test("what a Spark program does is drawn when it is asked for", async () => {
+  const { page } = await open(browser, `${server.url}/graph`);
+  await drawn(page);
+  expect(await node(page, "supplier_stats.by_day").count()).toBe(0);
+  expect(await page.locator(".react-flow__node").count()).toBe(21);
+  await page.goto(`${server.url}/graph?actions=1`);
+  await drawn(page);
+  await node(page, "supplier_stats.by_day").waitFor();
+  expect(await page.locator(".react-flow__node").count()).toBe(22);
+});
+
 test("namespaces group with counts and open one by one", async () => {
   const { page } = await open(browser, `${server.url}/graph?group=1`);
   await drawn(page);
-  await node(page, "9 jobs").waitFor();
-  expect(await node(page, "9 jobs").textContent()).toMatch(/1\s*failed/);
+  await node(page, "8 jobs").waitFor();
+  expect(await node(page, "8 jobs").textContent()).toMatch(/1\s*failed/);
   await node(page, "5 datasets").getByRole("button").click();
   await node(page, "orders-enriched").waitFor();
   // The opened one is a frame round its five nodes, and none of the others stands in it.

@@ -74,5 +74,5 @@ def _aborted(story_run: StoryRun, job: str, run: str) -> CheckOutcome:
 
 def _none_runs(story_run: StoryRun) -> CheckOutcome:
     """The streams, their applications, and what they ran for each batch."""
-    left = [job for job in story_run.lineage.running() if job.startswith(STREAMS)]
+    left = [job for job in story_run.lineage.running() if job.partition(".")[0] in STREAMS]
     return CheckOutcome(not left, f"RUNNING: {', '.join(left)}" if left else "none")
