@@ -366,6 +366,13 @@ export interface ImpactAnswer {
   truncated: boolean;
 }
 
+/** What became different about a job or a dataset. */
+export interface Changed {
+  time: string;
+  node: string;
+  text: string;
+}
+
 export interface Cause {
   kind:
     | "failed"
@@ -384,7 +391,7 @@ export interface Cause {
   since: string | null;
   detail: string | null;
   path: string[];
-  changes: { time: string; node: string; text: string }[];
+  changes: Changed[];
 }
 
 /** A tag on a column: set there, or brought there along a path. */
@@ -409,6 +416,8 @@ export interface WhyAnswer {
   verdict: string;
   since: string | null;
   causes: Cause[];
+  /** Schemas upstream that changed in the last day, while nothing is wrong. */
+  recent: Changed[];
   /** Upstream jobs and datasets that a limited token cannot see. */
   hidden: number;
 }

@@ -72,7 +72,7 @@ function Troubles({ data }: { data: Overview }) {
   if (jobs.length + late.length + lagging.length === 0)
     return (
       <Empty icon="check">
-        <strong>Nothing fails and nothing is late.</strong>
+        <strong>Nothing fails, nothing is late, and nothing falls behind.</strong>
         <br />
         {plural(data.jobs.RUNNING, "job")} running.
       </Empty>
@@ -110,7 +110,7 @@ function Troubles({ data }: { data: Overview }) {
         <JobRow key={job.id} job={job}>
           <p className="row-late">
             Falls behind: {number(job.lag)} records of <DatasetLink dataset={job.dataset} /> to
-            read, {number(job.lagBefore)} <Ago time={job.since} />
+            read, up from {number(job.lagBefore)} (<Ago time={job.since} />)
           </p>
           <Affected job={job} reach={job.affected} />
         </JobRow>

@@ -1,7 +1,7 @@
 import { Fragment } from "react";
 import { segments } from "../lib/api";
 import type { Change } from "../lib/live";
-import { nameIn, nodeUrl } from "../lib/names";
+import { graphUrl, nameIn, nodeUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Cause, Named, WhyAnswer } from "../lib/types";
@@ -118,7 +118,34 @@ export function WhyStale({ datasets, json }: { datasets: Named[]; json: string }
   );
 }
 
-/** What is wrong upstream of a dataset, as far as it can be seen. */
+/** Schemas upstream that changed in the last day: while nothing is wrong, they are news and no cause. */
+function Recent({ changes }: { changes: WhyAnswer["recent"] }) {
+  if (changes.length === 0) return null;
+  return (
+    <>
+      <p className="muted">Changed recently, and could break a reader:</p>
+      <Rows label="Changed recently">
+        {changes.map((change) => (
+          <li className="row" key={`${change.time} ${change.node} ${change.text}`}>
+            <div className="row-main">
+              <Link to={graphUrl(change.node)} className="row-name" data-row>
+                {nameIn(change.node)}
+              </Link>
+              <p className="row-note wrap">{change.text}</p>
+            </div>
+            <div className="row-end">
+              <span className="muted">
+                <Ago time={change.time} />
+              </span>
+            </div>
+          </li>
+        ))}
+      </Rows>
+    </>
+  );
+}
+
+/** What is wrong upstream of a dataset, as far as it can be seen, or else what changed there. */
 export function Upstream({ answer }: { answer: WhyAnswer }) {
   const nothing =
     answer.hidden > 0
@@ -131,16 +158,18 @@ export function Upstream({ answer }: { answer: WhyAnswer }) {
       ) : (
         <Causes causes={answer.causes} />
       )}
+      <Recent changes={answer.recent} />
       <Unseen count={answer.hidden} where="upstream" />
     </>
   );
 }
 
-/** Why a dataset is stale; nothing while all is well upstream, and all of it can be seen. */
+/** Why a dataset is stale; nothing while all is well and unchanged upstream, and can be seen. */
 export function Why({ dataset, stale }: { dataset: Named; stale: boolean }) {
   const path = whyPath(dataset);
   const { data } = useResource<WhyAnswer>(path, matters);
-  if (!data || (!stale && data.causes.length === 0 && data.hidden === 0)) return null;
+  const news = data ? data.causes.length + data.recent.length + data.hidden : 0;
+  if (!data || (!stale && news === 0)) return null;
   return (
     <Panel title="Why" json={path}>
       <Upstream answer={data} />

@@ -15,15 +15,19 @@ import { LastWritten, lastWord, Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
-import { Causes, StaleDataset, Upstream } from "../pages/why";
+import { Causes, StaleDataset, Upstream, Why } from "../pages/why";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
 import { JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { bootstraps, columnsOf, Previewed } from "../ui/preview";
 import { StateBadge } from "../ui/state";
+import { answering } from "./answers";
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
 
 const EVIL = '<img src=x onerror="alert(1)">';
 
@@ -411,7 +415,7 @@ test("an impact shows who is hit, the path, and how much is known", () => {
 });
 
 test("what a limited token cannot see upstream is not called right", () => {
-  const answer = { verdict: "stale", since: null, causes: [], hidden: 3 };
+  const answer = { verdict: "stale", since: null, causes: [], recent: [], hidden: 3 };
   const { rerender, container } = render(<Upstream answer={answer} />);
   expect(container.textContent).not.toContain("Nothing is wrong upstream.");
   screen.getByText("3 upstream jobs or datasets are not visible to this token.");
@@ -419,6 +423,28 @@ test("what a limited token cannot see upstream is not called right", () => {
   screen.getByText("1 upstream job or dataset is not visible to this token.");
   rerender(<Upstream answer={{ ...answer, hidden: 0 }} />);
   expect(container.textContent).toBe("Nothing is wrong upstream.");
+});
+
+test("a schema that changed while nothing is wrong is news, with its time and a way to it", async () => {
+  const node = "dataset:postgres://db:5432:shop.public.orders";
+  const recent = [{ time: "2026-01-08T11:00:00Z", node, text: `price was removed ${EVIL}` }];
+  const answer = { verdict: "fresh", since: null, causes: [], recent, hidden: 0 };
+  answering({
+    "/api/v2/datasets/db/changed/why": answer,
+    "/api/v2/datasets/db/unchanged/why": { ...answer, recent: [] },
+  });
+  render(<Why dataset={{ namespace: "db", name: "unchanged" }} stale={false} />);
+  const { container } = render(
+    <Why dataset={{ namespace: "db", name: "changed" }} stale={false} />,
+  );
+  const list = await screen.findByRole("list", { name: "Changed recently" });
+  expect(list.textContent).toMatch(/^shop\.public\.ordersprice was removed .* ago$/);
+  expect(list.querySelector("time")?.dateTime).toBe("2026-01-08T11:00:00Z");
+  const link = list.querySelector("a")?.getAttribute("href") ?? "";
+  expect(new URLSearchParams(link.split("?")[1]).get("node")).toBe(node);
+  screen.getByText("Nothing is wrong upstream.");
+  expect(container.querySelector("img")).toBeNull();
+  expect(screen.getAllByRole("region", { name: "Why" })).toHaveLength(1);
 });
 
 test("columns that come after the form do not undo what was chosen", () => {
@@ -656,7 +682,7 @@ test("a stale dataset has the causes that nothing else explains, and no planned 
   const { container } = render(
     <StaleDataset
       dataset={{ namespace: "db", name: "stats" }}
-      answer={{ verdict: "stale", since: "2026-01-08T11:26:00Z", causes, hidden: 0 }}
+      answer={{ verdict: "stale", since: "2026-01-08T11:26:00Z", causes, recent: [], hidden: 0 }}
     />,
   );
   const text = container.textContent ?? "";

@@ -1,0 +1,73 @@
+import { cleanup, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { JobFacts, Overview } from "../lib/types";
+import { OverviewPage } from "../pages/overview";
+import { answering } from "./answers";
+
+const JOB: JobFacts = {
+  id: "job:shop:sink",
+  kind: "job",
+  namespace: "shop",
+  name: "sink",
+  integration: "kafka-connect",
+  type: "connector",
+  processing: "streaming",
+  updatedAt: "",
+  state: "RUNNING",
+  inferred: false,
+  run: "01a1",
+  since: "2026-01-08T11:26:00Z",
+  error: null,
+};
+const OVERVIEW: Overview = {
+  now: "2026-01-08T12:00:00Z",
+  records: 3,
+  firstEventAt: "2026-01-08T11:26:00Z",
+  jobs: { NEW: 0, RUNNING: 1, COMPLETED: 0, FAILED: 0, ABORTED: 0, total: 1 },
+  datasets: 2,
+  troubles: { jobs: [], truncated: false },
+  stale: [],
+  lagging: [
+    {
+      ...JOB,
+      affected: { jobs: 0, datasets: 1, more: false },
+      dataset: { namespace: "kafka://k:9092", name: "orders" },
+      lag: 62_500,
+      lagBefore: 1_500,
+      since: "2026-01-08T11:55:00Z",
+    },
+  ],
+  halted: [],
+  perMinute: [{ minute: "2026-01-08T12:00:00Z", events: 3 }],
+  changes: [],
+  alerts: { rules: 0, open: [], truncated: false },
+};
+
+beforeEach(() => {
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe(): void {}
+      disconnect(): void {}
+    },
+  );
+});
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+test("a running job that falls behind needs a look: in what, by how much, and what it reaches", async () => {
+  answering({ "/api/v2/overview": OVERVIEW });
+  render(<OverviewPage />);
+  const list = await screen.findByRole("list", { name: "Jobs in trouble" });
+  const rows = list.querySelectorAll("li");
+  expect(rows).toHaveLength(1);
+  const text = rows[0]?.textContent;
+  expect(text).toMatch(/Falls behind: 62,500 records of orders to read, up from 1,500 \(.* ago\)/);
+  expect(text).toContain("1 dataset downstream");
+  expect(text).toContain("Running");
+  const links = [...list.querySelectorAll("a")].map((link) => link.getAttribute("href"));
+  expect(links.slice(0, 2)).toEqual(["/jobs/shop/sink", "/datasets/kafka%3A%2F%2Fk%3A9092/orders"]);
+  expect(screen.queryByText(/^Nothing fails/)).toBeNull();
+});
