@@ -115,3 +115,32 @@ def test_an_application_that_was_unknown_at_its_start_ends_when_it_is_known(clie
     assert runs(client, *expected) == expected
     client.post(event("COMPLETE", 2, run=2, job="stats"), event("START", 0, run=2, job="unknown"))
     assert {run[1] for run in runs(client, "unknown")["unknown"]} == {"COMPLETED"}
+
+
+def test_a_run_that_is_announced_under_the_id_of_another_job_is_one_of_its_own(
+    client: Client,
+) -> None:
+    client.post(SENT[0], event("START", 0, run=2, job="copy"))
+
+    def announce(**more: Any) -> dict[str, Any]:
+        body = {"id": run_id(1), "args": {"day": "1"}, **more}
+        answer = client.call("POST", job_url("copy", "runs"), json=body)
+        assert answer.status_code == 201
+        found: dict[str, Any] = answer.json()
+        return found
+
+    first = announce()
+    assert (first["id"], first["jobVersion"]["name"], first["args"]) == (
+        own("copy"), "copy", {"day": "1"},
+    )  # fmt: skip
+    assert announce(args={"day": "2"}) == first
+    assert client.call("POST", f"/api/v1/jobs/runs/{first['id']}/start").status_code == 200
+    client.post(event("COMPLETE", 2, job="copy"))
+    expected = {"load": "RUNNING", "copy": "COMPLETED"}
+    for _ in range(2):
+        found = {job: some[0] for job, some in runs(client, *expected).items()}
+        assert {job: run[1] for job, run in found.items()} == expected
+        assert {job: run[0] for job, run in found.items()} == {
+            "load": run_id(1), "copy": own("copy"),
+        }  # fmt: skip
+        assert verify(client.store) == rebuild(client.store)

@@ -209,6 +209,8 @@ class Store:
         except BaseException:
             self.abandon()
             raise
+        if projection.shared_runs:
+            self.assumed[SHARED_RUN] += projection.shared_runs
         if self.on_change is not None:
             self.on_change(self.log.seq, projection.changes)
         return self.log.seq

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
+from headwater.lineage.assumptions import runs_of_its_own
 from headwater.lineage.events import EventProblem, iso
 from headwater.lineage.secrets import clean_value
 from headwater.lineage.writer import facet
@@ -172,10 +173,24 @@ async def hide_job(app: App, namespace: str, job: str) -> Response:
 
 @api.route("POST", JOB + "/runs", body=PostRun, answer=Run, status=(201,))
 async def post_run(app: App, request: Request, namespace: str, job: str) -> Response:
-    """Announce a run."""
-    command = _new_run(request.json(), namespace, job)
-    request.path["id"] = command["run"]
-    return await _carried_out(app, [command], lambda view: runs.one_run(view, request), 201)
+    """Announce a run; under the id of another job's run, one of its own."""
+    command = clean_value(_new_run(request.json(), namespace, job))
+
+    def show(view: View) -> Any:
+        request.path["id"] = str(_announced(view, command))
+        return runs.one_run(view, request)
+
+    return await _carried_out(app, [command], show, 201)
+
+
+def _announced(view: View, command: Command) -> UUID:
+    """The run that a job got by a command: the one of this id, unless that is another job's."""
+    named, owner = UUID(command["run"]), view.job(command["namespace"], command["name"])
+    if owner is None:
+        return named
+    own = runs_of_its_own(named, owner.space, owner.name)
+    mine = (one for one in (named, *own) if (run := view.run(one)) and run.job == owner.id)
+    return next(mine, named)
 
 
 def _ends(verb: str, state: str) -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headwater.lineage.events import EventType, canonical
-from headwater.lineage.lifecycle import RunHistory
 from headwater.server.store.database import StoreError
-from headwater.server.store.entities import DELETED, Run, RunState
+from headwater.server.store.entities import DELETED, Run
 from headwater.server.store.write import identity, shared_symlinks
 
 if TYPE_CHECKING:
@@ -70,19 +69,21 @@ def _run(store: Store, projection: Projection, command: Command) -> Ids:
     return job.id, run.id
 
 
-def _new_run(store: Store, _: Projection, command: Command) -> Ids:
-    """A run announced before it starts."""
+def _new_run(store: Store, projection: Projection, command: Command) -> Ids:
+    """A run announced before it starts; under the id of another job's run, one of its own."""
     job = _the_job(store, command)
     uuid = UUID(command["run"]).bytes
     store.session.load_runs([uuid])
     run = store.session.runs.get(uuid)
-    if run is None:
-        run = store.session.new_run(uuid, job.id, RunState(RunHistory(), args=command.get("args")))
+    if run is None or run.job != job.id:
+        run = projection.other_run(job, uuid, run)
+    if run.fresh:
+        run.state.args = command.get("args")
         run.state.nominal = (command.get("nominalStart"), command.get("nominalEnd"))
         run.state.life.observe(EventType.OTHER, command["at"])
         run.state.version = job.version
         job.latest = run.id
-        job.state.latest_time, job.state.latest_uuid = command["at"], uuid
+        job.state.latest_time, job.state.latest_uuid = command["at"], run.uuid
         store.session.touch(run)
         store.session.dirty["job"][job.id] = job
     return job.id, run.id

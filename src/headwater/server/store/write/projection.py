@@ -86,7 +86,7 @@ class Projection:
         if item.run is not None:
             run = self.session.runs.get(item.run.key)
             if run is None or run.job != job.id:
-                first, run = run, self._other_run(job, item.run.key, run)
+                first, run = run, self.other_run(job, item.run.key, run)
         else:
             run = self._declaration(job, item) if item.datasets else None
         self._job_facets(job, run, item.job, time)
@@ -118,7 +118,7 @@ class Projection:
             self.task_jobs.job_changed(job)
         return job, new
 
-    def _other_run(self, job: Job, uuid: bytes, held: Run | None) -> Run:
+    def other_run(self, job: Job, uuid: bytes, held: Run | None) -> Run:
         """The run of a job under an id that no run has, or that of another job.
 
         A job that has a run of its own goes on with it when the other job's was let go of.
