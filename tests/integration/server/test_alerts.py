@@ -348,10 +348,13 @@ def test_what_somebody_paused_or_stopped_is_no_incident(
     assert receiver.got[0]["kind"] == "stale"
 
 
+@pytest.mark.parametrize("first", ["app", "other"], ids=["run", "shared_id"])
 def test_an_application_and_its_query_that_fail_together_are_one_incident(
-    alerting: Callable[[str], Alerting], receiver: Receiver
+    alerting: Callable[[str], Alerting], receiver: Receiver, first: str
 ) -> None:
+    """Also where another job was the first to report under the id of the application's run."""
     server = alerting(FAILED)
+    server.post(now_event("RUNNING", job=first, run=1))
     parent = {
         "parent": facet(
             run={"runId": "00000000-0000-4000-8000-000000000001"},

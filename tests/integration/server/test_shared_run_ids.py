@@ -12,7 +12,7 @@ from headwater.server.store.keep.rebuild import rebuild, verify
 from headwater.server.store.keep.retention import retain
 
 from .conftest import Client, job_url
-from .making import event, run_id
+from .making import event, facet, run_id
 
 SENT = (
     event("START", 0, job="load", outputs=["a"]),
@@ -144,3 +144,36 @@ def test_a_run_that_is_announced_under_the_id_of_another_job_is_one_of_its_own(
             "load": run_id(1), "copy": own("copy"),
         }  # fmt: skip
         assert verify(client.store) == rebuild(client.store)
+
+
+def test_a_parent_under_a_shared_id_is_the_job_that_is_named(client: Client) -> None:
+    """The application, which was `unknown` at its start, and a query that reports under its id too."""
+    inside = {"parent": facet(run={"runId": run_id(1)}, job={"namespace": "jobs", "name": "stats"})}
+    strange = {"parent": facet(run={"runId": run_id(1)}, job={"namespace": "jobs", "name": "gone"})}
+    client.post(
+        event("START", 0, job="unknown"),
+        event("START", 1, job="stats"),
+        event("START", 2, job="query", outputs=["a"], run_facets=inside),
+        event("START", 3, run=2, job="action", outputs=["b"], run_facets=inside),
+        event("START", 4, run=3, job="other", outputs=["c"], run_facets=strange),
+    )
+    found = client.get("/api/v2/map")["nodes"]
+    assert {one["name"]: one["parent"] for one in found if one["kind"] == "job"} == {
+        "unknown": None,
+        "stats": None,
+        "query": "job:jobs:stats",
+        "action": "job:jobs:stats",
+        "other": "job:jobs:unknown",
+    }
+    children = {
+        job: [one["name"] for one in client.get(f"/api/v2/jobs/jobs/{job}")["children"]]
+        for job in ("stats", "unknown", "query")
+    }
+    assert children == {"stats": ["action", "query"], "unknown": ["other"], "query": []}
+    client.post(*(event("FAIL", 5, job=job) for job in ("stats", "query")))
+    rows = client.get("/api/v2/overview")["troubles"]["jobs"]
+    assert [(one["name"], [w["name"] for w in one["with"]]) for one in rows if one["with"]] == [
+        ("query", ["stats"])
+    ]
+    doubts = client.get("/api/v2/doctor")["findings"]
+    assert [one["named"]["name"] for one in doubts if one["kind"] == "no outputs"] == []

@@ -11,6 +11,7 @@ from headwater.lineage.lifecycle import State
 from headwater.server.store.entities import unslot
 from headwater.server.store.read.graph import failing
 from headwater.server.store.read.observed import ASSERTIONS
+from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.view import uuid_text
 
 if TYPE_CHECKING:
@@ -90,12 +91,15 @@ class MonitoredJobs:
             nodes = {number: (NodeKind.JOB.value, number) for number in some}
             statuses = graph.statuses(list(nodes.values()))
             runs = graph.recent(some)
+            above = parent_runs(view, {n: last[0].state for n, last in runs.items() if last})
             for number in some:
                 if nodes[number] not in statuses:
                     continue
                 row, status = rows[number], statuses[nodes[number]]
                 job = MonitoredJob(row[1:], nodes[number], row[1], row[2], row[3], status)
                 _fill(job, runs[number], self.all.get(number), now)
+                if number in above:
+                    job.parent = uuid_text(above[number].uuid)
                 self.all[number] = job
                 changed.append(job)
         return changed

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from headwater.insight import ClockGap, DoubtKind, JobUse, KnownDataset, KnownJob
 from headwater.lineage import facets as known
@@ -16,6 +14,7 @@ from headwater.lineage.schema.claims import Rank
 from headwater.server.store.database import within
 from headwater.server.store.entities import DELETED, OUTPUT, decode_run
 from headwater.server.store.read.observed import read_schema
+from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.read.schema_claims import standing
 from headwater.server.store.read.timeline import members
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from headwater.lineage.schema.claims import Claim
-    from headwater.server.store.entities import Node
+    from headwater.server.store.entities import Node, RunState
     from headwater.server.store.read.schema_claims import SchemaReports
     from headwater.server.store.view import View
 
@@ -130,7 +129,7 @@ class StoredEstate:
             (number, kind, decode_run(bytes(state)) if state is not None else None, last)
             for number, kind, state, last in self._view.all(sql)
         ]
-        parents = self._parents(run.parent for _, _, run, _ in rows if run is not None)
+        parents = self._parents({n: run for n, _, run, _ in rows if run is not None})
         actions = self._actions({run.job_facets.get("jobType", 0) for _, _, run, _ in rows if run})
         usual = self._usual()
         found = []
@@ -153,15 +152,10 @@ class StoredEstate:
             )
         return found
 
-    def _parents(self, runs: Iterable[str | None]) -> set[int]:
+    def _parents(self, runs: Mapping[int, RunState]) -> set[int]:
         """The jobs that task jobs are merged into, and those that others name as their parent."""
-        named = []
-        for run in {run for run in runs if run}:
-            with contextlib.suppress(ValueError):
-                named.append(UUID(run).bytes)
         found = {row[0] for row in self._view.all("SELECT DISTINCT whole FROM fold")}
-        sql = "SELECT DISTINCT job FROM run WHERE uuid IN ({in})"
-        return found | {row[0] for row in within(self._view.connection, sql, named)}
+        return found | {run.job for run in parent_runs(self._view, runs).values()}
 
     def _actions(self, facets: Iterable[int]) -> set[int]:
         """Which of these `jobType` facets declare one action of a Spark application: `count`, `show`."""

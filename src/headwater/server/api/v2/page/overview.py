@@ -21,6 +21,7 @@ from headwater.server.ingest.flow import growing_lags
 from headwater.server.routing import Routes
 from headwater.server.store.database import within
 from headwater.server.store.entities import STATUSES, to_job
+from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.view import JOBS, uuid_text
 
 if TYPE_CHECKING:
@@ -160,8 +161,12 @@ def _described(view: View, groups: list[list[Job]]) -> list[dict[str, Any]]:
 def _together(view: View, found: list[Job]) -> list[list[Job]]:
     """Jobs in the order given, those that broke together as one: failed ones first, parts first."""
     runs = describe.latest_runs(view, found)
+    above = parent_runs(view, {number: run.state for number, run in runs.items()})
     parents = {
-        job.node: (uuid_text(runs[job.id].uuid), runs[job.id].state.parent or "")
+        job.node: (
+            uuid_text(runs[job.id].uuid),
+            uuid_text(above[job.id].uuid) if job.id in above else "",
+        )
         for job in found
         if job.id in runs
     }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from headwater.server.api.v2.page import describe
-from headwater.server.store.database import within
 from headwater.server.store.entities import DELETED, to_job
+from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
@@ -26,16 +24,11 @@ CHILDREN = 100
 
 def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, Job]:
     """The job whose run the newest run of each job names as its parent, where it is known."""
-    named: dict[int, bytes] = {}
-    for number, run in describe.latest_runs(view, jobs, at).items():
-        # Producers may write anything as the id of a parent.
-        with contextlib.suppress(ValueError):
-            named[number] = UUID(run.state.parent or "").bytes
-    sql = "SELECT uuid, job FROM run WHERE uuid IN ({in})"
-    owners = {bytes(row[0]): row[1] for row in within(view.connection, sql, set(named.values()))}
+    runs = describe.latest_runs(view, jobs, at)
+    above = parent_runs(view, {number: run.state for number, run in runs.items()})
     # In the place of a task job, the one that it is shown as.
-    shown = view.jobs(set(owners.values()))
-    found = {number: shown.get(owners[run]) for number, run in named.items() if run in owners}
+    shown = view.jobs({run.job for run in above.values()})
+    found = {number: shown.get(run.job) for number, run in above.items()}
     return {
         number: job
         for number, job in found.items()
