@@ -25,7 +25,7 @@ Services = Annotated[
     typer.Argument(
         metavar="[SERVICE]...",
         help="kafka, connect, registry, s3, catalog, postgres (what `up` starts by default); "
-        "hive, spark, server, agent, supplier-stats, iceberg-ingestion.",
+        "hive, spark, spark-history, server, agent, supplier-stats, iceberg-ingestion.",
         show_default=False,
     ),
 ]
