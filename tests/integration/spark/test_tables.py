@@ -39,8 +39,9 @@ class Played(NamedTuple):
     work: Path
 
     def of(self, step: str) -> list[dict[str, Any]]:
-        """The events of one step."""
-        return self.told.events[self.steps[step]["first"] : self.steps[step]["last"]]
+        """The events of one step, without the heartbeats of the application meanwhile."""
+        found = self.told.events[self.steps[step]["first"] : self.steps[step]["last"]]
+        return [one for one in found if one["job"]["facets"]["jobType"]["jobType"] != "APPLICATION"]
 
     def rows(self, step: str, place: str) -> int:
         """How many rows a step is said to have read there."""
