@@ -23,7 +23,7 @@ from headwater.server.store.database import (
 )
 from headwater.server.store.database.packing import Packer
 from headwater.server.store.keep.retention import claims_since, retained
-from headwater.server.store.write import commands
+from headwater.server.store.write import commands, named_parents
 from headwater.server.store.write.event_reader import EventReader
 from headwater.server.store.write.log import UNKNOWN, Log
 from headwater.server.store.write.name_limits import check_command
@@ -275,4 +275,10 @@ class Store:
 
 def open_store(url: str, *, limits: Limits | None = None) -> Store:
     """The store behind a URL, made if it does not exist."""
-    return Store(open_database(url), limits=limits)
+    store = Store(open_database(url), limits=limits)
+    try:
+        named_parents.complete(store)
+    except BaseException:
+        store.close()
+        raise
+    return store

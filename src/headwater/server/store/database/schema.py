@@ -10,7 +10,8 @@ import re
 from typing import NamedTuple
 
 __all__ = [
-    "ALL_TABLES", "BASE", "CLAIM_STRETCHES", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES", "Table",
+    "ALL_TABLES", "BASE", "CLAIM_STRETCHES", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES",
+    "UNNAMED_PARENTS", "Table",
 ]  # fmt: skip
 
 
@@ -99,6 +100,7 @@ TABLES: dict[str, Table] = {
         _table("schema_end", "dataset:i run:i time:i", "dataset run time", changes=False),
         _table("fold", "job:i namespace:t name:t whole:i", "job"),
         _table("deletion", "kind:i entity:i since:i until:i", "kind entity since"),
+        _table("named_parent", "namespace:t name:t job:i", "namespace name job", changes=False),
     )
 }
 
@@ -303,6 +305,18 @@ DROP INDEX log_time;
 CREATE UNIQUE INDEX log_time ON log (time, hash);
 """
 
+UNNAMED_PARENTS = "unnamed_parents"
+"""The setting of a store of an earlier release, until the parents that its jobs name are filled in."""
+
+_TWELFTH = """
+CREATE TABLE named_parent (
+  namespace TEXT NOT NULL, name TEXT NOT NULL, job {int} NOT NULL,
+  PRIMARY KEY (namespace, name, job)) {compact};
+CREATE INDEX named_parent_job ON named_parent (job);
+INSERT INTO setting (name, value)
+  SELECT 'unnamed_parents', '1' WHERE EXISTS (SELECT 1 FROM job);
+"""
+
 DIALECTS: dict[str, dict[str, str]] = {
     "sqlite": {
         "int": "INTEGER",
@@ -325,7 +339,7 @@ DIALECTS: dict[str, dict[str, str]] = {
 
 MIGRATIONS: tuple[str, ...] = (
     _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH,
-    _TENTH, _ELEVENTH,
+    _TENTH, _ELEVENTH, _TWELFTH,
 )  # fmt: skip
 LATEST = len(MIGRATIONS)
 ALL_TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))

@@ -10,6 +10,7 @@ import zstandard
 
 from headwater.server.store.database import DamagedError
 from headwater.server.store.database.schema import CLAIM_STRETCHES, TABLES
+from headwater.server.store.write import named_parents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ PROJECTED = (
     "namespace", "source", "dataset", "job", "run", "facet", "facet_change", "edge", "column_map",
     "column_link", "dataset_version", "job_version", "alias", "cluster", "event_count", "tag",
     "tag_use", "fold", "claim", "schema_end", "joined", "deletion",
+    "named_parent",
 )  # fmt: skip
 STEP = 10_000
 _PLAIN = {
@@ -100,10 +102,12 @@ def restore(store: Store, checkpoint: Checkpoint) -> None:
     """Put the kept projection in the place of the present one, which must be empty."""
     connection = store.connection
     sql = "SELECT number FROM checkpoint_part WHERE checkpoint = ? ORDER BY number"
+    restored = set()
     for (number,) in connection.all(sql, (checkpoint.seq,)):
         sql = "SELECT name, body FROM checkpoint_part WHERE checkpoint = ? AND number = ?"
         ((name, body),) = connection.all(sql, (checkpoint.seq, number))
         rows = _unpacked(bytes(body))
+        restored.add(name)
         if name in TABLES:
             connection.upsert(TABLES[name], rows)
             continue
@@ -111,4 +115,7 @@ def restore(store: Store, checkpoint: Checkpoint) -> None:
         marks = ", ".join("?" * len(columns))
         for row in rows:
             connection.run(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", row)  # noqa: S608
-    connection.script(CLAIM_STRETCHES)  # of a checkpoint that may be older
+    # A checkpoint may be of an earlier release.
+    connection.script(CLAIM_STRETCHES)
+    if "named_parent" not in restored:
+        named_parents.fill(store)

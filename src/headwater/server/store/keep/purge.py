@@ -162,6 +162,7 @@ def _space(connection: Connection, namespace: str) -> None:
     for table, column in (
         ("namespace", "name"), ("source", "name"), ("alias", "namespace"),
         ("joined", "namespace"), ("cluster", "dataset_namespace"), ("fold", "namespace"),
+        ("named_parent", "namespace"),
     ):  # fmt: skip
         connection.run(f"DELETE FROM {table} WHERE {column} = ?", (namespace,))  # noqa: S608
 
@@ -263,9 +264,11 @@ def _forget(
 def _task_jobs(store: Store, jobs: dict[int, Key]) -> None:
     """Show the task jobs of what is gone, and forget which parent they named."""
     connection, session = store.connection, store.session
-    _delete(connection, "fold", "job", jobs)
-    for key in jobs.values():
-        connection.run("DELETE FROM fold WHERE namespace = ? AND name = ?", key)
+    for table in ("fold", "named_parent"):
+        _delete(connection, table, "job", jobs)
+        for key in jobs.values():
+            sql = f"DELETE FROM {table} WHERE namespace = ? AND name = ?"  # noqa: S608
+            connection.run(sql, key)
     connection.run("UPDATE job SET hidden = 0 WHERE hidden = ?", (MERGED,))
     session.forget()
     TaskJobs(session, []).settle_all()

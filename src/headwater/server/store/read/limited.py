@@ -66,6 +66,7 @@ LIMITED = {  # what is true of the rows that may be read
     "alert_delivery": "incident IN (SELECT id FROM {main}incident"  # noqa: S608
     f" WHERE namespace IN {_NAMES})",
     "fold": f"{_OF_JOB} AND namespace IN {_NAMES}",
+    "named_parent": f"{_OF_JOB} AND namespace IN {_NAMES}",
     "flow": f"dataset_namespace IN {_NAMES}"  # noqa: S608
     f" AND run IN (SELECT uuid FROM {{main}}run WHERE {_OF_JOB})",
 }

@@ -1,4 +1,4 @@
-"""The run that a run names as its parent, and whose it is."""
+"""The run that a run names as its parent, whose it is, and which jobs name a job."""
 
 from __future__ import annotations
 
@@ -12,16 +12,26 @@ from headwater.server.store.write.session import SHARES_RUNS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.server.store.entities import RunState
+    from headwater.server.store.entities import Job, RunState
     from headwater.server.store.view import View
 
-__all__ = ["ParentRun", "parent_runs"]
+__all__ = ["ParentRun", "jobs_naming", "parent_runs"]
 
 K = TypeVar("K")
 Name = tuple[str, str]
 _OWNERS = (
     "SELECT r.uuid, r.job, n.name, j.name FROM run r JOIN job j ON j.id = r.job"
     " JOIN namespace n ON n.id = j.namespace WHERE r.uuid IN ({in})"
+)
+
+
+_TASKS = (
+    "SELECT n.name, j.name FROM fold f JOIN job j ON j.id = f.job"
+    " JOIN namespace n ON n.id = j.namespace WHERE f.whole = ? ORDER BY j.id LIMIT ?"
+)
+_NAMING = (
+    "WITH k (space, name) AS ({in}) SELECT j.updated, j.id FROM k JOIN named_parent p"
+    " ON p.namespace = k.space AND p.name = k.name JOIN job j ON j.id = p.job WHERE j.hidden = 0"
 )
 
 
@@ -68,3 +78,11 @@ def _jobs(view: View, runs: Mapping[K, RunState]) -> dict[K, Name]:
         if parent and parent.job and parent.job.name:
             found[key] = (parent.job.namespace or "", parent.job.name)
     return found
+
+
+def jobs_naming(view: View, job: Job, limit: int) -> list[Job]:
+    """The jobs that ever named a job, or a task of it, as their parent: those that changed last."""
+    names = [(job.space, job.name), *view.all(_TASKS, (job.id, limit))]
+    rows = set(within(view.connection, _NAMING, names))
+    newest = sorted(rows, reverse=True)[:limit]
+    return list(view.jobs(number for _, number in newest).values())

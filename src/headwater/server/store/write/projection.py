@@ -169,7 +169,7 @@ class Projection:
             if pattern is not None:
                 life.declare(pattern[0], time)
             assert item.run is not None
-            self._run_facets(run, item.run.numbers or [], time)
+            self._run_facets(job, run, item.run.numbers or [], time)
             self._latest(job, run)
         grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
         self.settle(job, run, time, state_before, end_before, grew=grew)
@@ -304,7 +304,7 @@ class Projection:
         if run is not None and not run.state.job_facets:
             run.state.job_facets = dict(numbers)
 
-    def _run_facets(self, run: Run, numbers: Numbers, time: int) -> None:
+    def _run_facets(self, job: Job, run: Run, numbers: Numbers, time: int) -> None:
         for name, number in hold(run.state.facets, numbers, time):
             if not number or name not in ("parent", "nominalTime"):
                 continue
@@ -312,6 +312,7 @@ class Projection:
             if name == "parent":
                 parent = known.read(name, body, known.Parent)
                 run.state.parent = parent.run.runId if parent and parent.run else None
+                self.session.name_parent(job, parent)
             else:
                 nominal = known.read(name, body, known.NominalTime)
                 run.state.nominal = nominal.period if nominal else (None, None)

@@ -24,6 +24,7 @@ from headwater.server.store.entities import (
     RunState,
     Source,
 )
+from headwater.server.store.write import named_parents
 from headwater.server.store.write.task_jobs import PART_OF, ParentJobs
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class WriteSession:
         self._next: dict[str, int] = {}
         self.parent_jobs = ParentJobs()
         self._shares_runs: bool | None = None
+        self._named_parents: set[tuple[str, str, int]] = set()
 
     def forget(self) -> None:
         """Drop everything; the next use loads it from the database."""
@@ -129,7 +131,7 @@ class WriteSession:
             self.jobs, self.jobs_by_id, self.runs, self.aliases, self.clusters, self.counts,
             self.bodies, self.column_sources, self.symlinks, self.contested, self.schemas,
             self.merged,
-            self._next, self.dirty, self.rows, self.edges, self._touched,
+            self._next, self.dirty, self.rows, self.edges, self._touched, self._named_parents,
         ):  # fmt: skip
             held.clear()
         self.log_end = sys.maxsize
@@ -511,6 +513,13 @@ class WriteSession:
             self.connection.run(sql, (SHARES_RUNS,))
             self._shares_runs = True
 
+    def name_parent(self, job: Job, parent: known.Parent | None) -> None:
+        """Note which job a run of a job names as its parent."""
+        key = named_parents.named(parent)
+        if key is not None and (row := (*key, job.id)) not in self._named_parents:
+            self._named_parents.add(row)
+            self.rows["named_parent"].append(row)
+
     def count(self, hour: int, kind: int) -> None:
         """Count one event of its kind in its hour."""
         key = (hour, kind)
@@ -576,6 +585,8 @@ class WriteSession:
             self._fields_kept = 0
         _halve(self.schemas, 4_000)
         _halve(self.counts, 5_000)
+        if len(self._named_parents) > KEPT:
+            self._named_parents.clear()
         _halve(self.aliases, KEPT)
         _halve(self.sources, KEPT)
         _halve(self.namespaces, KEPT)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.server.api.v2.page import describe
-from headwater.server.store.entities import DELETED, to_job
-from headwater.server.store.read.parent_runs import parent_runs
-from headwater.server.store.view import JOBS
+from headwater.server.store.entities import DELETED
+from headwater.server.store.read.parent_runs import jobs_naming, parent_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["children", "parents"]
 
 NEAR = 500
-"""Jobs among which the children of one are looked for."""
+"""Jobs that named one as their parent, of which the newest run is looked at."""
 CHILDREN = 100
 
 
@@ -37,23 +36,8 @@ def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int,
 
 
 def children(view: View, parent: Job) -> list[Job]:
-    """The jobs whose newest run names one of this job's runs as its parent.
-
-    Actions are named after their application, however long ago they ran; queries have names of their
-    own, and are looked for among the jobs that changed since the application started.
-    """
-    newest = describe.latest_runs(view, [parent]).get(parent.id)
-    since = newest.state.life.first if newest is not None else None
-    if since is None:
-        return []
-    sql = (
-        f"{JOBS} WHERE j.namespace = ? AND j.hidden = 0"
-        " AND (j.name > ? AND j.name < ? OR j.updated >= ?)"
-        " ORDER BY CASE WHEN j.name > ? AND j.name < ? THEN 0 ELSE 1 END, j.updated DESC LIMIT ?"
-    )
-    names = (f"{parent.name}.", f"{parent.name}/")
-    rows = view.all(sql, (parent.namespace, *names, since, *names, NEAR))
-    near = [job for job in map(to_job, rows) if job.id != parent.id]
+    """The jobs whose newest run names this job, and one of its runs, as its parent."""
+    near = [job for job in jobs_naming(view, parent, NEAR) if job.id != parent.id]
     found = parents(view, near)
     mine = [job for job in near if job.id in found and found[job.id].id == parent.id]
     return sorted(mine, key=lambda job: job.name)[:CHILDREN]
