@@ -45,8 +45,8 @@ $(PAGE): web/node_modules/.ready web/index.html web/vite.config.ts $(shell find 
 	@touch $@
 
 .PHONY: demo
-demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified)
-	@$(BIN)/headwater demo $(if $(ONCE),--once)
+demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified; CATALOG=hive: on a Hive metastore)
+	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG))
 
 .PHONY: test
 test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (13 minutes)

@@ -10,6 +10,7 @@ import threading
 import time
 import webbrowser
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,6 +55,11 @@ LEAST_RATE = 0.05
 NUMBER_WIDTH = 9
 
 
+class CatalogKind(str, Enum):
+    rest = "rest"
+    hive = "hive"
+
+
 def demo(
     once: Annotated[
         bool, typer.Option("--once", help="End when everything was seen; exit code 1 if not.")
@@ -62,6 +68,12 @@ def demo(
         Path | None,
         typer.Option("--home", help="The demo's folder.", show_default="a temporary one"),
     ] = None,
+    catalog: Annotated[
+        CatalogKind,
+        typer.Option(
+            "--catalog", help="What keeps the Iceberg tables: a REST catalog or a Hive metastore."
+        ),
+    ] = CatalogKind.rest,
     rate: Annotated[
         float, typer.Option("--rate", min=0.1, max=MAX_RATE, help="Orders a second.")
     ] = 5.0,
@@ -83,7 +95,7 @@ def demo(
         verified = False
         try:
             with FetchBar() as progress:
-                shown.start(progress)
+                shown.start(progress, hive=catalog is CatalogKind.hive)
             view.follow(shown.counter)
             shown.flow()
             for work in (_order, _summarise):

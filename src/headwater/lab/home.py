@@ -52,6 +52,8 @@ class LabSettings(msgspec.Struct, kw_only=True):
     """The name of the Iceberg catalog."""
     archive: str = "raw"
     """The bucket of raw records."""
+    hive: bool = False
+    """Whether a Hive metastore keeps the Iceberg tables."""
     ports: dict[str, int] = {}
     wanted: list[str] = []
 

@@ -87,17 +87,23 @@ class Lab:
         *,
         fixed: Mapping[str, int] | None = None,
         tutorial: bool = False,
+        hive: bool = False,
         progress: fetch.FetchProgress | None = None,
         changed: Callable[[str, str], None] = lambda _service, _state: None,
     ) -> list[ServiceStatus]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are.
 
-        With `tutorial`, a lab that is new has the ports and names that tutorials use.
+        With `tutorial`, a lab that is new has the ports and names that tutorials use; with `hive`, its
+        Iceberg tables are kept in a Hive metastore.
         """
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
             if tutorial:
                 fixed = {**self._tutorial(wanted), **(fixed or {})}
+            if hive:
+                self._keep_in_hive()
+            if self.home.settings.hive and "catalog" in wanted:
+                wanted = in_order({*wanted, "hive"})
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is reported before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
@@ -230,6 +236,15 @@ class Lab:
                 setattr(settings, name, value)
         bound = {name for service in wanted for name in SERVICES[service].port_names()}
         return {name: port for name, port in TUTORIAL_PORTS.items() if name in bound}
+
+    def _keep_in_hive(self) -> None:
+        settings = self.home.settings
+        if not settings.hive and (settings.ports or settings.wanted):
+            raise UsageError(
+                f"the lab in {self.home.root} keeps its tables without Hive already",
+                hint="choose Hive when it is new: another --home, or headwater lab reset",
+            )
+        settings.hive = True
 
     def _fix_ports(self, fixed: Mapping[str, int], wanted: Iterable[str]) -> None:
         ports = self.home.settings.ports

@@ -59,7 +59,7 @@ def test_each_service_has_its_files(service: str) -> None:
 
 def test_every_bundle_a_service_names_is_in_the_lock() -> None:
     named = {bundle for service in SERVICES.values() for bundle in service.bundles}
-    assert named == {"pipeline"}
+    assert named == {"pipeline", "hive-catalog", "hive-sink"}
     assert all(lock().bundle(bundle) for bundle in named)
 
 

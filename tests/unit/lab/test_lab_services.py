@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import UsageError
+from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.files.cache import Cache
 from headwater.lab.home import Home
 from headwater.lab.lab import Lab
@@ -23,6 +24,7 @@ from headwater.lab.services.base import LabContext
 from headwater.lab.services.streams import spark_job
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -157,3 +159,44 @@ def test_programs_log_their_events_where_a_history_server_reads_them(lab: Lab) -
         assert f"spark.eventLog.dir={where['SPARK_EVENT_LOG_DIR']}" in told
         assert f"spark.headwater.history.url={where['SPARK_HISTORY_URL']}" in told
     assert (lab.home.data("spark-history") / "events").is_dir()
+
+
+def test_a_lab_that_is_not_new_is_not_moved_to_hive(lab: Lab) -> None:
+    lab.home.settings.ports["catalog"] = 9001
+    lab.home.save()
+    with pytest.raises(UsageError, match="without Hive already"):
+        lab.up(["catalog"], hive=True)
+    assert not Home(lab.home.root).settings.hive
+
+
+def test_a_lab_on_hive_has_its_tables_in_the_metastore_alone(lab: Lab) -> None:
+    def programs() -> tuple[Mapping[str, str], str]:
+        env = spark_job(lab.context, "supplier_stats.py", scratch=lab.home.root).env
+        SERVICES["catalog"].prepare(lab.context)
+        return env, lab.home.conf("catalog.properties").read_text()
+
+    env, catalog = programs()
+    assert "HMS_ENDPOINT" not in env
+    assert "lock-enabled" not in env["PYSPARK_SUBMIT_ARGS"]
+    assert env["ICEBERG_WAREHOUSE"] == "s3://warehouse"
+    assert "JdbcCatalog" in catalog
+
+    lab.home.settings.hive = True
+    env, catalog = programs()
+    address = f"thrift://127.0.0.1:{lab.context.port('hive')}"
+    assert env["HMS_ENDPOINT"] == address
+    assert env["ICEBERG_CATALOG_URI"] == ""
+    assert env["ICEBERG_WAREHOUSE"] == "s3://warehouse/hive"
+    assert "spark.hadoop.iceberg.engine.hive.lock-enabled=false" in env["PYSPARK_SUBMIT_ARGS"]
+    assert f"uri={address}\n" in catalog
+    assert "JdbcCatalog" not in catalog
+    SERVICES["hive"].prepare(lab.context)
+    assert "<value>s3://warehouse/hive</value>" in lab.home.conf("hive/hive-site.xml").read_text()
+
+
+def test_lineage_is_asked_for_tables_where_hive_keeps_them(lab: Lab) -> None:
+    table = "warehouse default/orders"
+    assert LineageClient(lab.context).name(table) == ("s3://warehouse", "default/orders")
+    lab.home.settings.hive = True
+    assert LineageClient(lab.context).name(table) == ("s3://warehouse", "hive/orders")
+    assert LineageClient(lab.context).name("exports a/b") == ("s3://exports", "a/b")

@@ -94,6 +94,24 @@ def test_the_files_of_the_pipeline_are_what_is_deployed(connect: Answers, tmp_pa
         assert config["headwater.documentation"]
 
 
+def test_the_iceberg_sink_goes_to_the_metastore_of_a_lab_on_hive(
+    connect: Answers, tmp_path: Path
+) -> None:
+    shop = _shop(connect, tmp_path)
+    before = shop.configs()
+    shop.lab.home.settings.hive = True
+    after = shop.configs()
+    sink = "orders-iceberg-sink"
+    changed = dict(after[sink].items() - before[sink].items())
+    assert changed == {
+        "iceberg.catalog.type": "hive",
+        "iceberg.catalog.uri": f"thrift://127.0.0.1:{shop.lab.port('hive')}",
+        "iceberg.catalog.warehouse": "s3://warehouse/hive",
+        "iceberg.hadoop.iceberg.engine.hive.lock-enabled": "false",
+    }
+    assert {**before, sink: after[sink]} == after
+
+
 def test_every_table_is_kept_alike() -> None:
     sys.path.insert(0, str(Path(__file__).parents[3] / "pipelines"))
     import orders

@@ -9,6 +9,8 @@ import httpx
 from headwater.connect.commands.connector_file import read_connector
 from headwater.errors import HeadwaterError
 from headwater.lab.services import SERVICES
+from headwater.lab.services.hive import WITHOUT_LOCKS, endpoint
+from headwater.lab.services.s3 import warehouse
 from headwater.lab.services.streams import programs
 from headwater.lab.waiting import wait_until
 
@@ -124,7 +126,19 @@ class Shop:
         }
         files = programs() / "connectors"
         found = (read_connector(files / f"{name}.json", variables) for name in CONNECTORS)
-        return {connector.name: dict(connector.config) for connector in found}
+        configs = {connector.name: dict(connector.config) for connector in found}
+        if self.lab.home.settings.hive:
+            configs["orders-iceberg-sink"] |= self._hive()
+        return configs
+
+    def _hive(self) -> dict[str, str]:
+        """How the Iceberg sink comes to its tables where a Hive metastore keeps them."""
+        return {
+            "iceberg.catalog.type": "hive",
+            "iceberg.catalog.uri": endpoint(self.lab),
+            "iceberg.catalog.warehouse": warehouse(self.lab),
+            **{f"iceberg.hadoop.{key}": value for key, value in WITHOUT_LOCKS.items()},
+        }
 
     def _put(self, path: str, body: dict[str, str] | None = None) -> None:
         """PUT, repeated while Connect rebalances and answers 409."""

@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from headwater.lab.ports import LOOPBACK
+from headwater.lab.services.s3 import warehouse
+from headwater.lineage.naming import from_uri, hive_location
 
 if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
@@ -24,6 +26,8 @@ class LineageClient:
         self.url = lab.url("server")
         self.namespace = lab.home.settings.namespace
         self.http = httpx.Client(base_url=self.url, timeout=ANSWER_SECONDS, trust_env=False)
+        self.warehouse = warehouse(lab)
+        self.hive = lab.home.settings.hive
         self.namespaces = {
             "postgres": f"postgres://{LOOPBACK}:{lab.port('postgres')}",
             "kafka": f"kafka://{LOOPBACK}:{lab.port('kafka')}",
@@ -44,6 +48,8 @@ class LineageClient:
     def name(self, dataset: str) -> tuple[str, str]:
         """Namespace and name; a store that is not the lab's own is its namespace."""
         store, _, name = dataset.partition(" ")
+        if self.hive and store == "warehouse":
+            return from_uri(hive_location(self.warehouse, *name.split("/")))
         return self.namespaces.get(store, store), name
 
     def node(self, dataset: str) -> str:

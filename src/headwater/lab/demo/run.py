@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from headwater.lab.lab import Lab
 
 STREAMS = ("supplier-stats", "iceberg-ingestion")
+EXPORT = "supplier-stats-export"
 PROGRAMS = (
     ("supplier_stats.py", "supplier_stats"),
-    ("supplier_stats_export.py", "supplier-stats-export"),
+    ("supplier_stats_export.py", EXPORT),
 )
 SERVICES = (*DEFAULT, "server", "agent")
 ENDED_SECONDS = 20.0
@@ -48,12 +49,16 @@ class Demo:
         self._batch: BatchJob | None = None
         self._ending = threading.Event()
 
-    def start(self, progress: FetchProgress | None = None) -> None:
-        """Bring up what the pipeline stands on; whatever must be downloaded comes first."""
+    def start(self, progress: FetchProgress | None = None, *, hive: bool = False) -> None:
+        """Bring up what the pipeline stands on; whatever must be downloaded comes first.
+
+        With `hive`, the tables are kept in a Hive metastore, as they are in a home where they once were.
+        """
         _ = self.lab.context.java  # a wrong Java is reported before anything comes down
-        wanted = with_needs([*SERVICES, *STREAMS])
+        hive = hive or self.lab.home.settings.hive
+        wanted = with_needs([*SERVICES, *STREAMS, *(["hive"] if hive else [])])
         fetch.ensure(self.lab.context.cache, lock().select(bundles(wanted)), progress)
-        self.lab.up(SERVICES, changed=self.changed)
+        self.lab.up(SERVICES, hive=hive, changed=self.changed)
         self.traffic.prepare()
         self.shop.create_tables()
 
@@ -80,7 +85,9 @@ class Demo:
         for program, name in PROGRAMS:
             if self._ending.is_set():
                 return
-            self._batch = BatchJob(self.lab, program, name=name)
+            # PyIceberg lacks a package to ask Hive itself, and asks the REST catalog over it.
+            rest = {"ICEBERG_CATALOG_URI": self.lab.context.url("catalog")}
+            self._batch = BatchJob(self.lab, program, name=name, env=rest if name == EXPORT else {})
             self._batch.wait()
 
     def stop(self) -> None:

@@ -13,6 +13,8 @@ from headwater.lab.files.artifacts import lock
 from headwater.lab.files.cache import unpack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from headwater.lab.files.cache import Cache
 
 PREFIX = "connect/"
@@ -42,18 +44,22 @@ def plugins() -> list[str]:
     return sorted(need.removeprefix(PREFIX) for need in needs if need.startswith(PREFIX))
 
 
-def plugin_path(cache: Cache, *bundles: str) -> Path:
+def plugin_path(cache: Cache, *bundles: str, more: Mapping[str, Sequence[Path]] = {}) -> Path:
     """The folder for `plugin.path`, built when its entry in the lock is new to this cache.
 
-    It holds the lab's plug-ins, or the bundles that are named, each as one plug-in.
+    It holds the lab's plug-ins, or the bundles that are named, each as one plug-in; `more` are jars to
+    put into the folder of a plug-in besides.
     """
     chosen = bundles or tuple(PREFIX + plugin for plugin in plugins())
 
     def build(fresh: Path) -> None:
         for bundle in chosen:
             _build(cache, bundle, fresh / bundle.removeprefix(PREFIX))
+        for plugin, jars in more.items():
+            for jar in jars:
+                _link(jar, fresh / plugin / jar.name)
 
-    return cache.built(Path("plugins", _digest(chosen)), build)
+    return cache.built(Path("plugins", _digest(chosen, more)), build)
 
 
 def _build(cache: Cache, bundle: str, folder: Path) -> None:
@@ -77,9 +83,12 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _digest(bundles: tuple[str, ...]) -> str:
+def _digest(bundles: tuple[str, ...], more: Mapping[str, Sequence[Path]]) -> str:
     summed = hashlib.sha256(repr(sorted(ANNOUNCED)).encode())
     for bundle in bundles:
         for artifact in lock().bundle(bundle):
             summed.update(f"{artifact.sha256}{bundle}\n".encode())
+    for plugin, jars in more.items():
+        for jar in jars:
+            summed.update(f"{jar.name} {jar.stat().st_size} {plugin}\n".encode())
     return summed.hexdigest()[:16]

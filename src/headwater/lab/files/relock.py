@@ -79,6 +79,10 @@ BUNDLES = (
     ),
     Bundle(("s3",), (Dependency("org.gaul:s3proxy:4.1.0", "jar-with-dependencies"),)),
     Bundle(("catalog",), _roots("org.apache.iceberg:iceberg-open-api:1.10.1")),
+    # Iceberg's catalog in a Hive metastore, for the catalog and the sink of a lab on Hive. The newest for
+    # the sink is older than the sink itself; what it calls is there.
+    Bundle(("hive-catalog",), _roots("org.apache.iceberg:iceberg-hive-metastore:1.10.1")),
+    Bundle(("hive-sink",), _roots("org.apache.iceberg:iceberg-hive-metastore:1.11.0")),
     Bundle(
         ("connect/debezium-postgres",),
         (Dependency("io.debezium:debezium-connector-postgres:3.6.2.Final", "plugin", "tar.gz"),),

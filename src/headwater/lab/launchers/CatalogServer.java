@@ -17,7 +17,8 @@ import org.eclipse.jetty.servlet.ServletHolder;
  * Serves an Iceberg catalog over REST on one address.
  *
  * The server that comes in the jar listens on every interface and logs its properties, keys
- * included; this one does neither. Arguments: catalog name, properties file, host, port.
+ * included; this one does neither. Properties that begin with "hadoop." are Hadoop's. Arguments:
+ * catalog name, properties file, host, port.
  */
 public class CatalogServer {
   public static void main(String[] args) throws Exception {
@@ -29,12 +30,17 @@ public class CatalogServer {
       in.close();
     }
     Map properties = new HashMap();
+    Configuration hadoop = new Configuration();
     Iterator names = file.stringPropertyNames().iterator();
     while (names.hasNext()) {
       String name = (String) names.next();
-      properties.put(name, file.getProperty(name));
+      if (name.startsWith("hadoop.")) {
+        hadoop.set(name.substring("hadoop.".length()), file.getProperty(name));
+      } else {
+        properties.put(name, file.getProperty(name));
+      }
     }
-    Catalog catalog = CatalogUtil.buildIcebergCatalog(args[0], properties, new Configuration());
+    Catalog catalog = CatalogUtil.buildIcebergCatalog(args[0], properties, hadoop);
     ServletContextHandler context = new ServletContextHandler(ServletContextHandler.NO_SESSIONS);
     context.addServlet(
         new ServletHolder(new RESTCatalogServlet(new RESTCatalogAdapter(catalog))), "/*");

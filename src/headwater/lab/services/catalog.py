@@ -1,15 +1,19 @@
-"""The Iceberg REST catalog, over the lab's S3, its tables' pointers in a SQLite file."""
+"""The Iceberg REST catalog, over the lab's S3, its tables' pointers in a SQLite file or in Hive."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.lab.files.ivy import pyspark_jar
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers, version_of
-from headwater.lab.services.s3 import REGION, WAREHOUSE
+from headwater.lab.services.hive import FOR_CATALOG, WITHOUT_LOCKS, client_jars, endpoint
+from headwater.lab.services.s3 import REGION, warehouse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.lab.services.base import LabContext
 
 
@@ -26,14 +30,8 @@ class Catalog(Service):
         lab.write(
             "catalog.properties",
             {
-                "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-                "uri": f"jdbc:sqlite:{lab.home.data('catalog') / 'catalog.db'}",
-                "jdbc.schema-version": "V1",
-                # A reader that the catalog leaves open would otherwise lock every writer out.
-                "jdbc.journal_mode": "WAL",
-                "jdbc.synchronous": "FULL",
-                "jdbc.busy_timeout": 30_000,
-                "warehouse": f"s3://{WAREHOUSE}",
+                **(_in_hive(lab) if settings.hive else _in_a_file(lab)),
+                "warehouse": warehouse(lab),
                 "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
                 "client.region": REGION,
                 "s3.endpoint": lab.url("s3"),
@@ -52,7 +50,7 @@ class Catalog(Service):
                 str(lab.home.conf("catalog.properties")),
                 LOOPBACK,
                 str(lab.port("catalog")),
-                classpath=lab.jars("catalog"),
+                classpath=_hive_classpath(lab) if lab.home.settings.hive else lab.jars("catalog"),
                 heap=192,
                 flags=["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"],
             )
@@ -65,5 +63,32 @@ class Catalog(Service):
         return {
             "ICEBERG_CATALOG_NAME": lab.home.settings.catalog,
             "ICEBERG_CATALOG_URI": lab.url("catalog"),
-            "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
+            "ICEBERG_WAREHOUSE": warehouse(lab),
         }
+
+
+def _in_a_file(lab: LabContext) -> dict[str, object]:
+    return {
+        "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "uri": f"jdbc:sqlite:{lab.home.data('catalog') / 'catalog.db'}",
+        "jdbc.schema-version": "V1",
+        # A reader that the catalog leaves open would otherwise lock every writer out.
+        "jdbc.journal_mode": "WAL",
+        "jdbc.synchronous": "FULL",
+        "jdbc.busy_timeout": 30_000,
+    }
+
+
+def _in_hive(lab: LabContext) -> dict[str, object]:
+    """For those who cannot speak to the metastore itself: PyIceberg could with one package more."""
+    return {
+        "catalog-impl": "org.apache.iceberg.hive.HiveCatalog",
+        "uri": endpoint(lab),
+        **{f"hadoop.{key}": value for key, value in WITHOUT_LOCKS.items()},
+    }
+
+
+def _hive_classpath(lab: LabContext) -> list[Path]:
+    # Hive's client needs more of Hadoop than the catalog's jar holds, and all of it from one version.
+    hadoop = [pyspark_jar("hadoop-client-api"), pyspark_jar("hadoop-client-runtime")]
+    return [*hadoop, *lab.jars("catalog"), *lab.jars(FOR_CATALOG), *client_jars()]

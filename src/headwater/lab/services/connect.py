@@ -8,6 +8,7 @@ from headwater.lab.files.plugins import plugin_path
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers, version_of
+from headwater.lab.services.hive import FOR_SINK, client_jars
 from headwater.lab.services.kafka import LOGGING
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Connect(Service):
                 "listeners": lab.url("connect"),
                 "rest.advertised.host.name": LOOPBACK,
                 "rest.advertised.port": lab.port("connect"),
-                "plugin.path": plugin_path(lab.cache),
+                "plugin.path": plugin_path(lab.cache, more=_more(lab)),
                 # Scanning every class instead takes five times as long and three times the memory.
                 "plugin.discovery": "service_load",
                 "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -110,3 +111,10 @@ class Connect(Service):
             "CONNECT_URL": lab.url("connect"),
             "CONNECT_SECRETS_FILE": str(secrets_file(lab)),
         }
+
+
+def _more(lab: LabContext) -> dict[str, list[Path]]:
+    """What plug-ins need besides their own files."""
+    if not lab.home.settings.hive:
+        return {}
+    return {"iceberg": [*lab.jars(FOR_SINK), *client_jars()]}

@@ -11,18 +11,51 @@ from headwater.lab.files.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service
+from headwater.lab.services.s3 import WAREHOUSE, warehouse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.lab.services.base import LabContext
 
 THRIFT_CALL = 0x80010001
 THRIFT_REPLY = 0x80010002
+# Iceberg's catalog in Hive for the other services: each of a version that fits the Iceberg there.
+FOR_CATALOG, FOR_SINK = "hive-catalog", "hive-sink"
+# What such a catalog needs besides, of the jars inside PySpark.
+CLIENT = (
+    "hive-metastore",
+    "hive-common",
+    "hive-shims",
+    "hive-shims-common",
+    "hive-serde",
+    "hive-storage-api",
+    "libthrift",
+    "libfb303",
+    "commons-lang",
+    "jdo-api",
+    "guava",
+    "failureaccess",
+)
+# The lab's metastore has no transactions, by which Iceberg would lock a table.
+WITHOUT_LOCKS = {"iceberg.engine.hive.lock-enabled": "false"}
+
+
+def endpoint(lab: LabContext) -> str:
+    """The metastore's address."""
+    return f"thrift://{LOOPBACK}:{lab.port('hive')}"
+
+
+def client_jars() -> list[Path]:
+    """What a client of the metastore needs."""
+    return sorted(jar for name in CLIENT for jar in pyspark_jars().glob(f"{name}-[0-9]*.jar"))
 
 
 class Hive(Service):
     name = "hive"
     title = "Hive metastore"
     optional = True
+    bundles = (FOR_CATALOG, FOR_SINK)
 
     def version(self) -> str:
         (jar,) = pyspark_jars().glob("hive-metastore-*.jar")
@@ -36,9 +69,10 @@ class Hive(Service):
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
             "datanucleus.schema.autoCreateAll": "true",
             "hive.metastore.schema.verification": "false",
-            "hive.metastore.warehouse.dir": f"file://{data / 'warehouse'}",
+            "hive.metastore.warehouse.dir": self._warehouse(lab),
             "hive.async.log.enabled": "false",
             "metastore.stats.autogather": "false",
+            **(self._without_s3(lab) if lab.home.settings.hive else {}),
         }
         folder = lab.home.root / "conf" / "hive"
         folder.mkdir(exist_ok=True)
@@ -73,6 +107,25 @@ class Hive(Service):
 
     def env(self, lab: LabContext) -> dict[str, str]:
         return {
-            "HMS_ENDPOINT": f"thrift://{LOOPBACK}:{lab.port('hive')}",
-            "HIVE_WAREHOUSE": f"file://{lab.home.data('hive') / 'warehouse'}",
+            "HMS_ENDPOINT": endpoint(lab),
+            "HIVE_WAREHOUSE": self._warehouse(lab),
+        }
+
+    def _warehouse(self, lab: LabContext) -> str:
+        if lab.home.settings.hive:
+            return warehouse(lab)
+        return f"file://{lab.home.data('hive') / 'warehouse'}"
+
+    def _without_s3(self, lab: LabContext) -> dict[str, str]:
+        """Let the metastore take addresses in S3 without a client for it.
+
+        It makes a folder for each table, which nothing is written to: Iceberg's files come from others.
+        """
+        return {
+            "fs.s3.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
+            f"fs.viewfs.mounttable.{WAREHOUSE}.linkMergeSlash": (
+                (lab.home.data("hive") / "warehouse").as_uri()
+            ),
+            "hive.stats.autogather": "false",
+            "hive.warehouse.subdir.inherit.perms": "false",
         }

@@ -45,6 +45,14 @@ def client(lab: LabContext) -> Any:
     )
 
 
+def warehouse(lab: LabContext) -> str:
+    """Where Iceberg tables lie.
+
+    For Hive it is not the bucket itself: Hive writes that with a slash at its end, and Iceberg adds one.
+    """
+    return f"s3://{WAREHOUSE}/hive" if lab.home.settings.hive else f"s3://{WAREHOUSE}"
+
+
 def bucket_folder(home: Home, bucket: str) -> Path:
     """Where the server keeps a bucket: a file an object, by its key."""
     return home.data("s3") / "buckets" / bucket

@@ -13,9 +13,10 @@ from headwater.lab.files.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers
+from headwater.lab.services.hive import WITHOUT_LOCKS, endpoint
 from headwater.lab.services.lineage import HEARTBEAT_SECONDS
 from headwater.lab.services.registry import CONFLUENT_API
-from headwater.lab.services.s3 import WAREHOUSE, credentials
+from headwater.lab.services.s3 import credentials, warehouse
 from headwater.lab.services.spark import SparkHistory
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def spark_job(
         # A quick start matters more than peak speed, as for the lab's other JVMs.
         "spark.driver.extraJavaOptions": " ".join([*JVM_OPTIONS, *archive_options()]),
         **_event_log(lab),
+        **(_without_locks() if lab.home.settings.hive else {}),
         **dict(conf),
     }
     submit = ["--master", master, "--driver-memory", DRIVER_MEMORY]
@@ -69,8 +71,8 @@ def spark_job(
         "BOOTSTRAP": f"{LOOPBACK}:{lab.port('kafka')}",
         "REGISTRY_URL": lab.url("registry", CONFLUENT_API),
         "ICEBERG_CATALOG_NAME": lab.home.settings.catalog,
-        "ICEBERG_CATALOG_URI": lab.url("catalog"),
-        "ICEBERG_WAREHOUSE": f"s3://{WAREHOUSE}",
+        **_catalog(lab),
+        "ICEBERG_WAREHOUSE": warehouse(lab),
         "S3_ENDPOINT": lab.url("s3"),
         **credentials(lab),
         "OPENLINEAGE_URL": lab.url("server"),
@@ -79,6 +81,18 @@ def spark_job(
         "HEADWATER_STATE_DIR": str(lab.home.root / "data" / "spark-state"),
     }
     return Command([sys.executable, str(programs() / program), *arguments], env)
+
+
+def _catalog(lab: LabContext) -> dict[str, str]:
+    """Where the program asks for its tables."""
+    if lab.home.settings.hive:
+        # A REST catalog that the shell names would stand above Hive.
+        return {"ICEBERG_CATALOG_URI": "", "HMS_ENDPOINT": endpoint(lab)}
+    return {"ICEBERG_CATALOG_URI": lab.url("catalog")}
+
+
+def _without_locks() -> dict[str, object]:
+    return {f"spark.hadoop.{key}": value for key, value in WITHOUT_LOCKS.items()}
 
 
 def _event_log(lab: LabContext) -> dict[str, object]:
