@@ -74,7 +74,10 @@ async function loaded(server, page, theme) {
     if (name === "overview") {
       await settled(page);
       await server.post("/api/v1/lineage", beat());
-      await page.getByRole("region", { name: "Live" }).getByText("supplier_stats", { exact: true }).waitFor();
+      await page
+        .getByRole("region", { name: "Live" })
+        .getByText("supplier_stats", { exact: true })
+        .waitFor();
     }
     if (name === "graph") await page.locator(".wire-flow").first().waitFor({ state: "attached" });
     await shoot(page, `${name}-${theme}`, !path.startsWith("/graph") && name !== "events");
