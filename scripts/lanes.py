@@ -91,7 +91,8 @@ HANGS = {"test-full": ["--timeout=900"]}
 # Stacks that wait for one another take CPU meanwhile: test-full has few of them at once, and begins
 # with the longest lanes.
 AT_ONCE = {"test-full": 3}
-# The demo's streams take CPU for as long as it lasts: beside all other lanes three times as long.
+# The demo's streams take CPU for as long as it lasts, beside all other lanes three times as long: the
+# others wait for it, but for one that waits little.
 FIRST = {"test": ("demo", "unit")}
 ALONE = {"test": "timed and not full and not soak", "test-full": "timed and not soak"}
 CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
@@ -147,13 +148,14 @@ def in_lanes(kind: str, options: list[str]) -> int:
     options = [*HANGS.get(kind, []), *options]
     free = threading.Semaphore(AT_ONCE.get(kind, len(LANES[kind])))
     lanes = [Lane(kind, name, run, options, free) for name, run in LANES[kind].items()]
-    first = [lane for lane in lanes if lane.name in FIRST.get(kind, ())]
-    for phase in (first, [lane for lane in lanes if lane not in first]):
-        for lane in phase:
-            free.acquire()
-            lane.start()
-        for lane in phase:
-            lane.join()
+    first = [lane for name in FIRST.get(kind, ()) for lane in lanes if lane.name == name]
+    for lane in [*first, *(lane for lane in lanes if lane not in first)]:
+        if first and lane not in first:
+            first[0].join()
+        free.acquire()
+        lane.start()
+    for lane in lanes:
+        lane.join()
     if kind in ALONE:
         lanes.append(Lane(kind, "alone", alone(ALONE[kind]), options, free))
         lanes[-1].start()
