@@ -27,13 +27,14 @@ SPARK = [f"{INTEGRATION}/spark"]
 SERVER = [f"{INTEGRATION}/server"]
 # Most tests of the server wait: every second file runs in a second lane.
 SERVER_FILES = sorted(str(path) for path in Path(*SERVER).glob("test_*.py"))
-# One lane starts a broker for all that need no Spark.
+# One lane starts a broker for what needs neither Spark nor Connect.
 BROKER = [
     *(f"{INTEGRATION}/server/test_{name}.py" for name in ("forward", "impact_command", "kafka")),
     "tests/security/test_kafka.py",
 ]
 SERVER_FILES = [path for path in SERVER_FILES if path not in BROKER]
 SECURITY = "tests/security"
+AGENT = f"{INTEGRATION}/connect"
 DEMO = [f"{INTEGRATION}/demo", f"{INTEGRATION}/stories"]
 PAGE = "tests/browser"
 QUICK = "not full and not soak and not timed"
@@ -59,7 +60,13 @@ def everything(mark: str) -> dict[str, Run]:
     """All tests of a mark, what takes the most CPU apart and what needs the same services together."""
     return {
         "spark": ["-m", mark, *SPARK],
-        "others": ["-m", mark, *BROKER, *besides(*SPARK, *SERVER, SECURITY, UNIT, *DEMO, PAGE)],
+        "connect": ["-m", mark, AGENT],
+        "others": [
+            "-m",
+            mark,
+            *BROKER,
+            *besides(*SPARK, AGENT, *SERVER, SECURITY, UNIT, *DEMO, PAGE),
+        ],
         "security": ["-m", mark, SECURITY, *without(*BROKER)],
         "demo": ["-m", mark, *DEMO],
         "server": ["-m", mark, *SERVER_FILES[::2]],
