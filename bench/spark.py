@@ -7,7 +7,7 @@ the three in turn, in a different order each time, and counts the batches after 
 emitted meanwhile. The lab's broker runs in a temporary home. In the same session, one by one: how long
 the thread of a job waits for us, how long the worker reads a plan of 200 nodes, and how many events a
 query has for each heartbeat. Before that, batch statements in processes of their own (`_statements.py`);
-`--statements` measures these alone. `--write` keeps the result for the docs, which `make docs` puts there.
+`--statements` measures these alone, `--paired` the same statements in one session (`_paired.py`). `--write` keeps the result for the docs, which `make docs` puts there.
 """
 
 # ruff: noqa: SLF001  (the JVM behind PySpark is what is measured)
@@ -15,7 +15,6 @@ query has for each heartbeat. Before that, batch statements in processes of thei
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import sys
@@ -31,6 +30,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench._costs import costs  # noqa: E402
+from bench._modes import MODES, lineage, settle  # noqa: E402
+from bench._paired import compare  # noqa: E402
 from bench._sample import Block, cpu, others, rows  # noqa: E402
 from bench._statements import measure  # noqa: E402
 
@@ -39,12 +40,11 @@ from headwater.lab.files.jars import peer_jar, pipeline_jars  # noqa: E402
 from headwater.lab.lab import Lab  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
 RESULTS = Path(__file__).parent / "results" / "spark.json"
-MODES = ("off", "headwater", "jar")
 LOG = "events.ndjson"
 WARM = 2
 RECORDS = 60_000
@@ -108,42 +108,6 @@ def start(spark: SparkSession, bootstrap: str, source: str, sink: str, checkpoin
         .option("checkpointLocation", str(checkpoint))
         .start()
     )
-
-
-@contextlib.contextmanager
-def lineage(spark: SparkSession, mode: str) -> Iterator[None]:
-    """The session with one kind of lineage, and without it again."""
-    import headwater.spark
-
-    context: Any = spark.sparkContext
-    if mode == "headwater":
-        headwater.spark.attach(spark)
-        try:
-            yield
-        finally:
-            headwater.spark.detach(spark)
-    elif mode == "jar":
-        listener = context._jvm.io.openlineage.spark.agent.OpenLineageSparkListener(
-            context._jsc.sc().conf()
-        )
-        context._jsc.sc().addSparkListener(listener)
-        try:
-            yield
-        finally:
-            settle(spark)
-            context._jsc.sc().removeSparkListener(listener)
-    else:
-        yield
-
-
-def settle(spark: SparkSession) -> None:
-    """Wait until everything that has happened is in the file of events, whoever tells it."""
-    import headwater.spark
-
-    context: Any = spark.sparkContext
-    context._jsc.sc().listenerBus().waitUntilEmpty(15000)
-    if not headwater.spark.flush(15):
-        raise TimeoutError("events do not arrive")
 
 
 def written(log: Path) -> tuple[int, int]:
@@ -273,6 +237,7 @@ def main() -> None:
     arguments.add_argument("--statement-rounds", type=int, default=3)
     arguments.add_argument("--every", type=int, default=1, help="one in so many statements")
     arguments.add_argument("--statements", action="store_true", help="batch statements alone")
+    arguments.add_argument("--paired", action="store_true", help="those of one session alone")
     arguments.add_argument("--lab", type=Path, help="a lab that is up already")
     arguments.add_argument("--write", action="store_true", help="keep the result for the docs")
     arguments.add_argument("--json", action="store_true")
@@ -280,8 +245,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
         found: dict[str, Any] = {"cores": os.cpu_count()}
-        found["statements"] = measure(work, given.statement_rounds, given.every)
-        if given.statements:
+        if not given.paired:
+            found["statements"] = measure(work, given.statement_rounds, given.every)
+        if not given.statements:
+            found["paired"] = compare(work, given.statement_rounds, given.every)
+        if given.statements or given.paired:
             finish({**json.loads(RESULTS.read_text()), **found}, given)
             return
         os.environ["HEADWATER_STATE_DIR"] = str(work / "state")
@@ -311,8 +279,8 @@ def finish(found: dict[str, Any], given: argparse.Namespace) -> None:
     if given.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
-    for part in ("statements", "batches", "costs"):
-        show(found[part])
+    for part in ("statements", "paired", "batches", "costs"):
+        show(found.get(part, []))
 
 
 if __name__ == "__main__":

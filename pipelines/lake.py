@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import lake_derive
 import lake_purge
 import options
-from lake_store import Lake, ends
+from lake_store import Lake, last_offsets
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
@@ -35,9 +35,9 @@ def ingest(lake: Lake, batch: DataFrame) -> None:
     """Append one micro-batch: events to `events`, the rest to `refused` with its reason."""
     rows = batch.mapInArrow(arrow.read_batches, arrow.READ).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        reached = ends(rows)
+        offsets = last_offsets(rows, "destination")
         for table in (tables.EVENTS, tables.REFUSED):
-            lake.append(table, rows, reached)
+            lake.append(table, rows, offsets)
     finally:
         rows.unpersist()
 
@@ -46,7 +46,7 @@ def read_topic(spark: SparkSession, settings: argparse.Namespace) -> DataFrame:
     """The topic as a stream, with headers and the moment of arrival in microseconds."""
     stream = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.bootstrap)
+        .options(**options.kafka(settings))
         .option("subscribe", settings.topic)
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
@@ -99,6 +99,8 @@ def arguments() -> argparse.ArgumentParser:
     """The options of this job."""
     parser = options.arguments(__doc__)
     options.option(parser, "--bootstrap", "BOOTSTRAP", "Kafka's address", needed=True)
+    text = "file of Kafka's own settings, as security.protocol and sasl.jaas.config"
+    options.option(parser, "--kafka-properties", "KAFKA_PROPERTIES", text)
     parser.add_argument(
         "--topic", default="openlineage.events", help="topic of events  [openlineage.events]"
     )

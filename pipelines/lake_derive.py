@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lake_store import beyond, ends, further
+from lake_store import beyond, ends, further, last_offsets
 from pyspark.sql import functions as F
 
 from headwater.lake import arrow, tables
@@ -38,7 +38,7 @@ def derive(lake: Lake) -> int:
     known = lake.position(tables.DATASETS, DERIVED)
     new = lake.spark.table(lake.name(tables.EVENTS)).where(beyond(known))
     # Before the nodes are read: what is appended in between is touched now and read again next time.
-    reached = further(known, ends(new))
+    reached = further(known, ends(last_offsets(new)))
     if reached == known:
         return 0
     found = compute(lake, new.where(_counts(lake)), reached)
@@ -60,7 +60,7 @@ def repair(lake: Lake) -> tuple[int, int]:
         return 0, 0
     settled = lake.position(tables.DATASETS, SETTLED)
     waiting = lake.spark.table(lake.name(tables.EVENTS)).where(beyond(settled))
-    reached = further(settled, ends(waiting))
+    reached = further(settled, ends(last_offsets(waiting)))
     waiting = waiting.where(late)
     count = waiting.count()
     # They count before they are computed: a job that the stream computes meanwhile has them as well.
@@ -76,21 +76,21 @@ def compute(lake: Lake, touching: DataFrame, reached: Offsets) -> int:
     some = [row[0] for row in touched.limit(FEW + 1).collect()]
     if not some:
         return 0
-    events = lake.spark.table(lake.name(tables.EVENTS)).where(_counts(lake))
-    if len(some) <= FEW:
-        events = events.where(F.col("node").isin(some))
-    else:
-        events = events.join(touched, "node", "left_semi")
+
+    def chosen(rows: DataFrame) -> DataFrame:
+        if len(some) <= FEW:
+            return rows.where(F.col("node").isin(some))
+        return rows.join(F.broadcast(touched), "node", "left_semi")
+
+    events = chosen(lake.spark.table(lake.name(tables.EVENTS)).where(_counts(lake)))
     projected = (
         events.select(*ORDER, "kind", "body")
         .withColumn("arrived", F.unix_micros("arrived"))
         .repartition("node")
         .sortWithinPartitions(*ORDER)
         .mapInArrow(arrow.project_batches, arrow.PROJECTED)
-        .localCheckpoint()
     )
-    for table in tables.DERIVED:
-        lake.replace(table, projected, touched, reached)
+    lake.replace(projected, chosen, reached)
     return len(some) if len(some) <= FEW else touched.count()
 
 

@@ -74,7 +74,7 @@ def files(lake: Lake, table: LakeTable) -> tuple[int, int]:
 def maintain_table(
     lake: Lake, table: LakeTable, removed: int, settings: argparse.Namespace
 ) -> Done:
-    """Compact a table, let go of its old snapshots and of files that it does not have."""
+    """Compact a table, expire its old snapshots and remove orphan files."""
     before, _ = files(lake, table)
     if before:
         wanted = f"map('min-input-files', '{FILES}')"

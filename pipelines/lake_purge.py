@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import lake_derive
 from lake_derive import PLACE
-from lake_store import beyond, ends, further
+from lake_store import beyond, ends, further, last_offsets
 from pyspark.sql import functions as F
 
 from headwater.lake import arrow, tables
@@ -38,7 +38,7 @@ def purge(lake: Lake) -> int:
     known = lake.position(tables.EVENTS, PURGED)
     events = lake.spark.table(lake.name(tables.EVENTS))
     new = events.where(beyond(known))
-    reached = further(known, ends(new))
+    reached = further(known, ends(last_offsets(new)))
     if reached == known:
         return 0
     refused = lake.spark.table(lake.name(tables.REFUSED))
@@ -74,6 +74,9 @@ def _remove(lake: Lake, events: DataFrame, refused: DataFrame, purges: dict[str,
     if done:
         # Of records that went before the last purge ended, nobody knows any more what they were about.
         lake_derive.compute(lake, _everything(lake) if unfinished else found, done)
+    for table in tables.ANALYSIS:
+        # It may name what is gone; the next `lake analyse` makes it anew.
+        lake.attempt(f"DELETE FROM {lake.name(table)}")  # noqa: S608  (our own names)
     for table in tables.TABLES:
         forget(lake, table)
     lake.note(tables.EVENTS, BEGUN, "")

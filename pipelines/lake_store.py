@@ -1,6 +1,6 @@
 """The lake's tables in a catalog that Spark knows: made, brought up to date, appended to and merged into.
 
-Each table says in its newest snapshot, and since its older snapshots were let go of in a property, up to
+Each table says in its newest snapshot, and in a property, since older snapshots expire, up to
 which offsets of the topic it has everything.
 """
 
@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from headwater.lake import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
@@ -41,12 +41,22 @@ PROPERTIES = {
     # What is appended while repetitions or purged rows are removed stands in nobody's way.
     "write.merge.isolation-level": "snapshot",
 }
-STEPS: dict[int, str] = {
-    2: "SET TBLPROPERTIES ('write.merge.isolation-level' = 'snapshot')",
-}
-"""What brings a table that an earlier release made up to date, by number: the end of an ALTER TABLE.
 
-A step is never changed once it was released. New columns are added here and to `headwater.lake.tables`."""
+
+class Step(NamedTuple):
+    """What brings tables that an earlier release made up to date."""
+
+    change: str
+    """The end of an ALTER TABLE."""
+    tables: tuple[LakeTable, ...] = tables.TABLES
+
+
+STEPS: dict[int, Step] = {
+    2: Step("SET TBLPROPERTIES ('write.merge.isolation-level' = 'snapshot')"),
+}
+"""By number; a step is never changed once it was released.
+
+New columns are added here, for the table that has them, and to `headwater.lake.tables`."""
 NEWEST = max(STEPS)
 SUMMARY = f"spark.sql.iceberg.snapshot-property.{OFFSETS}"
 TRIES = 5
@@ -82,7 +92,7 @@ class Lake:
         for table in tables.TABLES:
             self.spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({table.ddl}) USING iceberg"
-                f" PARTITIONED BY ({', '.join(table.partitions)}) TBLPROPERTIES ({properties})"
+                f"{table.partitioned} TBLPROPERTIES ({properties})"
             )
             self.evolve(table)
         query = tables.unique_sql(self.name(tables.EVENTS))
@@ -101,7 +111,9 @@ class Lake:
                 f" this one knows {NEWEST}"
             )
         for number in range(now + 1, NEWEST + 1):
-            self.spark.sql(f"ALTER TABLE {self.name(table)} {STEPS[number]}")
+            step = STEPS[number]
+            if table in step.tables:
+                self.spark.sql(f"ALTER TABLE {self.name(table)} {step.change}")
             self.note(table, VERSION, str(number))
 
     def table_property(self, table: LakeTable, key: str) -> str | None:
@@ -134,12 +146,12 @@ class Lake:
         found = self.position(table, OFFSETS)
         if newest is not None:
             found = further(found, json.loads(newest[0]))
-        if not found and table not in tables.DERIVED:
-            found = ends(self.spark.table(self.name(table)))
+        if not found and table in (tables.EVENTS, tables.REFUSED):
+            found = ends(last_offsets(self.spark.table(self.name(table))))
         return found
 
     def keep_offsets(self, table: LakeTable) -> None:
-        """Note the position in a property, before the snapshots that say it are let go of."""
+        """Note the position in a property, before the snapshots that have it expire."""
         self.note(table, OFFSETS, json.dumps(self._read_offsets(table), sort_keys=True))
 
     def moment(self) -> datetime:
@@ -175,39 +187,73 @@ class Lake:
             one = jvm.com.google.common.base.Functions.constant("")
             loaded.rewriteManifests().clusterBy(one).commit()
 
-    def append(self, table: LakeTable, rows: DataFrame, reached: Offsets) -> None:
-        """Add the rows that a table does not have, and note in the same commit up to where it has all."""
+    def append(self, table: LakeTable, rows: DataFrame, offsets: Sequence[Row]) -> None:
+        """Add the rows that a table does not have, and note in the same commit up to where it has all.
+
+        `offsets` are those of `last_offsets`, of the same rows.
+        """
         known = self.offsets(table)
-        merged = further(known, reached)
-        if merged == known:
+        own = [one for one in offsets if one["destination"] == table.name]
+        if further(known, ends(own)) == known:
             return
+        # Up to the end of the batch: what of it is not here belongs to the other table.
+        merged = further(known, ends(offsets))
         fresh = rows.where(F.col("destination") == table.name).where(beyond(known))
-        if fresh.isEmpty():
-            return
-        writer = fresh.select(*table.names).writeTo(self.name(table))
-        writer.option(f"snapshot-property.{OFFSETS}", json.dumps(merged, sort_keys=True)).append()
-        self._offsets[table.name] = merged
+        self._add(table, fresh, merged)
+
+    def _add(self, table: LakeTable, rows: DataFrame, reached: Offsets) -> None:
+        writer = rows.select(*table.names).writeTo(self.name(table))
+        writer.option(f"snapshot-property.{OFFSETS}", json.dumps(reached, sort_keys=True)).append()
+        self._offsets[table.name] = reached
 
     def replace(
-        self, table: LakeTable, projected: DataFrame, touched: DataFrame, reached: Offsets
+        self, projected: DataFrame, chosen: Callable[[DataFrame], DataFrame], reached: Offsets
     ) -> None:
-        """Let the rows of the touched nodes be those that were computed; what is the same stays."""
-        new = table_rows(projected, table)
-        old = self.spark.table(self.name(table)).join(touched, "node", "left_semi")
-        keys = ["node", *table.key]
-        gone = old.join(new, keys, "left_anti").select(*table.names, F.lit(True).alias("gone"))
-        changed = new.exceptAll(old.select(*table.names)).withColumn("gone", F.lit(False))
+        """Let the derived rows of the chosen nodes be those that were computed; what is the same stays.
+
+        All tables are compared at once: most batches change few of them, and the others cost nothing.
+        """
+        columns = [name for name in projected.columns if name != "destination"]
+        both = projected.withColumn("side", F.lit(1))
+        for table in tables.DERIVED:
+            old = chosen(self.spark.table(self.name(table)))
+            named = old.withColumns({"destination": F.lit(table.name), "side": F.lit(-1)})
+            both = both.unionByName(named, allowMissingColumns=True)
+        side = (F.max("side") + F.min("side")).alias("side")
         # Not cached: Spark computes what is cached of a table again when the table is written.
-        source = changed.unionByName(gone).localCheckpoint()
-        if source.isEmpty():
-            return
-        merged = further(self.offsets(table), reached)
-        self.spark.conf.set(SUMMARY, json.dumps(merged, sort_keys=True))
+        changed = (
+            both.groupBy("destination", *columns).agg(side).where("side <> 0").localCheckpoint()
+        )
+        found = changed.groupBy("destination").agg(F.min("side")).collect()
+        goes = {table: lowest < 0 for table, lowest in found}
+        for table in tables.DERIVED:
+            if table.name in goes:
+                rows = changed.where(F.col("destination") == table.name)
+                merged = further(self.offsets(table), reached)
+                if goes[table.name]:
+                    self._change(table, rows, merged)
+                else:
+                    self._add(table, rows, merged)
+
+    def _change(self, table: LakeTable, rows: DataFrame, reached: Offsets) -> None:
+        """Bring a table to new rows; of the old ones (`side` below 0), those without a new one go."""
+        keys = ["node", *table.key]
+        new = rows.where("side > 0").select(*table.names, F.lit(False).alias("gone"))
+        gone = rows.where("side < 0").select(*table.names, F.lit(True).alias("gone"))
+        source = new.unionByName(gone.join(new.select(*keys), keys, "left_anti"))
+        self.spark.conf.set(SUMMARY, json.dumps(reached, sort_keys=True))
         try:
             self.merge(table, source, keys, table.names)
         finally:
             self.spark.conf.unset(SUMMARY)
-        self._offsets[table.name] = merged
+        self._offsets[table.name] = reached
+
+    def overwrite(self, table: LakeTable, rows: DataFrame, reached: Offsets) -> None:
+        """Let a table have these rows and no others, in one commit that says what they include."""
+        writer = rows.select(*table.names).writeTo(self.name(table))
+        writer = writer.option(f"snapshot-property.{OFFSETS}", json.dumps(reached, sort_keys=True))
+        writer.overwrite(F.lit(True))
+        self._offsets[table.name] = reached
 
     def remove(self, table: LakeTable, places: DataFrame) -> None:
         """Take away the rows that came from some places of the topic."""
@@ -253,12 +299,19 @@ def merge_sql(table: str, source: str, keys: Sequence[str], names: Sequence[str]
     )
 
 
-def ends(rows: DataFrame) -> Offsets:
-    """Behind the last offset of each partition that some rows have."""
+def last_offsets(rows: DataFrame, *groups: str) -> list[Row]:
+    """The last offset of each partition that some rows have, and of each group of them."""
+    place = ("topic", "kafka_partition")
+    return rows.groupBy(*place, *groups).agg(F.max("kafka_offset").alias("last")).collect()
+
+
+def ends(offsets: Iterable[Row]) -> Offsets:
+    """Behind the last offset of each partition."""
     found: Offsets = {}
-    last = rows.groupBy("topic", "kafka_partition").agg(F.max("kafka_offset").alias("last"))
-    for topic, partition, offset in last.collect():
-        found.setdefault(topic, {})[str(partition)] = offset + 1
+    for one in offsets:
+        parts = found.setdefault(one["topic"], {})
+        part = str(one["kafka_partition"])
+        parts[part] = max(parts.get(part, 0), one["last"] + 1)
     return found
 
 
@@ -281,21 +334,3 @@ def beyond(known: Offsets) -> Column:
             here = (F.col("topic") == topic) & (F.col("kafka_partition") == int(part))
             found = found & (~here | (F.col("kafka_offset") >= offset))
     return found
-
-
-def table_rows(projected: DataFrame, table: LakeTable) -> DataFrame:
-    """The rows of one derived table among those that were computed."""
-    given = ", ".join(
-        f"{c.name} {'bigint' if c.type == 'timestamp' else c.type}" for c in table.columns
-    )
-    read = projected.where(F.col("destination") == table.name).select(
-        F.from_json("content", given).alias("row")
-    )
-    return read.select(
-        *(
-            F.timestamp_micros(F.col(f"row.{c.name}")).alias(c.name)
-            if c.type == "timestamp"
-            else F.col(f"row.{c.name}").alias(c.name)
-            for c in table.columns
-        )
-    )

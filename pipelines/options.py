@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+# Lines of Java's properties: a comment, which does not go on, or a setting with the lines that continue it.
+_LINE = re.compile(r"^[ \t]*(?:[#!].*|((?:\\\r?\n[ \t]*|\\.|[^\\\n])*)\\?)$", re.MULTILINE)
+_PAIR = re.compile(r"((?:\\[\s\S]|[^\\=:\s])+)\s*[=:]?\s*([\s\S]*)")
+_QUOTED = re.compile(r"\\(\r?\n[ \t]*|u[0-9A-Fa-f]{4}|.)")
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
@@ -103,14 +108,30 @@ def kafka(settings: argparse.Namespace) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     if settings.kafka_properties:
-        lines = Path(settings.kafka_properties).read_text().splitlines()
-        pairs = (line.partition("=") for line in lines if line.strip()[:1] not in ("", "#", "!"))
-        found = {key.strip(): value.strip() for key, _, value in pairs}
+        found = properties(Path(settings.kafka_properties).read_text())
     for name, value in os.environ.items():
         if name.startswith(("KAFKA_SECURITY_", "KAFKA_SASL_", "KAFKA_SSL_")):
             found[name.removeprefix("KAFKA_").lower().replace("_", ".")] = value
     found["bootstrap.servers"] = settings.bootstrap
     return {f"kafka.{key}": value for key, value in found.items()}
+
+
+def properties(text: str) -> dict[str, str]:
+    """Settings as Java reads them: a line may go on after a backslash, which else quotes a character."""
+    found = {}
+    for line in _LINE.finditer(text):
+        pair = _PAIR.match((line[1] or "").rstrip("\r"))
+        if pair:
+            key, value = (_QUOTED.sub(_unquoted, part) for part in pair.groups())
+            found[key] = value
+    return found
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    quoted = found[1]
+    if "\n" in quoted:
+        return ""
+    return chr(int(quoted[1:], 16)) if len(quoted) > 1 else _CONTROLS.get(quoted, quoted)
 
 
 def session(name: str, settings: argparse.Namespace, output: str) -> SparkSession:

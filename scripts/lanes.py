@@ -22,19 +22,28 @@ from pathlib import Path
 TESTS = Path("tests")
 INTEGRATION = "tests/integration"
 UNIT = "tests/unit"
-EMIT, CONNECT, PIPELINES = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/pipelines"
-SPARK = [f"{INTEGRATION}/spark"]
+EMIT, CONNECT = f"{UNIT}/emit", f"{UNIT}/connect"
+SPARK = f"{INTEGRATION}/spark"
+# The few quick tests of these share Spark's lane, its JVM and its lab; all of them would take too long there.
+MORE_SPARK = [f"{INTEGRATION}/lake", f"{INTEGRATION}/pipelines"]
+# All that needs a Connect cluster, or the registry: one lane starts them.
+AGENT = [
+    f"{INTEGRATION}/connect",
+    f"{INTEGRATION}/lab/test_stack.py",
+    f"{INTEGRATION}/lab/test_faults.py",
+    f"{INTEGRATION}/server/test_impact_command.py",
+]
 SERVER = [f"{INTEGRATION}/server"]
-# Most tests of the server wait: every second file runs in a second lane.
-SERVER_FILES = sorted(str(path) for path in Path(*SERVER).glob("test_*.py"))
 # One lane starts a broker for what needs neither Spark nor Connect.
 BROKER = [
-    *(f"{INTEGRATION}/server/test_{name}.py" for name in ("forward", "impact_command", "kafka")),
+    *(f"{INTEGRATION}/server/test_{name}.py" for name in ("forward", "kafka")),
     "tests/security/test_kafka.py",
 ]
-SERVER_FILES = [path for path in SERVER_FILES if path not in BROKER]
+# Most tests of the server wait: every second file runs in a second lane.
+SERVER_FILES = sorted(
+    str(path) for path in Path(*SERVER).glob("test_*.py") if str(path) not in (*AGENT, *BROKER)
+)
 SECURITY = "tests/security"
-AGENT = f"{INTEGRATION}/connect"
 DEMO = [f"{INTEGRATION}/demo", f"{INTEGRATION}/stories"]
 PAGE = "tests/browser"
 QUICK = "not full and not soak and not timed"
@@ -56,16 +65,17 @@ def besides(*named: str) -> Run:
     )
 
 
-def everything(mark: str) -> dict[str, Run]:
+def everything(mark: str, *spark: str) -> dict[str, Run]:
     """All tests of a mark, what takes the most CPU apart and what needs the same services together."""
     return {
-        "spark": ["-m", mark, *SPARK],
-        "connect": ["-m", mark, AGENT],
+        "spark": ["-m", mark, *spark],
+        "connect": ["-m", mark, *AGENT],
         "others": [
             "-m",
             mark,
             *BROKER,
-            *besides(*SPARK, AGENT, *SERVER, SECURITY, UNIT, *DEMO, PAGE),
+            *besides(*spark, f"{INTEGRATION}/connect", *SERVER, SECURITY, UNIT, *DEMO, PAGE),
+            *without(*AGENT),
         ],
         "security": ["-m", mark, SECURITY, *without(*BROKER)],
         "demo": ["-m", mark, *DEMO],
@@ -86,27 +96,25 @@ LANES: dict[str, dict[str, Run]] = {
     "unit": {
         "emit": ["-m", QUICK, EMIT],
         "connect": ["-m", QUICK, CONNECT],
-        "pipelines": ["-m", QUICK, PIPELINES],
-        "others": ["-m", QUICK, UNIT, *without(EMIT, CONNECT, PIPELINES)],
+        "others": ["-m", QUICK, UNIT, *without(EMIT, CONNECT)],
     },
-    "test": everything(QUICK),
-    "test-full": everything(FULL),
+    "test": everything(QUICK, SPARK, *MORE_SPARK),
+    "test-full": everything(FULL, SPARK),
 }
 # A test that hangs must not hold up the others. Six lanes on two cores slow one another down, and
 # matrices and fault loops more than the rest; a test's own mark still wins.
 HANGS = {"test-full": ["--timeout=900"]}
-# Stacks that wait for one another take CPU meanwhile: test-full has few of them at once, and begins
-# with the longest lanes.
-AT_ONCE = {"test-full": 3}
+# Stacks that wait for one another take CPU meanwhile, and what is held to a time fails beside too many:
+# there are few at once, the longest lanes first.
+AT_ONCE = {"test": 4, "test-full": 3}
 # The demo's streams take CPU for as long as it lasts, beside all other lanes three times as long: the
 # others wait for it, but for one that waits little.
 FIRST = {"test": ("demo", "unit")}
 ALONE = {"test": "timed and not full and not soak", "test-full": "timed and not soak"}
 CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
 FAILED = re.compile(r"(?:FAILED|ERROR) \S+::")
-# Run before the lane of that name: its drivers then start with half the CPU. Lanes that start few
-# drivers do not wait for it.
-PREPARATION = {"spark": "headwater.lab.files.class_archive"}
+# Run before the lanes of these names: their drivers then start with half the CPU.
+PREPARATION = dict.fromkeys(("demo", "spark"), "headwater.lab.files.class_archive")
 NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without tests: no failure
 
 

@@ -130,8 +130,8 @@ def of_jar(path: Path, name: str) -> str:
         return next((spdx(text(one)[:200]) for one in names if LICENCE_FILE.fullmatch(one)), "")
 
 
-def read() -> dict[str, dict[str, str]]:
-    """The licence of each pinned package, as far as it can be read on this machine."""
+def read(*kinds: str) -> dict[str, dict[str, str]]:
+    """The licence of each pinned package of these kinds, all without one, as far as this machine knows."""
     kept: dict[str, dict[str, str]] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     page = json.loads((ROOT / "web/package-lock.json").read_text())["packages"]
     cache, jars = Cache(), {f"{a.organisation}:{a.name}": a for a in lock().artifacts}
@@ -150,7 +150,8 @@ def read() -> dict[str, dict[str, str]]:
 
     found: dict[str, dict[str, str]] = {}
     for pin in pins():
-        found.setdefault(pin.kind, {})[pin.name] = one(pin)
+        if not kinds or pin.kind in kinds:
+            found.setdefault(pin.kind, {})[pin.name] = one(pin)
     return found
 
 

@@ -81,14 +81,14 @@ def event_of(body: str) -> dict[str, Any] | None:
 
 def group_of(test: str, event: dict[str, Any]) -> str:
     """Events that share a store: a test file may use names that another uses otherwise."""
+    if not test:
+        return "demo"
     producer = str(event.get("producer"))
     for part in ("connect", "emit", "spark", "debezium"):
         if f":{part}:" in producer or f"/{part}/" in producer:
             return part
     file = test.partition("::")[0].rpartition("/")[2].removesuffix(".py")
-    folder = test.split("/")[1] if test.count("/") > 1 else ""
-    number = int(hashlib.sha256(file.encode()).hexdigest(), 16) % 4
-    return f"made-up-{number}" if folder else "demo"
+    return f"made-up-{int(hashlib.sha256(file.encode()).hexdigest(), 16) % 4}"
 
 
 def select(paths: list[Path]) -> Iterator[str]:
@@ -122,7 +122,9 @@ class Server:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        command = [sys.executable, "-m", "headwater", "server", "--port", str(port)]
+        own = tree / ".venv" / "bin" / "python"
+        python = str(own) if own.exists() else sys.executable
+        command = [python, "-m", "headwater", "server", "--port", str(port)]
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [*command, "--store", store, "--no-page"],
@@ -295,15 +297,53 @@ def answers(tree: Path, events: Path) -> Iterator[str]:
 
 
 def differences(before: Any, after: Any, path: str = "$") -> Iterator[tuple[str, Any, Any]]:
-    """Where two answers differ; places in lists are left out of the path."""
+    """Where two answers differ.
+
+    Members of lists that have an identity are compared with their like, wherever they stand: what
+    is in one list only has a path that ends in `[gone]` or `[new]`, another order one in `[order]`;
+    a member that an object did not have before has `[new]` behind its name.
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
-            yield from differences(before.get(key), after.get(key), f"{path}.{key}")
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for one, other in zip(before, after, strict=True):
-            yield from differences(one, other, f"{path}[]")
+            mark = "" if key in before else "[new]"
+            yield from differences(before.get(key), after.get(key), f"{path}.{key}{mark}")
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _list_differences(before, after, path)
     elif before != after:
         yield path, before, after
+
+
+def _list_differences(
+    before: list[Any], after: list[Any], path: str
+) -> Iterator[tuple[str, Any, Any]]:
+    old, new = _by_identity(before), _by_identity(after)
+    both = [one for one in old if one in new] if old and new else []
+    if both:
+        yield from ((f"{path}[gone]", old[one], None) for one in old if one not in new)
+        yield from ((f"{path}[new]", None, new[one]) for one in new if one not in old)
+        if both != [one for one in new if one in old]:
+            yield f"{path}[order]", list(old), list(new)
+        for one in both:
+            yield from differences(old[one], new[one], f"{path}[]")
+    elif len(before) == len(after):
+        for one, other in zip(before, after, strict=True):
+            yield from differences(one, other, f"{path}[]")
+    else:
+        yield path, before, after
+
+
+IDENTITIES = (("id",), ("node",), ("namespace", "name"), ("name",), ("from", "to"), ("facet",))
+
+
+def _by_identity(items: list[Any]) -> dict[str, Any]:
+    """The members of a list by what names each of them; empty where nothing does."""
+    for keys in IDENTITIES:
+        if all(isinstance(item, dict) and all(key in item for key in keys) for item in items):
+            found = {
+                json.dumps([item[key] for key in keys], sort_keys=True): item for item in items
+            }
+            return found if len(found) == len(items) else {}
+    return {}
 
 
 def loaded(path: Path) -> dict[tuple[str, str, str, str], Any]:
@@ -313,8 +353,22 @@ def loaded(path: Path) -> dict[tuple[str, str, str, str], Any]:
     }
 
 
-def intended() -> list[dict[str, str]]:
-    return list(json.loads(INTENDED.read_text(encoding="utf-8"))["answers"])
+class Intended:
+    """The differences that are meant: routes by their name, paths as they are or with `*`."""
+
+    def __init__(self) -> None:
+        entries = json.loads(INTENDED.read_text(encoding="utf-8"))["answers"]
+        self._reasons: list[tuple[set[str], list[str], str]] = [
+            (set(one["routes"]), [path.replace("[", "[[]") for path in one["paths"]], one["reason"])
+            for one in entries
+        ]
+
+    def reason(self, route: str, path: str) -> str | None:
+        """Why answers of a route may differ there; None where they may not."""
+        for routes, paths, reason in self._reasons:
+            if route in routes and any(fnmatchcase(path, one) for one in paths):
+                return reason
+        return None
 
 
 def compare(before: Path, again: Path, after: Path, examples: int) -> int:
@@ -325,14 +379,13 @@ def compare(before: Path, again: Path, after: Path, examples: int) -> int:
     }
     found: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
     meant: Counter[str] = Counter()
+    allowed = Intended()
     for key in sorted(first):
         gone = [("no such route", "", "")] if key not in third else []
         for path, old, new in gone or differences(first[key], third[key]):
             if path.startswith(noise.get(key, ())):
                 continue
-            reason = next((i["reason"] for i in intended() if fnmatchcase(key[2], i["route"])
-                           and fnmatchcase(path, i["path"])), None)  # fmt: skip
-            if reason:
+            if reason := allowed.reason(key[2], path):
                 meant[reason] += 1
             else:
                 found[key[2], path].append((key, old, new))

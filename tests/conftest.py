@@ -1,5 +1,6 @@
 """Fixtures for every test: the real stack comes from the package's own plug-in."""
 
+import gc
 import os
 import signal
 from functools import cache
@@ -30,3 +31,13 @@ settings.load_profile("headwater")
 # Thousands of clients are made here: they share one context.
 transports = import_module("httpx._transports.default")
 transports.create_ssl_context = cache(transports.create_ssl_context)  # type: ignore[attr-defined]
+
+# httpx gives an answer five seconds, which a server on a loaded machine exceeds.
+patience = import_module("httpx._config").DEFAULT_TIMEOUT_CONFIG
+patience.connect = patience.read = patience.write = patience.pool = 60.0
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from visiting the modules and the collected tests again and again."""
+    gc.collect()
+    gc.freeze()

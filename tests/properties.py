@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -17,9 +17,10 @@ FULL = os.environ.get("HEADWATER_TESTS") == "full"  # set by scripts/lanes.py
 
 
 def examples(count: int, **others: Any) -> settings:
-    """All examples in `make test-full`, new ones in each run; elsewhere a quarter, always the same."""
+    """All examples in `make test-full`, new ones in each run; elsewhere a tenth, always the same."""
     # No deadline: how long one example takes says more of a busy machine than of the code.
-    count = count if FULL else max(10, count // 4)
+    count = count if FULL else max(10, count // 10)
+    others.setdefault("suppress_health_check", [HealthCheck.too_slow])
     return settings(max_examples=count, deadline=None, derandomize=not FULL, **others)
 
 

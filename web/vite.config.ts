@@ -46,6 +46,8 @@ export default defineConfig({
     // Everything stays a file of its own: the policy allows no inline script, style or data font.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // A slow machine is no fault of the build: not a word about how long each plugin took.
+    rolldownOptions: { checks: { pluginTimings: false, bundlerTimings: false } },
   },
   worker: { format: "es" },
   server: { proxy: { "/api": server } },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -49,12 +50,7 @@ class Histogram:
     def observe(self, value: float) -> None:
         """Count one."""
         self._sum += value
-        at = 0
-        for bound in self._bounds:
-            if value <= bound:
-                break
-            at += 1
-        self._counts[at] += 1
+        self._counts[bisect_left(self._bounds, value)] += 1
 
     def samples(self, labels: Mapping[str, str]) -> list[tuple[str, Mapping[str, str], float]]:
         """The samples of this histogram, cumulated as Prometheus wants them."""

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 import psutil
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 MB = 1024 * 1024
 
 
+class Attacked(Protocol):
+    """A server in a process of its own."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def process(self) -> Any: ...
+
+
 def first_quick(values: Iterable[Any]) -> list[Any]:
     """The cases of a test, of which the first alone is in the quick run."""
     first, *others = values
@@ -29,7 +38,7 @@ def first_quick(values: Iterable[Any]) -> list[Any]:
 class Cost:
     """The memory that a server takes at most, and its CPU, within a block."""
 
-    def __init__(self, server: Process) -> None:
+    def __init__(self, server: Attacked) -> None:
         self._process = psutil.Process(server.process.pid)
         self._before = self._process.memory_info().rss
         self._cpu = self._used()
@@ -58,7 +67,7 @@ class Cost:
 
 
 @contextlib.contextmanager
-def connected(server: Process, sent: bytes = b"") -> Iterator[socket.socket]:
+def connected(server: Attacked, sent: bytes = b"") -> Iterator[socket.socket]:
     """A connection on which something was sent, as far as the server took it."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         with contextlib.suppress(OSError):
@@ -90,7 +99,7 @@ def ended(connection: socket.socket, seconds: float) -> bool:
     return True
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -100,4 +109,4 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 def alive(server: Process) -> bool:
     """Whether the server says that it is well."""
-    return httpx.get(f"{server.url}/api/v2/health", timeout=20).status_code == 200
+    return httpx.get(f"{server.url}/api/v2/health", timeout=60).status_code == 200

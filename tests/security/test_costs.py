@@ -15,10 +15,10 @@ import httpx
 import pytest
 import zstandard
 
-from headwater.lineage.events import EventError, Limits, read
+from headwater.lineage.openlineage.events import EventError, Limits, read
 from headwater.server.api.batch import split
 from headwater.server.ingest.group_commit import Ingest
-from headwater.server.store.write.event_reader import EventReader
+from headwater.server.store.write.incoming.event_reader import EventReader
 from tests.integration.server.making import columns, dataset, event, facet
 from tests.security.attacks import MB, Cost
 
@@ -238,6 +238,15 @@ def test_limits_name_themselves() -> None:
             reader(many.encode())
     with pytest.raises(EventError, match=r"values, more than the limit of 10"):
         EventReader(Limits(values=10)).prepare(many.encode())
+    wide = facet(**{f"m{i}": 1 for i in range(200)})
+    deep = facet(x=json.loads("[" * 20 + "]" * 20))
+    limits = Limits(members=100, depth=6)
+    for made, said in ((wide, "202 members, more than the limit of 100"), (deep, "deeper than 6")):
+        sent = json.dumps(event("START", 0, run_facets={"x": made})).encode()
+        compact = json.dumps(json.loads(sent), separators=(",", ":")).encode()
+        for raw in (sent, compact):
+            with pytest.raises(EventError, match=said):
+                EventReader(limits).prepare(raw)
 
 
 def test_large_facets_are_not_kept_in_memory() -> None:
@@ -247,6 +256,18 @@ def test_large_facets_are_not_kept_in_memory() -> None:
         reader.prepare(json.dumps(event("START", number, run_facets={"x": text})).encode())
         reader.trim()
     held = sum(len(part.body) for part in reader._facets._facets.values())
+    assert held < 40 * MB
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_what_was_read_of_refused_events_is_not_kept(store: Store) -> None:
+    for number in range(200):
+        text = facet(text=f"{number:03d}" * 80_000)
+        made = event("START", number, run_facets={"x": text})
+        made["job"]["name"] = ""
+        sent = json.dumps(made, separators=(",", ":")).encode()
+        assert store.append([sent])[0].error is not None
+    held = sum(len(part.body) for part in store.reader._facets._facets.values())
     assert held < 40 * MB
 
 

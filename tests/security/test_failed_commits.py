@@ -13,7 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from headwater.lineage.events import Limits
+from headwater.lineage.openlineage.events import Limits
 from headwater.server.store import StoreUnavailableError, open_store
 from tests.integration.server.conftest import Client
 from tests.integration.server.making import columns, dataset, event, facet, schema

@@ -20,7 +20,7 @@ from headwater.server.http.auth import create_token, list_tokens
 from headwater.server.live import Message
 from headwater.server.store import open_store
 from headwater.server.store.database.schema import ALL_TABLES
-from headwater.server.store.read.limited import LIMITED, UNLIMITED, Limit
+from headwater.server.store.read.namespace_limit import LIMITED, UNLIMITED, Limit
 from tests.integration.server.conftest import Client
 from tests.integration.server.making import columns, dataset, event, facet, run_id, schema
 from tests.integration.server.test_answers import Command

@@ -19,7 +19,7 @@ from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.store import open_store
 from tests.integration.server.making import event
 from tests.integration.server.test_command import app as program
-from tests.security.attacks import first_quick
+from tests.security.attacks import eventually, first_quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,15 +196,16 @@ def test_a_request_half_sent_does_not_keep_a_server_that_stops(
         time.sleep(0.3)
         began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        server.process.wait(10)
-        assert time.monotonic() - began < 3
+        server.process.wait(20)
+        assert time.monotonic() - began < 8  # its grace time is ten seconds
 
 
 def test_a_stream_ends_when_its_token_is_revoked(launch: Callable[..., Process]) -> None:
     server = launch(None, "--no-page")
     hand = open_store(server.store)
     token, other = create_token(hand, "reader", "read"), create_token(hand, "writer", "write")
-    time.sleep(2.1)
+    # The server reads tokens again every two seconds; with the first of them it asks for one.
+    eventually(lambda: httpx.get(f"{server.url}/api/v1/jobs").status_code == 401)
     headers = {"authorization": f"Bearer {token}"}
     with httpx.stream("GET", f"{server.url}/api/v2/live", headers=headers, timeout=20) as answer:
         chunks = answer.iter_bytes()
@@ -218,5 +219,5 @@ def test_a_stream_ends_when_its_token_is_revoked(launch: Callable[..., Process])
         began = time.monotonic()
         for _ in chunks:
             pass
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
     hand.close()

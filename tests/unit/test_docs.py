@@ -1,13 +1,16 @@
-"""The docs say what the code says: generated parts, links, and commands that the program takes.
+"""The docs say what the code says: generated parts, links, commands that the program takes, small programs.
 
-The labs are followed to the letter by `tests/integration/demo/test_tutorials.py`.
+Commands are run by `tests/integration/docs`, the labs by `tests/integration/demo/test_tutorials.py`.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 import typer
 from scripts import docs, site
 
+from headwater.lineage import naming
 from tests.command_lines import parse
 
 ROOT = Path(__file__).parents[2]
@@ -96,6 +100,38 @@ def test_make_has_every_target_of_a_page(page: str) -> None:
 def test_programs_on_a_page_are_python(page: str) -> None:
     for text in blocks(page, "python"):
         ast.parse(text)
+
+
+def test_names_are_made_as_the_page_says() -> None:
+    (program,) = blocks("docs/naming.md", "python")
+    shown = re.findall(r"^(naming\..*)\n# (.*)$", program, re.MULTILINE)
+    assert len(shown) == program.count("\nnaming.")
+    for call, result in shown:
+        made: Any = eval(call, {"naming": naming})
+        assert (made if isinstance(made, str) else " ".join(made)) == result, call
+
+
+def test_programs_with_lineage_by_hand_report_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "events.ndjson"
+    settings = {"TYPE": "file", "LOG_FILE_PATH": str(file), "APPEND": "true"}
+    for key, value in settings.items():
+        monkeypatch.setenv(f"OPENLINEAGE__TRANSPORT__{key}", value)
+    monkeypatch.delenv("OPENLINEAGE_URL", raising=False)
+    monkeypatch.setenv("HEADWATER_STATE_DIR", str(tmp_path / "state"))
+    pages = ("README.md", "docs/guides/by-hand.md")
+    programs = [
+        text for page in pages for text in blocks(page, "python") if "headwater.run(" in text
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-c", "\n".join(programs)], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    ended = {one["job"]["name"] for one in events if one["eventType"] == "COMPLETE"}
+    assert ended == set(re.findall(r'headwater\.run\("(.*?)"', "".join(programs)))
+    assert {"nightly-export", "orders-export", "iceberg-ingestion"} <= ended
 
 
 def test_wrong_commands_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

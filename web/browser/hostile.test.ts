@@ -174,6 +174,7 @@ test("the search palette shows hostile names as text and opens what they name", 
   for (const name of NAMES)
     await server.post("/api/v1/lineage", hostile(name, crypto.randomUUID()));
   const { page, faults } = await open(browser, `${server.url}/settings`);
+  await settled(page); // no key is listened to before
   const names = page.locator(".palette-name");
   for (const name of NAMES.filter((one) => one.trim() !== "")) {
     const query = new URLSearchParams({ q: name.trim(), limit: "20" });

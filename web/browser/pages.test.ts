@@ -71,6 +71,11 @@ const PAGES: [string, () => string, (page: Page) => Locator][] = [
     () => "/doctor",
     (page) => page.getByRole("heading", { name: "One dataset under two names" }),
   ],
+  [
+    "the analysis of an estate without a lake",
+    () => "/analysis",
+    (page) => page.getByText("The estate was not analysed yet"),
+  ],
   ["settings", () => "/settings", (page) => page.getByText("Kept for this tab only")],
   ["an unknown address", () => "/nowhere", (page) => page.getByText("No such page")],
 ];
@@ -190,6 +195,32 @@ test("connectors stand in the cluster they run on, those in trouble first", asyn
     await failed.getByLabel("Action on stats-sink").selectOption(action);
     await failed.getByText(`headwater connect ${action} stats-sink`).waitFor();
   }
+});
+
+test("a pasted configuration shows the lineage it would have and how to deploy it", async () => {
+  const { page } = await open(browser, `${server.url}/connectors`);
+  const before = await server.get("/api/v2/connectors");
+  const panel = page.getByRole("region", { name: "Before you deploy" });
+  await panel.getByLabel(/configuration: JSON/).fill(
+    JSON.stringify({
+      name: "archive",
+      config: {
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        topics: "shop.orders",
+        "s3.bucket.name": "raw",
+      },
+    }),
+  );
+  await panel.getByRole("button", { name: "Show its lineage" }).click();
+  const edge = panel.getByRole("list", { name: "Edges" }).getByRole("listitem");
+  await edge.getByText("topics/shop.orders").waitFor();
+  expect(await edge.textContent()).toMatch(/^shop.orders → topics\/shop.orders, \d+ columns: /);
+  await panel.getByText("nothing was sent to Connect").waitFor();
+  await panel.getByText("headwater connect apply archive.json").waitFor();
+  expect((await server.get("/api/v2/connectors")).connectors).toEqual(before.connectors);
+  await panel.getByLabel(/configuration: JSON/).fill("{");
+  await panel.getByRole("button", { name: "Show its lineage" }).click();
+  await panel.locator(".problem").waitFor();
 });
 
 test("a stuck run is aborted only after it was confirmed", async () => {

@@ -3,6 +3,7 @@ import { link } from "./lib/live";
 import { usePlace } from "./lib/router";
 import { shown } from "./lib/shown";
 import { useStore } from "./lib/store";
+import { AnalysisPage } from "./pages/analysis";
 import { AuditPage } from "./pages/audit";
 import { ConnectorsPage } from "./pages/connectors";
 import { DatasetPage } from "./pages/dataset";
@@ -42,6 +43,7 @@ const TITLES: Record<string, string> = {
   connectors: "Connectors",
   events: "Events",
   doctor: "Doctor",
+  analysis: "Blast radius",
   settings: "Settings",
 };
 
@@ -58,6 +60,8 @@ function Page({ parts }: { parts: string[] }) {
         return <EventsPage />;
       case "doctor":
         return <DoctorPage />;
+      case "analysis":
+        return <AnalysisPage />;
       case "settings":
         return <SettingsPage />;
     }

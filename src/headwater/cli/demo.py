@@ -14,7 +14,6 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import httpx
 import msgspec
 import typer
 from rich.console import Group
@@ -66,7 +65,9 @@ def demo(
     ] = False,
     home: Annotated[
         Path | None,
-        typer.Option("--home", help="The demo's folder.", show_default="a temporary one"),
+        typer.Option(
+            "--home", metavar="FOLDER", help="The demo's folder.", show_default="a temporary one"
+        ),
     ] = None,
     catalog: Annotated[
         CatalogKind,
@@ -74,6 +75,12 @@ def demo(
             "--catalog", help="What keeps the Iceberg tables: a REST catalog or a Hive metastore."
         ),
     ] = CatalogKind.rest,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure", help="With logins for Kafka, Connect, registry and lineage server."
+        ),
+    ] = False,
     rate: Annotated[
         float, typer.Option("--rate", min=0.1, max=MAX_RATE, help="Orders a second.")
     ] = 5.0,
@@ -95,7 +102,7 @@ def demo(
         verified = False
         try:
             with FetchBar() as progress:
-                shown.start(progress, hive=catalog is CatalogKind.hive)
+                shown.start(progress, hive=catalog is CatalogKind.hive, secure=secure)
             view.follow(shown.counter)
             shown.flow()
             for work in (_order, _summarise):
@@ -104,10 +111,14 @@ def demo(
             with view.held():
                 _print_result(verdict, shown, as_json)
             if not verdict.ok:
-                raise HeadwaterError(
-                    f"not seen within {VERIFY_SECONDS:.0f} s: {', '.join(verdict.missing)}",
-                    hint=f"logs are in {lab.home.logs} while the demo runs with --home DIR",
-                )
+                missing = ", ".join(verdict.missing)
+                missing = f"nothing more was seen for {VERIFY_SECONDS:.0f} s, not yet: {missing}"
+                hint = f"logs are in {lab.home.logs}"
+                if once:
+                    kept = hint if home else "a busy machine is slow; --home FOLDER keeps the logs"
+                    raise HeadwaterError(missing, hint=kept)
+                # A busy machine is slow: whoever looks sees the rest come.
+                view.notify(f"[yellow]{escape(missing)}[/]; the demo goes on, {escape(hint)}")
             verified = True
             if not once:
                 with view.held():
@@ -173,8 +184,14 @@ def _ingested(shown: Demo) -> bool:
 
 
 def _verify(shown: Demo, view: DemoView) -> Verdict:
-    """Look until all is seen, or time is up."""
+    """Look until all is seen, or nothing more has been for so long that it will not be.
+
+    A busy machine takes its time from one to the next, and gets there.
+    """
+    import httpx
+
     deadline = time.monotonic() + VERIFY_SECONDS
+    fewest: int | None = None
     while True:
         try:
             verdict = shown.judge.verdict()
@@ -183,12 +200,17 @@ def _verify(shown: Demo, view: DemoView) -> Verdict:
                 raise HeadwaterError(f"the lineage server does not answer: {error}") from error
         else:
             view.seen(verdict)
+            if fewest is None or len(verdict.missing) < fewest:
+                fewest = len(verdict.missing)
+                deadline = time.monotonic() + VERIFY_SECONDS
             if verdict.ok or time.monotonic() > deadline:
                 return verdict
         time.sleep(1)
 
 
 def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
+    from headwater.lab.services.headwater import token_file
+
     try:
         VERDICT.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)) + b"\n")
     except OSError as error:
@@ -198,6 +220,9 @@ def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
         return
     out.print(verdict_table(verdict))
     out.print(f"\nThe graph: [cyan]{shown.judge.page()}[/]", soft_wrap=True)
+    if shown.lab.home.settings.secure:
+        file = escape(str(token_file(shown.lab.context)))
+        out.print(f"Its page asks for a token, the one in [cyan]{file}[/]", soft_wrap=True)
 
 
 def _invite(shown: Demo, *, opens: bool) -> None:
@@ -237,7 +262,7 @@ class DemoView:
 
     def seen(self, verdict: Verdict) -> None:
         """Say what lineage shows for the first time."""
-        items = (*verdict.jobs, *verdict.edges, *verdict.columns, *verdict.schemas)
+        items = (*verdict.jobs, *verdict.edges, *verdict.columns, *verdict.schemas, *verdict.impact)
         new = [item for item in items if item.seen and item.what not in self._seen]
         self._seen.update(item.what for item in new)
         past = time.monotonic() - self.began
@@ -339,4 +364,5 @@ def verdict_table(verdict: Verdict) -> Table:
     rows("edges", verdict.edges)
     rows("columns", verdict.columns)
     rows("schemas", verdict.schemas)
+    rows("impact", verdict.impact)
     return table

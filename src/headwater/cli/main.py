@@ -1,7 +1,8 @@
 """Entry point of `headwater`: global options, sub-commands, and how errors end the program.
 
 Exit codes: 0 done, 1 it failed, 2 the request was wrong, 3 this machine lacks something,
-4 what was asked for is not there, 5 a change would break something or the log was changed, 130 interrupted.
+4 what was asked for is not there, 5 a change would break something or the log was changed,
+6 doctor found something, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import typer
 import headwater
 from headwater.cli import config as config_command
 from headwater.cli import connect, lab, lake, outbox, questions, server, settings, spark
-from headwater.cli.assistant import mcp
 from headwater.cli.demo import demo
+from headwater.cli.help import shape
+from headwater.cli.mcp import mcp
 from headwater.cli.output import AsJson, err, out, print_error, print_json
 from headwater.errors import HeadwaterError, UsageError, missing_package
 
@@ -95,18 +97,7 @@ def version_command(as_json: AsJson = False) -> None:
         out.print("\n".join(f"{name} {version}" for name, version in versions.items()))
 
 
-def _whole_summaries(group: typer.Typer) -> None:
-    """List commands with their whole first sentence: click cuts what is not given as a summary."""
-    for command in group.registered_commands:
-        text = command.help or (command.callback and command.callback.__doc__) or ""
-        command.short_help = " ".join(text.strip().partition("\n\n")[0].split())
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        inner.short_help = str(inner.typer_instance.info.help).partition("\n\n")[0]
-        _whole_summaries(inner.typer_instance)
-
-
-_whole_summaries(app)
+shape(app)
 
 
 def main() -> None:

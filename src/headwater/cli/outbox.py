@@ -11,8 +11,8 @@ from headwater.cli.output import AsJson, confirm, err, escape, out, print_json, 
 from headwater.emit import outbox_listing
 from headwater.emit.journal import REFUSED_FILE, settle, state_folder
 from headwater.errors import UsageError
-from headwater.lineage.events import iso
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import iso
 
 if TYPE_CHECKING:
     from headwater.emit.outbox_listing import RefusedEvent

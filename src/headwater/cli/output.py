@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 
@@ -197,6 +196,15 @@ class FetchBar:
     """A progress bar on a terminal, a line a step elsewhere, nothing while there is nothing to do."""
 
     def __init__(self) -> None:
+        # Most commands download nothing, and start a tenth of a second sooner without these.
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),

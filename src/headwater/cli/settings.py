@@ -110,6 +110,7 @@ VARIABLES = {
     "HEADWATER_FLOW_SECONDS": Variable("seconds between flow samples of a Spark stream"),
     "HEADWATER_WATCHDOG": Variable("0: no process that ends the runs of a killed program"),
     "HEADWATER_CACHE": Variable("the folder for the lab's downloads"),
+    "HEADWATER_PAGE": Variable("set by `headwater lab env`: the page on a port of its own"),
     "HEADWATER_PIPELINES": Variable(
         "set by `headwater lab env`: the demo's programs and connectors"
     ),

@@ -9,18 +9,19 @@ from msgspec.structs import replace
 from headwater import __version__
 from headwater.connect.model import MAX_CLASS
 from headwater.lineage.model import Engine, Failure, Job, JobName, Lineage, Run
+from headwater.lineage.openlineage.writer import Writer
 from headwater.lineage.secrets import scrub, secret_values
-from headwater.lineage.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from headwater.connect.model import Connector, ConnectorStatus, Derived, Task
-    from headwater.lineage.events import EventType
+    from headwater.lineage.openlineage.events import EventType
 
 WRITER = Writer(f"urn:headwater:connect:{__version__}")
 MAX_TRACE = 60_000
+CAUSED = "Caused by: "
 MAX_MESSAGE = 2_000
 MAX_TRANSFORMS = 64
 
@@ -63,6 +64,14 @@ def job_event(derived: Derived, *, time: datetime, heartbeat: float | None) -> d
     return WRITER.job_event(time, replace(derived.job, heartbeat=heartbeat), _reported(derived))
 
 
+def deletion_event(derived: Derived, *, time: datetime, task: str = "") -> dict[str, Any]:
+    """A JobEvent that reports a connector's job, or the job of one of its tasks, as deleted."""
+    whole = JobName(derived.job.namespace, derived.job.name)
+    name, part_of = (task, whole) if task else (whole.name, None)
+    job = Job(whole.namespace, name, part_of=part_of, deleted=time)
+    return WRITER.job_event(time, job, Lineage())
+
+
 def task_event(
     derived: Derived,
     connector: Connector,
@@ -97,10 +106,18 @@ def failure_of(status: ConnectorStatus, connector: Connector) -> Failure | None:
     if not failed:
         return None
     parts = ", ".join(name for name, _ in failed)
-    first = next((trace.strip().splitlines()[0] for _, trace in failed if trace.strip()), "")
+    first = next((_summary(trace) for _, trace in failed if trace.strip()), "")
     traces = "\n".join(f"{name}: {trace.strip()}" for name, trace in failed if trace.strip())
     message = f"{parts} FAILED: {first}" if first else f"{parts} FAILED"
     return _bounded(message, traces, secret_values(connector.config))
+
+
+def _summary(trace: str) -> str:
+    """What a trace begins with, and what was the cause of it all: Connect's own words say little."""
+    lines = trace.strip().splitlines()
+    # Indented ones belong to suppressed exceptions: what went wrong while it was cleaned up.
+    causes = [line.strip() for line in lines if line.startswith(CAUSED)]
+    return f"{lines[0]}; {causes[-1][0].lower()}{causes[-1][1:]}" if causes else lines[0]
 
 
 def _bounded(message: str, trace: str, hidden: tuple[str, ...]) -> Failure:

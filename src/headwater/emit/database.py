@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from headwater.emit.forks import IN_SQLITE
+from headwater.emit.process.forks import IN_SQLITE
 from headwater.errors import EnvironmentProblem, UsageError
 from headwater.lineage.naming import redact
 

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.emit.destinations import destinations
 from headwater.emit.outbox import Outbox, OutboxChange
 from headwater.emit.sender import Sender
-from headwater.lineage.events import EventType
 from headwater.lineage.model import End
-from headwater.lineage.writer import Writer, encode, stamp
+from headwater.lineage.openlineage.events import EventType
+from headwater.lineage.openlineage.writer import Writer, encode, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -98,7 +98,7 @@ class Journal:
         _put_away(self.path, self.outbox, done)
         return done
 
-    @faults.log_and_ignore("sending what an earlier process left")
+    @internal_errors.log_and_ignore("sending what an earlier process left")
     def _adopt(self) -> None:
         paths = sorted(self.folder.glob("*.db"))
         if self.folder.parent.name == OUTBOXES:
@@ -226,6 +226,6 @@ def _made(folder: Path) -> Path:
         probe.unlink()
     except OSError as error:
         other = Path(tempfile.mkdtemp(prefix="headwater-"))
-        faults.report(f"keeping state in {folder} (using {other} instead)", error)
+        internal_errors.report(f"keeping state in {folder} (using {other} instead)", error)
         return other
     return folder

@@ -7,11 +7,11 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.forks import ForkGuard
+from headwater.emit import internal_errors
 from headwater.emit.journal import Journal
-from headwater.emit.process_exit import PROCESS_EXIT, RunEnd
-from headwater.emit.watchdog import Watchdog
+from headwater.emit.process.forks import ForkGuard
+from headwater.emit.process.process_exit import PROCESS_EXIT, RunEnd
+from headwater.emit.process.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def flush(seconds: float) -> bool:
     return all(one.flush(max(0.0, deadline - time.monotonic())) for one in journals)
 
 
-@faults.log_and_ignore("starting the watchdog")
+@internal_errors.log_and_ignore("starting the watchdog")
 def _watched(opened: Journal) -> Watchdog | None:
     if os.environ.get("HEADWATER_WATCHDOG", "").lower() in ("0", "false", "off"):
         return None
@@ -61,7 +61,7 @@ def _finish(_ending: RunEnd) -> None:
         _close(*pair)
 
 
-@faults.log_and_ignore("closing a journal")
+@internal_errors.log_and_ignore("closing a journal")
 def _close(opened: Journal, watchdog: Watchdog | None) -> None:
     empty = opened.close(FLUSH_SECONDS)
     if watchdog is not None:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 import headwater
-from headwater.emit import faults, journals
+from headwater.emit import internal_errors, journals
 from headwater.emit.parent import from_environment
-from headwater.emit.process_exit import PROCESS_EXIT, RunEnd, of_exception
+from headwater.emit.process.process_exit import PROCESS_EXIT, RunEnd, of_exception
 from headwater.emit.run_emitter import RunEmitter, heartbeat_seconds, new_run_id
 from headwater.lineage import naming
 from headwater.lineage.model import (
@@ -119,7 +119,7 @@ class Run:
             _current.reset(self._token)
         self._finish(PROCESS_EXIT.now if PROCESS_EXIT.signalled else of_exception(error))
 
-    @faults.log_and_ignore("beginning a run")
+    @internal_errors.log_and_ignore("beginning a run")
     def _begin(self) -> None:
         engine = Engine("python", platform.python_version(), headwater.__version__)
         self._life = RunEmitter(
@@ -135,7 +135,7 @@ class Run:
         self._thread = threading.Thread(target=self._live, daemon=True, name="headwater-run")
         self._thread.start()
 
-    @faults.log_and_ignore("emitting a run's lineage")
+    @internal_errors.log_and_ignore("emitting a run's lineage")
     def _report(self) -> None:
         if self._life is not None:
             self._fill(self._life)
@@ -153,7 +153,7 @@ class Run:
             if not self._over.is_set():
                 self._report()
 
-    @faults.log_and_ignore("ending a run")
+    @internal_errors.log_and_ignore("ending a run")
     def _finish(self, ending: RunEnd) -> None:
         self._over.set()
         self._changed.set()

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 import headwater
-from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import Emitted
 from headwater.lineage.model import End, Failure, Lineage, RunRef
 from headwater.lineage.moments import SECOND
-from headwater.lineage.writer import Writer
+from headwater.lineage.openlineage.events import EventType
+from headwater.lineage.openlineage.writer import Writer
 
 if TYPE_CHECKING:
     from headwater.emit.journal import Journal
-    from headwater.emit.process_exit import RunEnd
+    from headwater.emit.process.process_exit import RunEnd
     from headwater.lineage.model import Job, Run
 
 PRODUCER = f"urn:headwater:emit:{headwater.__version__}"

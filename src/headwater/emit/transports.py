@@ -1,4 +1,4 @@
-"""Carriers of events: each kind of transport made to report whether an event arrived."""
+"""OpenLineage transports, each wrapped so that it reports whether an event arrived."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from headwater.errors import HeadwaterError
+from headwater.lineage.openlineage.writer import client_event
 from headwater.lineage.secrets import redact
-from headwater.lineage.writer import client_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -49,10 +49,12 @@ class KnownJob(Generic[N]):
     parent: bool = False
     """Whether other jobs report what it does."""
     action: bool = False
-    """Whether it is one action of an application, which may be there to read alone."""
+    """Whether it is one action of an application, or one test: it may be there to read alone."""
     inferred: int | None = None
     """When its newest run ended, if somebody else concluded that."""
     running: bool = False
+    began: int | None = None
+    """When its newest run did."""
     last: int | None = None
     usual: int | None = None
 
@@ -111,7 +113,7 @@ def doctor(estate: Estate[N], now: int, rules: NameRules | None = None) -> Diagn
     pairs = same_datasets(estate, rules)
     used = [use for use in estate.uses() if use.now]
     doubts = [Doubt(DoubtKind.SCHEMA, *found) for found in estate.disagreements()]
-    doubts += _unused(estate, used)
+    doubts += _unused(estate, used, now)
     for job in estate.jobs():
         doubts += _of_job(job, now)
     for gap in estate.clocks():
@@ -121,8 +123,12 @@ def doctor(estate: Estate[N], now: int, rules: NameRules | None = None) -> Diagn
     return Diagnosis(tuple(pairs), tuple(doubts))
 
 
-def _unused(estate: Estate[N], used: list[JobUse]) -> Iterator[Doubt[N]]:
-    """Datasets that no job uses, and jobs that write nothing."""
+def _unused(estate: Estate[N], used: list[JobUse], now: int) -> Iterator[Doubt[N]]:
+    """Datasets that no job uses, and jobs that write nothing.
+
+    Applications and streams report what they write only when they do: a run of less than an hour is
+    not judged while it lasts.
+    """
     datasets = {use.dataset for use in used}
     for known in estate.datasets():
         if known.node not in datasets:
@@ -130,7 +136,8 @@ def _unused(estate: Estate[N], used: list[JobUse]) -> Iterator[Doubt[N]]:
     writers = {use.job for use in used if use.writes}
     readers = {use.job for use in used if not use.writes}
     for job in estate.jobs():
-        if job.node not in writers and not job.parent:
+        begins = job.running and job.began is not None and now - job.began < HOUR
+        if job.node not in writers and not job.parent and not begins:
             text = "it reads and writes nothing"
             if job.node in readers:
                 if job.action:

@@ -648,7 +648,7 @@ def _never(rules: NameRules, one: KnownDataset[N], other: KnownDataset[N]) -> bo
 Scored = dict[tuple[int, int], tuple[float, MatchRule, tuple[Proof, ...]]]
 
 
-class _Groups:
+class _SameDatasets:
     """Datasets that would be one."""
 
     def __init__(self) -> None:
@@ -670,7 +670,7 @@ def _doubt_rivals(
     A host or an address is doubtful wherever another store holds the name too. By other rules the
     evidence may decide which of several it is.
     """
-    sure, partners = _Groups(), _partners(scored)
+    sure, partners = _SameDatasets(), _partners(scored)
     for rules in ((), (FOLDER, CATALOG, REGION), (HOST,), (ADDRESS,)):
         for pair, (score, rule, proofs) in list(scored.items()):
             if rule not in rules:
@@ -709,7 +709,7 @@ def _joinable(
     known: Sequence[KnownDataset[N]], forms: Sequence[_Form], lives: _Lives, scored: Scored
 ) -> list[Pair[N]]:
     """The pairs from the surest on, without those that would join what one job reads and writes."""
-    groups = _Groups()
+    groups = _SameDatasets()
     found: list[Pair[N]] = []
     ordered = sorted(scored.items(), key=lambda one: (-one[1][0], _order(known, one[0])))
     for (one, other), (score, rule, proofs) in ordered:

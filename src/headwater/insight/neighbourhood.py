@@ -17,6 +17,7 @@ __all__ = [
     "Neighbourhood",
     "Reach",
     "around",
+    "behind_each",
     "beside",
     "between",
     "flow",
@@ -146,6 +147,14 @@ def beside(graph: Graph[N], node: N) -> tuple[list[N], list[N]]:
     steps = list(graph.next([node], None))
     before = sorted({far for _, far, forward in steps if not forward})
     return before, sorted({far for _, far, forward in steps if forward})
+
+
+def behind_each(graph: Graph[N], nodes: Collection[N]) -> dict[N, list[N]]:
+    """What lies directly after each of these nodes, in order; asked for all at once."""
+    found: dict[N, set[N]] = {node: set() for node in nodes}
+    for node, far, _ in graph.next(nodes, Direction.DOWNSTREAM):
+        found[node].add(far)
+    return {node: sorted(after) for node, after in found.items()}
 
 
 def between(graph: Graph[N], origin: N, target: N) -> list[N]:

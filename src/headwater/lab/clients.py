@@ -10,6 +10,7 @@ import httpx
 
 from headwater.lab.services import SERVICES
 from headwater.lab.services import s3 as s3_service
+from headwater.lab.services.logins import connect_login, kafka_client
 from headwater.lab.services.registry import avro_converter
 from headwater.lab.waiting import wait_until
 
@@ -40,11 +41,15 @@ class KafkaClient(ServiceClient):
     def bootstrap(self) -> str:
         return self.env["BOOTSTRAP"]
 
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {"bootstrap.servers": self.bootstrap, **kafka_client(self.lab.context)}
+
     @cached_property
     def admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.bootstrap})
+        return AdminClient(self._settings)
 
     def topic(self, prefix: str = "topic", partitions: int = 1) -> str:
         """A new topic."""
@@ -59,7 +64,7 @@ class KafkaClient(ServiceClient):
         """Write records and wait until the broker has them."""
         from confluent_kafka import Producer
 
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = Producer(self._settings)
         for value in values:
             producer.produce(topic, value)
         assert producer.flush(30) == 0
@@ -70,7 +75,7 @@ class KafkaClient(ServiceClient):
 
         consumer = Consumer(
             {
-                "bootstrap.servers": self.bootstrap,
+                **self._settings,
                 "group.id": unique("reader"),
                 "auto.offset.reset": "earliest",
                 "topic.metadata.refresh.interval.ms": 500,
@@ -99,7 +104,9 @@ class ConnectClient(ServiceClient):
 
     @cached_property
     def http(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        return httpx.Client(
+            base_url=self.url, timeout=30, trust_env=False, auth=connect_login(self.lab.context)
+        )
 
     def secret(self, key: str) -> str:
         """A placeholder the worker replaces by the lab's secret of that name."""

@@ -39,13 +39,30 @@ def _cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
+def _secret() -> str:
+    return secrets.token_hex(16)
+
+
+class Logins(msgspec.Struct, kw_only=True):
+    """The secrets of a lab with logins."""
+
+    kafka: str = msgspec.field(default_factory=_secret)
+    connect: str = msgspec.field(default_factory=_secret)
+    registry: str = msgspec.field(default_factory=_secret)
+    server: str = msgspec.field(default_factory=_secret)
+    """A token that may do everything."""
+    producer: str = ""
+    """A token that may report lineage; the server makes it at its first start."""
+
+
 class LabSettings(msgspec.Struct, kw_only=True):
     """What must stay the same while a lab lives, and what it was asked to run."""
 
     cluster_id: str = msgspec.field(default_factory=_cluster_id)
     s3_access_key: str = "headwater"
-    s3_secret_key: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
-    postgres_password: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
+    s3_secret_key: str = msgspec.field(default_factory=_secret)
+    postgres_password: str = msgspec.field(default_factory=_secret)
+    logins: Logins = msgspec.field(default_factory=Logins)
     namespace: str = "shop"
     """Of the jobs in lineage."""
     catalog: str = "lab"
@@ -54,6 +71,8 @@ class LabSettings(msgspec.Struct, kw_only=True):
     """The bucket of raw records."""
     hive: bool = False
     """Whether a Hive metastore keeps the Iceberg tables."""
+    secure: bool = False
+    """Whether Kafka, Connect, the registry and the lineage server ask for logins."""
     ports: dict[str, int] = {}
     wanted: list[str] = []
 

@@ -11,7 +11,7 @@ import msgspec
 import psutil
 
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
-from headwater.lab import process
+from headwater.lab import ports, process
 from headwater.lab.files import fetch
 from headwater.lab.files.artifacts import lock
 from headwater.lab.files.cache import Cache
@@ -26,7 +26,7 @@ from headwater.lab.services import (
     with_needs,
 )
 from headwater.lab.services.base import LabContext
-from headwater.lab.services.streams import programs
+from headwater.lab.services.pipeline_streams import programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -43,6 +43,7 @@ TUTORIAL_PORTS = {
     "registry": 8081,
     "hive": 9083,
     "server": 5000,
+    "page": 3000,
     "spark-history": 18080,
     "spark-ui": 18081,
     "spark-worker-1-ui": 18082,
@@ -88,20 +89,25 @@ class Lab:
         fixed: Mapping[str, int] | None = None,
         tutorial: bool = False,
         hive: bool = False,
+        secure: bool = False,
         progress: fetch.FetchProgress | None = None,
         changed: Callable[[str, str], None] = lambda _service, _state: None,
     ) -> list[ServiceStatus]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are.
 
         With `tutorial`, a lab that is new has the ports and names that tutorials use; with `hive`, its
-        Iceberg tables are kept in a Hive metastore.
+        Iceberg tables are kept in a Hive metastore; with `secure`, its services ask for logins.
         """
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
             if tutorial:
+                if "server" in wanted and self._may_have("page"):
+                    wanted = in_order({*wanted, "page"})
                 fixed = {**self._tutorial(wanted), **(fixed or {})}
             if hive:
-                self._keep_in_hive()
+                self._begin_with("hive", "keeps its tables without Hive")
+            if secure:
+                self._begin_with("secure", "asks for no logins")
             if self.home.settings.hive and "catalog" in wanted:
                 wanted = in_order({*wanted, "hive"})
             self._fix_ports(fixed or {}, wanted)
@@ -237,17 +243,23 @@ class Lab:
         bound = {name for service in wanted for name in SERVICES[service].port_names()}
         return {name: port for name, port in TUTORIAL_PORTS.items() if name in bound}
 
-    def _keep_in_hive(self) -> None:
+    def _may_have(self, name: str) -> bool:
+        """Whether the tutorials' port of a name is this lab's already, or free."""
+        port = TUTORIAL_PORTS[name]
+        return self.home.settings.ports.get(name) == port or ports.is_free(port)
+
+    def _begin_with(self, setting: str, otherwise: str) -> None:
+        """Make a choice that a lab has to begin with."""
         settings = self.home.settings
-        if not settings.hive and (settings.ports or settings.wanted):
+        if not getattr(settings, setting) and (settings.ports or settings.wanted):
             raise UsageError(
-                f"the lab in {self.home.root} keeps its tables without Hive already",
-                hint="choose Hive when it is new: another --home, or headwater lab reset",
+                f"the lab in {self.home.root} {otherwise} already",
+                hint="choose it when the lab is new: another --home, or headwater lab reset",
             )
-        settings.hive = True
+        setattr(settings, setting, True)
 
     def _fix_ports(self, fixed: Mapping[str, int], wanted: Iterable[str]) -> None:
-        ports = self.home.settings.ports
+        taken = self.home.settings.ports
         owners = {name: service for service in wanted for name in SERVICES[service].port_names()}
         running = process.find(self.home.root) if fixed else {}
         for name, port in fixed.items():
@@ -256,16 +268,16 @@ class Lab:
                 raise UsageError(
                     f"no port is called {name!r}", hint=f"ports: {', '.join(sorted(owners))}"
                 )
-            if owner in running and ports.get(name) != port:
+            if owner in running and taken.get(name) != port:
                 raise UsageError(
-                    f"{owner} already runs on port {ports.get(name)}",
+                    f"{owner} already runs on port {taken.get(name)}",
                     hint=f"stop it first: headwater lab down {owner}",
                 )
-            if other := next((n for n, p in ports.items() if p == port and n != name), None):
+            if other := next((n for n, p in taken.items() if p == port and n != name), None):
                 raise UsageError(
                     f"port {port} cannot be for {name}: it is {other}'s", hint="give each its own"
                 )
-            ports[name] = port
+            taken[name] = port
 
     def _choose_ports(self, wanted: Iterable[str]) -> None:
         for service in wanted:

@@ -27,7 +27,8 @@ MAX_LOG = 20 << 20
 
 # A shell's variables for other clusters, proxies and JVMs must not reach the lab's services.
 FOREIGN = re.compile(
-    r"(APICURIO|AWS|CONNECT|HADOOP|HIVE|KAFKA|QUARKUS|S3PROXY|SPARK)_|PG[A-Z]|CLASSPATH$"
+    r"(APICURIO|AWS|CONNECT|HADOOP|HIVE|KAFKA|QUARKUS|S3PROXY|SCHEMA_REGISTRY|SPARK)_|PG[A-Z]"
+    r"|CLASSPATH$|HEADWATER_TOKEN$|OPENLINEAGE_API_KEY$"
     r"|_JAVA_OPTIONS$|JAVA_TOOL_OPTIONS$|JDK_JAVA_OPTIONS$|LC_|LANG|(https?|all|ftp)_proxy$",
     re.IGNORECASE,
 )

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from headwater.lake.projection import LogRecord
-    from headwater.lake.selection import LakeAlias, Name, Use
+    from headwater.lake.selection import LakeAlias, Name, Span, Use
 
-__all__ = ["LakeSource", "Scratch", "Wanted", "select"]
+__all__ = ["NEVER", "LakeSource", "Scratch", "Wanted", "select"]
+
+NEVER = 2**62
 
 
 class LakeSource(Protocol):
@@ -43,11 +45,15 @@ class LakeSource(Protocol):
         """Which names stand for one thing."""
         ...
 
+    def parents(self) -> Iterable[tuple[str, str]]:
+        """The nodes whose runs name a run of another as their parent, each with that other."""
+        ...
+
     def reporting(self, since: int, until: int) -> set[str]:
         """The nodes with events or commands of a period."""
         ...
 
-    def records(self, nodes: Collection[str]) -> Iterable[LogRecord]:
+    def records(self, nodes: Collection[str], most: int | None = None) -> Iterable[LogRecord]:
         """The records of some nodes and the commands of no node, each once, as they arrived."""
         ...
 
@@ -56,28 +62,47 @@ class Wanted(NamedTuple):
     """What a question is about."""
 
     dataset: str = ""
-    """As a person types it; empty for the whole estate."""
+    """As a person types it; empty for the whole estate, or where a node is given."""
     direction: str = "around"
-    """`up` for what leads to it, `down` for what it leads to, `around` for both and what is beside it."""
-    moments: tuple[int | None, ...] = (None,)
+    """`up` for what leads to it, `down` for what it leads to, `both`, or `around` for what is beside too."""
+    moments: tuple[Span | None, ...] = (None,)
+    """When edges are followed; None for now."""
     depth: int = 50
-    period: tuple[int, int] | None = None
+    period: Span | None = None
+    """Of the whole estate, what reported something then."""
+    node: str = ""
+    """The id of a dataset, a job or a column."""
+    programs: bool = False
+    """Whether the answer shows jobs with the application that runs them."""
 
 
 def select(source: LakeSource, wanted: Wanted) -> set[str]:
     """The nodes whose records the answer to a question can depend on."""
     estate = LakeEstate(source.uses(), source.named(), source.aliases())
+    parents = list(source.parents()) if wanted.programs else []
     datasets: set[Name] = set()
     nodes: set[str] = set()
-    if wanted.dataset:
-        start = estate.called(wanted.dataset)
-        for at in wanted.moments:
+    if wanted.dataset or wanted.node:
+        start = estate.at_node(wanted.node) if wanted.node else estate.called(wanted.dataset)
+        if wanted.node.startswith("job:"):
+            # What lies around an application lies around what it runs.
+            asked = estate.shown_as_one(wanted.node)
+            nodes = asked | {child for child, parent in parents if parent in asked}
+            start |= estate.touched_by(nodes)
+        for during in wanted.moments:
             # One job further: the columns of what a job touches are part of the answer about it.
-            datasets |= estate.walk(start, wanted.direction, at, wanted.depth + 1)
-    elif wanted.period is not None:
-        nodes = source.reporting(*wanted.period)
+            datasets |= estate.walk(start, wanted.direction, during, wanted.depth + 1)
+    else:
+        # Of the whole estate at a moment, everything that had reported until then.
+        nodes = source.reporting(*(wanted.period or (0, max(_last(one) for one in wanted.moments))))
         datasets = estate.touched_by(nodes)
-    return nodes | estate.reporters(datasets)
+    found = nodes | estate.reporters(datasets)
+    above = {parent for child, parent in parents if child in found}
+    return found.union(*map(estate.shown_as_one, above))
+
+
+def _last(during: Span | None) -> int:
+    return NEVER if during is None else during[1]
 
 
 class Scratch:
@@ -88,16 +113,21 @@ class Scratch:
         self._store = open_store(
             f"sqlite:///{Path(self._folder.name) / 'scratch.db'}", limits=UNLIMITED
         )
-        self._store.begin()
-        replay(self._store, records)
-        self._store.connection.commit()
-        self._app = App(self._store, ServerSettings(page=False))
+        try:
+            self._store.begin()
+            replay(self._store, records)
+            self._store.connection.commit()
+        except BaseException:
+            self._store.close()
+            self._folder.cleanup()
+            raise
+        self.app = App(self._store, ServerSettings(page=False))
 
     def get(self, path: str, query: Mapping[str, str]) -> httpx.Response:
         """What a server with these records answers."""
 
         async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(app=self._app)
+            transport = httpx.ASGITransport(app=self.app)
             async with httpx.AsyncClient(
                 transport=transport, base_url="http://127.0.0.1"
             ) as client:
@@ -107,7 +137,7 @@ class Scratch:
 
     def close(self) -> None:
         """Let go of the store."""
-        asyncio.run(self._app.close())
+        asyncio.run(self.app.close())
         self._folder.cleanup()
 
     def __enter__(self) -> Scratch:

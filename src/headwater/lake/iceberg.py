@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +12,20 @@ from headwater.lake.projection import LogRecord
 from headwater.lake.selection import LakeAlias, Use
 from headwater.lake.tables import (
     ALIASES,
+    ANALYSED_COLUMNS,
+    ANALYSED_DATASETS,
     COLUMN_EDGES,
     DATASETS,
     EDGES,
     EVENTS,
+    RUNS,
     TABLES,
     UNIQUE,
     unique_sql,
 )
 from headwater.lineage.moments import from_micros
 from headwater.lineage.secrets import redact
+from headwater.server.analysis import AnalysedColumn, AnalysedDataset, AnalysedEstate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.lake.selection import Name
     from headwater.lake.tables import LakeTable
 
-__all__ = ["IcebergLake", "open_lake"]
+__all__ = ["FEW", "IcebergLake", "TooManyRecordsError", "open_lake"]
 
 SCHEME = "iceberg://"
 FEW = 1_000
@@ -79,17 +85,37 @@ def open_lake(url: str) -> IcebergLake:
     return IcebergLake(tables)
 
 
+@contextmanager
+def _reading(table: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  (whatever a store of files raises)
+        problem = redact(str(error))
+        raise HeadwaterError(f"the lake's {table} cannot be read: {problem}") from None
+
+
+class TooManyRecordsError(HeadwaterError):
+    """More records would have to be read than whoever asks has room for."""
+
+
 class IcebergLake:
     """The tables of a lake as they are now."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
         self._tables = tables
 
-    def _columns(self, table: LakeTable, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Some columns of a table, row by row; moments in microseconds."""
+    def _arrow(self, table: str, **scan: Any) -> Any:
+        """Rows of a table; raises HeadwaterError where its files cannot be read."""
+        with _reading(table):
+            return self._tables[table].scan(**scan).to_arrow()
+
+    def _columns(self, table: LakeTable, *names: str, **scan: Any) -> Iterator[tuple[Any, ...]]:
+        """Some columns of a table, each combination once; moments in microseconds."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        found = self._tables[table.name].scan(selected_fields=names).to_arrow()
+        found = self._arrow(table.name, selected_fields=names, **scan)
+        # Of the columns between two datasets there are dozens: they are told apart before Python sees them.
+        found = found.group_by(list(names)).aggregate([])
         columns = []
         for name in names:
             column = found[name]
@@ -122,6 +148,17 @@ class IcebergLake:
         for kind, space, name, other_space, other_name in self._columns(ALIASES, *names):
             yield LakeAlias(kind, (space, name), (other_space, other_name))
 
+    def parents(self) -> Iterator[tuple[str, str]]:
+        """The nodes whose runs name a run of another as their parent, each with that other."""
+        rows = list(self._columns(RUNS, "node", "run", "parent"))
+        naming: dict[str, set[str]] = defaultdict(set)
+        for node, _, parent in rows:
+            if parent is not None:
+                naming[parent.lower()].add(node)
+        yield from {
+            (child, node) for node, run, _ in rows for child in naming.get(run, ()) if child != node
+        }
+
     def reporting(self, since: int, until: int) -> set[str]:
         """The nodes with events or commands of a period."""
         # Its types name parameters that its own examples leave out.
@@ -130,11 +167,20 @@ class IcebergLake:
         period = where.And(
             where.GreaterThan("time", first), where.LessThanOrEqual("time", last), where.NotNull("node")
         )  # fmt: skip
-        scan = self._tables[EVENTS.name].scan(row_filter=period, selected_fields=("node",))
-        return set(scan.to_arrow()["node"].unique().to_pylist())
+        found: set[str] = set()
+        # Of years of events, each has its node: they are never in memory together.
+        with _reading(EVENTS.name):
+            scan = self._tables[EVENTS.name].scan(row_filter=period, selected_fields=("node",))
+            for batch in scan.to_arrow_batch_reader():
+                found.update(batch.column("node").unique().to_pylist())
+        return found
 
-    def records(self, nodes: Collection[str]) -> Iterator[LogRecord]:
-        """The records of some nodes and the commands of no node, each once, as they arrived."""
+    def records(self, nodes: Collection[str], most: int | None = None) -> Iterator[LogRecord]:
+        """The records of some nodes and the commands of no node, each once, as they arrived.
+
+        Where there are more than `most`, no more are read and TooManyRecordsError is raised; of more than
+        `FEW` nodes those of all others count too.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -144,9 +190,16 @@ class IcebergLake:
         if len(wanted) <= FEW:
             chosen = where.IsNull("node")
             chosen = where.Or(chosen, where.In("node", wanted)) if wanted else chosen
-        found = (
-            self._tables[EVENTS.name].scan(row_filter=chosen, selected_fields=_FIELDS).to_arrow()
+        found = self._arrow(
+            EVENTS.name,
+            row_filter=chosen,
+            selected_fields=_FIELDS,
+            limit=None if most is None else most + 1,
         )
+        if most is not None and len(found) > most:
+            raise TooManyRecordsError(
+                f"more than {most:,} events of the lake would have to be read"
+            )
         if len(wanted) > FEW:
             own = pc.is_in(found["node"], value_set=pa.array(wanted, pa.large_string()))
             found = found.filter(pc.or_(own, pc.is_null(found["node"])))
@@ -154,9 +207,27 @@ class IcebergLake:
 
     def log(self) -> Iterator[LogRecord]:
         """All records, each once: as the one server's log has them if they are of one, else as they arrived."""
-        found = self._tables[EVENTS.name].scan(selected_fields=_FIELDS).to_arrow()
+        found = self._arrow(EVENTS.name, selected_fields=_FIELDS)
         one = len(found["log"].unique()) == 1 and not found["seq"].null_count
         yield from _once(found, ("seq", *_ORDER) if one else _ORDER)
+
+    def analysed(self) -> AnalysedEstate | None:
+        """The datasets as `lake analyse` found them last; None while it did not."""
+        names = ANALYSED_DATASETS.names
+        rows = list(self._columns(ANALYSED_DATASETS, *names))
+        if not rows:
+            return None
+        at, since = rows[0][-2:]
+        return AnalysedEstate(at, since, [AnalysedDataset(*row[:-2]) for row in rows])
+
+    def analysed_columns(self, names: Collection[Name]) -> list[AnalysedColumn]:
+        """The columns of the dataset that has one of these names, by name."""
+        where: Any = import_module("pyiceberg.expressions")
+        chosen = where.In("dataset_name", sorted({name for _, name in names}))
+        fields = (*ANALYSED_COLUMNS.names[:2], *AnalysedColumn._fields)
+        rows = self._columns(ANALYSED_COLUMNS, *fields, row_filter=chosen)
+        found = [AnalysedColumn(*row[2:]) for row in rows if (row[0], row[1]) in names]
+        return sorted(found, key=lambda column: column.field)
 
     def sql(self, query: str) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
         """The columns and rows of a query over the tables and `events_unique`."""
@@ -170,9 +241,9 @@ class IcebergLake:
         # The query is a person's own, on the person's machine; even so it reads the lake and nothing else.
         connection.execute("SET TimeZone = 'UTC'")
         text = query.casefold()
-        for name, table in self._tables.items():
+        for name in self._tables:
             if name in text:
-                connection.register(name, table.scan().to_arrow())
+                connection.register(name, self._arrow(name))
         if UNIQUE in text:
             connection.execute(f"CREATE VIEW {UNIQUE} AS {unique_sql(EVENTS.name)}")
         connection.execute("SET enable_external_access = false")

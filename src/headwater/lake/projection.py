@@ -19,11 +19,14 @@ from uuid import UUID
 import msgspec
 
 from headwater.lake.records import UNLIMITED, job_node
-from headwater.lake.tables import ALIASES, COLUMN_EDGES, DATASETS, EDGES, RUNS, SCHEMAS
+from headwater.lake.tables import ALIASES, COLUMN_EDGES, DATASETS, EDGES, OWNERS, RUNS, SCHEMAS
+from headwater.lineage.openlineage.facets import ABOUT
 from headwater.server.store import open_store
-from headwater.server.store.entities import OUTPUT, to_run
+from headwater.server.store.entities import OUTPUT, to_dataset, to_job, to_run
 from headwater.server.store.keep.rebuild import project
 from headwater.server.store.read.column_graph import column_edges
+from headwater.server.store.view import DATASETS as STORED_DATASETS
+from headwater.server.store.view import JOBS as STORED_JOBS
 from headwater.server.store.write.commands import NoSuchError
 from headwater.server.store.write.projection import Projection
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.lineage.columns import ColumnEdge
     from headwater.server.store import Store
     from headwater.server.store.database import ReadConnection
+    from headwater.server.store.entities import Dataset, Job
 
 __all__ = ["LogRecord", "Projector"]
 
@@ -59,6 +63,8 @@ _ALIASES = (
     " JOIN job j ON j.id = f.job JOIN namespace n ON n.id = j.namespace"
 )
 _SIDES = ("input", "output")
+_OWNED = (ABOUT, "ownership")
+"""The facets that name owners, as for the server: what people set on the page counts first."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -137,6 +143,8 @@ class _Rows:
             yield DATASETS.name, {"node": self._node, **self._dataset(number), "first": first}
         for found in self._connection.all(_ALIASES):
             yield ALIASES.name, dict(zip(ALIASES.names, (self._node, *found), strict=True))
+        for row in self._owners():
+            yield OWNERS.name, row
 
     def _job(self, number: int) -> Row:
         namespace, name = self._jobs[number]
@@ -150,6 +158,24 @@ class _Rows:
         sql = "SELECT dictionary, body FROM facet WHERE id = ?"
         ((dictionary, packed),) = self._connection.all(sql, (number,))
         return self._store.packer.unpack(dictionary, bytes(packed))
+
+    def _owners(self) -> Iterator[Row]:
+        entities: list[tuple[str, Job | Dataset]] = [
+            *(("job", to_job(row)) for row in self._connection.all(STORED_JOBS)),
+            *(("dataset", to_dataset(row)) for row in self._connection.all(STORED_DATASETS)),
+        ]
+        for kind, entity in entities:
+            for facet in (name for name in _OWNED if name in entity.state.facets):
+                number, since = entity.state.facets[facet][:2]
+                names = dict.fromkeys(_owner_names(self._body(number)) if number else ())
+                for owner in names:
+                    yield {
+                        "node": self._node, "kind": kind, "namespace": entity.space,
+                        "name": entity.name, "owner": owner, "edited": facet == ABOUT,
+                        "since": since,
+                    }  # fmt: skip
+                if names:
+                    break
 
     def _runs(self) -> Iterator[Row]:
         for found in self._connection.all("SELECT id, uuid, job, state FROM run"):
@@ -207,6 +233,13 @@ class _Rows:
                         "valid_to": until,
                         "transformations": _encode(edge.transformations).decode(),
                     }
+
+
+def _owner_names(body: bytes) -> list[str]:
+    facet = msgspec.json.decode(body)
+    listed = facet.get("owners") if isinstance(facet, dict) else None
+    found = listed if isinstance(listed, list) else []
+    return [str(one["name"]) for one in found if isinstance(one, dict) and one.get("name")]
 
 
 def _in_force(changes: list[tuple[int, int]]) -> Iterator[tuple[Interval, int]]:

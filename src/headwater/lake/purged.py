@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.server.store.keep.purge import KINDS, PurgeTarget, mentions
-from headwater.server.store.write.prepared import safe
+from headwater.server.store.write.incoming.prepared import safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,16 +11,16 @@ from uuid import UUID
 import msgspec
 
 from headwater.lineage import secrets
-from headwater.lineage.checks import EventError, Limits, refuse
-from headwater.lineage.events import EventKind, canonical, from_micros
+from headwater.lineage.openlineage.checks import EventError, Limits, refuse
+from headwater.lineage.openlineage.events import EventKind, canonical, from_micros
 from headwater.server.ingest.kafka import PREFIX
 from headwater.server.store.write.commands import COMMANDS
-from headwater.server.store.write.event_reader import EventReader
+from headwater.server.store.write.incoming.event_reader import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
 
 __all__ = ["UNLIMITED", "Arrival", "RecordReader", "job_node"]
 
@@ -119,13 +119,13 @@ def _event(record: Arrival, item: PreparedEvent) -> Row:
     }
 
 
-class _Command(msgspec.Struct):
+class _CommandRecord(msgspec.Struct):
     command: str
     time: int | None = None
     run: str | None = None
 
 
-_command_of = msgspec.json.Decoder(_Command).decode
+_command_of = msgspec.json.Decoder(_CommandRecord).decode
 _job_of = msgspec.json.Decoder(tuple[str, str]).decode
 
 

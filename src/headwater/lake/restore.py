@@ -23,12 +23,12 @@ __all__ = ["restore"]
 STEP = 512
 
 
-class _Command(msgspec.Struct):
+class _RestoredCommand(msgspec.Struct):
     command: str
     time: int | None = None
 
 
-_command = msgspec.json.Decoder(_Command).decode
+_command = msgspec.json.Decoder(_RestoredCommand).decode
 
 
 def restore(store: Store, records: Iterable[LogRecord]) -> int:

@@ -15,9 +15,11 @@ from headwater.lake.records import job_node
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["LakeAlias", "LakeEstate", "Use"]
+__all__ = ["JoinedNames", "LakeAlias", "LakeEstate", "Span", "Use"]
 
 Name = tuple[str, str]
+Span = tuple[int, int]
+"""The first and the last of some moments; of one moment both are that."""
 
 
 class Use(NamedTuple):
@@ -29,11 +31,11 @@ class Use(NamedTuple):
     since: int
     until: int | None
 
-    def held(self, at: int | None) -> bool:
-        """Whether it held at a moment, or does now."""
-        if at is None:
+    def held(self, during: Span | None) -> bool:
+        """Whether it held at some moment of a span, or does now."""
+        if during is None:
             return self.until is None
-        return self.since <= at and (self.until is None or at < self.until)
+        return self.since <= during[1] and (self.until is None or during[0] < self.until)
 
 
 class LakeAlias(NamedTuple):
@@ -44,13 +46,14 @@ class LakeAlias(NamedTuple):
     other: Name
 
 
-class _Groups:
+class JoinedNames:
     """Names that belong together, each by one of them."""
 
     def __init__(self) -> None:
         self._parent: dict[Name, Name] = {}
 
     def of(self, name: Name) -> Name:
+        """The one that stands for all that belong together with a name."""
         found = name
         while (above := self._parent.get(found, found)) != found:
             found = above
@@ -59,6 +62,7 @@ class _Groups:
         return found
 
     def join(self, one: Name, other: Name) -> None:
+        """Let two names, and what belongs to each, belong together."""
         self._parent[self.of(one)] = self.of(other)
 
 
@@ -69,10 +73,10 @@ class LakeEstate:
         self, uses: Iterable[Use], named: Iterable[tuple[str, Name]], aliases: Iterable[LakeAlias]
     ) -> None:
         self._clusters: dict[str, str] = {}
-        self._datasets, self._jobs = _Groups(), _Groups()
-        self._read_aliases(list(aliases))
+        self._datasets, self._jobs = JoinedNames(), JoinedNames()
         self._names: dict[Name, set[Name]] = defaultdict(set)
         self._members: dict[Name, set[str]] = defaultdict(set)
+        self._read_aliases(list(aliases))
         self._writing: dict[bool, dict[Name, list[Use]]] = {True: {}, False: {}}
         self._by_job: dict[Name, list[Use]] = defaultdict(list)
         self._touched: dict[Name, set[str]] = defaultdict(set)
@@ -94,6 +98,13 @@ class LakeEstate:
                 self._datasets.join(self._plain(alias.name), self._plain(alias.other))
             elif alias.kind == "job":
                 self._jobs.join(("", job_node(*alias.name)), ("", job_node(*alias.other)))
+        for alias in aliases:
+            if alias.kind == "dataset":
+                # It may be asked for by a name under which nothing was ever reported.
+                self._one(alias.name)
+            elif alias.kind == "job":
+                both = {job_node(*alias.name), job_node(*alias.other)}
+                self._members[self._job(job_node(*alias.name))] |= both
 
     def _plain(self, name: Name) -> Name:
         cluster = self._clusters.get(name[0])
@@ -120,10 +131,27 @@ class LakeEstate:
                         found.add(one)
         return found
 
+    def at_node(self, node: str) -> set[Name]:
+        """The datasets that the id of a dataset or a column names, or that a job ever touched."""
+        kind, _, rest = node.partition(":")
+        if kind == "job":
+            return self.touched_by([node])
+        return {
+            one
+            for one, names in self._names.items()
+            for whole in (f"{namespace}:{name}" for namespace, name in names)
+            if rest == whole or (kind == "datasetField" and rest.startswith(f"{whole}:"))
+        }
+
     def walk(
-        self, start: Collection[Name], direction: str, at: int | None, depth: int
+        self, start: Collection[Name], direction: str, during: Span | None, depth: int
     ) -> set[Name]:
-        """The datasets within so many jobs of some, at a moment: `up`, `down` or `around` them."""
+        """The datasets within so many jobs of some, in a span: `up`, `down`, `both` or `around` them.
+
+        `both` is what leads to them and what they lead to, `around` also what lies beside those.
+        """
+        if direction == "both":
+            return self.walk(start, "up", during, depth) | self.walk(start, "down", during, depth)
         nearer = {"up": (True,), "down": (False,)}.get(direction, (True, False))
         reached, ahead = set(start), set(start)
         for _ in range(depth):
@@ -132,13 +160,13 @@ class LakeEstate:
                 for writes in nearer
                 for dataset in ahead
                 for use in self._writing[writes].get(dataset, ())
-                if use.held(at)
+                if use.held(during)
             }
             ahead = {
                 self._one(use.dataset)
                 for job in jobs
                 for use in self._by_job[job]
-                if (len(nearer) == 2 or use.writes not in nearer) and use.held(at)
+                if (len(nearer) == 2 or use.writes not in nearer) and use.held(during)
             } - reached
             reached |= ahead
             if not ahead:
@@ -159,11 +187,15 @@ class LakeEstate:
                 }
         return found
 
+    def shown_as_one(self, node: str) -> set[str]:
+        """A job and the jobs that are shown as one with it."""
+        return self._members.get(self._job(node), set()) | {node}
+
     def reporters(self, datasets: Iterable[Name]) -> set[str]:
         """All that ever reported something of some datasets, and what is shown as one with it."""
         found: set[str] = set()
         for one in datasets:
             for node in self._touched.get(one, ()):
-                found |= self._members.get(self._job(node), set()) | {node}
+                found |= self.shown_as_one(node)
             found |= {f"dataset:{namespace}:{name}" for namespace, name in self._names.get(one, ())}
         return found

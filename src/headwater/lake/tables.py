@@ -6,11 +6,16 @@ from typing import NamedTuple
 
 __all__ = [
     "ALIASES",
+    "ANALYSED_COLUMNS",
+    "ANALYSED_COMPONENTS",
+    "ANALYSED_DATASETS",
+    "ANALYSIS",
     "COLUMN_EDGES",
     "DATASETS",
     "DERIVED",
     "EDGES",
     "EVENTS",
+    "OWNERS",
     "REFUSED",
     "RUNS",
     "SCHEMAS",
@@ -47,6 +52,11 @@ class LakeTable(NamedTuple):
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def partitioned(self) -> str:
+        """How it is partitioned, as the end of Spark's statement that makes it."""
+        return f" PARTITIONED BY ({', '.join(self.partitions)})" if self.partitions else ""
 
     @property
     def ddl(self) -> str:
@@ -199,8 +209,80 @@ DATASETS = LakeTable(
     tuple(column.name for column in _DATASET),
 )
 
-DERIVED = (DATASETS, RUNS, SCHEMAS, EDGES, COLUMN_EDGES, ALIASES)
-TABLES = (EVENTS, REFUSED, *DERIVED)
+OWNERS = LakeTable(
+    "owners",
+    "Who owns a job or a dataset, by what was reported last.",
+    (
+        _NODE._replace(about="who reported it: a job, or the dataset of a dataset event"),
+        LakeColumn("kind", "string", "`job` or `dataset`"),
+        LakeColumn("namespace", "string", "its namespace, as it was reported"),
+        LakeColumn("name", "string", "its name, as it was reported"),
+        LakeColumn("owner", "string", "the owner's name"),
+        LakeColumn("edited", "boolean", "whether a person said so on the page, which counts first"),
+        LakeColumn("since", "timestamp", "since when it is reported"),
+    ),
+    (f"bucket({BUCKETS}, node)",),
+    ("kind", "namespace", "name", "owner"),
+)
+
+_ANALYSED = (
+    LakeColumn("analysed", "timestamp", "the moment that it holds for"),
+    LakeColumn("since", "timestamp", "the beginning of the period in which use is looked for"),
+)
+
+ANALYSED_DATASETS = LakeTable(
+    "analysis_datasets",
+    "What lies behind each dataset, and whether anybody reads it; written by `lake analyse`, as a whole.",
+    (
+        *_DATASET,
+        LakeColumn("component", "bigint", "the component it belongs to"),
+        LakeColumn("jobs", "bigint", "jobs that read it, or something made of it"),
+        LakeColumn("datasets", "bigint", "other datasets made of it, directly or behind others"),
+        LakeColumn("owners", "bigint", "different owners of those jobs and datasets"),
+        LakeColumn("readers", "bigint", "jobs that read it themselves"),
+        LakeColumn("unused", "boolean", "whether a job wrote it in the period and none read it"),
+        LakeColumn("columns", "bigint", "its columns, as far as they are known"),
+        LakeColumn("unused_columns", "bigint", "those of them that no job used in the period"),
+        *_ANALYSED,
+    ),
+    (),
+)
+
+ANALYSED_COLUMNS = LakeTable(
+    "analysis_columns",
+    "What lies behind each column, and whether any job uses it; written by `lake analyse`, as a whole.",
+    (
+        *_DATASET,
+        LakeColumn("field", "string", "the column; one inside another by its path, with dots"),
+        LakeColumn("columns", "bigint", "other columns made of it, directly or behind others"),
+        LakeColumn("datasets", "bigint", "other datasets with such columns, or whose rows it decides"),
+        LakeColumn("jobs", "bigint", "jobs that use it, or something made of it"),
+        LakeColumn(
+            "unused", "boolean",
+            "whether its table was written or read in the period and no job used it; null where a job"
+            " that reads the table does not report columns",
+        ),
+        *_ANALYSED,
+    ),
+    (f"bucket({BUCKETS}, dataset_name)",),
+)  # fmt: skip
+
+ANALYSED_COMPONENTS = LakeTable(
+    "analysis_components",
+    "The parts of the estate that no edge joins, the largest first; written by `lake analyse`, as a whole.",
+    (
+        LakeColumn("component", "bigint", "its number; 1 has the most jobs and datasets"),
+        LakeColumn("datasets", "bigint", "its datasets"),
+        LakeColumn("jobs", "bigint", "its jobs"),
+        LakeColumn("columns", "bigint", "their columns, as far as they are known"),
+        *_ANALYSED,
+    ),
+    (),
+)
+
+DERIVED = (DATASETS, RUNS, SCHEMAS, EDGES, COLUMN_EDGES, ALIASES, OWNERS)
+ANALYSIS = (ANALYSED_DATASETS, ANALYSED_COLUMNS, ANALYSED_COMPONENTS)
+TABLES = (EVENTS, REFUSED, *DERIVED, *ANALYSIS)
 UNIQUE = "events_unique"
 """The view of `events` with each one once: as it arrived first."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headwater.lineage.facets import (
+from headwater.lineage.openlineage.facets import (
     ColumnInputs,
-    ColumnLineage,
+    ColumnLineageFacet,
     InputField,
     Transformation,
 )
@@ -29,7 +29,7 @@ class ColumnEdge(NamedTuple):
     transformations: tuple[Transformation, ...] = ()
 
 
-def from_column_lineage(facet: ColumnLineage) -> list[ColumnEdge]:
+def from_column_lineage(facet: ColumnLineageFacet) -> list[ColumnEdge]:
     """The edges of a `columnLineage` facet; inputs of the whole dataset end in `WHOLE`."""
     edges: dict[tuple[str, str, str, str], ColumnEdge] = {}
     for output, inputs in (facet.fields or {}).items():

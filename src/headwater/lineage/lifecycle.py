@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from headwater.lineage.events import EventType
+from headwater.lineage.openlineage.events import EventType
 
 __all__ = ["TERMINAL", "Emitted", "RunHistory", "State", "TransitionError"]
 
@@ -28,6 +28,8 @@ class State(str, Enum):
     FAILED = "FAILED"
     ABORTED = "ABORTED"
 
+    __hash__ = str.__hash__  # that of Enum is a function in Python
+
     @property
     def finished(self) -> bool:
         """Whether the run is over."""
@@ -37,9 +39,12 @@ class State(str, Enum):
 _RANK = {EventType.FAIL: 0, EventType.ABORT: 1, EventType.COMPLETE: 2}
 TERMINAL = frozenset(_RANK)
 _ENDS = (State.FAILED, State.ABORTED, State.COMPLETED)
+# A member is looked up through its class's class, which is slow where every event asks for it.
+_NEW, _RUNNING, _ABORTED = State.NEW, State.RUNNING, State.ABORTED
+_BEAT, _ALIVE = EventType.RUNNING, (EventType.START, EventType.RUNNING)
 
 
-class RunHistory(msgspec.Struct, array_like=True):
+class RunHistory(msgspec.Struct, array_like=True, gc=False):
     """Everything a server must remember of a run's events to know its state.
 
     Times are microseconds since 1970. `observe` may be called in any order, any number of times.
@@ -55,15 +60,17 @@ class RunHistory(msgspec.Struct, array_like=True):
 
     def observe(self, event_type: EventType, time: int) -> None:
         """Take in one event of the run's producer."""
-        self.first = time if self.first is None else min(self.first, time)
-        self.last = time if self.last is None else max(self.last, time)
+        if self.first is None or time < self.first:
+            self.first = time
+        if self.last is None or time > self.last:
+            self.last = time
         rank = _RANK.get(event_type)
         if rank is not None:
             end = (time, rank)
             self.ended = end if self.ended is None else min(self.ended, end)
-        elif event_type in (EventType.START, EventType.RUNNING):
+        elif event_type in _ALIVE:
             self.started = time if self.started is None else min(self.started, time)
-            if event_type is EventType.RUNNING and time not in self.beats:
+            if event_type is _BEAT and time not in self.beats:
                 self.beats = sorted([*self.beats, time])[-BEATS_KEPT:]
 
     def declare(self, interval: int | None, time: int) -> None:
@@ -84,9 +91,9 @@ class RunHistory(msgspec.Struct, array_like=True):
         """The state that the events seen so far amount to."""
         if self.ended is not None:
             return _ENDS[self.ended[1]]
-        if self.is_inferred:
-            return State.ABORTED
-        return State.NEW if self.started is None else State.RUNNING
+        if self.inferred is not None and self.is_inferred:
+            return _ABORTED
+        return _NEW if self.started is None else _RUNNING
 
     @property
     def is_inferred(self) -> bool:
@@ -118,7 +125,7 @@ class RunHistory(msgspec.Struct, array_like=True):
     def deadline(self) -> int | None:
         """When a silent run is to be closed, or None if it has promised nothing."""
         interval = self.interval
-        if interval is None or self.last is None or self.state is not State.RUNNING:
+        if interval is None or self.last is None or self.state is not _RUNNING:
             return None
         return self.last + BEATS_MISSED * interval
 

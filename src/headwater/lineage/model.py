@@ -1,12 +1,13 @@
 """The lineage of one job, as every producer describes it before it becomes an event.
 
-Kafka Connect, Spark and `headwater.run` fill these values; `headwater.lineage.writer` makes an
+Kafka Connect, Spark and `headwater.run` fill these values; `headwater.lineage.openlineage.writer` makes an
 OpenLineage event of them. All of them are immutable and can be encoded as JSON. An empty text, an
 empty tuple and None mean "not known" unless a field is documented otherwise: a producer never guesses.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -240,7 +241,8 @@ class Job(msgspec.Struct, frozen=True):
     """A job: its identity and what describes it apart from its datasets.
 
     `processing` is BATCH, STREAMING or SERVICE. `heartbeat` is the promised number of seconds between two events of a running run. `part_of`
-    is the job that this one is shown as a part of, as a connector's task is.
+    is the job that this one is shown as a part of, as a connector's task is. `deleted` is when it was
+    deleted in the system that ran it.
     """
 
     namespace: str
@@ -254,6 +256,7 @@ class Job(msgspec.Struct, frozen=True):
     tags: tuple[Tag, ...] = ()
     source_code: SourceCode | None = None
     part_of: JobName | None = None
+    deleted: datetime | None = None
 
 
 class RunRef(NamedTuple):

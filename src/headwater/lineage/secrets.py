@@ -409,6 +409,8 @@ _HINT = re.compile(
 _REPETITIVE, _STEP = 128, 64 * 1024
 _PIECES, _PIECE = 10_000, 256
 _unhinted: set[bytes] = set()
+# A byte is found in bytes at once; of bytes, `in` first makes an error of their being no number.
+_AT, _BACKSLASH = b"@\\"
 _URL_END = re.compile(rb"[\s\"'<>]")
 _NAMES = ("name", "key", "variable")
 
@@ -441,9 +443,9 @@ def _login(data: bytes) -> bool:
 
 
 def _hinted(data: bytes) -> bool:
-    if b"@" in data and _login(data):
+    if _AT in data and _login(data):
         return True
-    if b"\\" in data and (b"\\/" in data or b"\\u" in data):
+    if _BACKSLASH in data and (b"\\/" in data or b"\\u" in data):
         return True
     if len(data) < _REPETITIVE:
         return _HINT.search(data.lower()) is not None

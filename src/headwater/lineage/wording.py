@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["affected_text", "counted"]
+__all__ = ["affected_text", "counted", "hidden_text"]
 
 
 def counted(number: int, noun: str) -> str:
     """`1 dataset`, `2 datasets`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def hidden_text(number: int, where: str = "") -> str:
+    """`2 jobs or datasets upstream are hidden from you`."""
+    noun, verb = ("job or dataset", "is") if number == 1 else ("jobs or datasets", "are")
+    return " ".join(filter(None, (str(number), noun, where, verb, "hidden from you")))
 
 
 def affected_text(affected: Mapping[str, Any], names: int) -> str:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.events import EventError, EventProblem
+from headwater.lineage.openlineage.events import EventError, EventProblem
 from headwater.logs import request_id
-from headwater.server.alerts.follow import follow_rules
 from headwater.server.alerts.rules import Rules
+from headwater.server.alerts.rules_reload import follow_rules
 from headwater.server.alerts.watch import Alerts
+from headwater.server.history import PastQuestions, past_question
 from headwater.server.http import (
     WHO,
     HttpError,
@@ -32,14 +33,18 @@ from headwater.server.http import (
     respond,
 )
 from headwater.server.http.auth import Authenticator
+from headwater.server.http.connection_limits import (
+    ConnectionLimits,
+    InFlightBody,
+    watch_connections,
+)
 from headwater.server.http.csrf import refuse_foreign
 from headwater.server.http.hosts import Hosts
 from headwater.server.http.inflate import inflate
 from headwater.server.http.log_rate_limit import RateLimitFilter
 from headwater.server.http.page_files import PageFiles
 from headwater.server.http.proxies import Proxies
-from headwater.server.http.requests import API, EVENT, PAGE, Requests, id_of, with_id
-from headwater.server.http.traffic import InFlightBody, Traffic, watch_connections
+from headwater.server.http.request_metrics import API, EVENT, PAGE, RequestMetrics, id_of, with_id
 from headwater.server.ingest.flow import FlowRollups, keep_flow
 from headwater.server.ingest.group_commit import Ingest
 from headwater.server.ingest.upkeep import (
@@ -53,17 +58,20 @@ from headwater.server.live import Live
 from headwater.server.routing import Router
 from headwater.server.store import StoreError, StoreUnavailableError, UnstorableError
 from headwater.server.store.database import DamagedError
-from headwater.server.store.read.limited import LimitedConnection
+from headwater.server.store.keep.retention import retained
+from headwater.server.store.read.namespace_limit import LimitedConnection
 from headwater.server.store.view import Bodies, View
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from headwater.lineage.schema import Schema
+    from headwater.server.analysis import Analysis
+    from headwater.server.history import PastQuestion
     from headwater.server.routing import Route
     from headwater.server.store import Store
     from headwater.server.store.database import ReadConnection
-    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.read.namespace_limit import Limit
 
     Message = MutableMapping[str, Any]
     Preview = Callable[[str, str, Callable[[str], Schema | None]], dict[str, Any]]
@@ -117,6 +125,8 @@ class ServerSettings(msgspec.Struct, kw_only=True):
     max_age: float | None = None
     keep: float | None = None
     alerts: Rules | None = None
+    address: str = ""
+    """Where people find the page, as far as the server itself knows: alerts link there."""
     alerts_every: float = 5.0
     """Seconds between two evaluations of the rules."""
 
@@ -140,10 +150,10 @@ class App:
             people=self.settings.people if self.proxies.sign_in else None,
         )
         self.hosts = Hosts()
-        self.traffic = Traffic(
+        self.traffic = ConnectionLimits(
             self.settings.connections, self.settings.client_connections, self.settings.bodies_limit
         )
-        self.requests = Requests()
+        self.requests = RequestMetrics()
         self.refusals: Counter[str] = Counter()
         self.warnings: dict[str, str] = {}
         """Warnings that health lists beside its status, by component: events are still accepted."""
@@ -152,12 +162,18 @@ class App:
         self.router = Router()
         self.preview: Preview | None = None
         """Derives the lineage of a pasted connector; whoever puts the server together sets it."""
+        self.past = PastQuestions()
+        """Asks about times that the store no longer has, once its `history` is set like `preview`."""
+        self.analysis: Analysis | None = None
+        """Has results of work on the whole estate; set like `preview`."""
         self.page = PageFiles(root=self.settings.root_path) if self.settings.page else None
         self.background: list[Callable[[App], Any]] = [
             close_stale_runs, keep_flow, apply_retention, try_failing_writes, watch_connections,
             watch_writer, check_for_damage,
         ]  # fmt: skip
-        self.alerts = Alerts(self.settings.alerts) if self.settings.alerts else None
+        self.alerts = (
+            Alerts(self.settings.alerts, self.settings.address) if self.settings.alerts else None
+        )
         if self.alerts is not None:
             self.background += [self.alerts.run, follow_rules]
         self._ingest: Ingest | None = None
@@ -195,7 +211,7 @@ class App:
         self.live.start(seq)
 
     async def close(self) -> None:
-        """Finish writing and let go of the store."""
+        """Finish writing and close the store."""
         self.live.close()
         for task in self._tasks:
             task.cancel()
@@ -209,6 +225,7 @@ class App:
         self.auth.close()
         if not stuck:  # else the writer may come back to what was closed under it
             self.store.close()
+        await self.past.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection of the server."""
@@ -350,12 +367,34 @@ class App:
             if callable(answer):
                 await self._stream(answer, request, route, receive, send)
                 return None
+        elif (asked := await self._past(route, request)) is not None:
+            answer = await self.past.ask(asked, request, self._limit(route, request))
+        elif route.declared.slow and self.analysis is not None:
+            limit = self._limit(route, request)
+            answer = await self.past.answer(lambda: self._read(route.handler, request, limit))
         else:
             answer = await self._patiently(
                 asyncio.get_running_loop().run_in_executor(
                     self._readers, self._read, route.handler, request, self._limit(route, request)
                 )
             )
+        return answer if isinstance(answer, Response) else Response(answer)
+
+    async def _past(self, route: Route, request: Request) -> PastQuestion | None:
+        """What a request asks about a time that the store no longer has; None for any other."""
+        if self.past.history is None or (asked := past_question(route.declared, request)) is None:
+            return None
+        loop = asyncio.get_running_loop()
+        kept = await self._patiently(loop.run_in_executor(self._readers, self._kept_since))
+        return asked if asked.since < kept else None
+
+    def _kept_since(self) -> int:
+        with self.store.database.reading() as connection:
+            return retained(connection)
+
+    def read(self, request: Request, limit: Limit | None) -> Response:
+        """The answer to a GET, here and now, to what a token may read."""
+        answer = self._read(self.router.find(request).handler, request, limit)
         return answer if isinstance(answer, Response) else Response(answer)
 
     def _limit(self, route: Route, request: Request) -> Limit | None:

@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.read.namespace_limit import Limit
 
 __all__ = ["Live", "Message"]
 

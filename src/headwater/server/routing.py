@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headwater.server.http import Request
     from headwater.server.store.database import Connection
 
-__all__ = ["Declared", "Parameter", "Route", "Router", "Routes"]
+__all__ = ["Declared", "Parameter", "Past", "Route", "Router", "Routes"]
 
 Handler = Callable[..., Any]
 GIVEN = ("app", "view", "request")
@@ -49,6 +49,19 @@ class Parameter:
         return self.read(request, self.name)
 
 
+class Past(NamedTuple):
+    """On which part of the past an answer depends, where a history beside the store has to give it."""
+
+    direction: str = "around"
+    """`up`, `down`, `both`, or `around` the node for what is beside it too; a parameter may say it."""
+    between: bool = False
+    """Whether edges of all moments between `from` and `to` count, and not of these two alone."""
+    changes: bool = False
+    """Whether, of the whole estate, only what reported something in between counts."""
+    programs: bool = False
+    """Whether jobs are shown with the application that runs them."""
+
+
 class Declared(NamedTuple):
     """A route as its handler declares it."""
 
@@ -62,6 +75,10 @@ class Declared(NamedTuple):
     answer: Any = None
     status: tuple[int, ...] = (200,)
     media: str = "application/json"
+    past: Past | None = None
+    """How it depends on times that the store may no longer have; None where only the store answers."""
+    slow: bool = False
+    """Whether it reads the lake, which may take seconds: it keeps no other question waiting then."""
 
     @property
     def direct(self) -> bool:
@@ -109,7 +126,8 @@ class Routes:
         """Answer a method and a path with the handler below; `{name}` takes one segment.
 
         `answer` and `body` are the types of what goes out and comes in, `status` the codes of
-        success, `media` the content type of the answer.
+        success, `media` the content type of the answer, `past` how it asks about
+        times that the store may no longer have, `slow` whether it reads the lake.
         """
 
         def declare(handler: Handler) -> Handler:

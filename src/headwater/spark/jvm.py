@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,7 +143,7 @@ def jvm_reader(spark: SparkSession) -> Any:
     return _readers[gateway]
 
 
-@faults.log_and_ignore("compiling the reader of plans (reading them takes more time)")
+@internal_errors.log_and_ignore("compiling the reader of plans (reading them takes more time)")
 def _compiled(spark: SparkSession) -> Any:
     compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()  # type: ignore[union-attr]  # noqa: SLF001
     compiler.setParentClassLoader(spark._jsparkSession.getClass().getClassLoader())  # noqa: SLF001

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 import headwater
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.lineage.model import Engine, Job, Owner, Run, SourceCode, Statistics, Tag
 from headwater.lineage.secrets import redact
 from headwater.spark import dataset_overrides
@@ -114,7 +114,7 @@ def _program() -> str:
 
 
 @cache
-@faults.log_and_ignore("finding the program's git checkout")
+@internal_errors.log_and_ignore("finding the program's git checkout")
 def _source_code(program: str) -> SourceCode | None:
     from openlineage.client import git
 

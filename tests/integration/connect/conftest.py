@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
-
-from headwater.lab import ports
-from headwater.lab.services.base import answers
-from headwater.lab.waiting import wait_until
 
 from .reporting import Reporting
 from .shop import Shop
-from .watching import HEADWATER, ClusterAgent
+from .watching import ClusterAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,29 +58,6 @@ def shop(
     made = Shop(kafka, connect, registry, postgres, catalog, s3, tmp_path_factory.mktemp("shop"))
     made.open()
     return made
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real server in a process of its own."""
-    port, folder = ports.free(), tmp_path_factory.mktemp("server")
-    store = f"sqlite:///{folder}/server.db"
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [HEADWATER, "server", "--port", str(port), "--store", store], stdout=log, stderr=log
-        )
-    url = f"http://127.0.0.1:{port}"
-
-    def up() -> bool:
-        try:
-            return answers(f"{url}/api/v1/namespaces").is_success
-        except httpx.HTTPError:
-            return False
-
-    wait_until(up, seconds=60, what="the server")
-    yield url
-    process.terminate()
-    process.wait(30)
 
 
 @pytest.fixture(scope="module")

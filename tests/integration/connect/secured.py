@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import httpx
 
 from headwater.lab.ports import LOOPBACK
-from headwater.lab.process import Command
-from headwater.lab.services.connect import Connect
+from headwater.lab.services.connect import USERS, Connect
 from headwater.lab.services.kafka import Kafka
+from headwater.lab.services.logins import USER
 from tests.unit.connect.certificates import STORE_PASSWORD, Authority, Issued
 
 if TYPE_CHECKING:
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
     from headwater.lab.services.base import LabContext
 
-USER, PASSWORD = "agent", "correct-horse-hunter2"
+PASSWORD = "correct-horse-hunter2"
 TOKEN = "token-hunter2"
 SECRETS = (PASSWORD, TOKEN, STORE_PASSWORD)
-BASIC = "org.apache.kafka.connect.rest.basic.auth.extension"
 SASL = "org.apache.kafka.common.security"
 
 
@@ -94,37 +93,27 @@ class SecuredKafka(Kafka):
 
 
 class SecuredConnect(Connect):
-    """The lab's worker behind HTTPS, which wants a certificate and a password."""
+    """The lab's worker with a login behind HTTPS, which wants a certificate besides."""
 
     def __init__(self, authority: Authority, server: Issued, client: httpx.Client) -> None:
         self.authority, self.server, self.client = authority, server, client
 
+    def asks_login(self, lab: LabContext) -> bool:
+        return True
+
     def prepare(self, lab: LabContext) -> None:
         super().prepare(lab)
-        lab.write("connect-users.properties", {USER: PASSWORD})
-        users = lab.home.conf("connect-users.properties")
-        module = f"{BASIC}.PropertyFileLoginModule"
-        lab.write(
-            "connect-jaas.conf",
-            [f'KafkaConnect {{ {module} required file="{users}"; }};'],
-        )
+        lab.write(USERS, {USER: PASSWORD})
         add(
             lab,
             "connect.properties",
             {
                 "listeners": f"https://{LOOPBACK}:{lab.port('connect')}",
                 "rest.advertised.listener": "https",
-                "rest.extension.classes": f"{BASIC}.BasicAuthSecurityRestExtension",
                 "listeners.https.ssl.client.auth": "required",
                 **stores("listeners.https.ssl.", self.authority, self.server),
             },
         )
-
-    def command(self, lab: LabContext) -> Command:
-        made = super().command(lab)
-        jaas = f"-Djava.security.auth.login.config={lab.home.conf('connect-jaas.conf')}"
-        java, *rest = made.argv
-        return Command([java, jaas, *rest], made.env)
 
     def ready(self, lab: LabContext) -> bool:
         answer = self.client.get(f"https://{LOOPBACK}:{lab.port('connect')}/health")
@@ -144,8 +133,12 @@ def stores(prefix: str, authority: Authority, server: Issued) -> dict[str, objec
     }
 
 
-class Gate:
-    """A door with TLS and a password before the lab's registry, which has neither of its own."""
+class TlsGate:
+    """A gate with TLS before the lab's registry.
+
+    Not the lab's own, which asks for a password alone: servers on asyncio close a connection with a wrong
+    certificate without the alert that a client goes by.
+    """
 
     def __init__(self, behind: str, authority: Authority, server: Issued) -> None:
         basic = b64encode(f"{USER}:{PASSWORD}".encode()).decode()

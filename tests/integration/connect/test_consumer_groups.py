@@ -103,7 +103,7 @@ def test_a_reader_that_nobody_reports_is_a_job_and_unknown_to_impact(
 
     def wait(met: Callable[[], bool], what: str) -> None:
         lately = f"{shown.jobs('')}, {shown.states()}:\n{agent.log[-3000:]}"
-        wait_until(met, seconds=60, what=f"{what}; {lately}", interval=0.2)
+        wait_until(met, seconds=120, what=f"{what}; {lately}", interval=0.2)
 
     try:
         reader.read(READ)
@@ -144,7 +144,7 @@ def test_groups_can_be_left_out(agent: ClusterAgent, kafka: KafkaClient, server:
         for one in (skipped, watched):
             one.read(1)
         shown = Server(server, "lab", watched.job)
-        wait_until(lambda: shown.states() == ["RUNNING"], seconds=60, what="a run of the group")
+        wait_until(lambda: shown.states() == ["RUNNING"], seconds=120, what="a run of the group")
         assert shown.jobs(skipped.group) == []
     finally:
         watched.close()

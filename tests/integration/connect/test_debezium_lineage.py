@@ -129,9 +129,10 @@ def test_a_pause_ends_the_run_and_a_resumed_connector_has_one_of_its_own(
     watched.wait_for_states("COMPLETED")
     watched.agent.command("resume", watched.name)
     watched.wait_for_states("RUNNING", "COMPLETED")
+    watched.wait_for_lineage()
     watched.reporting.connect.delete(watched.name)
     watched.wait_for_states("COMPLETED", "COMPLETED")
-    watched.wait_for_lineage()
+    watched.wait(lambda: len(watched.server.graph()) == 1, "its edges to end")
 
 
 def test_what_was_paused_before_the_agent_came_runs_no_more(

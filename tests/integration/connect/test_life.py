@@ -76,6 +76,7 @@ def test_pause_resume_stop_and_delete(
     gone = agent.wait_for(source, *sequence, "COMPLETE")
     assert names(gone, "outputs") == names(start, "outputs")
     assert names(gone, "inputs") == names(start, "inputs") != []
+    wait_until(lambda: agent.deleted(source), seconds=60, what="the deletion to be reported")
     events = agent.events(source)
     assert len(runs(events)) == 4
     times = [event["eventTime"] for event in events]
@@ -111,7 +112,7 @@ def test_heartbeats_carry_tasks_and_flow(
         beats = [e for e in agent.events(sink) if e["eventType"] == "RUNNING"]
         return any('"lag"' in json.dumps(e) for e in beats)
 
-    wait_until(measured, seconds=40, what="a heartbeat with lag", interval=0.3)
+    wait_until(measured, seconds=120, what="a heartbeat with lag", interval=0.3)
     last = agent.events(sink)[-1]
     assert last["job"]["facets"]["jobType"]["emissionPattern"]["windowDuration"] == 5
     assert last["run"]["facets"]["processing_engine"]["name"] == "kafka-connect"

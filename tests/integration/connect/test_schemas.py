@@ -118,7 +118,7 @@ def test_columns_of_json_records_where_sampling_is_allowed(
         agent.wait_for(sink, "START")
         wait_until(
             lambda: columns(agent.events(sink)[-1]["inputs"][0]) == ["id", "home"],
-            seconds=30,
+            seconds=120,
             what="the columns of a record",
         )
 
@@ -128,7 +128,7 @@ def test_columns_of_json_records_where_sampling_is_allowed(
 
         assert row()["state"] == "RUNNING"
         assert [part.rsplit("/", 1)[-1] for part in row()["inputs"]] == [topic]
-        wait_until(lambda: row()["lag"] == 0, seconds=60, what="its offsets to be committed")
+        wait_until(lambda: row()["lag"] == 0, seconds=120, what="its offsets to be committed")
     finally:
         agent.kill()
         connect.delete(sink)

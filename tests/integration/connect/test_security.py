@@ -18,16 +18,16 @@ from headwater.connect.services.kafka import MSK_REGION, KafkaAdmin
 from headwater.connect.services.registry import RegistryError, SchemaRegistry
 from headwater.connect.services.rest import ConnectRest
 from headwater.lab.clients import unique
+from headwater.lab.services.logins import USER
 from headwater.lab.waiting import wait_until
 
 from .secured import (
     PASSWORD,
     SECRETS,
     TOKEN,
-    USER,
-    Gate,
     SecuredConnect,
     SecuredKafka,
+    TlsGate,
     client,
     folder_of,
 )
@@ -66,7 +66,7 @@ class Estate:
         from headwater.lab.clients import RegistryClient
 
         self.registry = RegistryClient(self.lab, "registry")
-        self.gate = Gate(self.registry.url, self.ours, self.server)
+        self.gate = TlsGate(self.registry.url, self.ours, self.server)
 
     def close(self) -> None:
         if hasattr(self, "gate"):
@@ -319,11 +319,11 @@ class Guarded:
             return bool(since) and time.time() - since[0] > 2 * GRACE
 
         wait_until(
-            long_enough, seconds=60, what=f"{word} in {self.agent.log[-2000:]}", interval=0.3
+            long_enough, seconds=120, what=f"{word} in {self.agent.log[-2000:]}", interval=0.3
         )
 
     def well(self) -> None:
-        wait_until(lambda: self.troubles() == [], seconds=60, what="all to be well", interval=0.3)
+        wait_until(lambda: self.troubles() == [], seconds=120, what="all to be well", interval=0.3)
 
     def said(self, word: str) -> int:
         return sum(word in line and " WARNING " in line for line in self.agent.log.splitlines())
@@ -354,14 +354,14 @@ def test_wrong_keys_are_said_once_and_end_no_run(estate: Estate, tmp_path: Path)
         before = len(agent.events("lines"))
         wait_until(
             lambda: len(agent.events("lines")) > before,
-            seconds=60,
+            seconds=120,
             what=f"a heartbeat:\n{agent.log[-2000:]}",
         )
         assert agent.types("lines") == ["START"]
 
     try:
         agent.wait_for("lines", "START")
-        wait_until(lambda: columns(last()) == ["line"], seconds=30, what="the topic's column")
+        wait_until(lambda: columns(last()) == ["line"], seconds=120, what="the topic's column")
         cluster = last()["facets"]["headwater_cluster"]["clusterId"]
         assert cluster == estate.lab.home.settings.cluster_id
         guarded.well()

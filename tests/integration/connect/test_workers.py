@@ -124,14 +124,14 @@ def test_tasks_move_and_no_run_notices(pair: Pair, tmp_path: Path) -> None:
                 ("RUNNING", pair.id(number)) for number in wanted
             }
 
-        wait_until(as_connect_says, seconds=60, what="the rebalance", interval=0.3)
+        wait_until(as_connect_says, seconds=120, what="the rebalance", interval=0.3)
 
         def as_told() -> bool:
             found = [agent.events(name)[-1]["run"]["facets"]["headwater_connect"] for name in names]
             where = {part["workerId"] for one in found for part in (one, *one["tasks"])}
             return where == {pair.id(number) for number in wanted}
 
-        wait_until(as_told, seconds=30, what="the agent to follow", interval=0.2)
+        wait_until(as_told, seconds=120, what="the agent to follow", interval=0.2)
 
     def check() -> None:
         for name in names:

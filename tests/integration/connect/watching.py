@@ -84,15 +84,21 @@ class ClusterAgent:
         return "\n".join(p.read_text(errors="replace") for p in sorted(self.folder.glob("*.log")))
 
     def events(self, job: str | None = None) -> list[Event]:
-        """The events in the file; each line is decoded once, however often they are asked for."""
-        return [event for _, event in self._lines(job)]
+        """The run events in the file."""
+        return [event for _, event in self._lines(job) if "run" in event]
+
+    def deleted(self, job: str) -> bool:
+        """Whether a job was reported as deleted."""
+        last = [event["job"].get("facets", {}) for _, event in self._lines(job)][-1:]
+        return any("headwater_deleted" in facets for facets in last)
 
     def types(self, job: str) -> list[str]:
         """What was reported of a job, heartbeats and repetitions left out."""
-        found = {line: event["eventType"] for line, event in self._lines(job)}
+        found = {line: event["eventType"] for line, event in self._lines(job) if "run" in event}
         return [kind for kind in found.values() if kind != "RUNNING"]
 
     def _lines(self, job: str | None) -> list[tuple[bytes, Event]]:
+        """Each line is decoded once, however often they are asked for."""
         if self.file.exists():
             with self.file.open("rb") as file:
                 file.seek(self._read)

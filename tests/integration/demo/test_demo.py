@@ -6,21 +6,28 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import httpx
+import msgspec
 import psutil
 import pytest
 
+from headwater.connect.services.kafka import KafkaAdmin
 from headwater.lab import process
+from headwater.lab.demo.connectors import Shop
 from headwater.lab.demo.row_counts import RowCounter
 from headwater.lab.demo.verdict import EDGES, Judge
 from headwater.lab.lab import Lab
+from headwater.lab.services.logins import kafka_client
 from headwater.lineage.naming import hive_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from headwater.lab.demo.lineage_client import LineageClient
 
@@ -32,8 +39,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made.down()
 
 
-def play(lab: Lab, folder: Path, *options: str) -> None:
-    """Run the demo to its verdict, and see that nothing of it is left."""
+def play(lab: Lab, folder: Path, *options: str) -> str:
+    """Run the demo to its verdict, and see that nothing of it is left; returns what it printed."""
     home = lab.home.root
     done = subprocess.run(
         [sys.executable, "-m", "headwater", "demo", "--once", "--home", str(home), *options],
@@ -41,7 +48,7 @@ def play(lab: Lab, folder: Path, *options: str) -> None:
         env={**os.environ, "CI": "true"},
         capture_output=True,
         text=True,
-        timeout=840,
+        timeout=1440,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -50,11 +57,18 @@ def play(lab: Lab, folder: Path, *options: str) -> None:
     assert verdict["missing"] == []
     assert len(verdict["jobs"]) == 8
     assert len(verdict["columns"]) >= 7
+    assert {one["what"].split(":")[0].rpartition(" ")[2] for one in verdict["impact"]} == {
+        "breaks",
+        "changes",
+        "rows",
+        "carries",
+    }
     assert process.find(home) == {}
     assert not [p for p in process.strays(home) if p.status() != psutil.STATUS_ZOMBIE]
+    return done.stdout + done.stderr
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_whole_pipeline_is_one_graph_and_every_run_ends(lab: Lab, tmp_path: Path) -> None:
     play(lab, tmp_path)
     lab.up(["server"])
@@ -62,7 +76,7 @@ def test_the_whole_pipeline_is_one_graph_and_every_run_ends(lab: Lab, tmp_path: 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_same_pipeline_on_a_hive_metastore(lab: Lab, tmp_path: Path) -> None:
     play(lab, tmp_path, "--catalog", "hive")
     lab.up(["server", "catalog"])
@@ -87,6 +101,103 @@ def test_the_same_pipeline_on_a_hive_metastore(lab: Lab, tmp_path: Path) -> None
         assert kept.location() == f"s3://warehouse/hive/{table}"
         assert [str(field.transform) for field in kept.spec().fields] == ["day"]
         assert kept.properties["write.metadata.previous-versions-max"] == "3"
+
+
+class CommandLines(threading.Thread):
+    """Every command line that a process on this machine has while it watches."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.seen: set[bytes] = set()
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(0.3):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    self.seen.add(path.read_bytes())
+
+    def stop(self) -> set[bytes]:
+        self._over.set()
+        self.join()
+        return self.seen
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="has no /proc")
+def test_the_same_pipeline_behind_logins_tells_nobody_a_secret(lab: Lab, tmp_path: Path) -> None:
+    lines = CommandLines()
+    lines.start()
+    printed = play(lab, tmp_path, "--secure")
+    places: dict[str, bytes] = {
+        "command lines": b"\0".join(lines.stop()),
+        "output": printed.encode(),
+    }
+
+    # Started again, it still asks for logins.
+    lab.up(["server", "connect", "registry"])
+    judge = Judge(lab.context)
+    assert judge.running() == []
+    assert_closed(lab)
+    lines = CommandLines()
+    lines.start()
+    records = every_event(judge.lineage)
+    connectors = Shop(lab.context).http.get("/connectors?expand=info&expand=status")
+    places |= {"more command lines": b"\0".join(lines.stop()), "Connect": connectors.content}
+    places |= {"events": json.dumps(records).encode()}
+    lab.down()
+
+    settings = lab.home.settings
+    secrets = [settings.s3_secret_key, settings.postgres_password]
+    secrets += [value for value in msgspec.structs.asdict(settings.logins).values() if value]
+    assert len(secrets) == 7
+    assert b"org.apache.kafka.connect.cli.ConnectDistributed" in places["command lines"]
+    assert len(records) > 50
+    # Two places may hold secrets, and only their owner can read them.
+    home = lab.home.root
+    private = [home / "lab.json", *(file for file in (home / "conf").rglob("*") if file.is_file())]
+    assert not [file for file in private if file.stat().st_mode & 0o077 and held(file, secrets)]
+    public = {file for file in tmp_path.rglob("*") if file.is_file()} - set(private)
+    assert home / "logs" / "connect.log" in public
+    assert not [file for file in public if held(file, secrets)]
+    for place, content in places.items():
+        assert not [secret for secret in secrets if secret.encode() in content], place
+
+
+def held(file: Path, secrets: list[str]) -> bool:
+    """Whether a file holds a secret; PostgreSQL's files belong to another user, whom root may read."""
+    content = file.read_bytes()
+    return any(secret.encode() in content for secret in secrets)
+
+
+def assert_closed(lab: Lab) -> None:
+    """Without a login there is no way in."""
+    env = lab.env()
+    for url in (env["CONNECT_URL"], f"{env['REGISTRY_URL']}/subjects", judge_url(env)):
+        for login in (None, ("lab", "wrong")):
+            answer = httpx.get(url, auth=login, trust_env=False)
+            assert answer.status_code == 401, url
+    for wrong in ({}, {**kafka_client(lab.context), "sasl.password": "wrong"}):
+        kafka = KafkaAdmin({"bootstrap.servers": env["BOOTSTRAP"], **wrong})
+        assert kafka.cluster is None
+    # Who reports lineage does not read it.
+    key = {"authorization": f"Bearer {env['OPENLINEAGE_API_KEY']}"}
+    assert httpx.get(judge_url(env), headers=key, trust_env=False).status_code == 403
+
+
+def judge_url(env: dict[str, str]) -> str:
+    return f"{env['OPENLINEAGE_URL']}/api/v1/namespaces"
+
+
+def every_event(lineage: LineageClient) -> list[Any]:
+    """All that was reported."""
+    found: list[Any] = []
+    page: dict[str, Any] = {"next": 0, "more": True}
+    while page["more"]:
+        page = lineage.get("/api/v2/events", limit=1000, after=page["next"])
+        found += page["records"]
+    return found
 
 
 def listed(lineage: LineageClient, namespace: str) -> set[str]:

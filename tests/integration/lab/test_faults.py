@@ -109,7 +109,7 @@ class Stock:
                 if (answer := self.connect.http.get(f"/connectors/{self.connector}")).is_success
                 else None
             ),
-            seconds=30,
+            seconds=120,
             what="the connector's configuration",
         )
         assert told["config"]["topic"] == self.streamed
@@ -118,7 +118,7 @@ class Stock:
         added = f"line {self.lines}"
         with self.file.open("a") as file:
             file.write(f"{added}\n")
-        wait_until(lambda: added in self._streamed(), seconds=60, what=f"{added!r} in Kafka")
+        wait_until(lambda: added in self._streamed(), seconds=120, what=f"{added!r} in Kafka")
 
     def _streamed(self) -> set[str]:
         """All that is in the connector's topic; a kill may make it send a line again."""
@@ -273,7 +273,7 @@ def test_hive_and_spark_serve_a_real_job(cluster: Lab, tmp_path: Path) -> None:
     assert "SUM 4950" in said
     assert {name for name, _ in seen} >= {"hive", "spark", "spark-worker-1", "spark-history"}
     assert [pair for pair in seen if not is_loopback(pair[1])] == []
-    done = wait_until(lambda: history(cluster), seconds=30, what="the application's history")
+    done = wait_until(lambda: history(cluster), seconds=120, what="the application's history")
     assert [app["name"] for app in done] == ["lab-check"]
 
 
@@ -282,9 +282,9 @@ def test_the_cluster_comes_back_after_kills(cluster: Lab, tmp_path: Path) -> Non
     known = len(history(cluster))
     run_job(cluster, tmp_path)
     # The history lists a job a while after its end: earlier ones alone are not what comes back.
-    wait_until(lambda: len(history(cluster)) == known + 1, seconds=30, what="the history")
+    wait_until(lambda: len(history(cluster)) == known + 1, seconds=120, what="the history")
     kill(cluster, process.find(cluster.home.root))
     cluster.up(["hive", "spark"])
-    wait_until(lambda: len(history(cluster)) == known + 1, seconds=30, what="the history again")
+    wait_until(lambda: len(history(cluster)) == known + 1, seconds=120, what="the history again")
     said, _ = run_job(cluster, tmp_path)
     assert "SUM 4950" in said

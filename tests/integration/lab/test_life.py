@@ -103,7 +103,7 @@ def test_a_killed_service_has_died_and_comes_back(home: Path) -> None:
     with (home / "logs" / "s3.log").open("a") as log:
         log.write("the last words\n")
     os.kill(status(home)["s3"]["pid"], signal.SIGKILL)
-    wait_until(lambda: "s3" not in process.find(home), seconds=10, what="the end of s3")
+    wait_until(lambda: "s3" not in process.find(home), seconds=120, what="the end of s3")
     told = headwater("status", "--home", home)
     assert told.returncode == 1
     assert [line.split()[1] for line in told.stdout.splitlines() if line[:3] == "s3 "] == ["died"]
@@ -219,7 +219,7 @@ def test_down_works_after_the_command_was_killed(
     another: Path, instant: Callable[[Path], object]
 ) -> None:
     up = started("up", *CHEAP, "--home", another)
-    wait_until(lambda: instant(another), seconds=30, what=instant.__name__, interval=0.002)
+    wait_until(lambda: instant(another), seconds=120, what=instant.__name__, interval=0.002)
     up.kill()
     up.communicate()
     assert headwater("down", "--home", another).returncode == 0
@@ -231,7 +231,7 @@ def test_down_works_after_the_command_was_killed(
 
 def test_an_interrupt_ends_up_soon_and_says_what_goes_on(another: Path) -> None:
     up = started("up", *CHEAP, "--home", another)
-    wait_until(lambda: process.find(another), seconds=30, what="a service")
+    wait_until(lambda: process.find(another), seconds=120, what="a service")
     os.killpg(up.pid, signal.SIGINT)  # as a terminal does
     _, err = up.communicate(timeout=20)
     assert up.returncode == 130

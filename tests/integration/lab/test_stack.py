@@ -153,7 +153,7 @@ def test_the_topic_reaches_an_iceberg_table_by_three_tasks(
         found: list[dict[str, Any]] = table.refresh().scan().to_arrow().to_pylist()
         return found if {row["order_id"] for row in found} >= {"o-1", "o-2", "o-3"} else None
 
-    found = wait_until(rows, seconds=90, what="the orders in Iceberg", interval=0.5)
+    found = wait_until(rows, seconds=120, what="the orders in Iceberg", interval=0.5)
     assert found is not None
     assert table.schema().find_type("price") == DecimalType(10, 2)
     assert {row["price"] for row in found if row["order_id"] == "o-2"} == {Decimal("249.50")}
@@ -191,7 +191,7 @@ def test_the_topic_reaches_another_table_by_jdbc(
             return False
         return {("o-2", "desk"), ("o-3", "chair")} <= set(found)
 
-    wait_until(copied, seconds=60, what="the copied orders", interval=0.3)
+    wait_until(copied, seconds=120, what="the copied orders", interval=0.3)
 
 
 def test_records_become_objects_in_s3(
@@ -214,7 +214,7 @@ def test_records_become_objects_in_s3(
     )
     keys = wait_until(
         lambda: found if len(found := s3.keys(bucket)) == 2 else None,
-        seconds=60,
+        seconds=120,
         what="two objects",
         interval=0.3,
     )

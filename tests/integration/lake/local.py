@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from headwater.lab.files.jars import pipeline_jars
-from headwater.lab.services.streams import programs
+from headwater.lab.services.pipeline_streams import programs
 from headwater.lake import tables
 from headwater.server.ingest.kafka import PREFIX
 
@@ -44,7 +44,7 @@ def session(warehouse: Path) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.folder": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.folder.type": "hadoop",

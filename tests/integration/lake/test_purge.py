@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import fastavro
+import lake_analyse
 import lake_derive
 import msgspec
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -81,6 +82,8 @@ def test_what_is_purged_is_in_no_file(local: LocalLake, store: Store) -> None:
         "tagged"
     ]
     assert len(local.rows(tables.REFUSED)) == 1
+    lake_analyse.analyse(local.lake, 30 * 86_400)
+    assert any(row["dataset_name"] == NAME for row in local.rows(tables.ANALYSED_DATASETS))
     held = naming(local)
     assert {name.rpartition(".")[2] for name in held} >= {"parquet", "avro"}
 

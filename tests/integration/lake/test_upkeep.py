@@ -116,3 +116,23 @@ def test_a_table_of_an_earlier_release_is_brought_up_to_date(local: LocalLake) -
     local.lake.note(tables.RUNS, lake_store.VERSION, str(lake_store.NEWEST + 1))
     with pytest.raises(SystemExit, match="newer release"):
         local.again()
+
+
+def test_a_step_changes_only_the_tables_that_it_is_for(
+    local: LocalLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import lake_store
+
+    newest = lake_store.NEWEST + 1
+    monkeypatch.setattr(lake_store, "NEWEST", newest)
+    only_runs = lake_store.Step("ADD COLUMN note string", (tables.RUNS,))
+    monkeypatch.setitem(lake_store.STEPS, newest, only_runs)
+    local.again()
+    having = [
+        table.name
+        for table in tables.TABLES
+        if "note" in local.spark.table(local.lake.name(table)).columns
+    ]
+    assert having == ["runs"]
+    for table in tables.TABLES:
+        assert local.lake.table_property(table, lake_store.VERSION) == str(newest)

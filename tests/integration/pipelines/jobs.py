@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from headwater.cli.spark import launcher_path
 from headwater.lab import process
 from headwater.lab.clients import unique
-from headwater.lab.services.streams import spark_job
+from headwater.lab.services.pipeline_streams import spark_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

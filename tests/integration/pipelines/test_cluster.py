@@ -110,7 +110,7 @@ def test_a_cluster_tells_the_same_lineage_and_no_key(
             if len(found := finished(history["SPARK_HISTORY_URL"], spark_cluster.master)) >= 3
             else None
         ),
-        seconds=60,
+        seconds=120,
         what="the three applications in the history server",
     )
     assert {"iceberg-ingestion-stream", "supplier-stats-stream", "supplier_stats"} <= seen

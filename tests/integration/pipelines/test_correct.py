@@ -122,7 +122,7 @@ def test_totals_are_those_of_sql_whatever_is_killed(estate: Estate, tmp_path: Pa
     estate.traffic.send(300, bad=3)
     wait_until(
         lambda: len(jobs.records(estate.bootstrap, "orders")) >= 300,
-        seconds=90,
+        seconds=120,
         what="the first orders in Kafka",
         interval=0.5,
     )
@@ -151,7 +151,7 @@ def test_totals_are_those_of_sql_whatever_is_killed(estate: Estate, tmp_path: Pa
             lambda stream=stream: (  # type: ignore[misc]
                 found if (found := estate.states(stream))[0] == "RUNNING" else None
             ),
-            seconds=60,
+            seconds=120,
             what=f"{stream} to run in the lineage server",
         )
         assert newest == "RUNNING"

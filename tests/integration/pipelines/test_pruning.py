@@ -3,45 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
-
-from headwater.lab.files.jars import pipeline_jars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark.sql import DataFrame
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "pipelines"))
 DAYS = ("2026-03-01", "2026-03-02", "2026-03-03")
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[1]").appName("pruning")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.jars": ",".join(map(str, pipeline_jars())),
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.lab": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lab.type": "hadoop",
-        "spark.sql.catalog.lab.warehouse": str(tmp_path_factory.mktemp("warehouse")),
-    }.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

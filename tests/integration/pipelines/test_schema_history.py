@@ -18,7 +18,7 @@ from headwater.lab.clients import PostgresClient
 from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.lab import Lab
 from headwater.lab.process import Command
-from headwater.lab.services.lineage import Server
+from headwater.lab.services.headwater import Server
 from headwater.lab.waiting import wait_until
 
 from .test_correct import SERVICES, Estate

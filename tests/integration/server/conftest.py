@@ -75,7 +75,7 @@ class Process:
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(20)
+        return self.process.wait(60)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ class Client:
             assert response.status_code == 201, response.text
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.app.close(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.app.close(), self._loop).result(120)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -197,6 +197,10 @@ def dataset_url(name: str, *rest: str, namespace: str = "s3://lake") -> str:
     return path("namespaces", namespace, "datasets", name, *rest)
 
 
+# What stands between a test and the store: the API, a command, or an answer made from the store.
+ABOVE = {"client", "launch", "alerting", "filled", "demo", "limited"}
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     stores: dict[str, dict[str, pytest.Item]] = {}
@@ -207,10 +211,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # The plug-in starts what the collected tests name, so the database is named where it is used.
         if store == "postgresql" and "postgres" not in names:
             names.append("postgres")
-        if store and {"client", "launch", "alerting", "filled"} & set(names):
+        if store and item.get_closest_marker("full") is None:
             stores.setdefault(item.nodeid.replace(store, ""), {})[store] = item
-    # Tests of the API, of alerts and of a tampered log run on either store in the quick run, half of
-    # them on each, and on both in the full one. Tests of the store itself run on both always.
+    # Tests of what stands above the store run on either store in the quick run, half of them on each,
+    # and on both in the full one. Tests of the store itself run on both; of a test with several cases
+    # the first does, the others run on either.
+    seen: set[str] = set()
     for name, found in stores.items():
-        if len(found) == len(STORES):
+        test = name.partition("[")[0]
+        above = ABOVE & set(getattr(next(iter(found.values())), "fixturenames", ()))
+        if len(found) == len(STORES) and (above or test in seen):
             found[STORES[crc32(name.encode()) % len(STORES)]].add_marker(pytest.mark.full)
+        seen.add(test)

@@ -505,6 +505,31 @@ def test_states_schemas_and_columns_that_changed_are_told(demo: Client, command:
     assert not whole["columnsRemoved"] or whole["schemas"]
 
 
+def test_now_and_how_long_ago_are_times_of_every_question(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ago = (datetime.now(timezone.utc) - timedelta(minutes=90)).isoformat()
+    client.post({**event("START", 0, inputs=["a"], outputs=["b"]), "eventTime": ago})
+    command = Command(client, monkeypatch)
+    for words in (
+        ["--from", "2h"],
+        ["--from", "2h", "--to", "now"],
+        ["--from", "2h", "--to", "1h"],
+    ):
+        assert "+ job jobs:load" in command("diff", *words), words
+    for words in (
+        ["--from", "1h", "--to", "now"],
+        ["--from", "now"],
+        ["--from", "now", "--to", "now"],
+    ):
+        assert command("diff", *words).strip() == "nothing changed", words
+    now = command("trace", "b")
+    assert "load" in now
+    assert command("trace", "b", "--at", "now") == command("trace", "b", "--at", "1h") == now
+    for words in (["--to", "now"], ["--from", "2h", "--to", "now"], ["--from", "2h", "--to", "1h"]):
+        assert json.loads(command("audit", "b", *words, "--json"))["writers"], words
+
+
 @pytest.mark.parametrize(
     ("start", "end", "problem"),
     [

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from headwater.cli.server import register
-from headwater.cli.server.store import seconds as _seconds
+from headwater.cli.server.store_options import seconds as _seconds
 from headwater.errors import UsageError
 
 from .making import event

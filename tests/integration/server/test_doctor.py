@@ -229,6 +229,8 @@ def test_what_else_is_doubtful(client: Client) -> None:
     for number in range(4):
         ago = timedelta(hours=4 - number + 20)
         client.post(told("COMPLETE", ago, run=20 + number, job="hourly", outputs=["e"]))
+        ago = timedelta(hours=20, seconds=-number)
+        client.post(told("COMPLETE", ago, run=30 + number, job="by hand", outputs=["f"]))
     alone = {k: v for k, v in event("COMPLETE", 0).items() if k not in ("run", "job", "eventType")}
     client.post({**alone, "dataset": dataset("alone", schema=schema("x")), "schemaURL":
                  "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent"})  # fmt: skip
@@ -245,6 +247,7 @@ def test_what_else_is_doubtful(client: Client) -> None:
         ("orphan", "alone"),
         ("refused", None),
     }
+    assert ("silent", "by hand") not in seen
     assert ("clock", "quiet") not in seen
     assert ("orphan", "a") not in seen
     assert found["counts"]["orphan"] == 1
@@ -289,6 +292,20 @@ def test_who_may_ask_and_who_may_apply(store_url: str) -> None:
         client.close()
 
 
+def test_a_job_that_has_just_begun_may_report_its_outputs_yet(client: Client) -> None:
+    def findings() -> list[str]:
+        found = client.get("/api/v2/doctor")["findings"]
+        return [one["named"]["name"] for one in found if one["kind"] == "no outputs"]
+
+    now = {"eventTime": datetime.now(timezone.utc).isoformat()}
+    start = {**event("START", 0, run=1, job="app"), **now}
+    client.post(start, {**event("START", 0, run=2, job="query", inputs=["a"]), **now})
+    client.post(event("START", 0, run=3, job="old"))
+    assert findings() == ["old"]
+    client.post({**start, "eventType": "COMPLETE"})
+    assert findings() == ["app", "old"]
+
+
 def test_a_job_that_others_are_part_of_needs_no_outputs(client: Client) -> None:
     parent = facet(run={"runId": run_id(1)}, job={"namespace": "jobs", "name": "app"})
     client.post(
@@ -302,9 +319,9 @@ def test_a_job_that_others_are_part_of_needs_no_outputs(client: Client) -> None:
         return [one["named"]["name"] for one in found if one["kind"] == "no outputs"]
 
     assert findings() == ["nothing"]
-    for number, (integration, kind) in enumerate(
-        [("SPARK", "SQL_JOB"), ("SPARK", "COMMAND"), ("SPARK", "APPLICATION"), ("AIRFLOW", "TASK")]
-    ):
+    kinds = [("SPARK", "SQL_JOB"), ("SPARK", "COMMAND"), ("SPARK", "APPLICATION"), ("AIRFLOW", "TASK"),
+             ("DBT", "TEST")]  # fmt: skip
+    for number, (integration, kind) in enumerate(kinds):
         about = facet(processingType="BATCH", integration=integration, jobType=kind)
         for name, facets in (("in", {"parent": parent}), ("alone", {})):
             client.post(
@@ -312,7 +329,7 @@ def test_a_job_that_others_are_part_of_needs_no_outputs(client: Client) -> None:
                       inputs=["a"], job_facets={"jobType": about}, run_facets=facets)
             )  # fmt: skip
     reported = ["SQL_JOB alone", "COMMAND alone", "APPLICATION in", "APPLICATION alone", "TASK in",
-                "TASK alone"]  # fmt: skip
+                "TASK alone", "TEST alone"]  # fmt: skip
     assert findings() == ["nothing", *reported]
 
 

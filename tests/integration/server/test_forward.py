@@ -197,7 +197,7 @@ def test_no_event_waits_for_a_broker_that_is_away(launch: Callable[..., Process]
     server = launch(None, "--no-page", "--forward-kafka", "127.0.0.1:1/log")
     began = time.monotonic()
     post(server, range(50))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     health = httpx.get(f"{server.url}/api/v2/health").json()
     assert (health["status"], health["events"]) == ("ok", 50)
     until(lambda: bool(httpx.get(f"{server.url}/api/v2/health").json().get("warnings")))

@@ -40,7 +40,7 @@ class Made(NamedTuple):
     streaming: bool
     states: list[str]
     age: int
-    period: int
+    period: float
 
     def began(self, now: datetime) -> list[datetime]:
         # Seconds that keep clear of the minute at which a batch becomes late.
@@ -176,6 +176,31 @@ def test_a_batch_is_in_trouble_since_its_first_failure_however_long_ago(
     assert (shown["since"], shown["causes"][0]["since"]) == (first, first)
     why = httpx.get(f"{server.url}/api/v2/datasets/{space}/bronze/why").json()
     assert [cause["since"] for cause in why["causes"]] == [first]
+
+
+@pytest.mark.parametrize(("minutes", "late"), [(0.1, []), (1, ["ingest"])])
+def test_a_batch_that_somebody_repeats_by_hand_is_not_due_again(
+    launch: Callable[..., Process], store_url: str, minutes: float, late: list[str]
+) -> None:
+    server, now = launch(store_url, "--no-page"), datetime.now(timezone.utc)
+    repeated = Made(["raw"], ["bronze"], False, ["COMPLETED"] * 6, 30, minutes)
+    lines = [json.dumps(one) for one in repeated.events("shop", "ingest", now)]
+    assert httpx.post(f"{server.url}/api/v2/events", content="\n".join(lines)).status_code == 201
+    shown = httpx.get(f"{server.url}/api/v2/overview").json()
+    assert [one["name"] for one in shown["stale"]] == late
+
+
+def test_a_batch_that_somebody_repeats_between_two_runs_keeps_its_schedule(
+    launch: Callable[..., Process], store_url: str
+) -> None:
+    server, now = launch(store_url, "--no-page"), datetime.now(timezone.utc)
+    hourly = Made(["raw"], ["bronze"], False, ["COMPLETED"] * 4, 300, 60)
+    repeated = Made(["raw"], ["bronze"], False, ["COMPLETED"] * 4, 299, 0.1)
+    sent = [one for made in (hourly, repeated) for one in made.events("shop", "ingest", now)]
+    lines = [json.dumps(one) for one in sent]
+    assert httpx.post(f"{server.url}/api/v2/events", content="\n".join(lines)).status_code == 201
+    (late,) = httpx.get(f"{server.url}/api/v2/overview").json()["stale"]
+    assert late["usualSeconds"] == 3600
 
 
 @pytest.mark.parametrize("end", ["FAIL", "ABORT"])

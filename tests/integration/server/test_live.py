@@ -40,7 +40,7 @@ def listen(app: App, after: int | None, count: int, *, headers: Any = ()) -> lis
 
 
 def until(condition: Any) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from headwater.lineage.assumptions import NAMED_RUN, NO_OBJECT, NO_ZONE, OTHER_TYPE, to_run_uuid
+from headwater.lineage.openlineage.repairs import (
+    NAMED_RUN,
+    NO_OBJECT,
+    NO_ZONE,
+    OTHER_TYPE,
+    to_run_uuid,
+)
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild, verify
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import pytest
 
-from headwater.server.api.java import to_uri, to_url
+from headwater.server.api.java_client_urls import to_uri, to_url
 from headwater.server.store import open_store
 
 from .conftest import Client

@@ -8,30 +8,39 @@ from __future__ import annotations
 import json
 import time
 from itertools import count, permutations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lineage.schema import read_fields
-from headwater.lineage.schema.claims import Rank, shape
 from headwater.server.store import open_store
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild
 from headwater.server.store.keep.retention import retain
+from headwater.server.store.write import claim_periods
 from headwater.server.store.write import schemas as schema_projection
-from headwater.server.store.write import stretches
 from tests.properties import examples
 
-from .making import P, dataset, event, facet
-from .test_schemas import STREAM, beat, fields, send, static, told
+from .making import dataset, event, facet
+from .schema_rules import (
+    OF_TOPICS,
+    TEXTS,
+    A,
+    B,
+    C,
+    Report,
+    Said,
+    history,
+    link_to,
+    linked,
+    namespace_of,
+)
+from .test_schemas import STREAM, beat, fields, send, told
 
 if TYPE_CHECKING:
-    import pytest
-
     from headwater.server.store import Store
 
-A, B, C = "a int", "a int, b int", "c int"
 A_AGAIN = [("00:00", A), ("00:20", B), ("00:40", A)]
 
 
@@ -57,6 +66,27 @@ def test_a_stream_that_returns_to_a_schema_has_three_versions(store: Store) -> N
     assert told(store, "t") == A_AGAIN
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_run_goes_on_that_noted_an_end_before_ends_had_marks(
+    store: Store, streaming: bool
+) -> None:
+    job_facets = STREAM if streaming else {}
+
+    def made(second: int, kind: str) -> dict[str, Any]:
+        about = dataset(
+            "t", schema=fields(A), lifecycleStateChange=facet(lifecycleStateChange=kind)
+        )
+        return event("RUNNING", second, job="j", run=1, job_facets=job_facets, outputs=[about])
+
+    send(store, made(5, "ALTER"))
+    for run in store.session.runs.values():
+        for use in run.state.io.values():
+            assert use.ended is not None
+            del use.ended[2:]
+    send(store, made(1, "ALTER"), made(6, "DROP"))
+    assert told(store, "t") == [("00:01", A)]
+
+
 def test_what_comes_late_divides_what_looked_like_one_stretch(store: Store) -> None:
     sent = returning()
     late = [
@@ -78,15 +108,15 @@ def test_the_log_of_a_job_that_reports_much_else_is_read_to_a_bound(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    records = stretches._records
-    monkeypatch.setattr(stretches, "READ_AT_MOST", 64)
+    records = claim_periods._records
+    monkeypatch.setattr(claim_periods, "READ_AT_MOST", 64)
 
     def counted(*values: Any, **more: Any) -> Any:
         for record in records(*values, **more):
             read.append(1)
             yield record
 
-    monkeypatch.setattr(stretches, "_records", counted)
+    monkeypatch.setattr(claim_periods, "_records", counted)
     send(store, *[out(second, A) for second in (0, 3000)])
     send(store, *[beat(n, "writer", 1, outputs=[dataset("else")]) for n in range(1, 2900, 10)])
     send(store, out(1500, B))
@@ -120,6 +150,41 @@ def test_a_run_that_goes_on_after_an_alter_counts_again(store: Store) -> None:
             moved = moved.replace("-8000-", f"-{8000 + number}-")
             send(store, json.loads(moved))
         assert told(store, f"t{number}") == expected
+
+
+def test_a_stream_that_only_drops_the_table_ends_what_was_claimed(store: Store) -> None:
+    dropped = dataset("t", lifecycleStateChange=facet(lifecycleStateChange="DROP"))
+    send(store, beat(5, "dropper", 2, outputs=[dropped]), out(10, A))
+    send(store, beat(4, "reader", 3, inputs=[dataset("t", schema=fields(B))]))
+    assert told(store, "t") == [("00:04", B), ("00:10", A)]
+
+
+def test_of_several_changes_by_a_stream_the_first_counts_in_any_order(store: Store) -> None:
+    """Also where the later one, received before it, was of another kind."""
+    for number, order in enumerate(permutations(range(3))):
+        name = f"t{number}"
+
+        def changed(second: int, kind: str, name: str = name, run: int = 2 + 2 * number) -> Any:
+            about = dataset(name, lifecycleStateChange=facet(lifecycleStateChange=kind))
+            return beat(second, "changer", run, outputs=[about])
+
+        sent = [changed(2, "CREATE"), changed(7, "ALTER"), out(3, A, run=1 + 2 * number, name=name)]
+        send(store, *[sent[one] for one in order])
+        send(store, beat(4, "reader", 99, inputs=[dataset(name, schema=fields(B))]))
+        assert told(store, name) == [("00:03", A)]
+        ((ends,),) = store.connection.all(
+            "SELECT count(*) FROM schema_end e JOIN dataset d ON d.id = e.dataset WHERE d.name = ?",
+            (name,),
+        )
+        assert ends == 1
+
+
+def test_a_batch_that_is_announced_under_another_name_is_shown_under_both(store: Store) -> None:
+    send(store, linked(1, "s3://lake"))
+    about = {**dataset("", schema=fields(A)), **link_to(1)}
+    send(store, event("START", 5, outputs=[about]))
+    for name in (("t1", "s3://lake"), ("db.t1", "hive://m")):
+        assert told(store, *name) == [("00:05", A)]
 
 
 def test_what_alternates_for_ever_keeps_a_bounded_number_of_claims(
@@ -186,127 +251,20 @@ def test_a_job_of_many_runs_keeps_a_bounded_number_of_claims(
     assert told(store, "t") == [(f"00:{n:02d}", (A, B)[n % 2]) for n in range(60)]
 
 
-class Claimed(NamedTuple):
-    """What one event claims: the author of a rank, and which of its claims replace each other."""
-
-    second: int
-    rank: Rank
-    author: str
-    key: str
-    body: bytes
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(field.name for field in read_fields(self.body))
-
-
-class Report(NamedTuple):
-    """One event about a dataset; what it claims is computed from the same."""
-
-    kind: str
-    second: int
-    job: int
-    run: int
-    text: str
-
-    def claims(self) -> list[Claimed]:
-        body = json.dumps(fields(self.text), sort_keys=True, separators=(",", ":")).encode()
-        job, run = f"{self.kind} {self.job}", f"{self.kind} {self.job} {self.run}"
-        if self.kind == "batch output":  # counts when it completes, and is announced by then
-            one = f"{run} {self.second} {self.text}"
-            return [Claimed(self.second, r, job, one, body) for r in (Rank.WRITER, Rank.ANNOUNCED)]
-        rank, author, key = {
-            "output": (Rank.WRITER, job, run),
-            "input": (Rank.READER, job, run),
-            "batch input": (Rank.READER, job, job),
-            "job output": (Rank.DEFINED, job, job),
-            "dataset": (Rank.DECLARED, "", job),
-            "asked": (Rank.SOURCE, "subject", job),
-        }[self.kind]
-        return [Claimed(self.second, rank, author, key, body)]
-
-    def event(self, number: int) -> dict[str, Any]:
-        facets: dict[str, Any] = {"schema": fields(self.text)}
-        if self.kind == "asked":
-            facets["headwater_schemaSource"] = facet(kind="registry", subject="s")
-        side = "outputs" if self.kind.endswith("output") else "inputs"
-        about: dict[str, Any] = {side: [dataset(f"t{number}", **facets)]}
-        job = f"{self.kind} {self.job} {number}"
-        if self.kind == "dataset":
-            sent = static(self.second, dataset=about[side][0])
-            return {**sent, "producer": f"{P}/{self.job}"}
-        if self.kind == "job output":
-            return static(self.second, job={"namespace": "jobs", "name": job}, **about)
-        run = 1000 * number + 10 * self.job + self.run + 100 * len(self.kind)
-        if self.kind == "batch output":
-            run = 1_000_000 * (1 + number) + 1000 * (1 + TEXTS.index(self.text)) + 100 * self.job
-            run += self.second * 100_000_000 + self.run
-            return event("COMPLETE", self.second, job=job, run=run, **about)
-        stream = self.kind in ("output", "input", "asked")
-        facets = {"job_facets": STREAM} if stream else {}
-        return event("RUNNING", self.second, job=job, run=run, **facets, **about)
-
-
-def history(reports: list[Report]) -> list[tuple[int, frozenset[str]]]:
-    """The schemas that a dataset has had, computed from all claims at once and by the rules alone."""
-    at_once: dict[tuple[int, str, Rank], Claimed] = {}
-    for claim in (claim for report in reports for claim in report.claims()):
-        place = claim.second, claim.key, claim.rank
-        if place not in at_once or claim.body > at_once[place].body:
-            at_once[place] = claim
-    made: dict[str, frozenset[str]] = {}
-    counts: dict[tuple[Rank, str], frozenset[str]] = {}
-    versions: list[tuple[int, frozenset[str]]] = []
-    decided: Rank | None = None
-    for second in sorted({claim.second for claim in at_once.values()}):
-        now = [claim for claim in at_once.values() if claim.second == second]
-        for claim in sorted(now, key=lambda c: shape(read_fields(c.body))):
-            if made.get(f"{claim.rank} {claim.key}") != claim.names:
-                made[f"{claim.rank} {claim.key}"] = claim.names
-                counts[claim.rank, claim.author] = claim.names
-        best = min(rank for rank, _ in counts)
-        schema = frozenset().union(*(n for (rank, _), n in counts.items() if rank is best))
-        corrected = decided is not None and best < decided
-        decided = best
-        if versions and schema == versions[-1][1]:
-            continue
-        begun = versions.pop()[0] if corrected else second
-        if not versions or versions[-1][1] != schema:
-            versions.append((begun, schema))
-    return versions
-
-
-TEXTS = (A, B, C, "a int, c int")
-KINDS = (
-    "output",
-    "output",
-    "input",
-    "batch input",
-    "job output",
-    "dataset",
-    "asked",
-    "batch output",
-)
-small = st.integers(1, 2)
-
-
-@st.composite
-def some_reports(draw: st.DrawFn) -> list[Report]:
-    """Of few kinds at a time, so that ranks which decide do not hide the others."""
-    kinds = st.sampled_from(draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3)))
-    one = st.builds(Report, kinds, st.integers(0, 12), small, small, st.sampled_from(TEXTS))
-    return draw(st.lists(one, min_size=1, max_size=14))
-
-
-def test_the_history_is_what_a_plain_function_over_all_claims_gives(store: Store) -> None:
-    expected: dict[str, list[tuple[str, str]]] = {}
+def test_the_history_is_what_the_rules_give_for_all_reports_at_once(store: Store) -> None:
+    expected: dict[tuple[str, str], list[tuple[str, str]]] = {}
     numbers = count()
 
-    @examples(400)
-    @given(st.data(), some_reports())
-    def compare(data: st.DataObject, reports: list[Report]) -> None:
-        number = next(numbers)
-        sent = [report.event(number) for report in reports]
+    @examples(600)
+    @given(st.data(), st.booleans())
+    def compare(data: st.DataObject, topic: bool) -> None:
+        number, namespace = next(numbers), namespace_of(topic=topic)
+        reports = data.draw(some_reports(topic=topic))
+        sent = [one for report in reports for one in report.events(number, namespace)]
+        names = [(f"t{number}", namespace)]
+        if any(report.alias for report in reports):
+            sent.append(linked(number, namespace))
+            names.append((f"db.t{number}", "hive://m"))
         again = data.draw(st.lists(st.sampled_from(sent), max_size=3))
         shuffled = data.draw(st.permutations([*sent, *again]))
         while shuffled:
@@ -314,16 +272,17 @@ def test_the_history_is_what_a_plain_function_over_all_claims_gives(store: Store
             send(store, *shuffled[:cut])
             shuffled = shuffled[cut:]
         wanted = [
-            (f"00:{second:02d}", ", ".join(f"{name} int" for name in sorted(names)))
-            for second, names in history(reports)
+            (f"00:{second:02d}", ", ".join(f"{field} int" for field in sorted(fields)))
+            for second, fields in history(reports, topic=topic)
         ]
-        assert told(store, f"t{number}") == wanted
-        expected[f"t{number}"] = wanted
+        for name in names:
+            assert told(store, *name) == wanted
+            expected[name] = wanted
 
     compare()
 
-    def all_told() -> dict[str, list[tuple[str, str]]]:
-        return {name: told(store, name) for name in expected}
+    def all_told() -> dict[tuple[str, str], list[tuple[str, str]]]:
+        return {name: told(store, *name) for name in expected}
 
     rebuild(store)
     assert all_told() == expected
@@ -331,3 +290,36 @@ def test_the_history_is_what_a_plain_function_over_all_claims_gives(store: Store
     assert all_told() == expected
     rebuild(store)
     assert all_told() == expected
+
+
+KINDS = (
+    "output", "output", "input", "batch input", "job output", "dataset", "asked", "catalog", "batch output",
+)  # fmt: skip
+CHANGES = ("", "", "", "ALTER", "OVERWRITE", "CREATE", "DROP")
+small = st.integers(1, 2)
+
+
+@st.composite
+def some_reports(draw: st.DrawFn, *, topic: bool) -> list[Report]:
+    """Of few kinds at a time, so that ranks which decide do not hide the others."""
+    texts = OF_TOPICS if topic else TEXTS
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
+    changes = draw(st.sampled_from((("",), CHANGES)))
+    said = st.lists(
+        st.builds(
+            Said, st.integers(0, 12), st.sampled_from(("", *texts)), st.sampled_from(changes)
+        ),
+        min_size=1,
+        max_size=6,
+    )
+    found: dict[tuple[Any, bool], Report] = {}
+    for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=6)):
+        version = draw(st.integers(0, 2)) if kind in ("asked", "catalog") else 0
+        one = draw(said)
+        end = draw(st.sampled_from(("COMPLETE", "COMPLETE", "FAIL", "")))
+        if kind == "batch output":
+            one = sorted(one, key=lambda s: s.second)[:3]
+        alias = not topic and draw(st.integers(0, 3)) == 3
+        report = Report(kind, draw(small), draw(small), version, tuple(one), end, alias)
+        found.setdefault((report[:4], alias), report)
+    return list(found.values())

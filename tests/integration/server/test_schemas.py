@@ -8,6 +8,7 @@ import time
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -242,15 +243,27 @@ def test_names_that_stand_for_one_dataset_have_one_schema(store: Store) -> None:
         assert told(store, name, space) == [("00:00", "a long")]
 
 
-def test_what_a_writer_reports_outranks_what_a_reader_reports(client: Client) -> None:
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_what_a_writer_reports_outranks_what_a_reader_reports(
+    client: Client, order: tuple[int, ...]
+) -> None:
     def about(text: str) -> dict[str, Any]:
-        return {"documentation": facet(description=text), "datasetType": facet(datasetType=text)}
+        return {
+            "documentation": facet(description=text),
+            "datasetType": facet(datasetType=text),
+            "dataSource": facet(name=text, uri=f"db://{text}"),
+        }
 
-    client.post(beat(0, "reader", 1, inputs=[dataset("t", **about("VIEW"))]))
-    client.post(beat(5, "writer", 2, outputs=[dataset("t", **about("TOPIC"))]))
-    client.post(beat(9, "reader", 1, inputs=[dataset("t", **about("VIEW"))]))
+    events = [
+        beat(0, "reader", 1, inputs=[dataset("t", **about("VIEW"))]),
+        beat(5, "writer", 2, outputs=[dataset("t", **about("TOPIC"))]),
+        beat(9, "reader", 1, inputs=[dataset("t", **about("VIEW"))]),
+    ]
+    for place in order:
+        client.post(events[place])
     found = client.get("/api/v1/namespaces/s3%3A%2F%2Flake/datasets/t")
-    assert (found["description"], found["type"]) == ("TOPIC", "STREAM")
+    shown = (found["description"], found["type"], found["sourceName"])
+    assert shown == ("TOPIC", "STREAM", "TOPIC")
 
 
 def test_a_time_far_ahead_counts_as_the_arrival(store: Store) -> None:
@@ -261,6 +274,16 @@ def test_a_time_far_ahead_counts_as_the_arrival(store: Store) -> None:
     right = beat(0, "writer", 1, outputs=[dataset("t", schema=fields("b int"))])
     send(store, {**right, "eventTime": later})
     assert [text for _, text in told(store, "t")] == ["a int", "b int"]
+
+
+@pytest.mark.parametrize(("minutes", "kept"), [(4, True), (6, False)])
+def test_a_time_is_far_ahead_after_five_minutes(store: Store, minutes: int, kept: bool) -> None:
+    now = time.time()
+    ahead = time.gmtime(now + minutes * 60)
+    out = beat(0, "writer", 1, outputs=[dataset("t", schema=fields("a int"))])
+    send(store, {**out, "eventTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", ahead)})
+    ((since, _),) = told(store, "t")
+    assert (since == time.strftime("%M:%S", ahead)) == kept
 
 
 def test_each_writing_run_has_a_version_with_the_schema_then_valid(client: Client) -> None:
@@ -440,3 +463,17 @@ def test_order_repetition_and_grouping_change_nothing(
     data: st.DataObject, sent: list[dict[str, Any]]
 ) -> None:
     assert outcome(in_another_order(data, sent)) == outcome([[e] for e in sent])
+
+
+def test_a_schema_that_changes_is_an_update_of_a_dataset_that_is_only_read(store: Store) -> None:
+    def updated() -> str:
+        ((moment,),) = store.connection.all("SELECT updated FROM dataset WHERE name = 't'")
+        return time.strftime("%H:%M:%S", time.gmtime(moment // 1_000_000))
+
+    send(store, beat(1, "read", 1, inputs=["t"]))
+    send(store, beat(5, "read", 1, inputs=[dataset("t", schema=fields("id int"))]))
+    assert updated() == "00:00:05", "its first schema"
+    send(store, beat(9, "read", 1, inputs=[dataset("t", schema=fields("id int"))]))
+    assert updated() == "00:00:05", "the same again"
+    send(store, beat(12, "read", 1, inputs=[dataset("t", schema=fields("id int, name string"))]))
+    assert updated() == "00:00:12"

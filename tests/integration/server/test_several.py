@@ -45,10 +45,10 @@ def test_what_one_server_takes_in_the_other_shows_and_streams(
     heard, ready = threading.Event(), threading.Event()
     listener = threading.Thread(target=hear, args=(two.url, "load7", heard, ready), daemon=True)
     listener.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     post(one.url, event("START", 0, job="load7", inputs=["a"], outputs=["b"]))
     assert httpx.get(f"{two.url}/api/v1/namespaces/jobs/jobs/load7").status_code == 200
-    assert heard.wait(10)
+    assert heard.wait(60)
     listener.join(10)
 
 

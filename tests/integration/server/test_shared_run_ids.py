@@ -6,7 +6,7 @@ import time
 from typing import Any
 from uuid import UUID
 
-from headwater.lineage.assumptions import SHARED_RUN, run_of_its_own
+from headwater.lineage.openlineage.repairs import SHARED_RUN, run_of_its_own
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild, verify
 from headwater.server.store.keep.retention import retain

@@ -63,6 +63,24 @@ def test_reported_at_the_same_time_they_are_one(client: Client) -> None:
         assert found["moves"] == []
 
 
+def test_what_sessions_of_flink_call_a_topic_joins_no_topics(client: Client) -> None:
+    """Every job may call its topic `orders`, in a catalog that lives as long as its session."""
+    called = {"name": "default_catalog.default_database.orders", "type": "TABLE"}
+    space = "kafka://broker:9092"
+
+    def topic(name: str) -> dict[str, Any]:
+        return dataset(name, space, symlinks=facet(identifiers=[{"namespace": space, **called}]))
+
+    def job(second: int, run: int, name: str) -> dict[str, Any]:
+        return event("RUNNING", second, run=run, job=f"read_{name}", inputs=[topic(name)])
+
+    client.post(job(0, 1, "eu.orders"), job(10, 2, "us.orders"), job(20, 1, "eu.orders"))
+    for name in ("eu.orders", "us.orders"):
+        found = page(client, name, space)
+        assert (found["name"], found["moves"]) == (name, [])
+        assert jobs(found) == ([], [f"read_{name}"])
+
+
 def test_one_after_the_other_it_is_a_move_with_its_time(client: Client) -> None:
     client.post(sink(0), sink(10), stream(20), stream(30), by_name(40))
     old, new = page(client, OLD), page(client, NEW)

@@ -54,7 +54,9 @@ def test_undo_takes_apart_and_hides_what_the_story_made_and_nothing_else(
     lab = SimpleNamespace(
         url=lambda _service: server.url,
         port=lambda _service: PORT,
-        home=SimpleNamespace(settings=SimpleNamespace(namespace="jobs", archive="raw", hive=False)),
+        home=SimpleNamespace(
+            settings=SimpleNamespace(namespace="jobs", archive="raw", hive=False, secure=False)
+        ),
     )
     lineage = LineageClient(cast("LabContext", lab))
     topic = dataset(DEAD_LETTERS, f"kafka://127.0.0.1:{PORT}")

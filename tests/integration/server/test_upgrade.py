@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -32,9 +33,17 @@ PIPELINE = KEPT / "orders-pipeline.ndjson"
 NEW = "CREATE TABLE of_tomorrow (number {int} PRIMARY KEY)"
 
 
+# Of a batch whose runs follow each other within seconds: that is no schedule any more.
+NO_HABIT = re.compile(r".*/t1\.freshness\.(dueAt|\w*[sS]econds)")
+
+
 def changed(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     """What an answer no longer says; what it says in addition is no loss."""
-    return [found for found in differences(before, after) if found[1] is not None]
+    return [
+        (path, had, has)
+        for path, had, has in differences(before, after)
+        if had is not None and not (has is None and NO_HABIT.fullmatch(path))
+    ]
 
 
 @pytest.mark.parametrize("release", sorted(path.stem for path in RELEASES.glob("*.db")))

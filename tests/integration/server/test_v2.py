@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from headwater.lineage.events import iso
+from headwater.lineage.openlineage.events import iso
 
 from .making import at, columns, dataset, event, facet, run_id, schema
 

@@ -13,7 +13,7 @@ import pyspark
 
 from headwater.lab.files.jars import pipeline_jars
 from headwater.lab.waiting import wait_until
-from headwater.lineage.events import read
+from headwater.lineage.openlineage.events import read
 
 if TYPE_CHECKING:
     from headwater.lab.clients import CatalogClient
@@ -111,7 +111,7 @@ class Drivers:
     def wait_settled(self) -> None:
         """Wait until no outbox is left: the watchdog has said what the driver could not."""
         folder = self.work / "state" / "outbox"
-        wait_until(lambda: not list(folder.rglob("*.db")), seconds=60, what="the outbox to empty")
+        wait_until(lambda: not list(folder.rglob("*.db")), seconds=120, what="the outbox to empty")
 
 
 def check_lives(events: list[dict[str, Any]]) -> None:

@@ -78,18 +78,18 @@ def environment(pair: Pair, *, remote: bool = False) -> dict[str, str]:
 
 def interpreter(pair: Pair) -> Path:
     """A Python with everything but PySpark."""
-    folder = _installed(f"python-{pair.python}", LOCKS / "tools.lock", _base(pair), target=False)
+    folder = installed(f"python-{pair.python}", LOCKS / "tools.lock", _base(pair))
     return folder / "bin" / "python"
 
 
 def _pyspark(pair: Pair) -> Path:
     lock = LOCKS / f"spark-{pair.spark}.lock"
-    return _installed(f"spark-{pair.spark}", lock, _base(pair), target=True)
+    return installed(f"spark-{pair.spark}", lock, _base(pair), target=True)
 
 
 def _remote(pair: Pair) -> Path:
     lock = LOCKS / "remote.lock"
-    return _installed(f"remote-{pair.python}", lock, _base(pair), target=True)
+    return installed(f"remote-{pair.python}", lock, _base(pair), target=True)
 
 
 def _base(pair: Pair) -> Path:
@@ -98,7 +98,7 @@ def _base(pair: Pair) -> Path:
     return base
 
 
-def _installed(name: str, lock: Path, python: Path, *, target: bool) -> Path:
+def installed(name: str, lock: Path, python: Path, *, target: bool = False) -> Path:
     """A folder with what a lock names; made anew when the lock has changed."""
     cache = Cache()
     cache.prepare()

@@ -278,7 +278,7 @@ def test_reading_that_keeps_costing_too_much_is_turned_off(
     from headwater.spark.driver import plan_reader
     from headwater.spark.driver.bridge import JvmBridge
 
-    monkeypatch.setattr("headwater.emit.faults._reported", set())
+    monkeypatch.setattr("headwater.emit.internal_errors._reported", set())
     monkeypatch.setattr(plan_reader, "SLOW_SECONDS", 0.0)
     frame = stage.orders.select("id", "price")
     small = frame._jdf.queryExecution()

@@ -17,7 +17,7 @@ from headwater.spark.plan.plan_lineage import read_batch
 from headwater.spark.remote.client_plan import ClientPlan
 from headwater.spark.remote.explain.layout import UnclearText, parse_tree
 from headwater.spark.remote.explain.query import QueryReader
-from headwater.spark.remote.server import RemoteSession
+from headwater.spark.remote.server_client import RemoteSession
 from tests.unit.spark import remote
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.jars": ",".join(map(str, pipeline_jars())),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m",
         "spark.ui.enabled": "false",
         "spark.sql.timeType.enabled": "true",
         "spark.sql.geospatial.enabled": "true",

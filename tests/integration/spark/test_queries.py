@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from headwater.lab.clients import CatalogClient, KafkaClient
 
+pytestmark = pytest.mark.full
+
 
 class Ran:
     """What the program told, and where it read and wrote."""

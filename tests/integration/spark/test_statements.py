@@ -19,6 +19,8 @@ RECURSIVE = pytest.mark.skipif(
     pyspark.__version__ < "4.1", reason="Spark 4.1 has recursive queries"
 )
 
+pytestmark = pytest.mark.full
+
 
 class Ran(NamedTuple):
     """What the program told, and where it worked."""

@@ -54,7 +54,7 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
         kafka.produce(second, ["b"] * 5)
         wait_until(
             lambda: any(second in names(event["inputs"]) for event in beats()),
-            seconds=60,
+            seconds=120,
             what="the new topic in an event",
         )
         run = beats()[0]["run"]["runId"]
@@ -63,7 +63,7 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
             answer = httpx.get(f"{server.url}/api/v2/flow", params={"run": run}).json()
             return list(answer["flow"])
 
-        wait_until(lambda: len(flow()) >= 2, seconds=60, what="flow on the server")
+        wait_until(lambda: len(flow()) >= 2, seconds=120, what="flow on the server")
     finally:
         stop.touch()
         program.join()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from headwater.lab.files.jars import format_jars
+from headwater.lab.files.jars import extra_jars
 from headwater.lab.java import find_java
 
 from . import matrix
@@ -58,7 +58,7 @@ def _play(word: str, work: Path, pair: Pair | None = None) -> Played:
         found = matrix.environment(pair)
         drivers.environment |= {key: found[key] for key in ("PYTHONPATH", "JAVA_HOME")}
         drivers.environment["PYSPARK_PYTHON"] = drivers.python
-    jars = os.pathsep.join(map(str, format_jars(word)))
+    jars = os.pathsep.join(map(str, extra_jars(word)))
     told = drivers.run("tables.py", word, str(drivers.file), str(work / "told"), JARS=jars)
     assert told.code == 0, told.error[-3000:]
     return Played(told, json.loads((work / "told").read_text()), work)

@@ -272,7 +272,16 @@ def test_a_new_lab_may_have_the_ports_and_names_of_the_tutorials(
     assert run("lab", "up", *services, "--tutorial", "--home", fresh).code == 0
     told = json.loads(run("lab", "env", "--json", "--home", fresh).out)
     assert {name: told[name] for name in TUTORIAL} == TUTORIAL
+    assert told["HEADWATER_PAGE"] == "http://127.0.0.1:3000"
     assert run("lab", "up", "--tutorial", "--home", fresh).code == 0  # again, with more services
+    # Where something else has that port, the page is at the server's alone.
+    monkeypatch.setattr(ports, "is_free", lambda port: port != 3000)
+    other = tmp_path / "other"
+    assert run("lab", "up", "server", "--tutorial", "--home", other).code == 0
+    assert "HEADWATER_PAGE" not in json.loads(run("lab", "env", "--json", "--home", other).out)
+    assert run("lab", "up", "server", "--tutorial", "--home", fresh).code == 0
+    told = json.loads(run("lab", "env", "--json", "--home", fresh).out)
+    assert told["HEADWATER_PAGE"] == "http://127.0.0.1:3000"
     ran = run("lab", "up", "--tutorial", "--home", home)
     assert ran.code == 2
     assert "has names of its own already" in ran.error
@@ -343,6 +352,20 @@ def test_a_program_reports_where_its_user_says(started: Callable[..., dict[str, 
     env = started(**mine)
     assert {name: env[name] for name in mine} == mine
     assert env["S3_ENDPOINT"] == "http://127.0.0.1:20001"
+
+
+def test_a_program_gets_the_token_of_producers_and_for_the_labs_own_server_only(
+    started: Callable[..., dict[str, str]], home: Path
+) -> None:
+    lab = Lab(home)
+    lab.home.settings.secure = True
+    lab.home.settings.logins.producer = "hw_lab"
+    lab.home.settings.logins.server = "hw_everything"
+    lab.home.save()
+    env = started(HEADWATER_TOKEN="hw_everything")
+    assert env["OPENLINEAGE_API_KEY"] == "hw_lab"
+    assert "hw_everything" not in env.values()
+    assert "OPENLINEAGE_API_KEY" not in started(OPENLINEAGE_URL="https://lineage.example.org")
 
 
 @pytest.mark.parametrize("name", ["OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE"])

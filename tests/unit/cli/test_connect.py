@@ -130,6 +130,91 @@ def test_an_address_of_something_else_is_asked_about(
     assert "is this the address of Kafka Connect's REST interface?" in capsys.readouterr().err
 
 
+@pytest.fixture
+def worker() -> Iterator[str]:
+    """A Connect with one connector and one class, which takes what is put."""
+    plugin = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+    lists: dict[str, Any] = {
+        "/": {"version": "4.3.1"},
+        "/connectors": {"orders-sink": {}},
+        "/connector-plugins": [{"class": plugin, "type": "sink"}],
+    }
+
+    class Worker(BaseHTTPRequestHandler):
+        def answer(self, code: int, found: Any) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            raw = json.dumps(found).encode()
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path in lists:
+                self.answer(200, lists[path])
+            elif path.endswith("/config") and "plugins" in path:
+                self.answer(200, [])
+            else:
+                name = path.split("/")[2]
+                self.answer(404, {"error_code": 404, "message": f"Connector {name} not found"})
+
+        def do_PUT(self) -> None:
+            valid = {"error_count": 0, "configs": []}
+            self.answer(200 if "plugins" in self.path else 201, valid)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Worker)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "word", ["pause", "resume", "stop", "restart", "delete", "explain", "status"]
+)
+def test_a_connector_that_is_not_there_is_answered_alike(
+    word: str, worker: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["connect", word, "order-sink", "--url", worker], debug=False) == 4
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"error: {worker} has no connector order-sink",
+        "hint: near it: orders-sink",
+    ]
+
+
+def test_a_new_connector_is_one_line_and_its_settings_are_asked_for(
+    worker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        **{f"setting.{n}": "x" for n in range(30)},
+    }
+    (file := tmp_path / "new.json").write_text(json.dumps({"name": "new", "config": config}))
+    apply = ["connect", "apply", str(file), "--url", worker]
+    assert _run(apply, debug=False) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("new new, 3")
+    assert _run([*apply, "--dry-run"], debug=False) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 30
+
+
+def test_an_unknown_class_names_those_there_are(
+    worker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"connector.class": "com.example.Nope"}
+    (file := tmp_path / "new.json").write_text(json.dumps({"name": "new", "config": config}))
+    assert _run(["connect", "apply", str(file), "--url", worker], debug=False) == 4
+    said = capsys.readouterr().err
+    assert "com.example.Nope" in said
+    assert "org.apache.kafka.connect.file.FileStreamSinkConnector" in said
+    assert "java" not in said.lower()
+
+
 CLASSES = [
     {"class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "type": "sink"},
     {"class": "io.debezium.connector.postgresql.PostgresConnector", "type": "source"},

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.lab.demo.verdict import schema_item
+from headwater.lab.demo.verdict import hit_items, schema_item
 
 from .screen import watched
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # A gauge whose stages answer at once, and one whose service is away.
 PROGRAM = """
@@ -87,3 +91,69 @@ def test_elsewhere_there_is_a_line_now_and_then() -> None:
 def test_the_verdict_counts_the_versions_of_a_schema(versions: list[str], seen: bool) -> None:
     told = [{"fields": [{"name": n, "type": "int"} for n in v.split()]} for v in versions]
     assert schema_item("kafka orders", {"versions": told}).seen is seen
+
+
+@pytest.mark.parametrize(
+    ("found", "missing"),
+    [
+        ({"source": "carries", "stream": "breaks", "batch": "breaks"}, []),
+        ({"source": "carries", "stream": "breaks"}, ["drop, breaks: batch, stream"]),
+        ({"source": "carries", "stream": "breaks", "batch": "rows"}, ["drop, breaks: batch, stream", "drop, rows: none"]),
+        ({"source": "carries", "stream": "breaks", "batch": "breaks", "x": "unknown"}, ["drop, unknown: none"]),
+        ({}, ["drop, carries: source", "drop, breaks: batch, stream"]),
+    ],
+)  # fmt: skip
+def test_the_verdict_takes_no_more_and_no_less_than_the_jobs_that_are_hit(
+    found: dict[str, str], missing: list[str]
+) -> None:
+    wanted = {"source": "carries", "stream": "breaks", "batch": "breaks"}
+    items = hit_items("drop", wanted, found)
+    assert [one.what for one in items if not one.seen] == missing
+    assert all(one.state for one in items if not one.seen)
+
+
+# The pipeline stands in: a real one shows everything in time.
+SLOW = """
+import sys
+from types import SimpleNamespace
+from headwater.cli import demo
+from headwater.cli.main import main
+from headwater.lab.demo import run
+from headwater.lab.demo.verdict import Verdict
+parts = dict.fromkeys(("jobs", "edges", "columns", "schemas", "impact"), [])
+looks = (Verdict(ok=not missing, missing=missing, **parts) for missing in {looks})
+judge = SimpleNamespace(verdict=lambda: next(looks), page=lambda: "http://127.0.0.1/graph")
+calls = dict.fromkeys(("start", "flow", "stop", "summarise"), lambda *_, **__: None)
+counter = SimpleNamespace(stages=dict, rows=lambda _: 0)
+lab = SimpleNamespace(home=SimpleNamespace(settings=SimpleNamespace(secure=False)))
+run.Demo = lambda *_: SimpleNamespace(judge=judge, counter=counter, lab=lab, **calls)
+def looked_at(*_, **__):
+    raise KeyboardInterrupt
+demo.VERIFY_SECONDS, demo._order, demo._invite = {seconds}, lambda *_: None, looked_at
+sys.exit(main())
+"""
+
+
+def judged(folder: Path, looks: list[list[str]], seconds: float, *options: str) -> tuple[int, str]:
+    """A demo that misses these things at one look after the other: its exit code and its words."""
+    program = SLOW.format(looks=looks, seconds=seconds)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "demo", "--home", "lab", *options],
+        capture_output=True, text=True, check=False, timeout=60, cwd=folder,
+    )  # fmt: skip
+    return ran.returncode, ran.stderr
+
+
+@pytest.mark.parametrize(("options", "code"), [(["--once"], 1), ([], 0)])
+def test_a_slow_machine_ends_only_the_demo_that_is_judged(
+    options: list[str], code: int, tmp_path: Path
+) -> None:
+    ended, words = judged(tmp_path, [["a job"], ["a job"]], 0, *options)
+    assert "nothing more was seen for 0 s, not yet: a job" in words
+    assert ended == code
+
+
+def test_a_machine_that_is_slow_but_gets_on_is_waited_for(tmp_path: Path) -> None:
+    """Each look is a second after the last one, and all of them are longer than the time for one."""
+    ended, words = judged(tmp_path, [["a", "b", "c"], ["a", "b"], ["a"], []], 1.5, "--once")
+    assert ended == 0, words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.connect.debezium.server_runs import ServerRun
-from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import RunHistory
+from headwater.lineage.openlineage.events import EventType
 
 
 class Backend:
@@ -15,6 +15,7 @@ class Backend:
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, RunHistory]] = {}
         self.folded: set[str] = set()
+        self.deleted: list[str] = []
         self.down = False
         self.may_answer_later = True
         self.asked = 0
@@ -34,7 +35,9 @@ class Backend:
 
     def hear(self, event: dict[str, Any]) -> None:
         """One event of the agent's."""
-        if event["part"] and not event["run"]:
+        if event["type"] == "DELETED":
+            self.deleted.append(event["job"])
+        elif event["part"] and not event["run"]:
             self.folded.add(event["job"])
         elif event["part"] or not event["mute"]:
             self.take(event["job"], event["run"], event["type"], event["at"])

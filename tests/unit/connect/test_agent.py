@@ -150,7 +150,7 @@ class Bench:
         assert tracked.name != "unspeakable" or not self.mute
         return json.dumps(
             {
-                "type": emission.type.value,
+                "type": "DELETED" if emission.deleted else emission.type.value,
                 "job": task_job(derived.job.name, task) if task else derived.job.name,
                 "part": task,
                 "run": tracked.run,
@@ -221,8 +221,12 @@ def test_another_name_is_another_run(bench: Bench) -> None:
     run = bench.tick()[0]["run"]
     bench.connect.put("sink", config={**SINK, "headwater.job.name": "archive"})
     found = bench.tick()
-    assert [(e["job"], e["type"]) for e in found] == [("sink", "COMPLETE"), ("archive", "START")]
-    assert found[0]["run"] == run != found[1]["run"]
+    assert [(e["job"], e["type"]) for e in found] == [
+        ("sink", "COMPLETE"),
+        ("sink", "DELETED"),
+        ("archive", "START"),
+    ]
+    assert found[0]["run"] == run != found[2]["run"]
     assert bench.types() == []
 
 
@@ -425,11 +429,26 @@ def test_deleted_is_complete_with_the_lineage_remembered(bench: Bench) -> None:
     bench.connect.put("sink")
     bench.tick()
     del bench.connect.connectors["sink"]
-    (last,) = bench.tick()
+    last, deleted = bench.tick()
     assert (last["type"], last["inputs"]) == ("COMPLETE", ["orders"])
+    assert (deleted["type"], deleted["run"], deleted["at"]) == ("DELETED", "", last["at"])
     assert bench.outbox.state("connect/lab/") == {}
     bench.connect.put("sink")
     assert bench.types() == ["START"]
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED", "FAILED"])
+def test_one_that_ran_no_more_is_deleted_too_and_one_that_never_ran_was_never_there(
+    bench: Bench, state: str
+) -> None:
+    bench.connect.put("sink")
+    bench.connect.put("never", state="UNASSIGNED")
+    bench.tick()
+    bench.connect.put("sink", state=state)
+    assert len(bench.types()) == 1
+    bench.connect.connectors.clear()
+    assert [(e["job"], e["type"]) for e in bench.tick()] == [("sink", "DELETED")]
+    assert bench.types() == []
 
 
 def test_a_connector_that_is_only_missing_from_the_list_is_not_gone(bench: Bench) -> None:

@@ -26,7 +26,7 @@ from headwater.connect.model import Connector, ConnectorStatus, Derived, Task, j
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.errors import UsageError
-from headwater.lineage.events import EventKind, EventType, read
+from headwater.lineage.openlineage.events import EventKind, EventType, read
 
 FACETS = Path(__file__).parents[3] / "docs" / "facets"
 CONFIG = {

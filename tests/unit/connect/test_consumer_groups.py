@@ -28,8 +28,8 @@ from headwater.connect.services.kafka import EndOffsets, KafkaCluster
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.emit import Outbox, OutboxChange
 from headwater.emit.flow import FlowReporter
-from headwater.lineage import events
-from headwater.lineage.events import EventType
+from headwater.lineage.openlineage import events
+from headwater.lineage.openlineage.events import EventType
 
 from .test_agent import Clock
 
@@ -312,6 +312,7 @@ def test_groups_of_connectors_and_of_spark_are_reported_by_these(bench: Bench) -
     (end,) = bench.events()
     assert end["eventType"] == "COMPLETE"
     assert end["run"]["facets"]["headwater_end"]["reason"] == "reported by another job"
+    assert end["job"]["facets"]["headwater_deleted"]["at"] == end["eventTime"]
     assert bench.events(GRACE) == []
 
 

@@ -58,8 +58,9 @@ class Joined(Bench):
         return said
 
     def say(self, seconds: float = SOON) -> list[tuple[str, str]]:
-        """What is said next, and of which run; a run of the agent's own is called ours."""
-        return [(e["type"], self.name(e)) for e in self.hear(seconds)]
+        """What is said next of runs, and of which; a run of the agent's own is called ours."""
+        said = self.hear(seconds)
+        return [(e["type"], self.name(e)) for e in said if e["type"] != "DELETED"]
 
     def name(self, event: dict[str, Any]) -> str:
         run: str = event["run"]

@@ -15,7 +15,7 @@ from headwater.connect.derive.config_values import PLACEHOLDER
 from headwater.connect.derive.context import Context, DeriveSettings
 from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
-from headwater.connect.families import BUILT_IN, services
+from headwater.connect.families import BUILT_IN, topics_only
 from headwater.connect.model import Connector, Derived
 from headwater.lineage.model import Evidence, Owner
 from headwater.lineage.schema import Field, Schema
@@ -46,7 +46,7 @@ def test_every_plugin_has_a_golden_case() -> None:
     seen = {
         families.choose(connector(case).connector_class, connector(case).config) for case in CASES
     }
-    missing = [p.classes for p in BUILT_IN if p not in seen and p not in services.PLUGINS]
+    missing = [p.classes for p in BUILT_IN if p not in seen and p not in topics_only.PLUGINS]
     assert missing == []
 
 

@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 from headwater.connect.derive.lineage import derive
 from headwater.connect.model import Connector, ConnectorStatus, Task
 from headwater.connect.run_event import failure_of, run_event
-from headwater.lineage import events
 from headwater.lineage.model import Failure
-from headwater.lineage.writer import encode
+from headwater.lineage.openlineage import events
+from headwater.lineage.openlineage.writer import encode
 
 from .cases import CaseMetadata, cases, connector, settings
 
@@ -117,6 +117,23 @@ def test_evidence_of_every_edge() -> None:
     assert edges[0]["evidence"][1] == {
         "source": "config key", "detail": "s3.bucket.name", "observed": False,
     }  # fmt: skip
+
+
+def test_a_failure_names_what_caused_it_and_not_only_what_connect_made_of_it() -> None:
+    trace = (
+        "org.x.ConnectException: Exiting WorkerSinkTask\n\tat a.b(C.java:1)\n"
+        "Caused by: org.x.DataException: topic orders\n\tat a.c(C.java:2)\n"
+        "Caused by: java.io.IOException: Unknown magic byte!\n\t... 11 more\n"
+        "\tSuppressed: org.x.CloseException: consumer\n\t\tat a.d(C.java:3)\n"
+        "\tCaused by: java.net.SocketException: Broken pipe\n\t\t... 12 more\n"
+    )
+    status = ConnectorStatus("RUNNING", tasks=(Task(0, "FAILED", trace=trace),))
+    found = failure_of(status, Connector("c", "sink", {"topics": "t"}))
+    assert found is not None
+    assert found.message == (
+        "task 0 FAILED: org.x.ConnectException: Exiting WorkerSinkTask;"
+        " caused by: java.io.IOException: Unknown magic byte!"
+    )
 
 
 def test_a_failure_names_the_tasks_and_hides_secrets() -> None:

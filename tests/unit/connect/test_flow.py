@@ -22,8 +22,8 @@ from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.emit.destinations import destinations
 from headwater.emit.flow import FlowReporter
 from headwater.errors import UsageError
-from headwater.lineage.events import EventType
 from headwater.lineage.model import Dataset, Edge, Lineage
+from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,24 +81,22 @@ def entry(name: str, catalog: str) -> dict[str, Any]:
     }
 
 
-def test_a_catalog_that_does_not_answer_is_said_and_not_waited_for(connect: str, mute: str) -> None:
-    began = time.monotonic()
-    commands = (("list",), ("explain", NAMES[0]))
-    started = [
-        subprocess.Popen(
-            [HEADWATER, "connect", *words, "--url", connect],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for words in commands
-    ]
-    for process in started:
-        _, notes = process.communicate(timeout=60)
-        assert process.returncode == 0, notes
+def test_a_catalog_that_does_not_answer_is_said_and_not_waited_for(
+    connect: str, mute: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["connect", "explain", NAMES[0], "--url", connect], debug=False) == 0
+    # A process of its own: what still waits for the catalog must not keep it from its end either.
+    ended = subprocess.run(
+        [HEADWATER, "connect", "list", "--url", connect],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    for notes in (capsys.readouterr().err, ended.stderr):
         assert f"Iceberg catalog {mute}: no answer within 3 s" in notes.replace("\n", " ")
         assert notes.count(mute) == 1
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("words", [("explain",), ("pause",), ("status",), ("restart", "sink-1")])

@@ -56,10 +56,10 @@ def test_a_replacement_without_its_group_is_an_error(replacement: str) -> None:
     ["(a+)+b", "(a|aa)+b", "(.*)(.*)(.*)(.*)(.*)(.*)x", "(a?){60}b", "((a*)*)*b", r"([a-z]+\.?)+!"],
 )
 def test_no_expression_runs_away(expression: str) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     assert not pattern(expression).matches("a" * 249)
     assert pattern(expression).find("a" * 249) is None
-    assert time.perf_counter() - start < 1.5
+    assert time.thread_time() - start < 1.5
 
 
 def test_looks_around_beside_many_repeats_are_refused() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater import __version__
-from headwater.lineage.events import canonical
+from headwater.lineage.openlineage.events import canonical
 
 from .cases import cases
 from .test_event import made

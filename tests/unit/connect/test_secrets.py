@@ -18,7 +18,7 @@ from headwater.connect.derive.lineage import derive
 from headwater.connect.families import BUILT_IN
 from headwater.connect.model import Connector, ConnectorStatus, Task
 from headwater.connect.run_event import failure_of, run_event
-from headwater.lineage.events import EventType
+from headwater.lineage.openlineage.events import EventType
 from headwater.lineage.secrets import MASK, is_secret, safe_config, scrub, secret_values
 from tests.properties import examples
 

@@ -248,6 +248,7 @@ def test_one_that_is_made_again_at_once_is_seen(bench: Tasks) -> None:
     bench.finish("a")
     bench.connect.connectors.clear()
     assert bench.say() == []
+    assert bench.server.deleted == [JOB, *PARTS]
     bench.connect.connectors.update(before)
     bench.clock.now += 1
     bench.start("b")

@@ -22,6 +22,7 @@ from headwater.emit.sender import MOST_REASONS
 from headwater.emit.transports import AnsweredError
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.waiting import wait_until
+from tests.properties import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,8 +203,8 @@ def test_events_wait_for_a_server_that_is_down_and_arrive_in_order(
     sender = sending(outbox, [down.destination("down"), up.destination("up")], longest=0.5)
     sender.start()
     fill(outbox, 120)
-    wait_until(lambda: len(up.took) == 120, seconds=10, what="the one that is up")
-    wait_until(lambda: sender.problems, seconds=5, what="the problem")
+    wait_until(lambda: len(up.took) == 120, seconds=120, what="the one that is up")
+    wait_until(lambda: sender.problems, seconds=120, what="the problem")
     assert outbox.waiting() == {"down": 120}
     down.down = False
     assert outbox.drained(10)
@@ -267,14 +268,14 @@ def test_refusals_that_all_differ_are_not_all_remembered(outbox: Outbox) -> None
 def test_nothing_is_lost_by_kill_9(tmp_path: Path) -> None:
     state, events = tmp_path / "state.db", tmp_path / "events.ndjson"
     size = 0
-    for _ in range(5):
+    for _ in range(5 if FULL else 2):
         process = subprocess.Popen([sys.executable, "-c", KILLED, state, events])
         grown = size + 2_000
 
         def enough(grown: int = grown) -> bool:
             return events.exists() and events.stat().st_size > grown
 
-        wait_until(enough, seconds=30, what="events")
+        wait_until(enough, seconds=120, what="events")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         size = events.stat().st_size
@@ -448,7 +449,7 @@ def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(outbox: Outbox)
     first, second, third = outbox.refused()
     outbox.drop(second.seq)
     outbox.retry(third.seq)
-    wait_until(lambda: to.took == [event("r", 2)], seconds=20, what="the retried event")
+    wait_until(lambda: to.took == [event("r", 2)], seconds=120, what="the retried event")
     assert [one.seq for one in outbox.refused()] == [first.seq]
     assert sender.stop(flush=5)
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from headwater.emit import process_exit
-from headwater.emit.process_exit import ProcessExit, of_exception, of_exit
-from headwater.lineage.events import EventType
+from headwater.emit.process import process_exit
+from headwater.emit.process.process_exit import ProcessExit, of_exception, of_exit
+from headwater.lineage.openlineage.events import EventType
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ PROGRAM = """
 import os, signal, sys
 if {early}:
     signal.signal(signal.SIGTERM, lambda *_: (print("theirs"), sys.exit(0)))
-from headwater.emit.process_exit import PROCESS_EXIT
+from headwater.emit.process.process_exit import PROCESS_EXIT
 PROCESS_EXIT.watch(lambda ending: print(ending.type.value, ending.reason, flush=True))
 {end}
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.emit.journal import Journal
-from headwater.emit.process_exit import COMPLETE
+from headwater.emit.process.process_exit import COMPLETE
 from headwater.emit.run_emitter import RunEmitter, given_seconds, new_run_id
 from headwater.lineage.model import Ancestors, Job, Lineage, Run, RunRef
 

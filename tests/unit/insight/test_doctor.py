@@ -183,7 +183,7 @@ def test_what_else_is_doubtful() -> None:
     estate.add(("s3://lake", "once"))
     estate.used.append(JobUse("gone", ("s3://lake", "once"), writes=True, now=False))
     reader, writer, app = (("jobs", name) for name in ("reader", "writer", "app"))
-    counts, idles = ("jobs", "app.count"), ("jobs", "app.idles")
+    counts, idles, lasts = (("jobs", name) for name in ("app.count", "app.idles", "lasts"))
     estate.used += [
         JobUse(writer, ("s3://lake", "used"), writes=True),
         JobUse(reader, ("s3://lake", "used"), writes=False),
@@ -195,6 +195,8 @@ def test_what_else_is_doubtful() -> None:
         KnownJob(app, parent=True, running=True, last=NOW - HOUR // 2),
         KnownJob(counts, action=True),
         KnownJob(idles, action=True),
+        KnownJob(("jobs", "begins"), running=True, began=NOW - HOUR // 2, last=NOW),
+        KnownJob(lasts, running=True, began=NOW - 2 * HOUR, last=NOW),
     ]
     estate.gaps = [
         ClockGap(reader, 1, -2 * HOUR, 0),
@@ -208,6 +210,7 @@ def test_what_else_is_doubtful() -> None:
         ("orphan", ("s3://lake", "once")),
         ("no outputs", reader),
         ("no outputs", idles),
+        ("no outputs", lasts),
         ("silent", reader),
         ("silent", writer),
         ("inferred", writer),

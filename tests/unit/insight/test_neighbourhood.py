@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from headwater.insight import around, beside, between, flow, hidden, reach, spanned, trace
+from headwater.insight import (
+    around,
+    behind_each,
+    beside,
+    between,
+    flow,
+    hidden,
+    reach,
+    spanned,
+    trace,
+)
 from headwater.lineage.graph import MemoryGraph
 
 from .nodes import dataset, job
@@ -50,6 +60,7 @@ def test_what_is_not_shown_is_counted() -> None:
 
 def test_neighbours_and_the_jobs_between_two_datasets() -> None:
     assert beside(GRAPH, B) == ([J], [K])
+    assert behind_each(GRAPH, [B, D]) == {B: [K], D: []}
     assert between(GRAPH, A, B) == [J]
     assert between(GRAPH, B, A) == []
 

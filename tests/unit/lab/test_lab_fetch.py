@@ -171,14 +171,14 @@ def test_a_fetch_waits_for_the_ivy_of_a_killed_one(
     )
     killed = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
     hanging = repository.folder / "hanging"
-    wait_until(hanging.exists, seconds=10, what="Ivy to hang")
+    wait_until(hanging.exists, seconds=120, what="Ivy to hang")
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     (repository.folder / "hangs").unlink()
     told = Told()
     second = threading.Thread(target=fetch.fetch, args=[cache, [artifact], told])
     second.start()
-    wait_until(lambda: told.said, seconds=10, what="the second fetch to wait")
+    wait_until(lambda: told.said, seconds=120, what="the second fetch to wait")
     assert second.is_alive()
     os.killpg(killed.pid, signal.SIGKILL)  # the Ivy it has left
     second.join(10)

@@ -161,7 +161,7 @@ def test_a_second_command_says_that_it_waits(tmp_path: Path) -> None:
     thread = threading.Thread(target=second)
     with home.locked():
         thread.start()
-        assert said.wait(10)
+        assert said.wait(60)
         order.append("first")
     thread.join(10)
     assert order == ["first", "second"]

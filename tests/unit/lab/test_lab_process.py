@@ -39,7 +39,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 def start(home: Path, argv: list[str], service: str = "kafka") -> psutil.Process:
     log = home / f"{service}.log"
     pid = process.start(Command(argv), home=home, service=service, cwd=home, log=log)
-    wait_until(lambda: service in process.find(home), seconds=10, what="the process")
+    wait_until(lambda: service in process.find(home), seconds=120, what="the process")
     return psutil.Process(pid)
 
 
@@ -64,7 +64,7 @@ def test_a_foreign_process_of_the_same_looks_is_not_found(home: Path) -> None:
 
 def test_what_does_not_listen_is_killed_with_its_children(home: Path) -> None:
     leader = start(home, [sys.executable, "-IS", "-c", PARENT])
-    wait_until(lambda: "up" in (home / "kafka.log").read_text(), seconds=10, what="its child")
+    wait_until(lambda: "up" in (home / "kafka.log").read_text(), seconds=120, what="its child")
     members = process.family(leader)
     assert len(members) == 2
     process.stop({leader: signal.SIGTERM}, 0.2)
@@ -73,7 +73,7 @@ def test_what_does_not_listen_is_killed_with_its_children(home: Path) -> None:
 
 def test_a_child_without_its_leader_is_a_stray_and_not_the_service(home: Path) -> None:
     leader = start(home, [sys.executable, "-IS", "-c", PARENT])
-    wait_until(lambda: "up" in (home / "kafka.log").read_text(), seconds=10, what="its child")
+    wait_until(lambda: "up" in (home / "kafka.log").read_text(), seconds=120, what="its child")
     (child,) = leader.children()
     assert process.strays(home) == []
     leader.kill()
@@ -90,7 +90,7 @@ def test_a_tool_of_a_killed_command_is_a_stray(home: Path) -> None:
         f"process.run({SLEEP!r}, home=pathlib.Path(sys.argv[1]), cwd=sys.argv[1])"
     )
     command = subprocess.Popen([sys.executable, "-c", program, str(home)])
-    (tool,) = wait_until(lambda: process.strays(home), seconds=10, what="the tool")
+    (tool,) = wait_until(lambda: process.strays(home), seconds=120, what="the tool")
     assert process.orphans(home) == []
     command.kill()
     command.wait()
@@ -131,6 +131,9 @@ def test_what_the_shell_says_about_other_clusters_stays_outside(
         "_JAVA_OPTIONS": "-Xmx1m",
         "PGPASSWORD": "secret",
         "SPARK_CONF_DIR": "/etc/spark",
+        "SCHEMA_REGISTRY_TOKEN": "secret",
+        "HEADWATER_TOKEN": "secret",
+        "OPENLINEAGE_API_KEY": "secret",
         "http_proxy": "http://127.0.0.1:9",
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "LANG": "C",

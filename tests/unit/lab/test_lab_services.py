@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from headwater.errors import UsageError
@@ -21,7 +22,7 @@ from headwater.lab.services import (
     with_needs,
 )
 from headwater.lab.services.base import LabContext
-from headwater.lab.services.streams import spark_job
+from headwater.lab.services.pipeline_streams import spark_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ def test_needs_and_dependants_are_closed() -> None:
     assert with_needs(["postgres"]) == ["postgres"]
     streams = ["supplier-stats", "iceberg-ingestion"]
     assert with_dependants(["kafka"]) == ["kafka", "connect", "agent", *streams]
-    assert with_dependants(["server"]) == ["server", "agent", *streams]
+    assert with_dependants(["server"]) == ["server", "page", "agent", *streams]
     assert with_dependants(["spark"]) == ["spark", "spark-worker-1", "spark-worker-2"]
 
 
@@ -109,9 +110,12 @@ def test_a_properties_file_survives_any_path(lab: Lab) -> None:
 
 def test_keys_stay_off_the_command_line(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.lab.files.plugins.plugin_path", lambda _cache: lab.home.root)
-    secrets = {lab.home.settings.s3_secret_key, lab.home.settings.postgres_password}
+    settings = lab.home.settings
+    settings.secure = True
+    secrets = {settings.s3_secret_key, settings.postgres_password}
+    secrets |= set(msgspec.structs.astuple(settings.logins)) - {""}
     context = LabContext(lab.home, Cache(lab.home.root / "cache"))
-    for name in ("s3", "catalog", "kafka", "hive", "spark", "postgres"):
+    for name in ("s3", "catalog", "kafka", "hive", "spark", "postgres", "server"):
         lab.home.data(name).mkdir(parents=True, exist_ok=True)
         command = SERVICES[name].command(context)
         told = " ".join([*command.argv, *command.env.values()])
@@ -161,12 +165,47 @@ def test_programs_log_their_events_where_a_history_server_reads_them(lab: Lab) -
     assert (lab.home.data("spark-history") / "events").is_dir()
 
 
-def test_a_lab_that_is_not_new_is_not_moved_to_hive(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("choice", "said"), [("hive", "without Hive already"), ("secure", "asks for no logins already")]
+)
+def test_a_lab_that_is_not_new_stays_as_it_began(lab: Lab, choice: str, said: str) -> None:
     lab.home.settings.ports["catalog"] = 9001
     lab.home.save()
-    with pytest.raises(UsageError, match="without Hive already"):
-        lab.up(["catalog"], hive=True)
-    assert not Home(lab.home.root).settings.hive
+    with pytest.raises(UsageError, match=said):
+        lab.up(["catalog"], hive=choice == "hive", secure=choice == "secure")
+    settings = Home(lab.home.root).settings
+    assert not settings.hive
+    assert not settings.secure
+
+
+LOGINS = {
+    "KAFKA_PROPERTIES", "CONNECT_USER", "CONNECT_PASSWORD", "SCHEMA_REGISTRY_USER_INFO",
+    "OPENLINEAGE_API_KEY", "HEADWATER_TOKEN",
+}  # fmt: skip
+
+
+def test_clients_are_given_logins_where_services_ask_for_them(lab: Lab) -> None:
+    def given() -> dict[str, str]:
+        names = ("kafka", "connect", "registry", "server")
+        return {k: v for n in names for k, v in SERVICES[n].env(lab.context).items()}
+
+    def programs() -> Mapping[str, str]:
+        return spark_job(lab.context, "supplier_stats.py", scratch=lab.home.root).env
+
+    assert not LOGINS & given().keys()
+    assert not LOGINS & programs().keys()
+    settings = lab.home.settings
+    settings.secure = True
+    SERVICES["server"].prepare(lab.context)
+    assert given().keys() >= LOGINS
+    # A program of the pipeline reports lineage, and may not read it.
+    assert LOGINS & programs().keys() == {
+        "KAFKA_PROPERTIES", "SCHEMA_REGISTRY_USER_INFO", "OPENLINEAGE_API_KEY",
+    }  # fmt: skip
+    assert programs()["OPENLINEAGE_API_KEY"] == settings.logins.producer != settings.logins.server
+    producer = settings.logins.producer
+    SERVICES["server"].prepare(lab.context)
+    assert settings.logins.producer == producer
 
 
 def test_a_lab_on_hive_has_its_tables_in_the_metastore_alone(lab: Lab) -> None:

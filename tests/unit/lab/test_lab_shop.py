@@ -15,7 +15,7 @@ from headwater.errors import HeadwaterError
 from headwater.lab.demo import connectors
 from headwater.lab.demo.traffic import OrderRate
 from headwater.lab.lab import Lab
-from headwater.lab.services.streams import programs
+from headwater.lab.services.pipeline_streams import programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +110,29 @@ def test_the_iceberg_sink_goes_to_the_metastore_of_a_lab_on_hive(
         "iceberg.hadoop.iceberg.engine.hive.lock-enabled": "false",
     }
     assert {**before, sink: after[sink]} == after
+
+
+def test_converters_log_in_to_the_registry_of_a_lab_with_logins(
+    connect: Answers, tmp_path: Path
+) -> None:
+    shop = _shop(connect, tmp_path)
+    before = shop.configs()
+    settings = shop.lab.home.settings
+    settings.secure = True
+    after = shop.configs()
+    secret = f"${{file:{shop.lab.home.conf('connect-secrets.properties')}:registry.password}}"
+    for name, sides in {
+        "orders-source": ("key", "value"),
+        "orders-iceberg-sink": ("key", "value"),
+        "supplier-stats-jdbc-sink": ("value",),
+        "orders-s3-sink": (),
+    }.items():
+        login = {"username": "lab", "password": secret}
+        assert dict(after[name].items() - before[name].items()) == {
+            f"{side}.converter.apicurio.auth.{key}": value
+            for side in sides
+            for key, value in login.items()
+        }
 
 
 def test_every_table_is_kept_alike() -> None:

@@ -176,7 +176,7 @@ def test_the_running_pipeline_is_found_by_itself(tmp_path: Path) -> None:
     env = process.environment(tmp_path, "supplier-stats", {})
     stream = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env)
     try:
-        wait_until(lambda: tmp_path in running_homes(), seconds=20, what="the stream's mark")
+        wait_until(lambda: tmp_path in running_homes(), seconds=120, what="the stream's mark")
     finally:
         stream.communicate(b"\n")
     assert tmp_path not in running_homes()

@@ -55,6 +55,11 @@ def event(draw: DrawFn) -> dict[str, Any]:
         "run": {"runId": f"00000000-0000-4000-8000-{job:04d}{draw(st.integers(0, 3)):08d}"},
         "job": {"namespace": "jobs", "name": JOBS[job], "facets": {}},
     }
+    if draw(st.integers(0, 4)) == 0:
+        above = draw(st.integers(0, len(JOBS) - 1))
+        run = f"00000000-0000-4000-8000-{above:04d}{draw(st.integers(0, 3)):08d}"
+        parent = facet(run={"runId": run}, job={"namespace": "jobs", "name": JOBS[above]})
+        made["run"]["facets"] = {"parent": parent}
     if draw(st.integers(0, 3)):
         made["inputs"] = draw(st.lists(dataset(output=False), max_size=2))
         made["outputs"] = draw(st.lists(dataset(output=True), max_size=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from headwater.lake.answers import Scratch, Wanted, select
 from headwater.lake.projection import LogRecord, Projector
 from headwater.lake.selection import LakeAlias, Use
-from headwater.lake.tables import ALIASES, COLUMN_EDGES, EDGES
+from headwater.lake.tables import ALIASES, COLUMN_EDGES, EDGES, RUNS
 from headwater.lake.tables import DATASETS as DATASETS_TABLE
 from headwater.lineage.moments import iso
+from headwater.lineage.url_paths import path_of
 from tests.properties import examples
 
-from .estates import BASE, DATASETS, FIELDS, estate
+from .estates import BASE, DATASETS, FIELDS, JOBS, estate, facet
 from .test_projection import made, projected, served
 
 if TYPE_CHECKING:
@@ -61,6 +63,12 @@ class MemoryLake:
             names = (row["namespace"], row["name"]), (row["other_namespace"], row["other_name"])
             yield LakeAlias(row["kind"], *names)
 
+    def parents(self) -> Iterable[tuple[str, str]]:
+        runs = self._rows[RUNS.name]
+        for child, parent in itertools.product(runs, runs):
+            if child["parent"] == parent["run"]:
+                yield child["node"], parent["node"]
+
     def reporting(self, since: int, until: int) -> set[str]:
         found = set()
         for node, records in self._nodes.items():
@@ -70,7 +78,7 @@ class MemoryLake:
                     found.add(node)
         return found
 
-    def records(self, nodes: Collection[str]) -> Iterable[LogRecord]:
+    def records(self, nodes: Collection[str], most: int | None = None) -> Iterable[LogRecord]:
         found = [record for node in nodes for record in self._nodes.get(node, ())]
         return sorted(found, key=lambda record: record.at)
 
@@ -79,7 +87,7 @@ def asked(store: Store, path: str, query: dict[str, str]) -> Any:
     from headwater.server.app import App, ServerSettings
 
     scratch = Scratch.__new__(Scratch)
-    scratch._app = App(store, ServerSettings(page=False))
+    scratch.app = App(store, ServerSettings(page=False))
     return answered(scratch, path, query)
 
 
@@ -100,7 +108,10 @@ def test_a_trace_is_the_servers(
         store, nodes = served(events, folder)
         lake = MemoryLake(projector, nodes)
         typed = f"{name}.{field}" if field else name
-        chosen = select(lake, Wanted(typed, "down" if down else "up", moments=(at,)))
+        chosen = select(
+            lake,
+            Wanted(typed, "down" if down else "up", moments=(None if at is None else (at, at),)),
+        )
         kind = f"datasetField:s3://lake:{name}:{field}" if field else f"dataset:s3://lake:{name}"
         query = {"node": kind, "direction": "down" if down else "up", "depth": "20"}
         if at is not None:
@@ -140,7 +151,7 @@ def test_a_difference_around_a_dataset_is_the_servers(
         lake = MemoryLake(projector, nodes)
         query = {"from": iso(start), "to": iso(end), "limit": "5000", "depth": str(depth)}
         query["node"] = f"dataset:s3://lake:{name}"
-        chosen = select(lake, Wanted(name, moments=(start, end), depth=depth))
+        chosen = select(lake, Wanted(name, moments=((start, start), (end, end)), depth=depth))
         with Scratch(lake.records(chosen)) as scratch:
             found = answered(scratch, "/api/v2/graph/diff", query)
         expected = asked(store, "/api/v2/graph/diff", query)
@@ -161,3 +172,56 @@ def test_an_answer_reads_no_more_than_it_depends_on(projector: Projector) -> Non
     assert {node for node in chosen if node.startswith("job:")} == {
         f"job:jobs:j{n}" for n in range(4)
     }
+
+
+@examples(80)
+@given(estate(), st.sampled_from(DATASETS), moments, moments, st.sampled_from(["", *FIELDS]))
+def test_an_audit_is_the_servers(
+    projector: Projector, events: list[bytes], name: str, one: int, other: int, field: str
+) -> None:
+    start, end = sorted((one, other + 1))
+    with tempfile.TemporaryDirectory() as folder:
+        store, nodes = served(events, folder)
+        lake = MemoryLake(projector, nodes)
+        query = {"from": iso(start), "to": iso(end), "depth": "20"} | (
+            {"column": field} if field else {}
+        )
+        chosen = select(lake, Wanted(name, "both", moments=((start, end),), depth=20))
+        path = path_of("api", "v2", "datasets", "s3://lake", name, "audit")
+        with Scratch(lake.records(chosen)) as scratch:
+            found = answered(scratch, path, query)
+        expected = asked(store, path, query)
+        if found[0] == expected[0] == 404:
+            return
+        assert found == expected
+
+
+def test_a_dataset_is_found_by_a_name_under_which_nothing_was_reported(
+    projector: Projector,
+) -> None:
+    body = msgspec.json.decode(made("load", 0, "a"))
+    other = {"namespace": "hive://metastore", "name": "shop.t", "type": "TABLE"}
+    body["outputs"][0]["facets"]["symlinks"] = facet(identifiers=[other])
+    record = LogRecord(0, BASE * 2_000_000, msgspec.json.encode(body))
+    lake = MemoryLake(projector, {"job:jobs:load": [record]})
+    for wanted in (Wanted(node="dataset:hive://metastore:shop.t"), Wanted("shop.t")):
+        assert "job:jobs:load" in select(lake, wanted)
+
+
+@examples(80)
+@given(estate(), st.sampled_from([*(f"job:jobs:{job}" for job in JOBS), ""]), moments)
+def test_a_map_is_the_servers(
+    projector: Projector, events: list[bytes], node: str, at: int
+) -> None:
+    """Around a job, and of the whole estate."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, nodes = served(events, folder)
+        lake = MemoryLake(projector, nodes)
+        query = {"at": iso(at), "depth": "2"} | ({"node": node} if node else {})
+        chosen = select(lake, Wanted(moments=((at, at),), depth=2, node=node, programs=True))
+        with Scratch(lake.records(chosen)) as scratch:
+            found = answered(scratch, "/api/v2/map", query)
+        expected = asked(store, "/api/v2/map", query)
+        if found[0] == expected[0] == 404:
+            return
+        assert found == expected

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 from headwater.lake.projection import LogRecord, Projector
-from headwater.lake.tables import COLUMN_EDGES, DERIVED, EDGES, RUNS, SCHEMAS
-from headwater.lineage.events import from_micros
+from headwater.lake.tables import COLUMN_EDGES, DERIVED, EDGES, OWNERS, RUNS, SCHEMAS
+from headwater.lineage.openlineage.events import from_micros
 from headwater.server.store import Store, open_store
 from headwater.server.store.entities import to_run
 from headwater.server.store.read.column_graph import ColumnGraph, column_edges
@@ -186,3 +186,22 @@ def test_a_command_ends_a_silent_run(projector: Projector) -> None:
     ]
     (run,) = [row for name, row in projector.rows("n", records) if name == RUNS.name]
     assert (run["state"], run["ended"], run["inferred"]) == ("ABORTED", end, True)
+
+
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+def test_the_owners_of_a_dataset_are_kept_whoever_reports_them(
+    projector: Projector, side: str
+) -> None:
+    owned = {"ownership": facet(owners=[{"name": "team:shop"}])}
+    event = {
+        "eventTime": moment(60), "eventType": "COMPLETE", "producer": "urn:test",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": "01890000-0000-7000-8000-000000000001"},
+        "job": {"namespace": "shop", "name": "j"},
+        side: [{"namespace": "s3://lake", "name": "a", "facets": owned}],
+    }  # fmt: skip
+    record = LogRecord(0, BASE * 1_000_000, msgspec.json.encode(event))
+    rows = [row for table, row in projector.rows("job:shop:j", [record]) if table == OWNERS.name]
+    assert [(row["kind"], row["name"], row["owner"]) for row in rows] == [
+        ("dataset", "a", "team:shop")
+    ]

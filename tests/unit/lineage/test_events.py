@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lineage import events, facets
-from headwater.lineage.events import EventError, EventKind, EventType, Limits
+from headwater.lineage.openlineage import events, facets
+from headwater.lineage.openlineage.events import EventError, EventKind, EventType, Limits
 from tests.properties import examples
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
@@ -242,10 +242,13 @@ def test_any_value_in_any_place_is_read_or_refused(place: str, value: Any) -> No
 
 
 def test_facets_are_read_by_shape() -> None:
-    job_type = facets.read("jobType", b'{"processingType":"STREAMING"}', facets.JobType)
+    job_type = facets.read("jobType", b'{"processingType":"STREAMING"}', facets.JobTypeFacet)
     assert job_type is not None
     assert job_type.processingType == "STREAMING"
-    assert facets.read("jobType", b'{"processingType":5}', facets.JobType) == facets.JobType()
+    assert (
+        facets.read("jobType", b'{"processingType":5}', facets.JobTypeFacet)
+        == facets.JobTypeFacet()
+    )
     assert facets.problems("schema", b'{"fields":[{"name":"a"}]}') is None
     assert facets.problems("schema", b'{"fields":"a"}') is not None
     assert facets.problems("anything", b'{"fields":"a"}') is None

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from headwater.lineage import facets
+from headwater.lineage.openlineage import facets
 
 
-def job_type(**pattern: Any) -> facets.JobType | None:
+def job_type(**pattern: Any) -> facets.JobTypeFacet | None:
     body = {"processingType": "STREAMING", "integration": "X", "emissionPattern": pattern}
-    return facets.read("jobType", json.dumps(body).encode(), facets.JobType)
+    return facets.read("jobType", json.dumps(body).encode(), facets.JobTypeFacet)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def test_only_a_periodic_job_promises_one() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "body", "expected"),
     [
-        ("jobType", facets.JobType, {"processingType": "BATCH", "emissionPattern": "often"},
-         facets.JobType("BATCH")),
-        ("tags", facets.Tags,
+        ("jobType", facets.JobTypeFacet, {"processingType": "BATCH", "emissionPattern": "often"},
+         facets.JobTypeFacet("BATCH")),
+        ("tags", facets.TagsFacet,
          {"tags": [{"key": "pii", "value": True}, {"value": "x"}, 7, {"key": "n", "value": 3}]},
-         facets.Tags([facets.Tag("pii"), facets.Tag("n")])),
-        ("documentation", facets.Documentation, {"description": ["a"]}, facets.Documentation()),
-        ("parent", facets.Parent, {"run": {"runId": "a"}, "job": "b"},
-         facets.Parent(run=facets.read("x", b'{"runId":"a"}', facets._RunRef))),
-        ("symlinks", facets.Symlinks, {"identifiers": [{"namespace": "a"}]}, facets.Symlinks([])),
-        ("headwater_cluster", facets.Cluster, {"clusterId": []}, None),
-        ("headwater_cluster", facets.Cluster, {"clusterId": "c", "bootstrap": "a:1"},
-         facets.Cluster("c")),
-        ("dataSource", facets.DataSource, ["a"], None),
+         facets.TagsFacet([facets.TagEntry("pii"), facets.TagEntry("n")])),
+        ("documentation", facets.DocumentationFacet, {"description": ["a"]}, facets.DocumentationFacet()),
+        ("parent", facets.ParentFacet, {"run": {"runId": "a"}, "job": "b"},
+         facets.ParentFacet(run=facets.read("x", b'{"runId":"a"}', facets._RunRef))),
+        ("symlinks", facets.SymlinksFacet, {"identifiers": [{"namespace": "a"}]}, facets.SymlinksFacet([])),
+        ("headwater_cluster", facets.ClusterFacet, {"clusterId": []}, None),
+        ("headwater_cluster", facets.ClusterFacet, {"clusterId": "c", "bootstrap": "a:1"},
+         facets.ClusterFacet("c")),
+        ("dataSource", facets.DataSourceFacet, ["a"], None),
     ],
 )  # fmt: skip
 def test_what_fits_is_kept(name: str, kind: Any, body: Any, expected: Any) -> None:
@@ -59,11 +59,11 @@ def test_what_fits_is_kept(name: str, kind: Any, body: Any, expected: Any) -> No
 
 def test_one_time_that_cannot_be_read_does_not_cost_the_other() -> None:
     body = b'{"nominalStartTime":"2026-03-01T09:00:00Z","nominalEndTime":"tomorrow"}'
-    found = facets.read("nominalTime", body, facets.NominalTime)
+    found = facets.read("nominalTime", body, facets.NominalTimeFacet)
     assert found is not None
     assert found.nominalStartTime is not None
     assert found.nominalEndTime is None
 
 
 def test_no_json_is_no_facet() -> None:
-    assert facets.read("tags", b"{", facets.Tags) is None
+    assert facets.read("tags", b"{", facets.TagsFacet) is None

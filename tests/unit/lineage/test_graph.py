@@ -3,10 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lineage import lineage_facet
 from headwater.lineage.columns import WHOLE, combine, from_column_lineage
-from headwater.lineage.facets import ColumnLineage, Lineage, Transformation, read
 from headwater.lineage.graph import Direction, MemoryGraph, NodeKind, Walk, walk
+from headwater.lineage.openlineage import lineage_facet
+from headwater.lineage.openlineage.facets import (
+    ColumnLineageFacet,
+    LineageFacet,
+    Transformation,
+    read,
+)
 
 Node = tuple[str, str]
 
@@ -84,7 +89,7 @@ def test_column_edges_are_read_once_each() -> None:
         b'{"namespace":"n","name":"t","field":"a","transformations":[{"type":"INDIRECT","subtype":"FILTER"}]},'
         b'{"namespace":"n","name":"t","field":"b"}],"transformationType":"IDENTITY"}},'
         b'"dataset":[{"namespace":"n","name":"t","field":"k"}]}',
-        ColumnLineage,
+        ColumnLineageFacet,
     )
     assert facet is not None
     edges = {(e.field, e.output): e for e in from_column_lineage(facet)}
@@ -99,12 +104,12 @@ def test_the_explicit_lineage_facet_pairs_targets_with_sources() -> None:
         b'{"entries":[{"namespace":"n","name":"out","type":"DATASET","fields":{"x":{"inputs":['
         b'{"namespace":"n","name":"in","type":"DATASET","field":"y"},{"type":"JOB"}]}}},'
         b'{"namespace":"n","name":"other","type":"DATASET"}]}',
-        Lineage,
+        LineageFacet,
     )
     assert facet is not None
     edges: dict[str, list[tuple[str, str, str]]] = {}
     for (_, name), statement in lineage_facet.of_job(facet).items():
-        columns = read("columnLineage", statement, ColumnLineage)
+        columns = read("columnLineage", statement, ColumnLineageFacet)
         assert columns is not None
         edges[name] = [(e.name, e.field, e.output) for e in from_column_lineage(columns)]
     assert edges == {"out": [("in", "y", "x")], "other": []}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import Emitted, RunHistory, State, TransitionError
+from headwater.lineage.openlineage.events import EventType
 
 SECOND = 1_000_000
 

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from headwater.lineage import facets
 from headwater.lineage.moments import from_micros, iso, micros, seconds
+from headwater.lineage.openlineage import facets
 
 OFFSETS = [timezone(timedelta(minutes=m)) for m in (-1439, -840, -60, -1, 0, 1, 60, 840, 1439)]
 FIRST = datetime(1, 1, 1, tzinfo=timezone.utc)
@@ -40,7 +40,7 @@ def test_a_number_that_no_year_has_is_shown_as_the_nearest() -> None:
 def test_a_nominal_time_that_no_year_has_does_not_cost_the_other() -> None:
     for odd in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00", "2026-01-01T00:00:00"):
         body = f'{{"nominalStartTime":"{odd}","nominalEndTime":"1970-01-01T00:00:01Z"}}'.encode()
-        found = facets.read("nominalTime", body, facets.NominalTime)
+        found = facets.read("nominalTime", body, facets.NominalTimeFacet)
         assert found is not None
         assert found.period == (None, 1_000_000)
 

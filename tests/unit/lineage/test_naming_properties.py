@@ -168,6 +168,6 @@ def test_redaction_never_raises_and_settles(text: str) -> None:
     "unit", ["a", "://a:b", "password=", '"', "a@", "jdbc:oracle:thin:a/", "-"]
 )
 def test_redaction_of_long_text_is_quick(unit: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     naming.redact(unit * (50_000 // len(unit)))
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1

@@ -12,8 +12,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
-from headwater.lineage import events, writer
-from headwater.lineage.events import EventType
 from headwater.lineage.model import (
     Ancestors,
     Catalog,
@@ -39,8 +37,10 @@ from headwater.lineage.model import (
     Tag,
     Transformation,
 )
+from headwater.lineage.openlineage import events, writer
+from headwater.lineage.openlineage.events import EventType
+from headwater.lineage.openlineage.writer import Writer, client_event, encode, stamp
 from headwater.lineage.schema import Field, Schema, SchemaOrigin
-from headwater.lineage.writer import Writer, client_event, encode, stamp
 
 ROOT = Path(__file__).parents[3]
 PRODUCER = "urn:headwater:test:1"
@@ -205,6 +205,11 @@ def test_a_job_that_others_run_and_a_job_that_is_a_part() -> None:
     assert events.read(encode(found), now=TIME).kind is events.EventKind.JOB
 
 
+def test_a_job_that_is_deleted_says_since_when() -> None:
+    found = Writer(PRODUCER).job_event(TIME, Job("shop", "orders", deleted=TIME), Lineage())
+    assert found["job"]["facets"]["headwater_deleted"]["at"] == stamp(TIME)
+
+
 def test_times_are_in_utc_and_microseconds() -> None:
     zone = timezone(timedelta(hours=2))
     assert stamp(datetime(2026, 8, 1, 14, tzinfo=zone)) == "2026-08-01T12:00:00.000000Z"
@@ -259,7 +264,18 @@ def test_lineage_is_trimmed_in_the_stated_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["streaming", "end", "spark", "trimmed", "columns", "problems", "evidence", "partOf"]
+    "name",
+    [
+        "streaming",
+        "end",
+        "spark",
+        "trimmed",
+        "columns",
+        "problems",
+        "evidence",
+        "partOf",
+        "deleted",
+    ],
 )
 def test_own_facets_have_a_published_schema(name: str) -> None:
     schema = json.loads((ROOT / "docs" / "facets" / f"headwater_{name}.json").read_text())

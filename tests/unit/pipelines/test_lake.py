@@ -124,12 +124,14 @@ def test_a_purge_that_came_to_no_end_is_carried_out_whole(monkeypatch: pytest.Mo
     purge, tables = (importlib.import_module(n) for n in ("lake_purge", "headwater.lake.tables"))
     named, nodes, done = [Rows("a record"), Rows()], Rows("every node"), []
     properties: dict[str, str] = {}
+    emptied: list[str] = []
     lake: Any = SimpleNamespace(
         name=lambda table: table.name,
         table_property=lambda _, key: properties.get(key),
         note=lambda _, key, value: properties.update({key: value}),
         position=lambda *_: {"t": {"0": 1}},
         remove=lambda table, _: done.append(table.name),
+        attempt=lambda sql: emptied.append(sql.rpartition(" ")[2]),
         spark=SimpleNamespace(table=lambda _: nodes),
     )
 
@@ -147,6 +149,7 @@ def test_a_purge_that_came_to_no_end_is_carried_out_whole(monkeypatch: pytest.Mo
     monkeypatch.setattr(purge, "forget", lambda _, table: done.append(table.name))
     assert purge._remove(lake, nodes, nodes, {"digest": 1}) == 0
     assert done == ["events", nodes, *(table.name for table in tables.TABLES)]
+    assert emptied == [table.name for table in tables.ANALYSIS]
     assert properties == {purge.BEGUN: ""}
     named[:] = [Rows(), Rows()]
     assert purge._remove(lake, nodes, nodes, {"digest": 1}) == 0

@@ -60,7 +60,7 @@ def test_a_login_to_kafka_comes_from_a_file_or_the_environment(
     file = tmp_path / "client.properties"
     file.write_text(
         "# as every client of Kafka's reads it\nsecurity.protocol = SASL_SSL\n\n"
-        'sasl.jaas.config=a.b.Module required username="u" password="p=1";\n'
+        'sasl.jaas.config=a.b.Module required \\\n  username=\\"u\\" password="p=1";\n'
         "bootstrap.servers=elsewhere:9092\n"
     )
     monkeypatch.setenv("KAFKA_SECURITY_PROTOCOL", "SASL_PLAINTEXT")
@@ -73,6 +73,21 @@ def test_a_login_to_kafka_comes_from_a_file_or_the_environment(
         "kafka.sasl.mechanism": "PLAIN",
         "kafka.sasl.jaas.config": 'a.b.Module required username="u" password="p=1";',
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("# a folder: C:\\\na=1", {"a": "1"}),
+        ("a=one\\\\\nb=2", {"a": "one\\", "b": "2"}),
+        ("a=one\\\n  #two\n!b=3", {"a": "one#two"}),
+        ("a 1\r\nb : 2\r\nc\\=d=e\\ \r\n", {"a": "1", "b": "2", "c=d": "e "}),
+        ("a=1\nb=two\\", {"a": "1", "b": "two"}),
+        ("a=x\\ty\nb=caf\\u00e9\\u0021", {"a": "x\ty", "b": "café!"}),
+    ],
+)
+def test_kafkas_settings_are_read_as_java_reads_them(text: str, found: dict[str, str]) -> None:
+    assert options.properties(text) == found
 
 
 def test_a_rest_catalog_stands_above_hive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The files in `deploy/`: command lines that the program takes, nobody is root, no secret in a text.
 
-None of them has run here. `make check-deploy` holds them to the schemas of Kubernetes and to linters.
+None of them has run here. The manifests are held to the schemas of Kubernetes, which are in the linter's own
+package; `make check-deploy` runs the linters of the other files.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -71,6 +73,23 @@ def test_the_program_takes_the_command_line(line: list[str]) -> None:
 def test_a_flag_that_is_not_there_is_refused() -> None:
     with pytest.raises(Exception, match="No such option"):
         parse(["server", "--stores", "x"])
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.37"])
+@pytest.mark.parametrize(
+    "resource", RESOURCES, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}"
+)
+def test_a_manifest_is_as_the_schema_of_kubernetes_has_it(
+    resource: dict[str, Any], version: str
+) -> None:
+    kubernetes_validate.validate(resource, version, strict=True)
+
+
+def test_a_manifest_with_a_field_that_kubernetes_does_not_know_is_refused() -> None:
+    (deployment, *_) = (one for one in RESOURCES if one["kind"] == "Deployment")
+    wrong = {**deployment, "spec": {**deployment["spec"], "replica": 2}}
+    with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
+        kubernetes_validate.validate(wrong, "1.37", strict=True)
 
 
 @pytest.mark.parametrize("name", PODS)

@@ -64,7 +64,7 @@ def test_licences_are_read_from_what_people_write(tmp_path: Path) -> None:
 
 
 def test_what_is_installed_here_has_the_licence_that_is_kept() -> None:
-    assert licences.read()["pypi"] == licences.licences()["pypi"]
+    assert licences.read("pypi")["pypi"] == licences.licences()["pypi"]
 
 
 def test_the_bill_of_materials_lists_every_pin() -> None:

@@ -194,8 +194,11 @@ def test_slack_gets_its_own_shape_with_names_as_text(tmp_path: Path) -> None:
     assert "<!channel>" not in text
     assert "&lt;!channel&gt; &amp; co" in text
     assert len(text) <= 3_000
-    tried = slack(trial_message(rules_of(tmp_path).rules["r"], ""))
-    assert "Test of the alert rule r" in tried["text"]
+    rule = rules_of(tmp_path).rules["r"]
+    assert trial_message(rule, "https://page")["link"] == "https://page/"
+    for told in (message(one, 0, ""), message(one, 1, ""), trial_message(rule, "")):
+        assert "link" not in told
+        assert "|" not in slack(told)["blocks"][0]["text"]["text"]
 
 
 def test_a_secret_does_not_print() -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.lineage.events import EventError, Limits, identity
-from headwater.server.store.write.event_reader import EventReader
+from headwater.lineage.openlineage.events import EventError, Limits, identity
+from headwater.server.store.write.incoming.event_reader import EventReader
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
 
 RUN = "0190f2a4-7c1e-7000-8000-00000000000a"
 FACET = {"_producer": "https://example.com/p", "_schemaURL": "https://example.com/s#/$defs/F"}

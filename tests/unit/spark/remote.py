@@ -8,7 +8,7 @@ from headwater.spark.columns.output import columns_of
 from headwater.spark.remote.client_plan import ClientPlan, quoted
 from headwater.spark.remote.explain.layout import parse_tree
 from headwater.spark.remote.explain.query import QueryReader
-from headwater.spark.remote.server import ConnectServer, ConnectTable, RemoteSession
+from headwater.spark.remote.server_client import ConnectServer, ConnectTable, RemoteSession
 
 from .plans import facts
 

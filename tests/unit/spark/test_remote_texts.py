@@ -9,7 +9,7 @@ from headwater.spark.remote.client_plan import ClientPlan, is_ambiguous, quoted
 from headwater.spark.remote.explain import types
 from headwater.spark.remote.explain.layout import UnclearText, parse_tree, relation_name
 from headwater.spark.remote.explain.merge import MergeReader
-from headwater.spark.remote.server import RemoteSession
+from headwater.spark.remote.server_client import RemoteSession
 
 from .remote import ORDERS, PEOPLE, Described, Text
 

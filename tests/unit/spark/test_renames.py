@@ -14,7 +14,7 @@ from headwater.lineage.model import (
     Transformation,
 )
 from headwater.lineage.naming import DatasetName
-from headwater.lineage.writer import Writer
+from headwater.lineage.openlineage.writer import Writer
 from headwater.spark import reporting
 from headwater.spark.driver import config
 from headwater.spark.model import PlanLineage

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.emit.process_exit import failed
+from headwater.emit.process.process_exit import failed
 from headwater.lineage.model import Dataset
 from headwater.spark.batch.action import Action, EndedExecution
 from headwater.spark.batch.attribution import CallMark

@@ -13,11 +13,14 @@ from headwater.spark.columns.output import flat
 from headwater.spark.columns.records import json_path
 from headwater.spark.columns.source import Source
 from headwater.spark.columns.value import IDENTITY, Value
+from headwater.spark.jvm import kind
+from headwater.spark.plan import writes
 from headwater.spark.stores import files, jdbc, kafka
+from headwater.spark.stores.catalog import default_location
 from headwater.spark.stores.files import roots
 from headwater.spark.stores.formats import is_log
 from headwater.spark.stores.iceberg import FORMAT as ICEBERG
-from headwater.spark.stores.paths import TypedPaths
+from headwater.spark.stores.paths import TypedPaths, name_of
 
 
 class FakeSession:
@@ -281,6 +284,21 @@ def test_where_a_table_is_planned_to_lie(
 
 
 @pytest.mark.parametrize(
+    ("database", "expected"), [("default", "/w/orders"), ("shop", "/w/shop.db/orders")]
+)
+def test_where_a_table_is_planned_to_lie_in_a_database_that_spark_does_not_know(
+    database: str, expected: str
+) -> None:
+    class Refusing(FakeSession):
+        def default_location(self, quoted: str) -> str:
+            raise LookupError(quoted)
+
+    here: Any = Refusing(spark_sql_warehouse_dir="file:/w")
+    found = default_location(here, database, "orders")
+    assert name_of(found) == ("file", expected)
+
+
+@pytest.mark.parametrize(
     ("query", "expected"),
     [
         ("select id, upper(name) n from people", {"id": ["id"], "n": ["name"]}),
@@ -342,3 +360,41 @@ def test_columns_inside_columns_have_the_names_of_the_schema() -> None:
         ("o", *path): {(source, ("order", *path)): IDENTITY}
         for path in (("items", "sku"), ("by", "key"), ("by", "value", "sku"), ("tags",))
     }
+
+
+class Command:
+    """A command of a plan; its catalog table lies in one of its fields."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def getClass(self) -> Any:  # noqa: N802
+        return SimpleNamespace(getName=lambda: f"org.apache.spark.sql.{self.name}")
+
+    def query(self) -> str:
+        return "query"
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("execution.command.CreateDataSourceTableAsSelectCommand", "table"),
+        ("hudi.command.CreateHoodieTableAsSelectCommand", "table"),
+        ("hive.execution.CreateHiveTableAsSelectCommand", "tableDesc"),
+    ],
+)
+def test_a_table_made_from_a_query_is_found_in_the_field_of_its_command(
+    name: str, field: str
+) -> None:
+    table = {
+        f"{field}.identifier.quotedString": "`spark_catalog`.`default`.`out`",
+        f"{field}.provider": "hudi",
+        f"{field}.storage.locationUri": "file:/warehouse/out",
+    }
+    spark = session()
+    spark.texts = lambda _, *paths: [table.get(path) for path in paths]
+    plan: Any = Command(name)
+    found = writes._read_write(spark, plan, kind(plan))
+    assert found is not None
+    assert [one.name for one in found.outputs] == ["/warehouse/out"]
+    assert found.operation == "create_table_as_select"

@@ -1,4 +1,4 @@
-import { boxName, shortName } from "../lib/names";
+import { boxName, pieces, shortName } from "../lib/names";
 import type {
   ColumnEdge,
   DatasetNode,
@@ -20,7 +20,7 @@ import {
   type Wire,
   wireId,
 } from "./model";
-import { breadth, pieces, wrapped } from "./words";
+import { breadth, wrapped } from "./words";
 
 /** From an answer to what is drawn. */
 

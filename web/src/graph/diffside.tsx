@@ -84,7 +84,8 @@ export function DiffSide({
         <p className="muted" aria-live="polite">
           {changes.length === 0 ? "Nothing changed" : plural(changes.length, "change")}
           {data.truncated ? "; there is more than is shown" : ""}
-          {node ? " around this node" : ""}.
+          {node ? " around this node" : ""}
+          {data.source ? "; older than the server keeps, from the lake" : ""}.
         </p>
       ) : null}
       {data ? <Unseen count={data.hidden} /> : null}

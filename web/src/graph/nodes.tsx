@@ -1,15 +1,15 @@
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
-import { memo, type ReactNode } from "react";
+import { memo } from "react";
 import { ago, plural } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { boxName, shortName } from "../lib/names";
 import type { Field, State } from "../lib/types";
 import { Icon } from "../ui/icons";
 import { EFFECTS } from "../ui/impact";
+import { breakable } from "../ui/lists";
 import { StateMark, stateWord } from "../ui/state";
 import { light, useLevel } from "./light";
 import type { Box } from "./model";
-import { pieces } from "./words";
 
 export interface Actions {
   unfold: (id: string, side: "up" | "down") => void;
@@ -52,13 +52,6 @@ function Row({ box, field, pick }: { box: Box; field: Field; pick: Actions["colu
         isConnectable={false}
       />
     </button>
-  );
-}
-
-/** A name that may be broken after its separators. */
-function breakable(name: string): ReactNode[] {
-  return pieces(name).flatMap((part, i) =>
-    i === 0 ? [part] : [<wbr key={part + String(i)} />, part],
   );
 }
 

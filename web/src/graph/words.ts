@@ -1,3 +1,5 @@
+import { pieces } from "../lib/names";
+
 /** How much room words take, by a wide font's measure: what fits in it fits in any other. */
 
 const BREADTHS: [string, number][] = [
@@ -24,11 +26,6 @@ export function breadth(text: string): number {
   let sum = 0;
   for (const sign of text) sum += signBreadth(sign);
   return sum;
-}
-
-/** The parts of a name; it may be broken after each. */
-export function pieces(name: string): string[] {
-  return name.split(/(?<=[._/…-])/);
 }
 
 /** A name in lines of some breadth, broken after separators where that is possible. */

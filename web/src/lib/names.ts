@@ -70,3 +70,8 @@ export function shortName(name: string, most = SHORT): string {
   const half = Math.floor((most - 1) / 2);
   return `${all.slice(0, half)}…${all.slice(-half)}`;
 }
+
+/** The parts of a name; it may be broken after each. */
+export function pieces(name: string): string[] {
+  return name.split(/(?<=[._/…-])/);
+}

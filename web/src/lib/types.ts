@@ -131,6 +131,8 @@ export interface EstateMap {
   groups?: Group[];
   total?: { jobs: number; datasets: number };
   columns?: { edges: ColumnEdge[]; truncated: boolean };
+  /** Of a moment older than the server keeps. */
+  source?: "lake";
 }
 
 export interface ColumnPath {
@@ -460,6 +462,40 @@ export interface DoctorAnswer {
   truncated: boolean;
 }
 
+/** How much lies behind a dataset in the whole estate, as the lake last found it. */
+export interface AnalysedFigures {
+  jobs: number;
+  datasets: number;
+  owners: number;
+  readers: number;
+  unused: boolean;
+  columns: number;
+  unusedColumns: number;
+}
+
+export interface RankedDatasets {
+  analysedAt: string | null;
+  since: string | null;
+  datasets: (Named & AnalysedFigures)[];
+  total: number;
+  unused: number;
+  hidden: number;
+  truncated: boolean;
+}
+
+export interface DatasetAnalysis {
+  analysedAt: string | null;
+  since: string | null;
+  figures: AnalysedFigures | null;
+  columns: {
+    name: string;
+    columns: number;
+    datasets: number;
+    jobs: number;
+    unused: boolean | null;
+  }[];
+}
+
 /** What came, went and changed between two moments, as `headwater diff` lists it. */
 export interface DifferenceAnswer {
   appeared: string[];
@@ -472,6 +508,7 @@ export interface DifferenceAnswer {
   states: { job: string; before: string; after: string }[];
   hidden: number;
   truncated: boolean;
+  source?: "lake";
 }
 
 /** The lineage of a connector that is not deployed. */

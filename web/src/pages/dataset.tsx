@@ -20,6 +20,7 @@ import { Edit, owners } from "../ui/edit";
 import { Impact, written } from "../ui/impact";
 import { DatasetLink, Facts, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
+import { DatasetBlastRadius } from "./analysis";
 import { AuditPanel } from "./audit";
 import { producerTags } from "./job";
 import { Columns, Findings, History } from "./schema";
@@ -266,6 +267,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
           ask={setChange}
         />
       </Panel>
+      <DatasetBlastRadius dataset={data} />
       <AuditPanel dataset={data} path={path} />
       {data.findings.length > 0 ? (
         <Panel title="Disagreements on the schema" json={path}>

@@ -24,11 +24,22 @@ import { readChange, written } from "../ui/impact";
 import { FirstRun } from "./firstrun";
 import "../styles/graph.css";
 
-function Note({ nodes, truncated, total }: { nodes: number; truncated: boolean; total: string }) {
+function Note({
+  nodes,
+  truncated,
+  total,
+  lake,
+}: {
+  nodes: number;
+  truncated: boolean;
+  total: string;
+  lake: boolean;
+}) {
   return (
     <p className="graph-note" aria-live="polite">
       {total || plural(nodes, "node")}
       {truncated ? ", the rest is left out: centre on a node, or unfold with +" : ""}
+      {lake ? "; older than the server keeps, from the lake" : ""}
     </p>
   );
 }
@@ -157,6 +168,7 @@ export default function GraphPage() {
             <Note
               nodes={map.nodes.length}
               truncated={map.truncated}
+              lake={map.source === "lake"}
               total={
                 map.total
                   ? `${plural(map.total.jobs, "job")} and ${plural(map.total.datasets, "dataset")} by namespace`

@@ -10,6 +10,7 @@ import type {
   PlannedChange,
 } from "../lib/types";
 import { Alerts } from "../pages/alerts";
+import { BlastRadius, Ranking } from "../pages/analysis";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { LastWritten, lastWord, Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
@@ -640,6 +641,64 @@ test("doctor's pairs show why, and one that is chosen is applied", () => {
   fireEvent.click(screen.getByRole("button", { name: "Apply: clicks in s3://a" }));
   const { alias, dataset } = DOCTOR.pairs[1] ?? {};
   expect(asked).toEqual([{ action: "apply", pairs: [{ alias, dataset }] }]);
+});
+
+const FIGURES = {
+  jobs: 1234,
+  datasets: 56,
+  owners: 7,
+  readers: 2,
+  unused: false,
+  columns: 9,
+  unusedColumns: 3,
+};
+
+test("datasets are ranked by their blast radius, each with its figures and its page", () => {
+  const answer = {
+    analysedAt: "2026-01-01T00:00:00Z",
+    since: "2025-12-02T00:00:00Z",
+    datasets: [{ namespace: "s3://lake", name: EVIL, ...FIGURES }],
+    total: 1,
+    unused: 0,
+    hidden: 0,
+    truncated: true,
+  };
+  const { container } = render(<Ranking answer={answer} json="/api/v2/analysis" />);
+  expect(container.querySelector("img")).toBeNull();
+  expect(screen.getAllByRole("cell").map((cell) => cell.textContent)).toEqual([
+    `${EVIL}s3://lake`,
+    "1,234",
+    "56",
+    "7",
+    "2",
+    "3 of 9",
+  ]);
+  expect(screen.getByRole("link", { name: /img/ }).getAttribute("href")).toMatch(/^\/datasets\//);
+  expect(container.textContent).toContain("more than are shown");
+});
+
+test("a dataset's page lists its unused columns, and those with the most downstream first", () => {
+  const columns = [
+    { name: "id", columns: 2, datasets: 2, jobs: 2, unused: false },
+    { name: "price", columns: 40, datasets: 9, jobs: 8, unused: false },
+    { name: "note", columns: 0, datasets: 0, jobs: 0, unused: true },
+    { name: "blob", columns: 0, datasets: 0, jobs: 0, unused: null },
+  ];
+  const at = "2026-01-01T00:00:00Z";
+  const whole = { analysedAt: at, since: at, figures: FIGURES, columns };
+  const { container, rerender } = render(<BlastRadius answer={whole} json="/api" />);
+  expect(screen.getAllByRole("listitem").map((item) => item.textContent)).toEqual([
+    "price 40 columns in 9 datasets, 8 jobs",
+    "id 2 columns in 2 datasets, 2 jobs",
+  ]);
+  expect(screen.getByText("note")).toBeTruthy();
+  expect(container.textContent).toContain("Read by 2 jobs");
+  expect(container.textContent).not.toContain("blob");
+  const unread = { ...whole, figures: { ...FIGURES, unused: true } };
+  rerender(<BlastRadius answer={unread} json="/api" />);
+  expect(container.textContent).toContain("read by nobody");
+  rerender(<BlastRadius answer={{ ...whole, figures: null, columns: [] }} json="/api" />);
+  expect(container.textContent).toBe("");
 });
 
 test("a role that may not write has nothing to apply", () => {

@@ -12,8 +12,8 @@ const SHOWN = 30;
 /** What each effect means, the worst first. */
 export const EFFECTS: [ImpactEffect, string][] = [
   ["breaks", "names what goes, or cannot take its new type"],
-  ["changes", "derives its values behind a break"],
-  ["rows", "gets other rows"],
+  ["changes", "reads values that a broken job derives"],
+  ["rows", "reads or holds other rows"],
   ["unknown", "nobody can tell"],
   ["carries", "hands the change on"],
 ];

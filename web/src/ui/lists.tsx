@@ -1,6 +1,6 @@
 import type { KeyboardEvent, ReactNode } from "react";
 import { jobKind } from "../lib/kinds";
-import { datasetUrl, jobUrl } from "../lib/names";
+import { datasetUrl, jobUrl, pieces } from "../lib/names";
 import { Link } from "../lib/router";
 import type { JobFacts, Named } from "../lib/types";
 import { Ago } from "./basics";
@@ -38,7 +38,7 @@ export function JobRow({ job, children }: { job: JobFacts; children?: ReactNode 
       </span>
       <div className="row-main">
         <Link to={jobUrl(job)} className="row-name" data-row>
-          {job.name}
+          {breakable(job.name)}
         </Link>
         <div className="row-sub">
           <span>{kind.label}</span>
@@ -56,6 +56,17 @@ export function JobRow({ job, children }: { job: JobFacts; children?: ReactNode 
   );
 }
 
+/** Longer names are seldom read, and each place to break is an element. */
+const BREAKABLE = 200;
+
+/** A name that may be broken after its separators. */
+export function breakable(name: string): ReactNode[] {
+  if (name.length > BREAKABLE) return [name];
+  return pieces(name).flatMap((part, i) =>
+    i === 0 ? [part] : [<wbr key={part + String(i)} />, part],
+  );
+}
+
 export function DatasetLink({ dataset, full = false }: { dataset: Named; full?: boolean }) {
   return (
     <Link
@@ -63,7 +74,7 @@ export function DatasetLink({ dataset, full = false }: { dataset: Named; full?: 
       className="entity"
       title={`${dataset.namespace} ${dataset.name}`}
     >
-      {dataset.name}
+      {breakable(dataset.name)}
       {full ? <span className="entity-space mono">{dataset.namespace}</span> : null}
     </Link>
   );

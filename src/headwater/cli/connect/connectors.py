@@ -68,7 +68,7 @@ def status(
     login: LoginOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Show states, tasks and traces, and what troubles the agent. Exit code 1 when one failed."""
+    """Show states, tasks, traces and the agent's problems. Exit code 1 when one failed."""
     from headwater.connect.commands.inspect import agent_problems, require
 
     connect = connect_to(cluster_config(url, login))

@@ -56,7 +56,9 @@ State = Annotated[
 class LoginOptions:
     """How to be let in: options of every command that talks to Connect."""
 
-    user: Annotated[str | None, typer.Option("--user", help="For basic auth.")] = None
+    user: Annotated[
+        str | None, typer.Option("--user", help="For basic auth.", envvar="CONNECT_USER")
+    ] = None
     password_file: Annotated[
         Path | None,
         typer.Option("--password-file", help="Its password; else in $CONNECT_PASSWORD."),
@@ -67,13 +69,16 @@ class LoginOptions:
     ca: Annotated[
         Path | None,
         typer.Option(
-            "--ca", metavar="PEM", help="Who signs Connect's certificate.", envvar="CONNECT_CA"
+            "--ca", metavar="PEM", help="Certificates to trust for Connect.", envvar="CONNECT_CA"
         ),
     ] = None
     cert: Annotated[
         Path | None,
         typer.Option(
-            "--cert", metavar="PEM", help="Our certificate for Connect.", envvar="CONNECT_CERT"
+            "--cert",
+            metavar="PEM",
+            help="The client certificate to show to Connect.",
+            envvar="CONNECT_CERT",
         ),
     ] = None
     key: Annotated[

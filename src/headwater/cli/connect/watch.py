@@ -81,7 +81,11 @@ def watch(
     ] = None,
     mappings: Annotated[
         list[Path] | None,
-        typer.Option("--mappings", metavar="FILE", help="YAML rules for connectors unknown to us."),
+        typer.Option(
+            "--mappings",
+            metavar="FILE",
+            help="YAML rules for connectors that Headwater does not know.",
+        ),
     ] = None,
     sample: Sample = False,
     consumer_groups: Annotated[

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import httpx
 import typer
 
 from headwater.cli.lab.options import Home, open_lab
@@ -27,6 +26,8 @@ def graph(
 ) -> None:
     """Print what the lab's lineage server shows: each job, what it reads and what it writes."""
     lab = open_lab(home)
+    import httpx
+
     from headwater.lab.demo.graph_text import jobs
     from headwater.lab.demo.lineage_client import LineageClient
 
@@ -69,7 +70,7 @@ def run(
     from headwater.lab.files import fetch
     from headwater.lab.files.artifacts import lock
     from headwater.lab.process import HOME_MARK, PARENT_MARK, SERVICE_MARK
-    from headwater.lab.services.streams import BUNDLE, programs, spark_job
+    from headwater.lab.services.pipeline_streams import BUNDLE, programs, spark_job
 
     program = Path(words[0]).absolute()
     if not program.is_file():
@@ -99,6 +100,11 @@ def _lineage_env(lab: Mapping[str, str], given: Mapping[str, str]) -> dict[str, 
         if name.startswith("OPENLINEAGE_") or name in PRODUCER
     }
     found = {**lab, **mine}
+    # A program reports, for which the producer's token is enough; this one is for commands and may do everything.
+    found.pop("HEADWATER_TOKEN", None)
+    # The lab's token is for the lab's own server.
+    if "OPENLINEAGE_URL" in mine and "OPENLINEAGE_API_KEY" not in mine:
+        found.pop("OPENLINEAGE_API_KEY", None)
     # An address in the environment would win over a file or another transport that was named.
     if "OPENLINEAGE_URL" not in mine and any(name.startswith(ELSEWHERE) for name in mine):
         found.pop("OPENLINEAGE_URL", None)

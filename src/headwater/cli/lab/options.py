@@ -16,6 +16,7 @@ Home = Annotated[
     Path | None,
     typer.Option(
         "--home",
+        metavar="FOLDER",
         help="The lab's folder; another folder is another lab.",
         show_default="$HEADWATER_LAB_HOME, else one in the user's data directory",
     ),
@@ -25,7 +26,7 @@ Services = Annotated[
     typer.Argument(
         metavar="[SERVICE]...",
         help="kafka, connect, registry, s3, catalog, postgres (what `up` starts by default); "
-        "hive, spark, spark-history, server, agent, supplier-stats, iceberg-ingestion.",
+        "hive, spark, spark-history, server, page, agent, supplier-stats, iceberg-ingestion.",
         show_default=False,
     ),
 ]

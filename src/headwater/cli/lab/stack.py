@@ -47,6 +47,13 @@ def up(
             "--tutorial", help="Ports and names as in the tutorials, where the lab is new."
         ),
     ] = False,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="Kafka, Connect, registry and lineage server ask for logins, where the lab is new.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start services, downloading what they need at the first time. Those that run stay."""
@@ -64,6 +71,7 @@ def up(
                 services or (),
                 fixed=_ports(port or []),
                 tutorial=tutorial,
+                secure=secure,
                 progress=progress,
                 changed=changed,
             )

@@ -26,7 +26,7 @@ def traffic(
     bad: Annotated[str, typer.Option("--bad", help="Share of invalid orders.")] = "0.1%",
     as_json: AsJson = False,
 ) -> None:
-    """Write lifelike orders and bids into PostgreSQL until Ctrl-C."""
+    """Write realistic orders and bids into PostgreSQL until Ctrl-C."""
     import psycopg
 
     from headwater.lab.demo.traffic import OrderMix, OrderRate, OrderTraffic

@@ -12,7 +12,7 @@ from headwater.cli.output import AsJson  # noqa: TC001  (typer reads it)
 from headwater.cli.spark import launcher_path
 from headwater.errors import EnvironmentProblem
 
-__all__ = ["maintain", "repair", "run"]
+__all__ = ["analyse", "maintain", "repair", "run"]
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...", show_default=False)]
 
@@ -27,7 +27,7 @@ def run(words: Words = None) -> None:
 
 
 def maintain(words: Words = None, as_json: AsJson = False) -> None:
-    """Compact the lake's tables, remove repetitions, let go of old snapshots and of stray files.
+    """Compact the lake's tables, remove duplicates, old snapshots and orphan files.
 
     `lake maintain -- --help` lists its arguments. It runs beside the stream, as often as you like: a
     cron job once a day is usual. The program is `pipelines/lake_maintain.py`.
@@ -36,7 +36,7 @@ def maintain(words: Words = None, as_json: AsJson = False) -> None:
 
 
 def repair(words: Words = None, as_json: AsJson = False) -> None:
-    """Compute the jobs again that late events touch; `lake repair -- --help` lists its arguments.
+    """Recompute the jobs that late events change; `lake repair -- --help` lists its arguments.
 
     Late is what arrived later than the bound of `lake run --late`. The program is
     `pipelines/lake_repair.py`.
@@ -44,9 +44,18 @@ def repair(words: Words = None, as_json: AsJson = False) -> None:
     _become("lake_repair.py", [*(["--json"] if as_json else []), *(words or [])])
 
 
+def analyse(words: Words = None, as_json: AsJson = False) -> None:
+    """Find what lies behind every dataset and column, what nobody uses, and components.
+
+    `lake analyse -- --help` lists its arguments; `lake analysis` shows the result. The program is
+    `pipelines/lake_analyse.py`.
+    """
+    _become("lake_analyse.py", [*(["--json"] if as_json else []), *(words or [])])
+
+
 def _become(name: str, words: list[str] | None) -> None:
     launcher_path()  # raises an error that names what to install where Spark is missing
-    from headwater.lab.services.streams import programs
+    from headwater.lab.services.pipeline_streams import programs
 
     program = programs() / name
     if not program.is_file():

@@ -11,11 +11,14 @@ import typer.core
 
 from headwater.cli.options import spread
 from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
+from headwater.cli.questions.from_lake import Lake, of_audit, say_source
+from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
 from headwater.cli.server.client import ServerOptions, name_in
-from headwater.cli.server.store import StoreUrl, check_file, opened
+from headwater.cli.server.store_options import StoreUrl, check_file, opened
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
-from headwater.lineage.addresses import path_of
+from headwater.lineage.url_paths import path_of
+from headwater.lineage.wording import hidden_text
 
 __all__ = ["app"]
 
@@ -53,24 +56,28 @@ def report(
         typer.Option(
             "--from",
             metavar="TIME",
-            help="RFC 3339, or a date; else all that is kept.",
+            help=f"{TIME}; else all that is kept.",
+            callback=moment,
             show_default=False,
         ),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("--to", metavar="TIME", help="The same; else now.", show_default=False),
+        typer.Option(
+            "--to", metavar="TIME", help="The same; else now.", callback=until, show_default=False
+        ),
     ] = None,
     depth: Annotated[int, typer.Option(min=1, max=50, help="How many jobs away.")] = 20,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write a report to print.", show_default=False),
     ] = None,
+    lake: Lake = None,
 ) -> None:
-    """Tell where a dataset or a column came from in a period, what touched it, and who had it."""
+    """Show where a dataset or a column came from in a period, what touched it, and who had it."""
     if html is not None and how.as_json:
         raise UsageError("--html and --json exclude each other", hint="ask twice")
-    server = how.server()
+    server = how.server() if lake is None else of_audit(lake, dataset, start, end, depth)
     named = server.find(dataset)
     path = path_of("api", "v2", "datasets", named.namespace, named.name, "audit")
     query = {"column": named.field or None, "from": start, "to": end, "depth": depth}
@@ -86,6 +93,7 @@ def report(
     server.print_page("datasets", named.namespace, named.name, "audit")
     if found["truncated"]:
         err.print("[yellow]there is more than is shown[/]")
+    say_source(found)
 
 
 def _write(file: Path, text: str) -> None:
@@ -106,7 +114,7 @@ def _print_report(found: dict[str, Any]) -> None:
     sources = ", ".join(escape(name_in(node)) for node in found["sources"])
     _print(f"came from {sources or 'no source that is known'}")
     if found["hidden"]:
-        _print(f"[yellow]{found['hidden']} jobs or datasets next to these are hidden from you[/]")
+        _print(f"[yellow]{hidden_text(found['hidden'], 'next to these')}[/]")
     _print_writers(found["writers"])
     _print_configuration(found["writers"])
     _print_schemas(found["upstream"])
@@ -218,7 +226,7 @@ def verify(
     """Find records of the log that were altered, moved or taken out since the last checkpoint.
 
     With --head, also whether the log was cut or rewritten since that head was exported. Exit code 5
-    says that it was; 1 that it cannot be told; 2 that there is no such store or head to check.
+    means that it was; 1 that it cannot be decided; 2 that there is no such store or head to check.
     """
     exported = _exported(head_file)
     if url is not None:

@@ -8,8 +8,10 @@ import typer
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
-from headwater.cli.questions.from_lake import Lake, of_period
+from headwater.cli.questions.from_lake import Lake, of_period, say_source
+from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+from headwater.lineage.wording import hidden_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +21,11 @@ __all__ = ["diff"]
 
 @spread
 def diff(
-    start: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, or a date.")],
+    start: Annotated[str, typer.Option("--from", metavar="TIME", help=f"{TIME}.", callback=moment)],
     how: ServerOptions,
     end: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="The same; now if left out.")
+        str | None,
+        typer.Option("--to", metavar="TIME", help="The same; now if left out.", callback=until),
     ] = None,
     around: Annotated[
         str | None, typer.Option(metavar="DATASET", help="Only what lies around a dataset.")
@@ -45,9 +48,10 @@ def diff(
         out.print(line, soft_wrap=True)
     if count := found["hidden"]:
         where = "next to these" if around is not None else "in the estate"
-        out.print(f"[yellow]{count} jobs or datasets {where} are hidden from you[/]")
+        out.print(f"[yellow]{hidden_text(count, where)}[/]")
     if found["truncated"]:
         out.print("[yellow]there is more than is shown[/]")
+    say_source(found)
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:

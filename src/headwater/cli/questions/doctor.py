@@ -13,6 +13,7 @@ from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import UsageError
+from headwater.lineage.wording import hidden_text
 
 __all__ = ["doctor"]
 
@@ -133,7 +134,7 @@ def _print_found(found: dict[str, Any]) -> None:
         if some:
             _print_findings(title, some, found["counts"][kind])
     if count := found["hidden"]:
-        _print(f"[yellow]{count} jobs or datasets are hidden from you, and were not looked at[/]")
+        _print(f"[yellow]{hidden_text(count)}, and not looked at[/]")
 
 
 def _print_findings(title: str, some: list[dict[str, Any]], total: int) -> None:

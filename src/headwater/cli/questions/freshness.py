@@ -10,7 +10,7 @@ from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads the annotation)
 from headwater.errors import UsageError
-from headwater.lineage.addresses import path_of
+from headwater.lineage.url_paths import path_of
 
 if TYPE_CHECKING:
     from headwater.cli.server.client import ServerClient

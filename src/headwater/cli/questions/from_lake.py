@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headwater.cli.output import err
 from headwater.cli.server.client import ServerClient
 from headwater.errors import UsageError
 
@@ -14,18 +15,17 @@ if TYPE_CHECKING:
 
     from headwater.lake.answers import Wanted
 
-__all__ = ["Lake", "of_dataset", "of_period"]
+__all__ = ["Lake", "of_audit", "of_dataset", "of_period", "say_source"]
 
 Lake = Annotated[
     str | None,
     typer.Option(
         "--lake",
         metavar="URL",
-        help="Ask the lake (iceberg://CATALOG/NAMESPACE), which keeps what a server lets go of.",
+        help="Ask the lake (iceberg://CATALOG/NAMESPACE), which keeps what a server's retention deletes.",
         show_default=False,
     ),
 ]
-NEVER = 2**62
 
 
 class _LakeServer(ServerClient):
@@ -57,9 +57,9 @@ def of_dataset(lake: str, dataset: str, at: str | None, depth: int, *, down: boo
     """What can be asked about what lies up or down of a dataset at a moment."""
     from headwater.lake.answers import Wanted
 
-    moment = None if at is None else _moment(at)
+    during = None if at is None else (_moment(at),) * 2
     return _LakeServer(
-        lake, Wanted(dataset, "down" if down else "up", moments=(moment,), depth=depth)
+        lake, Wanted(dataset, "down" if down else "up", moments=(during,), depth=depth)
     )
 
 
@@ -67,13 +67,29 @@ def of_period(
     lake: str, start: str, end: str | None, around: str | None, depth: int
 ) -> ServerClient:
     """What can be asked about what changed in a period, around a dataset or anywhere."""
-    from headwater.lake.answers import Wanted
+    from headwater.lake.answers import NEVER, Wanted
 
     since, until = _moment(start), NEVER if end is None else _moment(end)
     if around is None:
         return _LakeServer(lake, Wanted(period=(since, until)))
-    moments = (since, None if end is None else until)
+    moments = ((since, since), None if end is None else (until, until))
     return _LakeServer(lake, Wanted(around, moments=moments, depth=depth))
+
+
+def of_audit(
+    lake: str, dataset: str, start: str | None, end: str | None, depth: int
+) -> ServerClient:
+    """What can be asked about where a dataset came from in a period, and who had it."""
+    from headwater.lake.answers import NEVER, Wanted
+
+    during = (0 if start is None else _moment(start), NEVER if end is None else _moment(end))
+    return _LakeServer(lake, Wanted(dataset, "both", moments=(during,), depth=depth))
+
+
+def say_source(found: dict[str, Any]) -> None:
+    """Say that a server had an answer from its lake, beside the answer itself."""
+    if found.get("source") == "lake":
+        err.print("[dim]older than the server keeps: answered from the lake[/]")
 
 
 def _moment(text: str) -> int:

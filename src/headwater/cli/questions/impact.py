@@ -11,6 +11,7 @@ from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json, visible
 from headwater.cli.server.client import ServerOptions, name_in
 from headwater.errors import NotFoundError, UsageError
+from headwater.lineage.wording import counted, hidden_text
 
 if TYPE_CHECKING:
     from headwater.lineage.schema import Schema
@@ -24,8 +25,8 @@ SHOWN = 50
 STYLE = {"breaks": "bold red", "changes": "yellow", "rows": "yellow", "unknown": "magenta"}
 MEANS = {
     "breaks": "names what goes, or cannot take its new type",
-    "changes": "derives its values behind a break",
-    "rows": "gets other rows",
+    "changes": "reads values that a broken job derives",
+    "rows": "reads or holds other rows",
     "unknown": "nobody can tell",
     "carries": "hands the change on",
 }
@@ -37,7 +38,9 @@ def impact(
         str | None,
         typer.Argument(help="NAME or NAMESPACE:NAME; with --subject, its topic is assumed."),
     ] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that goes; repeatable.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="A column that goes; repeatable.")
+    ] = None,
     rename: Annotated[
         list[str] | None, typer.Option(metavar="A=B", help="A column's new name; repeatable.")
     ] = None,
@@ -52,19 +55,21 @@ def impact(
     delete: Annotated[bool, typer.Option("--delete", help="The dataset itself goes.")] = False,
     registry: Annotated[
         str | None,
-        typer.Option(help="Compare --schema with the version registered here, by --subject."),
+        typer.Option(
+            metavar="URL", help="Compare --schema with the version registered here, by --subject."
+        ),
     ] = None,
     subject: Annotated[str | None, typer.Option(help="The registered subject.")] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a comment for a pull request.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="What nobody can judge counts as broken.")
+        bool, typer.Option("--strict", help="Count what is unknown as broken.")
     ] = False,
     *,
     how: ServerOptions,
 ) -> None:
-    """Say who is hit when a dataset changes: what breaks, what changes behind it, what nobody knows.
+    """Say who is hit when a dataset changes: what breaks, what changes downstream, what is unknown.
 
     Exit code 5 when something breaks, so that it can guard a change in CI.
     """
@@ -202,10 +207,11 @@ def _headline(answer: dict[str, Any]) -> str:
 def _coverage(answer: dict[str, Any]) -> str:
     coverage, counts = answer["coverage"], answer["counts"]
     jobs, known = coverage["jobs"], coverage["columnsKnown"]
-    text = f"{jobs} jobs read what changes or lies behind it; the columns of {known} are known"
+    reads = "reads" if jobs == 1 else "read"
+    text = f"{counted(jobs, 'job')} {reads} what changes or lies behind it; the columns of {known} are known"
     text += f"; {counts['unaffected']} unaffected, {counts['unknown']} unknown"
     if coverage["hidden"]:
-        text += f" ({coverage['hidden']} jobs or datasets behind it are hidden from you)"
+        text += f" ({hidden_text(coverage['hidden'], 'behind it')})"
     if answer["truncated"]:
         text += "; the answer was cut, there is more behind"
     return text
@@ -226,10 +232,10 @@ def _print(answer: dict[str, Any]) -> None:
     columns = _by_effect(answer, "columns")
     for effect, jobs in _by_effect(answer, "jobs").items():
         style = STYLE.get(effect, "none")
-        line(f"\n[{style}]{effect}[/] [dim]{MEANS[effect]}[/]")
+        line(f"\n[{style}]{effect}:[/] [dim]{MEANS[effect]}[/]")
         for job in jobs[:SHOWN]:
             owners = ", ".join(one["name"] for one in job["owners"])
-            line(f"  [bold]{escape(job['name'])}[/] {escape(job['why'])}"
+            line(f"  [bold]{escape(job['name'])}[/]: {escape(job['why'])}"
                  + (f" [dim]owned by {escape(owners)}[/]" if owners else ""))  # fmt: skip
             if job["path"]:
                 line(f"    [dim]{escape(_path(job))}[/]")
@@ -244,7 +250,7 @@ def _print(answer: dict[str, Any]) -> None:
     for effect, some in columns.items():
         names = ", ".join(escape(_column(one)) for one in some[:SHOWN])
         more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
-        line(f"  [{STYLE.get(effect, 'none')}]{effect}[/] {names}{more}")
+        line(f"  [{STYLE.get(effect, 'none')}]{effect}:[/] {names}{more}")
     line(f"\n[dim]{escape(_coverage(answer))}[/]")
 
 

@@ -10,7 +10,7 @@ from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_wide, table_of
 from headwater.cli.server.client import ServerOptions, name_in
 from headwater.errors import UsageError
-from headwater.lineage.addresses import path_of
+from headwater.lineage.url_paths import path_of
 
 __all__ = ["tags"]
 

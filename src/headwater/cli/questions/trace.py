@@ -9,9 +9,11 @@ from rich.tree import Tree
 
 from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_tree, visible
-from headwater.cli.questions.from_lake import Lake, of_dataset
+from headwater.cli.questions.from_lake import Lake, of_dataset, say_source
+from headwater.cli.questions.times import TIME, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
+from headwater.lineage.wording import hidden_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +45,7 @@ def trace(
     down: Annotated[bool, typer.Option("--down", help="What it leads to.")] = False,
     depth: Annotated[int, typer.Option(min=1, max=50, help="How many jobs away.")] = 20,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="As it was then: RFC 3339, or a date.")
+        str | None, typer.Option(metavar="TIME", help=f"As it was then: {TIME}.", callback=until)
     ] = None,
     lake: Lake = None,
     indirect: Annotated[
@@ -83,9 +85,10 @@ def trace(
         print_tree(_tree(found))
         server.print_page("datasets", named.namespace, named.name)
     if count := found.get("hidden"):
-        err.print(f"[yellow]{count} jobs or datasets next to these are hidden from you[/]")
+        err.print(f"[yellow]{hidden_text(count, 'next to these')}[/]")
     if found["truncated"]:
         err.print("[yellow]there is more than is shown[/]")
+    say_source(found)
 
 
 def _tree(found: dict[str, Any]) -> Tree:

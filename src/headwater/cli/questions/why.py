@@ -8,7 +8,8 @@ from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
 from headwater.cli.server.client import ServerOptions, name_in
-from headwater.lineage.addresses import path_of
+from headwater.lineage.url_paths import path_of
+from headwater.lineage.wording import hidden_text
 
 __all__ = ["why"]
 
@@ -36,7 +37,15 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         return
     since = f" since {found['since']}" if found["since"] else ""
     written = f", last written {found['lastWrittenAt']}" if found["lastWrittenAt"] else ""
-    verdict = f"[{STYLE.get(found['verdict'], 'none')}]{found['verdict']}[/]"
+    if found["verdict"] == "unknown":
+        reason = (
+            "no usual time between its runs is known yet"
+            if found["lastWrittenAt"]
+            else "no job that writes it is known"
+        )
+        verdict = f"of unknown freshness ({reason})"
+    else:
+        verdict = f"[{STYLE[found['verdict']]}]{found['verdict']}[/]"
     _print(f"[cyan]{escape(named.name)}[/] is {verdict}{since}{written}")
     for cause in found["causes"]:
         _print_cause(cause)
@@ -49,7 +58,7 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
             f" {escape(change['text'])}"
         )
     if count := found.get("hidden"):
-        _print(f"[yellow]{count} jobs or datasets upstream are hidden from you[/]")
+        _print(f"[yellow]{hidden_text(count, 'upstream')}[/]")
     if found["truncated"]:
         _print("[yellow]there is more than was looked at[/]")
     if found["inputs"] is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.cli.server import alerts, copies, events, purge, runs, serve, tokens
+from headwater.cli.server import alerts, events, purge, runs, serve, store, tokens
 
 if TYPE_CHECKING:
     import typer
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command("up", hidden=True)(serve.server)
     app.command()(serve.rebuild)
     app.add_typer(alerts.app, name="alerts")
-    app.add_typer(copies.app, name="store")
+    app.add_typer(store.app, name="store")
     app.add_typer(events.app, name="events")
     app.add_typer(purge.app, name="purge")
     app.add_typer(runs.app, name="runs")

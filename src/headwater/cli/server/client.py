@@ -14,7 +14,7 @@ import typer
 import headwater
 from headwater.cli.output import AsJson, out
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
-from headwater.lineage.addresses import path_of
+from headwater.lineage.url_paths import path_of
 
 if TYPE_CHECKING:
     import httpx

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headwater.cli.output import AsJson, err, escape, out, print_json
-from headwater.cli.server.store import StoreUrl, counting_bar, opened
+from headwater.cli.server.store_options import StoreUrl, counting_bar, opened
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:

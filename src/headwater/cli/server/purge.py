@@ -11,7 +11,7 @@ import typer
 from headwater.cli.options import spread
 from headwater.cli.output import confirm, escape, out, print_json, visible
 from headwater.cli.server.client import ServerOptions
-from headwater.cli.server.store import StoreUrl, opened
+from headwater.cli.server.store_options import StoreUrl, opened
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from headwater.cli.options import spread
 from headwater.cli.output import out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads the annotation)
-from headwater.lineage.addresses import path_of
+from headwater.lineage.url_paths import path_of
 
 __all__ = ["app"]
 

@@ -10,7 +10,7 @@ import typer
 
 from headwater.cli.options import LogFormatOption  # noqa: TC001  (typer reads it)
 from headwater.cli.output import AsJson, err, out, print_json
-from headwater.cli.server.store import StoreUrl, opened, seconds
+from headwater.cli.server.store_options import StoreUrl, opened, seconds
 from headwater.errors import EnvironmentProblem, UsageError
 from headwater.logs import LogFormat
 
@@ -50,7 +50,8 @@ def server(
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="TLS private key (PEM).")] = None,
     keep: Annotated[
-        str | None, typer.Option(help="Delete runs and events older than this, such as 90d.")
+        str | None,
+        typer.Option(metavar="AGE", help="Delete runs and events older than this, such as 90d."),
     ] = None,
     max_age: Annotated[
         str | None, typer.Option(help="Close runs that have been silent this long, such as 2d.")
@@ -116,6 +117,14 @@ def server(
             show_default=False,
         ),
     ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Answer about moments older than --keep from the lake (iceberg://CATALOG/NAMESPACE).",
+            show_default=False,
+        ),
+    ] = None,
     kafka_config: Annotated[
         Path | None,
         typer.Option(help="A file with more client settings, KEY=VALUE a line, such as SASL."),
@@ -153,7 +162,7 @@ def server(
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Take OpenLineage events in and answer questions about the graph."""
-    from headwater.lineage.events import Limits
+    from headwater.lineage.openlineage.events import Limits
     from headwater.server.alerts.rules import read_rules
     from headwater.server.app import ServerSettings
     from headwater.server.http.auth import read_people
@@ -179,6 +188,7 @@ def server(
         client_connections=client_connections,
         request_timeout=request_timeout,
         alerts=read_rules(alerts) if alerts else None,
+        address="" if root_path or not page else _address(host, port, secure=bool(certificate)),
         root_path=read_root_path(root_path),
         trusted_proxies=trusted_proxies or [],
         user_header=user_header,
@@ -203,6 +213,14 @@ def server(
         configure.append(lambda app: app.background.append(consume(source)))
         _say_topic(source)
     configure.append(_with_preview)
+    if lake is not None:
+        from headwater.lake.analysis_results import LakeAnalysis
+        from headwater.lake.history import LakeHistory
+        from headwater.lake.iceberg import open_lake
+
+        open_lake(lake)  # says what is wrong with the address before anything starts
+        configure.append(lambda app: setattr(app.past, "history", LakeHistory(lake)))
+        configure.append(lambda app: setattr(app, "analysis", LakeAnalysis(lake)))
     if forward_kafka is not None:
         from headwater.server.forward import ForwardSettings, forward, read_target
 
@@ -234,6 +252,14 @@ def server(
         log_format=log_format,
         configure=configure,
     )
+
+
+def _address(host: str, port: int, *, secure: bool) -> str:
+    """Where a browser finds the server; empty where it listens on every address, or any port."""
+    if host in ("", "0.0.0.0", "::") or not port:  # noqa: S104
+        return ""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if secure else 'http'}://{shown}:{port}"
 
 
 def _with_preview(app: App) -> None:

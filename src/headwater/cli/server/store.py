@@ -1,85 +1,120 @@
-"""What the commands around a store share: its option, opening it, durations."""
+"""`headwater store`: back a store up, restore it, or move it to another database."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from headwater.cli.output import err, is_interactive
+from headwater.cli.output import AsJson, out, print_json
+from headwater.cli.server.store_options import (
+    StoreUrl,
+    check_file,
+    counting_bar,
+    sqlite_url,
+    store_url,
+)
 from headwater.errors import UsageError
-from headwater.lineage import moments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from headwater.server.store.keep.transfer import Copied
 
-    from headwater.server.store import Store
+__all__ = ["app"]
 
-__all__ = ["StoreUrl", "check_file", "counting_bar", "opened", "seconds", "sqlite_url", "store_url"]
-
-
-def store_url(text: str | None) -> str | None:
-    """The URL of a store; a path without a scheme is an SQLite file."""
-    return text if not text or "://" in text else sqlite_url(Path(text).expanduser())
+app = typer.Typer(
+    help="Back a store up, restore it, or move it to another database.", no_args_is_help=True
+)
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
 
 
-def sqlite_url(file: Path) -> str:
-    """The URL of a store in a file."""
-    return f"sqlite:///{quote(str(file.absolute()))}"
-
-
-StoreUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="FILE|URL",
-        help="A file (SQLite), or postgresql://…",
-        callback=store_url,
-        show_default="a file in the user's data directory",
-    ),
-]
-
-
-def counting_bar() -> Progress:
-    """A bar that counts what is done, shown to people only."""
-    return Progress(
-        TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeRemainingColumn(), console=err, transient=True, disable=not is_interactive(),
-    )  # fmt: skip
-
-
-def seconds(text: str | None) -> float | None:
-    """A duration such as 90d, 12h, 30m or 45s."""
-    if text is None:
-        return None
+@app.command()
+def backup(file: File, store: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Write everything a store holds to a new file, also while a server runs on it."""
+    if file.exists():
+        raise UsageError(f"{file} exists", hint="delete it or give another name")
+    part = file.with_name(file.name + ".part")
+    _remove(part)
     try:
-        return moments.seconds(text)
-    except ValueError:
-        raise UsageError(
-            f"{text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"
-        ) from None
+        copied = _copy(store, sqlite_url(part), "backing up")
+        part.rename(file)
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+    finally:
+        _remove(part)
+    _print_result(f"{file} holds", copied, as_json=as_json)
 
 
-def check_file(url: str) -> None:
-    """Do not make an empty store where there is none to read."""
-    from headwater.server.store.database.sqlite import sqlite_path
+@app.command()
+def restore(file: File, store: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Put a backup into an empty store: a new SQLite file or an empty PostgreSQL database."""
+    from headwater.server.http.serve import default_store
 
-    if url.startswith("sqlite:") and not sqlite_path(url).is_file():
-        raise UsageError(f"there is no store {sqlite_path(url)}", hint="name it with --store")
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}", hint="give a file of `headwater store backup`")
+    copied = _copy(sqlite_url(file), store or default_store(), "restoring")
+    _print_result("the store holds", copied, as_json=as_json)
 
 
-@contextmanager
-def opened(url: str | None) -> Iterator[Store]:
-    """The store behind a URL, let go of at the end."""
+@app.command()
+def move(
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="FILE|URL",
+            help="An empty store: a new file (SQLite), or postgresql://…",
+            callback=store_url,
+            show_default=False,
+        ),
+    ],
+    store: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a store to another database, SQLite or PostgreSQL; the old one is left as it was.
+
+    Stop the server of the old store first.
+    """
+    copied = _copy(store, to, "moving", still=True)
+    _print_result("the new store holds", copied, as_json=as_json)
+
+
+def _copy(source: str | None, target: str, what: str, *, still: bool = False) -> Copied:
     from headwater.server.http.serve import default_store
     from headwater.server.store import open_store
+    from headwater.server.store.database import open_database
+    from headwater.server.store.keep.transfer import copy_store
 
-    store = open_store(url or default_store())
-    try:
-        yield store
-    finally:
-        store.close()
+    url = source or default_store()
+    if url == target:
+        raise UsageError("both stores are the same", hint="give another one with --to")
+    check_file(url)
+    with (
+        closing(open_database(url)) as old,
+        closing(open_store(target)) as new,
+        counting_bar() as bar,
+    ):
+        task = bar.add_task(what, total=None)
+        return copy_store(
+            old,
+            new,
+            still=still,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def _remove(part: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def _print_result(what: str, copied: Copied, *, as_json: bool) -> None:
+    if as_json:
+        print_json(copied._asdict())
+        return
+    text = (
+        f"{what} {copied.records:,} records, {copied.rows:,} rows in all; checked, and equal. "
+        f"The log ends at {copied.seq:,}, {copied.chain[:16]}…"
+    )
+    out.print(text, markup=False, soft_wrap=True)

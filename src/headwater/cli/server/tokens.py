@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from headwater.cli.output import AsJson, escape, out, print_json
-from headwater.cli.server.store import StoreUrl, opened
+from headwater.cli.server.store_options import StoreUrl, opened
 from headwater.errors import UsageError
 
 __all__ = ["app"]
@@ -54,7 +54,7 @@ def _names(text: str | None) -> list[str]:
 @app.command("list")
 def list_all(store: StoreUrl = None, as_json: AsJson = False) -> None:
     """Show the tokens, never their secret part."""
-    from headwater.lineage.events import iso
+    from headwater.lineage.openlineage.events import iso
     from headwater.server.http.auth import list_tokens
 
     with opened(store) as source:
@@ -89,7 +89,7 @@ def revoke(
     store: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token worthless from now on."""
+    """Revoke a token: requests with it are refused from now on."""
     from headwater.server.http.auth import revoke_token
 
     with opened(store) as target:

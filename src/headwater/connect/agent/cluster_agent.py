@@ -22,7 +22,7 @@ from headwater.connect.life.steps import next_step
 from headwater.connect.life.watched import WatchedConnector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
 from headwater.connect.services.rest import read_entry
-from headwater.lineage.events import EventType
+from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -16,10 +16,10 @@ from headwater.connect.derive.mapping import MappingRule, read_rules
 from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.state import Condition, condition
 from headwater.connect.model import Connector, Derived, job_of
-from headwater.connect.run_event import failure_of, job_event, run_event, task_event
-from headwater.lineage.events import EventType, from_micros
+from headwater.connect.run_event import deletion_event, failure_of, job_event, run_event, task_event
 from headwater.lineage.model import Failure
-from headwater.lineage.writer import encode
+from headwater.lineage.openlineage.events import EventType, from_micros
+from headwater.lineage.openlineage.writer import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,6 +107,8 @@ class ClusterLineage:
 
     def event(self, emission: Emission) -> bytes | None:
         """The bytes of an event; None where Debezium reports the run itself."""
+        if emission.deleted:
+            return self._deletion_event(emission)
         if emission.task:
             return self._task_event(emission)
         return self._connector_event(emission)
@@ -160,6 +162,12 @@ class ClusterLineage:
                 cluster=self._cluster,
             )
         )
+
+    def _deletion_event(self, emission: Emission) -> bytes:
+        tracked = emission.tracked
+        derived = tracked.derived or self.unknown(tracked.name)
+        task = task_job(derived.job.name, emission.task) if emission.task else ""
+        return encode(deletion_event(derived, time=from_micros(tracked.emitted_at), task=task))
 
     def _measured(self, run: str) -> dict[str, dict[str, Any]]:
         samples = self._flow.latest.get(run) if self._flow else None

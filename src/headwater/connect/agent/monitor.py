@@ -1,4 +1,4 @@
-"""`/health` and `/metrics` of the agent: for whoever watches the watcher."""
+"""`/health` and `/metrics` of the agent, for Kubernetes and Prometheus."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def require_class(config: Mapping[str, str], plugins: Collection[Mapping[str, st
         return
     near = get_close_matches(wanted, known, n=1)
     raise NotFoundError(
-        f"the worker has no connector {wanted}; it has {', '.join(known)}",
+        "\n  ".join([f"the worker has no connector {wanted}; it has", *known]),
         hint=f"{near[0]}? Nothing was changed" if near else "nothing was changed",
         names=known,
     )

@@ -16,7 +16,7 @@ from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.run_event import run_event
 from headwater.errors import UsageError
-from headwater.lineage.events import EventType
+from headwater.lineage.openlineage.events import EventType
 from headwater.lineage.schema import (
     Schema,
     SchemaError,

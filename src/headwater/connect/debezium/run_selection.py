@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from headwater.connect.life.state import Condition, EmittedEnd, fingerprint
 from headwater.connect.life.steps import END_EVENTS, Emission
-from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import TERMINAL
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
     from headwater.connect.debezium.server_runs import ServerRun
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 START_TIMEOUT = 15.0
 # Connect may show an end while Debezium's own event about it is still on its way.
 END_TIMEOUT = 5.0
+# Debezium emits START before it connects, and Connect shows the task's last failure until the task
+# has started: for as long as its database takes to answer.
+RESTART_TIMEOUT = 60.0
 # Conditions in which Debezium emits COMPLETE although the run failed or was stopped.
 MISREPORTED = (Condition.FAILED, Condition.STOPPED)
 COMPLETED = "COMPLETED"
@@ -95,9 +98,10 @@ def select_run(tracked: TrackedConnector, poll: Observation, runs: list[ServerRu
         return _select_none(tracked, poll, emissions)
     by_debezium = tracked.by_debezium or target.id != tracked.run
     # Debezium's event about the end is on its way; or it has restarted, which Connect shows late.
-    changing = task_is_ending(tracked) or tracked.condition is poll.seen
+    ending, reported = task_is_ending(tracked), tracked.condition is poll.seen
+    timeout = RESTART_TIMEOUT if ending and reported and not tracked.open else END_TIMEOUT
     misreported = target.live and poll.seen in MISREPORTED
-    if misreported and by_debezium and changing and poll.within(END_TIMEOUT):
+    if misreported and by_debezium and (ending or reported) and poll.within(timeout):
         return Selection(tracked, Condition.UNSETTLED, emissions)
     others = {run.id for run in live} - {target.id}
     if tracked.open and not tracked.by_debezium and tracked.run != target.id:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from headwater.connect.services.answers import Answer, AnswerTooLargeError, ask
+from headwater.connect.services.http_client import Answer, AnswerTooLargeError, ask
 from headwater.lineage.moments import micros
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from headwater.connect.debezium.run_selection import remember_ends
 from headwater.connect.life.state import Condition
 from headwater.connect.life.steps import END_EVENTS, Emission, Step
 from headwater.connect.model import DEBEZIUM, TRANSFORM
-from headwater.lineage.events import EventType
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

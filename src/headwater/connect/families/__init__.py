@@ -42,9 +42,9 @@ from . import (
     redis,
     redshift,
     search,
-    services,
     snowflake,
     spanner,
+    topics_only,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ BUILT_IN: tuple[Plugin, ...] = (
     *queues.PLUGINS,
     *lenses.PLUGINS,
     *camel.PLUGINS,
-    *services.PLUGINS,
+    *topics_only.PLUGINS,
 )
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.connect.groups.life import REPORTED
 from headwater.connect.run_event import WRITER
-from headwater.lineage.events import from_micros
 from headwater.lineage.model import Dataset, Evidence, Job, Lineage, Run
 from headwater.lineage.moments import iso
-from headwater.lineage.writer import encode
+from headwater.lineage.openlineage.events import from_micros
+from headwater.lineage.openlineage.writer import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def group_event(
     heartbeat: float,
 ) -> bytes:
     """The bytes of an event of a group's run."""
-    tracked = emission.tracked
+    tracked, time = emission.tracked, from_micros(emission.tracked.emitted_at)
     job = Job(
         namespace,
         job_name(tracked.name),
@@ -68,6 +69,7 @@ def group_event(
         heartbeat=heartbeat,
         documentation=f"Consumer group {tracked.name}, as Kafka's brokers show it. What it does "
         "with the records it reads is not reported.",
+        deleted=time if emission.end is REPORTED else None,
     )
     facets = {"headwater_consumerGroup": _facet(tracked.name, watched, samples)}
     if samples:
@@ -79,7 +81,6 @@ def group_event(
         )
     )
     run = Run(tracked.run, facets=facets)
-    time = from_micros(tracked.emitted_at)
     return encode(WRITER.run_event(emission.type, time, job, run, lineage, end=emission.end))
 
 

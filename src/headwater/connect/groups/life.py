@@ -1,4 +1,4 @@
-"""The life of a consumer group's run: pure, from what two rounds show of the group.
+"""The life cycle of a consumer group's run: computed from two polls of the group, without I/O.
 
 A group is active while it has members, or while its offsets move. It is
 reported once it is active in two rounds: a connector that was just made is known by then, and
@@ -14,10 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from headwater.emit.run_emitter import new_run_id
-from headwater.lineage.events import EventType, from_micros
 from headwater.lineage.lifecycle import Emitted
 from headwater.lineage.model import End
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import EventType, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable

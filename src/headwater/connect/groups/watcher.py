@@ -12,8 +12,8 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.connect.agent.flow import FlowMeter
-from headwater.connect.groups.accounted import connector_groups, is_internal, is_skipped
 from headwater.connect.groups.event import GroupTopics, group_event
+from headwater.connect.groups.excluded import connector_groups, is_internal, is_skipped
 from headwater.connect.groups.generated import common_name, merged, together
 from headwater.connect.groups.life import (
     GroupTimes,

@@ -1,1 +1,1 @@
-"""The life of a connector's run: its state, and the events that follow from what a poll shows."""
+"""The life cycle of a connector's run: its state, and the events that follow from what a poll shows."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.connect.life.state import Condition
-from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import TERMINAL
 from headwater.lineage.naming import DatasetName
+from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

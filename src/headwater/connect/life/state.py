@@ -1,4 +1,4 @@
-"""The state of a connector's run, as the agent keeps it, and the condition a status amounts to."""
+"""The state of a connector's run, as the agent keeps it, and the condition that follows from a status."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from headwater.connect.model import ConnectorStatus, Derived
-from headwater.lineage.events import EventType
 from headwater.lineage.lifecycle import Emitted
+from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from headwater.connect.life.state import Condition, TrackedConnector, fingerprint
 from headwater.emit.run_emitter import new_run_id
-from headwater.lineage.events import EventType, from_micros
+from headwater.lineage.openlineage.events import EventType, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,8 @@ class Emission(msgspec.Struct, frozen=True):
     inferred: bool = False
     task: int = 0
     """The further task whose own job the event is about; without a run, it declares that job."""
+    deleted: bool = False
+    """Whether it reports that the job itself is no more, and nothing of a run."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -81,6 +83,8 @@ def next_step(
             run.emit(EventType.FAIL)
     elif tracked.open:
         run.emit(END_EVENTS[seen], inferred=seen is Condition.LOST)
+    if seen is Condition.DELETED and tracked.condition is not seen:
+        run.report_deletion()
     after = run.tracked
     if after.condition is not seen:
         after = replace(after, condition=seen)
@@ -138,3 +142,14 @@ class _ConnectorRun:
             fingerprint=fingerprint(self.tracked),
         )
         self.emissions.append(Emission(event_type, self.tracked, inferred))
+
+    def report_deletion(self) -> None:
+        """Report the jobs as deleted, where any event of theirs was emitted: nobody reads there now."""
+        if not (self.tracked.run or self.tracked.suppressed):
+            return
+        at = max(self._now, self.tracked.emitted_at)
+        job_only = replace(self.tracked, run="", emitted_at=at)
+        self.emissions += [
+            Emission(EventType.OTHER, job_only, task=task, deleted=True)
+            for task in range(self.tracked.task_jobs + 1)
+        ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from headwater.connect.services.answers import has_control, one_line
+from headwater.connect.services.http_client import has_control, one_line
 from headwater.connect.services.kafka import SECONDS, KafkaError
 from headwater.lineage.naming import redact
 

@@ -10,13 +10,13 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from headwater.connect.services.answers import AnswerTooLargeError, ask, client
 from headwater.connect.services.endpoint import (
     ConnectError,
     Endpoint,
     ProblemKind,
     kind_of,
 )
+from headwater.connect.services.http_client import AnswerTooLargeError, ask, client
 from headwater.lineage.naming import redact
 from headwater.lineage.schema import (
     Schema,

@@ -9,20 +9,20 @@ import httpx
 import msgspec
 
 from headwater.connect.model import ConnectorStatus, Task
-from headwater.connect.services.answers import (
-    Answer,
-    AnswerTooLargeError,
-    ask,
-    client,
-    has_control,
-    one_line,
-)
 from headwater.connect.services.endpoint import (
     NOT_CONNECT,
     ConnectError,
     Endpoint,
     ProblemKind,
     kind_of,
+)
+from headwater.connect.services.http_client import (
+    Answer,
+    AnswerTooLargeError,
+    ask,
+    client,
+    has_control,
+    one_line,
 )
 from headwater.lineage.naming import redact
 

@@ -9,7 +9,7 @@ from headwater.connect.derive.java_regex import PatternError, pattern
 from headwater.connect.transforms.record import IDENTITY, Column, Half, Record
 from headwater.lineage.columns import combine
 
-from . import common, contents, debezium, fields, iceberg, others, routers
+from . import debezium, field_values, fields, iceberg, others, routers, transform_common
 from .base import Back, TopicName, TransformStep, UnknownStep
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 STEPS: dict[str, type[TransformStep]] = {
     **routers.STEPS,
     **fields.STEPS,
-    **contents.STEPS,
+    **field_values.STEPS,
     **debezium.STEPS,
     **iceberg.STEPS,
-    **common.STEPS,
+    **transform_common.STEPS,
     **others.STEPS,
 }
 # Every package has its own, and all do the same.

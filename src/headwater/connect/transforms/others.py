@@ -13,7 +13,7 @@ from headwater.connect.transforms.record import (
 from headwater.lineage.columns import combine
 
 from .base import Back, FieldStep, TopicName, TransformStep
-from .contents import MaskField
+from .field_values import MaskField
 from .fields import Drop
 from .routers import ANY, RowRouter, TopicRouter
 

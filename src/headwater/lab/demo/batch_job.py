@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
 from headwater.lab import process
-from headwater.lab.services.streams import spark_job
+from headwater.lab.services.pipeline_streams import spark_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,9 +9,12 @@ import httpx
 from headwater.connect.commands.connector_file import read_connector
 from headwater.errors import HeadwaterError
 from headwater.lab.services import SERVICES
+from headwater.lab.services.connect import secrets_file
 from headwater.lab.services.hive import WITHOUT_LOCKS, endpoint
+from headwater.lab.services.logins import USER, connect_login
+from headwater.lab.services.pipeline_streams import programs
+from headwater.lab.services.registry import AVRO_CONVERTER
 from headwater.lab.services.s3 import warehouse
-from headwater.lab.services.streams import programs
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -46,7 +49,9 @@ class Shop:
 
     def __init__(self, lab: LabContext) -> None:
         self.lab = lab
-        self.http = httpx.Client(base_url=lab.url("connect"), timeout=60, trust_env=False)
+        self.http = httpx.Client(
+            base_url=lab.url("connect"), timeout=60, trust_env=False, auth=connect_login(lab)
+        )
 
     def create_tables(self) -> None:
         """Make the tables of the Iceberg sink, which would make decimal(38,2) of a price."""
@@ -129,7 +134,20 @@ class Shop:
         configs = {connector.name: dict(connector.config) for connector in found}
         if self.lab.home.settings.hive:
             configs["orders-iceberg-sink"] |= self._hive()
+        if self.lab.home.settings.secure:
+            configs = {name: {**config, **self._logins(config)} for name, config in configs.items()}
         return configs
+
+    def _logins(self, config: dict[str, str]) -> dict[str, str]:
+        """How converters log in to the registry."""
+        secret = f"${{file:{secrets_file(self.lab)}:registry.password}}"
+        login = {"username": USER, "password": secret}
+        return {
+            f"{converter}.apicurio.auth.{key}": value
+            for converter in ("key.converter", "value.converter")
+            if config.get(converter) == AVRO_CONVERTER
+            for key, value in login.items()
+        }
 
     def _hive(self) -> dict[str, str]:
         """How the Iceberg sink comes to its tables where a Hive metastore keeps them."""

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from headwater.lab.ports import LOOPBACK
+from headwater.lab.services.logins import reader_headers
 from headwater.lab.services.s3 import warehouse
 from headwater.lineage.naming import from_uri, hive_location
 
@@ -25,7 +26,12 @@ class LineageClient:
     def __init__(self, lab: LabContext) -> None:
         self.url = lab.url("server")
         self.namespace = lab.home.settings.namespace
-        self.http = httpx.Client(base_url=self.url, timeout=ANSWER_SECONDS, trust_env=False)
+        self.http = httpx.Client(
+            base_url=self.url,
+            timeout=ANSWER_SECONDS,
+            trust_env=False,
+            headers=reader_headers(lab),
+        )
         self.warehouse = warehouse(lab)
         self.hive = lab.home.settings.hive
         self.namespaces = {
@@ -110,9 +116,11 @@ class LineageClient:
         return [record["event"] for record in records if "event" in record]
 
     def impact(self, dataset: str, *changes: dict[str, str]) -> dict[str, Any]:
-        """Who would be hit if a dataset changed."""
+        """Who would be hit if a dataset changed; empty while the server does not know it."""
         body = {"node": self.node(dataset), "changes": changes}
         answer = self.http.post("/api/v2/impact", json=body)
+        if answer.status_code == 404:
+            return {}
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()
         return found

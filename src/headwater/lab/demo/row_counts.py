@@ -11,6 +11,7 @@ import psycopg
 from psycopg import sql
 
 from headwater.lab.ports import LOOPBACK
+from headwater.lab.services.logins import kafka_client
 from headwater.lab.services.s3 import REGION, bucket_folder
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ class RowCounter:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        return {"bootstrap.servers": self.bootstrap, "group.id": "headwater-demo", "log_level": 0}
+        address = {"bootstrap.servers": self.bootstrap, "group.id": "headwater-demo"}
+        return {**address, "log_level": 0, **kafka_client(self.lab)}
 
     @cached_property
     def _consumer(self) -> Any:

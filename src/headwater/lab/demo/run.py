@@ -49,16 +49,19 @@ class Demo:
         self._batch: BatchJob | None = None
         self._ending = threading.Event()
 
-    def start(self, progress: FetchProgress | None = None, *, hive: bool = False) -> None:
+    def start(
+        self, progress: FetchProgress | None = None, *, hive: bool = False, secure: bool = False
+    ) -> None:
         """Bring up what the pipeline stands on; whatever must be downloaded comes first.
 
-        With `hive`, the tables are kept in a Hive metastore, as they are in a home where they once were.
+        With `hive`, the tables are kept in a Hive metastore, as they are in a home where they once were;
+        with `secure`, the services ask for logins.
         """
         _ = self.lab.context.java  # a wrong Java is reported before anything comes down
         hive = hive or self.lab.home.settings.hive
         wanted = with_needs([*SERVICES, *STREAMS, *(["hive"] if hive else [])])
         fetch.ensure(self.lab.context.cache, lock().select(bundles(wanted)), progress)
-        self.lab.up(SERVICES, hive=hive, changed=self.changed)
+        self.lab.up(SERVICES, hive=hive, secure=secure, changed=self.changed)
         self.traffic.prepare()
         self.shop.create_tables()
 

@@ -1,4 +1,4 @@
-"""Lifelike orders and bids in the shop's database."""
+"""Realistic orders and bids in the shop's database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OrderMix(NamedTuple):
 
 
 class OrderRate:
-    """Says how many orders are due: few come one by one, many in groups, ten times a second."""
+    """How many orders are due: few come one by one, many in groups, ten times a second."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate

@@ -1,4 +1,4 @@
-"""Does the lineage server show what the demo's pipeline does? Jobs, edges, column paths, schemas."""
+"""Does the lineage server show what the demo's pipeline does? Jobs, edges, column paths, schemas, impact."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import msgspec
 from headwater.lab.demo.lineage_client import LineageClient, state_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.lab.services.base import LabContext
 
 STREAMING = frozenset({"RUNNING"})
@@ -59,6 +61,42 @@ COLUMNS = (
     ("postgres shop.public.orders", "supplier", "warehouse default/supplier_stats", "supplier"),
 )
 
+# Who is hit when the shop drops the price of its orders, written down from the programs and connectors.
+DROPPED = ("postgres shop.public.orders", "price")
+HIT_JOBS = {
+    "orders-source": "carries",
+    "orders-s3-sink": "carries",
+    "orders-iceberg-sink": "carries",
+    "supplier-stats": "breaks",
+    "iceberg-ingestion": "breaks",
+    "supplier-stats-jdbc-sink": "changes",
+    SUMMARY: "changes",
+    # The batch job's look at the newest day.
+    "supplier_stats.head.default_orders": "rows",
+    "supplier-stats-export": "changes",
+}
+# Rows, too: the streams reject orders without a price.
+HIT_COLUMNS = {
+    ("kafka orders", "price"): "carries",
+    ("raw topics/orders", "price"): "carries",
+    ("warehouse default/orders_landing", "price"): "carries",
+    ("kafka supplier-stats", "total_price"): "changes",
+    ("kafka supplier-stats", "rows"): "rows",
+    ("postgres shop.public.supplier_stats", "total_price"): "changes",
+    ("postgres shop.public.supplier_stats", "rows"): "rows",
+    ("warehouse default/orders", "price"): "changes",
+    ("warehouse default/orders", "rows"): "rows",
+    ("warehouse default/supplier_stats", "total_price"): "changes",
+    ("warehouse default/supplier_stats", "rows"): "rows",
+    ("exports supplier_stats", "total_price"): "changes",
+    ("exports supplier_stats", "rows"): "rows",
+}
+# Known only once an order was rejected.
+HIT_LATER = {
+    ("kafka orders-dead-letter", "price"): "carries",
+    ("kafka orders-dead-letter", "key.reason"): "changes",
+    ("kafka orders-dead-letter", "rows"): "rows",
+}
 
 STORY_COLUMNS = ("coupon", "channel", "gift_note", "warehouse", "campaign")
 """Columns that the story of a schema change adds; once all were used, `note_1` and so on."""
@@ -83,6 +121,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     edges: list[Item]
     columns: list[Item]
     schemas: list[Item]
+    impact: list[Item]
     missing: list[str]
 
 
@@ -112,7 +151,8 @@ class Judge:
         schemas = [
             schema_item(d, self.lineage.dataset(d, "/history", limit=HISTORY)) for d in SCHEMAS
         ]
-        parts = (seen_jobs, edges, columns, schemas)
+        impact = self._impact()
+        parts = (seen_jobs, edges, columns, schemas, impact)
         missing = [item.what for part in parts for item in part if not item.seen]
         return Verdict(
             ok=not missing,
@@ -120,8 +160,28 @@ class Judge:
             edges=edges,
             columns=columns,
             schemas=schemas,
+            impact=impact,
             missing=missing,
         )
+
+    def _impact(self) -> list[Item]:
+        """Whether dropping a column hits exactly the jobs and columns that were written down."""
+        dataset, column = DROPPED
+        found = self.lineage.impact(dataset, {"kind": "drop", "column": column})
+        jobs = {job["name"]: job["effect"] for job in found.get("jobs", [])}
+        names = {self.lineage.node(one): one for one, _ in (*HIT_COLUMNS, *HIT_LATER)}
+        columns = {
+            (names.get(one["dataset"], one["dataset"]), one["column"] or "rows"): one["effect"]
+            for one in found.get("columns", [])
+        }
+        now = {one: effect for one, effect in columns.items() if HIT_LATER.get(one) != effect}
+        drop = f"impact of dropping {dataset}.{column}"
+        return [
+            *hit_items(drop, HIT_JOBS, jobs),
+            *hit_items(
+                drop, *({".".join(k): v for k, v in some.items()} for some in (HIT_COLUMNS, now))
+            ),
+        ]
 
     def running(self) -> list[str]:
         """Jobs of the demo whose latest run goes on."""
@@ -151,8 +211,25 @@ def schema_item(dataset: str, history: dict[str, Any]) -> Item:
     returns = all(a != b for a, b in pairwise(versions))
     stories = sum(version != rest for version, rest in zip(versions, made, strict=True))
     seen = returns and all(rest == made[0] for rest in made) and 1 <= len(own) <= 1 + stories
-    return Item(what=f"one schema of {dataset}", seen=seen, state=f"{len(versions)} versions")
+    count = f"{len(versions)} version{'s' if len(versions) != 1 else ''}"
+    return Item(what=f"one schema of {dataset}", seen=seen, state=count)
 
 
 def _names(job: dict[str, Any], side: str) -> set[tuple[str, str]]:
     return {(d["namespace"], d["name"]) for d in job.get(side, [])}
+
+
+def hit_items(what: str, wanted: Mapping[str, str], found: Mapping[str, str]) -> list[Item]:
+    """Whether each effect is on exactly what it was written down for, and no other effect is."""
+
+    def having(effect: str, some: Mapping[str, str]) -> str:
+        return ", ".join(sorted(one for one in some if some[one] == effect)) or "none"
+
+    return [
+        Item(
+            what=f"{what}, {effect}: {having(effect, wanted)}",
+            seen=having(effect, found) == having(effect, wanted),
+            state="" if having(effect, found) == having(effect, wanted) else having(effect, found),
+        )
+        for effect in dict.fromkeys((*wanted.values(), *found.values()))
+    ]

@@ -29,13 +29,13 @@ def connect_jars(spark: str, cache: Cache | None = None) -> list[Path]:
     return _ensured(cache or Cache(), lock().bundle(SERVER + _minor(spark)))
 
 
-def format_jars(word: str, cache: Cache | None = None) -> list[Path]:
-    """A table format besides Iceberg, which only tests ask for: `delta` or `hudi`."""
+def extra_jars(word: str, cache: Cache | None = None) -> list[Path]:
+    """What only tests ask for: a table format besides Iceberg, `delta` or `hudi`, or `flink`'s jars."""
     return _ensured(cache or Cache(), lock().bundle(word))
 
 
 def peer_jar(cache: Cache | None = None) -> Path:
-    """The OpenLineage jar that the benchmark runs beside Headwater."""
+    """OpenLineage's jar for Spark, which benchmark and tests run beside Headwater."""
     (found,) = _ensured(cache or Cache(), lock().bundle("openlineage"))
     return found
 

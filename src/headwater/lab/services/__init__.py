@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.errors import UsageError
-from headwater.lab.services.catalog import Catalog
+from headwater.lab.services.catalog import IcebergCatalog
 from headwater.lab.services.connect import Connect
+from headwater.lab.services.headwater import Agent, PageRedirect, Server
 from headwater.lab.services.hive import Hive
 from headwater.lab.services.kafka import Kafka
-from headwater.lab.services.lineage import Agent, Server
+from headwater.lab.services.pipeline_streams import IcebergIngestion, SupplierStats
 from headwater.lab.services.postgres import Postgres
 from headwater.lab.services.registry import Registry
 from headwater.lab.services.s3 import S3
 from headwater.lab.services.spark import SparkHistory, SparkMaster, SparkWorker1, SparkWorker2
-from headwater.lab.services.streams import IcebergIngestion, SupplierStats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ SERVICES: dict[str, Service] = {
         Connect(),
         Registry(),
         S3(),
-        Catalog(),
+        IcebergCatalog(),
         Postgres(),
         Hive(),
         SparkMaster(),
@@ -36,6 +36,7 @@ SERVICES: dict[str, Service] = {
         SparkWorker2(),
         SparkHistory(),
         Server(),
+        PageRedirect(),
         Agent(),
         SupplierStats(),
         IcebergIngestion(),

@@ -180,9 +180,13 @@ class Service(ABC):
         """What a client needs."""
 
 
-def answers(url: str) -> httpx.Response:
+def answers(
+    url: str, auth: httpx.Auth | None = None, headers: Mapping[str, str] | None = None
+) -> httpx.Response:
     """GET from a service on this machine, whatever proxy the environment names."""
-    return httpx.get(url, timeout=PROBE_SECONDS, trust_env=False, verify=_PLAIN)
+    return httpx.get(
+        url, timeout=PROBE_SECONDS, trust_env=False, verify=_PLAIN, auth=auth, headers=headers
+    )
 
 
 def version_of(name: str) -> str:

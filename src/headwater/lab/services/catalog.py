@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
 
 
-class Catalog(Service):
+class IcebergCatalog(Service):
     name = "catalog"
     title = "Iceberg REST catalog"
     needs = ("s3",)

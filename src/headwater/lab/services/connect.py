@@ -10,6 +10,7 @@ from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers, version_of
 from headwater.lab.services.hive import FOR_SINK, client_jars
 from headwater.lab.services.kafka import LOGGING
+from headwater.lab.services.logins import USER, connect_env, connect_login, kafka_properties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Connector configurations name a secret as ${file:<this file>:<key>}, so that REST never shows it.
 SECRETS = "connect-secrets.properties"
+BASIC_AUTH = "org.apache.kafka.connect.rest.basic.auth.extension"
+JAAS, USERS = "connect-jaas.conf", "connect-users.properties"
 
 
 def secrets_file(lab: LabContext) -> Path:
@@ -64,6 +67,11 @@ class Connect(Service):
                 "config.providers.file.class": f"{providers}.FileConfigProvider",
                 "config.providers.file.param.allowed.paths": lab.home.root / "conf",
                 "config.providers.env.class": f"{providers}.EnvVarConfigProvider",
+                **kafka_properties(lab),
+                **kafka_properties(lab, "producer."),
+                **kafka_properties(lab, "consumer."),
+                **kafka_properties(lab, "admin."),
+                **(_basic_auth(lab) if self.asks_login(lab) else {}),
             },
         )
         settings = lab.home.settings
@@ -73,6 +81,7 @@ class Connect(Service):
                 "s3.access.key": settings.s3_access_key,
                 "s3.secret.key": settings.s3_secret_key,
                 "postgres.password": settings.postgres_password,
+                **({"registry.password": settings.logins.registry} if settings.secure else {}),
             },
         )
         lab.write(
@@ -87,7 +96,14 @@ class Connect(Service):
             },
         )
 
+    def asks_login(self, lab: LabContext) -> bool:
+        """Whether its REST interface asks for a login."""
+        return lab.home.settings.secure
+
     def command(self, lab: LabContext) -> Command:
+        flags = [f"-Dlog4j2.configurationFile={lab.home.conf('connect-log4j2.properties')}"]
+        if self.asks_login(lab):
+            flags.append(f"-Djava.security.auth.login.config={lab.home.conf(JAAS)}")
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         return Command(
             lab.run_java(
@@ -96,21 +112,30 @@ class Connect(Service):
                 str(lab.home.conf("connect.properties")),
                 classpath=lab.jars("connect"),
                 heap=512,
-                flags=[f"-Dlog4j2.configurationFile={lab.home.conf('connect-log4j2.properties')}"],
+                flags=flags,
             ),
             # The AWS client inside the Iceberg sink looks for a region even when one is set.
             {"AWS_REGION": "us-east-1"},
         )
 
     def ready(self, lab: LabContext) -> bool:
-        answer = answers(lab.url("connect", "/health"))
+        answer = answers(lab.url("connect", "/health"), connect_login(lab))
         return answer.status_code == 200 and answer.json().get("status") == "healthy"
 
     def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "CONNECT_URL": lab.url("connect"),
             "CONNECT_SECRETS_FILE": str(secrets_file(lab)),
+            **connect_env(lab),
         }
+
+
+def _basic_auth(lab: LabContext) -> dict[str, str]:
+    """Let in only who knows the password."""
+    users = lab.write(USERS, {USER: lab.home.settings.logins.connect})
+    module = f"{BASIC_AUTH}.PropertyFileLoginModule"
+    lab.write(JAAS, [f'KafkaConnect {{ {module} required file="{users}"; }};'])
+    return {"rest.extension.classes": f"{BASIC_AUTH}.BasicAuthSecurityRestExtension"}
 
 
 def _more(lab: LabContext) -> dict[str, list[Path]]:

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 from headwater.lab.ports import LOOPBACK, accepts
 from headwater.lab.process import Command
 from headwater.lab.services.base import PROBE_SECONDS, Service, version_of
+from headwater.lab.services.logins import (
+    KAFKA_CLIENT,
+    PLAIN,
+    USER,
+    kafka_client,
+    kafka_env,
+    kafka_properties,
+)
 
 if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
@@ -33,9 +41,10 @@ class Kafka(Service):
 
     def prepare(self, lab: LabContext) -> None:
         listeners = {
-            "PLAINTEXT": f"{LOOPBACK}:{lab.port('kafka')}",
+            "CLIENT": f"{LOOPBACK}:{lab.port('kafka')}",
             "CONTROLLER": f"{LOOPBACK}:{lab.port('kafka-controller')}",
         }
+        protocol = "SASL_PLAINTEXT" if lab.home.settings.secure else "PLAINTEXT"
         storage = lab.home.data("kafka") / "log"
         settings = lab.write(
             "kafka.properties",
@@ -43,7 +52,9 @@ class Kafka(Service):
                 "process.roles": "broker,controller",
                 "node.id": 1,
                 "listeners": ",".join(f"{k}://{v}" for k, v in listeners.items()),
-                "advertised.listeners": f"PLAINTEXT://{listeners['PLAINTEXT']}",
+                "advertised.listeners": f"CLIENT://{listeners['CLIENT']}",
+                "listener.security.protocol.map": ",".join(f"{k}:{protocol}" for k in listeners),
+                "inter.broker.listener.name": "CLIENT",
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": f"1@{listeners['CONTROLLER']}",
                 "log.dirs": storage,
@@ -60,8 +71,11 @@ class Kafka(Service):
                 "log.cleaner.dedupe.buffer.size": 4 << 20,
                 "num.network.threads": 2,
                 "num.io.threads": 4,
+                **(_logins(lab) if lab.home.settings.secure else {}),
             },
         )
+        if lab.home.settings.secure:
+            lab.write(KAFKA_CLIENT, kafka_properties(lab))
         lab.write("kafka-log4j2.properties", LOGGING)
         if not (storage / "meta.properties").exists():
             argv = self._java(lab, "kafka.tools.StorageTool", "format", "--ignore-formatted")
@@ -78,12 +92,16 @@ class Kafka(Service):
         # librdkafka writes a line for each refused connection: knock first.
         if not accepts(port):
             return False
-        admin = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0})
+        address: dict[str, str | int | float] = {
+            "bootstrap.servers": f"{LOOPBACK}:{port}",
+            "log_level": 0,
+        }
+        admin = AdminClient({**address, **kafka_client(lab)})
         return bool(admin.list_topics(timeout=PROBE_SECONDS).brokers)
 
     def env(self, lab: LabContext) -> dict[str, str]:
         address = f"{LOOPBACK}:{lab.port('kafka')}"
-        return {"BOOTSTRAP": address, "KAFKA_BOOTSTRAP": address}
+        return {"BOOTSTRAP": address, "KAFKA_BOOTSTRAP": address, **kafka_env(lab)}
 
     def _java(self, lab: LabContext, *arguments: str) -> list[str]:
         return lab.run_java(
@@ -93,3 +111,16 @@ class Kafka(Service):
             heap=256,
             flags=[f"-Dlog4j2.configurationFile={lab.home.conf('kafka-log4j2.properties')}"],
         )
+
+
+def _logins(lab: LabContext) -> dict[str, str]:
+    """Let in only who knows the password, on the controller's port too."""
+    password = lab.home.settings.logins.kafka
+    users = f'{PLAIN} username="{USER}" password="{password}" user_{USER}="{password}";'
+    return {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": users,
+        "listener.name.controller.plain.sasl.jaas.config": users,
+    }

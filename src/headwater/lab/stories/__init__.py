@@ -12,7 +12,7 @@ from headwater.lab.stories.late import Late
 from headwater.lab.stories.misaligned import Misaligned
 from headwater.lab.stories.outage import Outage
 from headwater.lab.stories.poison import Poison
-from headwater.lab.stories.schema_change import SchemaChange
+from headwater.lab.stories.schema_change import SchemaChangeStory
 from headwater.lab.stories.story_run import AWAY, StoryRun
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STORIES: dict[str, Story] = {
     story.name: story
-    for story in (Poison(), SchemaChange(), Cancel(), Misaligned(), Late(), Outage())
+    for story in (Poison(), SchemaChangeStory(), Cancel(), Misaligned(), Late(), Outage())
 }
 AWAY_SECONDS = 60.0
 

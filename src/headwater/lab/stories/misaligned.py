@@ -77,7 +77,7 @@ class Misaligned(Story):
         right = [*reversed(_chain(story_run.lineage, summary))]
         story_run.show(_side_by_side("the writer's graph", left, "the reader's graph", right))
         story_run.link_page(
-            "what doctor says of the two names", story_run.lineage.page("/doctor"), lasting=False
+            "what doctor finds in the two names", story_run.lineage.page("/doctor"), lasting=False
         )
         story_run.check(
             "doctor takes both names for one table, almost surely",

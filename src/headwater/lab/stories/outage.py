@@ -15,7 +15,7 @@ from headwater.emit.outbox import Outbox
 from headwater.lab import process
 from headwater.lab.demo.connectors import CONNECTORS
 from headwater.lab.demo.run import STREAMS
-from headwater.lab.services.lineage import HEARTBEAT_SECONDS
+from headwater.lab.services.headwater import HEARTBEAT_SECONDS
 from headwater.lab.stories.base import CheckOutcome, Story
 
 if TYPE_CHECKING:

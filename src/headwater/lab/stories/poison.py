@@ -43,7 +43,7 @@ class Poison(Story):
             f"Writing {RECORD.decode()!r} into the topic {TOPIC}, where Avro belongs."
         )
         story_run.produce(TOPIC, RECORD)
-        story_run.check("Connect says that a task has failed", lambda: _failed_task(story_run))
+        story_run.check("Connect reports that a task has failed", lambda: _failed_task(story_run))
         story_run.check(
             f"{SINK} is FAILED, with the task and its trace", lambda: _failed(story_run, before)
         )

@@ -26,7 +26,7 @@ KNOWN = {"order_id", "item", "price", "supplier", "bid_time"}
 ROTATION_SECONDS = 150.0
 
 
-class SchemaChange(Story):
+class SchemaChangeStory(Story):
     """A table is altered, and no other team knows."""
 
     name = "schema-change"

@@ -24,6 +24,7 @@ from headwater.lab.demo.run import STREAMS
 from headwater.lab.demo.traffic import OrderTraffic
 from headwater.lab.launch import Launch
 from headwater.lab.services import with_needs
+from headwater.lab.services.logins import kafka_client
 from headwater.lab.stories.base import Check, CheckOutcome, PageLink
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class StoryRun:
         from confluent_kafka import Producer
 
         refused: list[object] = []
-        producer = Producer({"bootstrap.servers": self.counter.bootstrap, "log_level": 0})
+        address = {"bootstrap.servers": self.counter.bootstrap, "log_level": 0}
+        producer = Producer({**address, **kafka_client(self.lab.context)})
         producer.produce(
             topic, value, partition=0, on_delivery=lambda error, _: refused.append(error)
         )

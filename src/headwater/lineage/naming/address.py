@@ -95,6 +95,13 @@ def snowflake(text: str) -> str:
     return host.removesuffix(".privatelink").replace("_", "-")
 
 
+def duckdb(path: str) -> str:
+    """What DuckDB calls the database in a file: `shop` for `/data/shop.v2.duckdb`."""
+    if path.startswith(":memory:"):
+        return path.removeprefix(":memory:") or "memory"
+    return re.split(r"[/:\\]", path)[-1].partition(".")[0]
+
+
 def redshift(place: Address) -> Address:
     """`cluster.id.region.redshift.amazonaws.com` shortened to cluster and region."""
     match = _REDSHIFT.match(place.host)

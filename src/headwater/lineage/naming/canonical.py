@@ -17,6 +17,8 @@ _NAMESPACE = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-_]*)://(.*)$", re.DOTALL)
 _QUERY = re.compile(r"[?#;].*$", re.DOTALL)
 _PATHS = {"file", "hdfs", "dbfs", "sftp", "ftp"}
 _OUTER = {"database", "catalog", "keyspace", "service"}
+# What stands before their names is never the end of the namespace too, or is a file's own name there.
+_KEEP_NAMESPACE = {"mssql", "duckdb"}
 _PLAIN = {"bigquery", "pubsub", "file"}
 # Their authority is no host: case may matter, and nothing may be added.
 _OPAQUE = KEYED | {"dbfs", "spanner", "bigtable", "sqlite", "duckdb", "inmemory"}
@@ -39,12 +41,21 @@ def canonical(namespace: str, name: str) -> DatasetName:
     if scheme == "sqlserver" and name.count(".") == 2:
         # Synapse names have two parts; three parts are SQL Server under its driver's name.
         space = "mssql" + space[len(scheme) :]
+    if scheme == "duckdb" and name:
+        name = _qualified(space.partition("://")[2], name)
     store = SCHEMES.get(scheme)
-    if store and scheme != "mssql" and store.name_fields[0] in _OUTER and space.count("/") == 3:
+    outer = store is not None and store.name_fields[0] in _OUTER
+    if outer and scheme not in _KEEP_NAMESPACE and space.count("/") == 3:
         # The database stands in both: once is enough.
         head, _, database = space.rpartition("/")
         space = head if name.startswith(f"{database}.") else space
     return DatasetName(space, name)
+
+
+def _qualified(path: str, name: str) -> str:
+    """A table of DuckDB with its schema and its database, which the file names."""
+    database, missing = address.duckdb(path), 2 - name.count(".")
+    return ".".join([*(database, "main")[: max(missing, 0)], name]) if database else name
 
 
 @lru_cache(maxsize=16_384)

@@ -22,7 +22,7 @@ SPECIFIED = (
     Store("spanner", "Spanner", "spanner://{project}:{instance}", _DST),
 )
 
-OURS = tuple(
+_SERVERS = tuple(
     Store(key, title, f"{key}://{_HP}", name, port, schemes, defaults, ours=True, why=why)
     for key, title, name, port, schemes, defaults, why in (
         ("mariadb", "MariaDB", _DT, 3306, (), (), "its own product with its own driver"),
@@ -50,7 +50,20 @@ OURS = tuple(
         ("ignite", "Ignite", "{schema}.{table}", 10800, (), (("schema", "PUBLIC"),), _JDBC),
         ("phoenix", "Phoenix", "{schema}.{table}", 2181, (), (), "named by its ZooKeeper quorum"),
     )
-) + tuple(
-    Store(key, title, f"{key}://{{path}}", "{table}", ours=True, why="a database is one file")
-    for key, title in (("sqlite", "SQLite"), ("duckdb", "DuckDB"))
+)
+
+OURS = (
+    *_SERVERS,
+    Store(
+        "sqlite", "SQLite", "sqlite://{path}", "{table}", ours=True, why="a database is one file"
+    ),
+    Store(
+        "duckdb",
+        "DuckDB",
+        "duckdb://{path}",
+        _DST,
+        defaults=(("schema", "main"),),
+        ours=True,
+        why="a database is one file, and called as the file up to its first dot; dbt reports the same",
+    ),
 )

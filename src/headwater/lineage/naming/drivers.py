@@ -138,6 +138,11 @@ def _embedded(key: str) -> Callable[[str], Parsed]:
     return read
 
 
+def _duckdb(rest: str) -> Parsed:
+    key, namespace, _ = _embedded("duckdb")(rest)
+    return key, namespace, {"database": address.duckdb(namespace.partition("://")[2])}
+
+
 def _sybase(rest: str) -> Parsed:
     text = re.sub(r"^tds:", "", rest, flags=re.IGNORECASE).removeprefix("//")
     authority, tail = address.split_authority(text)
@@ -182,5 +187,6 @@ SPECIAL: dict[str, Callable[[str], Parsed]] = {
     "cloudspanner": _spanner,
     "avatica": _druid,
     "phoenix": _phoenix,
-    **{key: _embedded(key) for key in ("sqlite", "duckdb", "h2", "derby", "hsqldb")},
+    "duckdb": _duckdb,
+    **{key: _embedded(key) for key in ("sqlite", "h2", "derby", "hsqldb")},
 }

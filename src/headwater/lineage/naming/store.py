@@ -96,6 +96,8 @@ class Store:
             values["port"] = given_port or str(cluster.port)
         for field in _PATH_FIELDS & values.keys():
             values[field] = strip_query(values[field])
+        if self.key == "duckdb" and "path" in values:
+            values.setdefault("database", address.duckdb(values["path"]))
         if self.key == "http":
             values["path"] = re.split("[?#]", values.get("path", "/"), maxsplit=1)[0] or "/"
         for field, suffix in _SUFFIX.findall(self.namespace):

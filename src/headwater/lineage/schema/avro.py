@@ -37,7 +37,7 @@ def read_avro(schema: object, references: Mapping[str, object] | None = None) ->
     `references` are schemas that this one names without defining them, in the order in which they
     build on one another. A record inside itself is a `struct` without fields.
     """
-    reader = _Reader()
+    reader = _AvroReader()
     for text in (references or {}).values():
         reader.define(_root(text), "")
     field = reader.field("", _root(schema), "", ())
@@ -50,7 +50,7 @@ def _root(schema: object) -> Any:
     return decode_json(schema)
 
 
-class _Reader:
+class _AvroReader:
     def __init__(self) -> None:
         self.named: dict[str, tuple[dict[str, Any], str]] = {}
         self.open: set[str] = set()

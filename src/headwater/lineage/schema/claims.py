@@ -9,7 +9,6 @@ it was made.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from enum import IntEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -391,15 +390,34 @@ def _changes(
         # What came before a version was known stays as it was: history only grows.
         if begin is None or moment < begin:
             yield moment, claim
-    newest = era = 0
-    for claim in sorted(versioned, key=lambda c: (c.first, -c.version, shapes[id(c.fields)])):
-        if (now := bisect_right(renewals, claim.first)) != era:
-            era, since = now, renewals[now - 1]
-            alive = (c.version for c in versioned if c.first < since <= c.last)
-            newest = max(alive, default=0)
-        if claim.version > newest:
-            newest = claim.version
-            yield claim.first, claim
+    yield from _by_version(versioned, shapes, renewals)
+
+
+def _by_version(
+    claims: list[Claim], shapes: Mapping[int, bytes], renewals: Sequence[int]
+) -> Iterator[tuple[int, Claim]]:
+    """The highest version, as it was first answered; from a renewal on, of those answered since."""
+
+    def order(claim: Claim) -> tuple[int, int, bytes]:
+        return -claim.version, claim.first, shapes[id(claim.fields)]
+
+    claims = sorted(claims, key=lambda c: (c.first, *order(c)))
+    begun: list[Claim] = []
+    now: Claim | None = None
+    place = 0
+    for renewal in (*renewals, None):
+        while place < len(claims) and (renewal is None or claims[place].first < renewal):
+            begun.append(claims[place])
+            place += 1
+            if now is None or begun[-1].version > now.version:
+                now = begun[-1]
+                yield now.first, now
+        if renewal is None or not begun:
+            continue
+        begun = [c for c in begun if c.last >= renewal]
+        before, now = now, min(begun, key=order, default=None)
+        if now is not None and now is not before:
+            yield renewal, now
 
 
 def _by_time(

@@ -50,11 +50,11 @@ def read_json_schema(schema: object, references: Mapping[str, object] | None = N
     if not isinstance(root, dict):
         raise SchemaError("schema: a JSON Schema is an object")
     documents = {name: decode_json(text) for name, text in (references or {}).items()}
-    field = _Reader(documents).field("", root, root, ())
+    field = _JsonSchemaReader(documents).field("", root, root, ())
     return Schema(field.fields, field.type, field.description)
 
 
-class _Reader:
+class _JsonSchemaReader:
     def __init__(self, documents: dict[str, Any]) -> None:
         self.documents = documents
         self.open: list[int] = []

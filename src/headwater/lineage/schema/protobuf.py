@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .model import ELEMENT, Budget, Field, Schema, SchemaError, bounded, container, shown, unique
-from .proto import ProtoField, ProtoFile, ProtoMessage, parse
+from .proto_parser import ProtoField, ProtoFile, ProtoMessage, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def read_protobuf(
     main = parse(schema)
     if not main.messages:
         raise SchemaError("schema: the .proto text defines no message")
-    reader = _Reader(main, references or {})
+    reader = _ProtobufReader(main, references or {})
     chosen = next(iter(main.messages))
     if message:
         chosen = reader.find(message, main.package)
@@ -74,7 +74,7 @@ def read_protobuf(
     return Schema(fields, description=reader.messages[chosen].description)
 
 
-class _Reader:
+class _ProtobufReader:
     def __init__(self, main: ProtoFile, references: Mapping[str, str]) -> None:
         self.messages: dict[str, ProtoMessage] = {}
         self.enums: set[str] = set()

@@ -101,6 +101,9 @@ class Notifier:
             # Whatever it started, too: the command has had its time.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # A command that is cut off must be gone before the loop is, and its pipes with it.
+            await process.wait()
+            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
         text = _clean(output.decode("utf-8", "replace"), channel)
         if code:
             raise DeliveryError(f"exit code {code}: {text}")

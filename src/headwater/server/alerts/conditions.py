@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.server.alerts.checks import FailedChecks
 from headwater.server.alerts.jobs import MonitoredJobs
 from headwater.server.alerts.new_readers import new_readers
+from headwater.server.alerts.quality_checks import FailedChecks
 from headwater.server.alerts.schema_breaks import SchemaBreaks
 from headwater.server.alerts.troubles import passed, silent, troubles
 

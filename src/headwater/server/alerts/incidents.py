@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from headwater.lineage.events import canonical
+from headwater.lineage.openlineage.events import canonical
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:

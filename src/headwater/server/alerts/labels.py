@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.facets import ABOUT
 from headwater.lineage.graph import NodeKind
+from headwater.lineage.openlineage.facets import ABOUT
 from headwater.server.store.read.tagged import sent_tags
 
 if TYPE_CHECKING:

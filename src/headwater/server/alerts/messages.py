@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage.addresses import path_of
-from headwater.lineage.events import iso
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import iso
+from headwater.lineage.url_paths import path_of
 from headwater.lineage.wording import affected_text
 from headwater.server.alerts.incidents import RESOLVED
 
@@ -59,20 +59,19 @@ def shown(one: Incident) -> dict[str, Any]:
 
 
 def message(one: Incident, phase: int, page: str) -> dict[str, Any]:
-    """What a channel gets: `delivery` is the same when a message has to be sent again."""
+    """What a channel gets: `delivery` is the same when a message has to be sent again.
+
+    Without the address of the page there is no `link`.
+    """
     status = "resolved" if phase == RESOLVED else "opened"
-    return {
-        "status": status,
-        "delivery": f"{one.id}-{status}",
-        **shown(one),
-        "link": link_of(page, one.body.subject) if page else None,
-    }
+    found = {"status": status, "delivery": f"{one.id}-{status}", **shown(one)}
+    return found | {"link": link_of(page, one.body.subject)} if page else found
 
 
 def trial_message(rule: Rule, page: str) -> dict[str, Any]:
     """A message for a rule without an incident, marked as a test."""
     now = iso(time.time_ns() // 1000 // SECOND * SECOND)
-    return {
+    found = {
         "status": "test",
         "delivery": f"test-{rule.name}-{now}",
         "id": "test",
@@ -89,8 +88,8 @@ def trial_message(rule: Rule, page: str) -> dict[str, Any]:
         "with": [],
         "stale": [],
         "affected": {"jobs": 0, "datasets": 0, "more": False, "names": []},
-        "link": f"{page}/" if page else None,
     }
+    return found | {"link": f"{page}/"} if page else found
 
 
 def _safe(text: str) -> str:
@@ -101,7 +100,7 @@ def slack(payload: dict[str, Any]) -> dict[str, Any]:
     """A message as Slack's incoming webhooks take it."""
     prefix = {"resolved": "Resolved: ", "opened": "", "test": ""}[payload["status"]]
     head = _safe(f"{prefix}{payload['title']}")
-    lines = [f"*<{payload['link']}|{head}>*" if payload["link"] else f"*{head}*"]
+    lines = [f"*<{payload['link']}|{head}>*" if "link" in payload else f"*{head}*"]
     if payload["status"] == "opened" and payload["detail"]:
         lines.append("> " + _safe(payload["detail"]).replace("\n", "\n> "))
     until = f" until {payload['resolvedAt']}" if payload["resolvedAt"] else ""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Node
 
     Reader: TypeAlias = tuple[Passage[Node], str, str, str]
+    Ends: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
+    Tagged: TypeAlias = dict[int, list[tuple[str, str, int | None]]]
+    Marks: TypeAlias = dict[tuple[int, str, str], bytes]
 
 __all__ = ["new_readers"]
 
@@ -33,48 +36,97 @@ DEPTH, COLUMNS = 50, 5_000
 def new_readers(evaluation: Evaluation) -> list[Finding]:
     """Jobs that began to read a tagged column, and those reported within the last day.
 
-    A rule that is evaluated for the first time records the present readers and reports none.
+    A rule that is evaluated for the first time records the present readers and reports none. Nor does
+    it report who read a column before somebody set the tag: then the tag is new, not the reader.
     """
-    readers = list(_readers(evaluation))
-    opened = {one.id: one.opened for one in evaluation.known if one.resolved is None}
+    tagged = _tagged(evaluation)
+    readers = list(_readers(evaluation, tagged))
+    evaluation.labels.load((DATASET, root) for root in tagged)
+    still_open = [one for one in evaluation.known if one.resolved is None]
+    opened = {one.id: one.opened for one in still_open}
+    open_ = {(one.body.subject, job) for one in still_open for job in one.body.members}
     found = []
     for rule in evaluation.rules.of("new-reader"):
-        seen = set(evaluation.rules.seen.get(rule.name, ()))
+        before = evaluation.rules.seen.get(rule.name, set())
+        marks = _marks(evaluation, rule, tagged)
+        since_tagged = _set_since(tagged, marks, before)
+        seen = set(before)
         for reader in readers:
-            finding, digest = _judged(evaluation, rule, reader)
-            if finding is None:
+            passage, column, tag, _ = reader
+            ends = _ends(evaluation, rule, reader)
+            if ends is None:
                 continue
+            digest = _digest(*ends[0], column, *ends[1])
             new = digest not in seen
+            if (
+                not new
+                and (EntityRef("dataset", *ends[0]), EntityRef("job", *ends[1])) not in open_
+            ):
+                continue  # most readers, in each evaluation
+            finding = _finding(evaluation, rule, reader, ends, digest)
             if new:
                 seen.add(digest)
                 evaluation.seen.append((rule.name, digest))
+                if marks[passage.origin[1], column, tag] not in before:
+                    new = finding.since >= since_tagged.get(tag, 0)
             recent = evaluation.now - opened.get(finding.id, 0) < DAY
             if recent or (new and rule.name not in evaluation.rules.fresh):
-                _describe(evaluation, finding, reader[0].job)
+                _describe(evaluation, finding, passage.job)
                 found.append(finding)
+        evaluation.seen.extend((rule.name, mark) for mark in {*marks.values()} - before)
     return found
 
 
-def _readers(evaluation: Evaluation) -> Iterator[Reader]:
-    """Each job that reads a tagged column: how, which column, and the tag."""
-    tagged: dict[int, list[tuple[str, str]]] = {}
+def _tagged(evaluation: Evaluation) -> Tagged:
+    """The tagged columns of each dataset, each with the tag and when it was set there, if it was.
+
+    As `headwater tags` has it: set on a column, or come there along the data.
+    """
+    tagged: Tagged = {}
     rules = evaluation.rules.of("new-reader")
     graph = TaggedColumns(evaluation.view)
     for tag, columns in sorted(graph.tagged()[0].items()):
         seeds = sorted(column for column in columns if column[1])
         if not seeds or not any(rule.marked((), (tag,)) for rule in rules):
             continue
-        # As `headwater tags` has it: set on a column, or come there along the data.
+        times = graph.set_at(seeds, tag)
         found = tag_reach(graph, seeds, depth=DEPTH, limit=COLUMNS + len(seeds))
         for root, column in found.reached:
-            tagged.setdefault(root, []).append((column, tag))
+            tagged.setdefault(root, []).append((column, tag, times.get((root, column))))
+    return tagged
+
+
+def _marks(evaluation: Evaluation, rule: Rule, tagged: Tagged) -> Marks:
+    """By which hash a rule remembers that a column has a tag."""
+    marks = {}
+    for root, columns in tagged.items():
+        named = evaluation.labels.name((DATASET, root))
+        for column, tag, _ in columns:
+            if named is not None and rule.marked((), (tag,)):
+                marks[root, column, tag] = _digest(*named, column, tag)
+    return marks
+
+
+def _set_since(tagged: Tagged, marks: Marks, before: set[bytes]) -> dict[str, int]:
+    """When each tag was last set on a column that a rule did not know with it."""
+    times: dict[str, int] = {}
+    for root, columns in tagged.items():
+        for column, tag, at in columns:
+            mark = marks.get((root, column, tag))
+            if at is not None and mark is not None and mark not in before:
+                times[tag] = max(times.get(tag, 0), at)
+    return times
+
+
+def _readers(evaluation: Evaluation, tagged: Tagged) -> Iterator[Reader]:
+    """Each job that reads a tagged column: how, which column, and the tag."""
     if not tagged:
         return
     nodes = [(DATASET, number) for number in tagged]
     passages = list(StoredColumnReaders(evaluation.view).passages(nodes))[:READERS]
     evaluation.labels.load(node for one in passages for node in (one.job, one.origin))
     for passage in passages:
-        for column, tag in tagged[passage.origin[1]]:
+        for column, tag, _ in tagged[passage.origin[1]]:
             if (text := _use(passage, column)) is not None:
                 yield passage, column, tag, text
 
@@ -90,18 +142,30 @@ def _use(passage: Passage[Node], column: str) -> str | None:
     return None
 
 
-def _judged(evaluation: Evaluation, rule: Rule, reader: Reader) -> tuple[Finding | None, bytes]:
-    passage, column, tag, text = reader
+def _ends(evaluation: Evaluation, rule: Rule, reader: Reader) -> Ends | None:
+    """The names of the dataset and of the job that reads it, if a rule is about them."""
+    passage, _, tag, _ = reader
     job, dataset = evaluation.labels.name(passage.job), evaluation.labels.name(passage.origin)
     if job is None or dataset is None or not rule.named(*dataset) or not rule.marked((), (tag,)):
-        return None, b""
-    digest = hashlib.sha256("\0".join((*dataset, column, *job)).encode()).digest()
+        return None
+    return dataset, job
+
+
+def _finding(
+    evaluation: Evaluation, rule: Rule, reader: Reader, ends: Ends, digest: bytes
+) -> Finding:
+    passage, column, tag, text = reader
+    dataset, job = ends
     subject = EntityRef("dataset", *dataset)
     title = f"{job[1]} began to read {dataset[1]}.{column} ({tag})"
     body = evaluation.body(subject, title, (), cut=False)
     body.detail, body.rules, body.members = text, [rule.name], [EntityRef("job", *job)]
     since = _since(evaluation, passage)
-    return Finding("new-reader", subject, since, body, mark=digest.hex()[:16]), digest
+    return Finding("new-reader", subject, since, body, mark=digest.hex()[:16])
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
 def _describe(evaluation: Evaluation, finding: Finding, job: Node) -> None:

@@ -43,8 +43,10 @@ FORGET = 3_600.0
 class Alerts:
     """The alerts of a server: evaluates its rules and notifies their channels."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, address: str = "") -> None:
         self.rules = rules
+        self._address = address
+        """Where the page is, unless the rules say otherwise."""
         self.evaluated_at: int | None = None
         """When this server last evaluated its rules, if it leads."""
         self.notifier = Notifier()
@@ -86,7 +88,7 @@ class Alerts:
     async def test(self, rule: str) -> list[tuple[str, str | None]]:
         """Send a test message through each channel of a rule; what went wrong with which."""
         rules = self.rules
-        payload = trial_message(rules.rules[rule], rules.page)
+        payload = trial_message(rules.rules[rule], rules.page or self._address)
         found: list[tuple[str, str | None]] = []
         for name in rules.rules[rule].to:
             try:
@@ -168,7 +170,8 @@ class Alerts:
         again: int | None = None
         if channel is not None:
             try:
-                await self.notifier.send(channel, message(one.incident, one.phase, rules.page))
+                page = rules.page or self._address
+                await self.notifier.send(channel, message(one.incident, one.phase, page))
                 problem = None
             except DeliveryError as error:
                 problem = str(error)

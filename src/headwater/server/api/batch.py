@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.api.types import Named, Object, Time, Uuid
 from headwater.server.http import HttpError, Request, Response, elements
 from headwater.server.routing import Routes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from headwater.insight import beside
-from headwater.lineage.assumptions import to_run_uuid
+from headwater.lineage.openlineage.repairs import to_run_uuid
 from headwater.server.api.facet_columns import field_names
 from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.store.database import within

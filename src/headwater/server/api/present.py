@@ -7,10 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage import facets as known
-from headwater.lineage.events import iso
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.events import iso
 from headwater.server.api.facet_columns import columns, tags_of
-from headwater.server.api.java import to_url
+from headwater.server.api.java_client_urls import to_url
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, to_run, unslot
 from headwater.server.store.read.run_uses import run_uses
@@ -221,7 +221,9 @@ class Presenter:
         bodies = self.view.bodies(held.values())
         found = {}
         for number, facet in held.items():
-            read = known.read("parent", bodies[facet], known.Parent) if facet in bodies else None
+            read = (
+                known.read("parent", bodies[facet], known.ParentFacet) if facet in bodies else None
+            )
             name = read.job.name if read and read.job else None
             if name == jobs[number].name:
                 # Airflow's older provider names the task itself; its parent is the DAG before it.
@@ -234,7 +236,7 @@ class Presenter:
         held = job.state.facets.get("jobType")
         if not held or held[0] not in bodies:
             return []
-        read = known.read("jobType", bytes(bodies[held[0]]), known.JobType)
+        read = known.read("jobType", bytes(bodies[held[0]]), known.JobTypeFacet)
         return [label for label in (read.jobType, read.integration) if label] if read else []
 
     def datasets(self, datasets: list[Dataset], *, node: bool = False) -> list[dict[str, Any]]:
@@ -298,7 +300,7 @@ class Presenter:
         if number not in bodies:
             return []
         if number not in self._fields:
-            read = known.read("schema", bodies[number], known.Schema)
+            read = known.read("schema", bodies[number], known.SchemaFacet)
             seen: dict[str, dict[str, Any]] = {}
             for f in (read.fields if read else None) or ():
                 entry: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.http import HttpError
 from headwater.server.store.write.commands import NoSuchError
 

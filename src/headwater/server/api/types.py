@@ -21,6 +21,7 @@ __all__ = [
     "Object",
     "Run",
     "RunState",
+    "Sourced",
     "Time",
     "Uuid",
 ]
@@ -47,6 +48,12 @@ class NameMatch(Named, _Field):
 
     kind: str
     node: str
+
+
+class Sourced(TypedDict, total=False):
+    """An answer about the past: `source` is `lake` where the store no longer has that moment."""
+
+    source: Literal["lake"]
 
 
 class Edge(TypedDict):

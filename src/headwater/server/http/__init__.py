@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from headwater.lineage.addresses import DOTS
-from headwater.lineage.events import EventProblem, Limits, check_values
+from headwater.lineage.openlineage.events import EventProblem, Limits, check_values
+from headwater.lineage.url_paths import DOTS
 
 if TYPE_CHECKING:
     from headwater.server.http.proxies import Credential

@@ -15,7 +15,7 @@ from headwater.errors import UsageError
 from headwater.server.http import HttpError
 from headwater.server.http.proxies import Person
 from headwater.server.store.database import StoreError, StoreUnavailableError
-from headwater.server.store.read.limited import Limit
+from headwater.server.store.read.namespace_limit import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ def list_tokens(connection: Connection) -> list[TokenInfo]:
 
 
 def revoke_token(store: Store, token_id: str) -> None:
-    """Make a token worthless from now on."""
+    """Revoke a token: requests with it are refused from now on."""
     connection = store.connection
     connection.begin()
     sql = "UPDATE token SET revoked = ? WHERE id = ? AND revoked IS NULL"

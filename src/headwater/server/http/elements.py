@@ -10,13 +10,13 @@ import threading
 
 import msgspec
 
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.http import HttpError
 
 __all__ = ["array", "lines"]
 
 
-class _Counted(msgspec.Struct, gc=False):
+class _CountedMembers(msgspec.Struct, gc=False):
     """An object whose members are skipped; those of one array are counted, up to a limit."""
 
     def __post_init__(self) -> None:
@@ -27,7 +27,7 @@ class _Counted(msgspec.Struct, gc=False):
 
 _counting = threading.local()
 _array = msgspec.json.Decoder(list[msgspec.Raw])
-_count = msgspec.json.Decoder(list[_Counted])
+_count = msgspec.json.Decoder(list[_CountedMembers])
 
 
 def array(body: bytes | msgspec.Raw, limit: int) -> list[msgspec.Raw]:

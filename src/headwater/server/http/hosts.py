@@ -61,5 +61,8 @@ def _name(host: str) -> str:
     """The host without its port: `localhost:5000`, `[::1]:5000`."""
     host = host.strip().lower()
     if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].rstrip(".")
+        name, _, rest = host[1:].partition("]")
+    else:
+        name, colon, rest = host.partition(":")
+        name, rest = name.rstrip("."), colon + rest
+    return name if not rest or (rest[0] == ":" and rest[1:].isdigit()) else host

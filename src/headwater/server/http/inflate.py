@@ -1,4 +1,4 @@
-"""Bodies sent with `Content-Encoding`: inflated whole, within a limit, or refused.
+"""Bodies sent with `Content-Encoding`: decompressed within a limit, or refused.
 
 A body may be several gzip members or zstd frames one after the other. One that ends too early, or
 has anything else behind it, is refused as a whole: half of a body is never taken for all of it.

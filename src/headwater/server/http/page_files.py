@@ -26,6 +26,7 @@ PAGES = {
     "connectors",
     "events",
     "doctor",
+    "analysis",
     "settings",
     "columns",
 }

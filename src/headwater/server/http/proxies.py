@@ -87,7 +87,11 @@ class Proxies:
 
     def credential(self, peer: str, headers: Sequence[Header]) -> Credential:
         """Who asks: by a token, which goes before, or as a person whom a trusted proxy names."""
-        authorization = next((value for key, value in headers if key == b"authorization"), None)
+        authorization = None
+        for key, value in headers:
+            if key == b"authorization":
+                authorization = value
+                break
         if self._user_header is None or not self.trusts(peer):
             return authorization
         # A proxy that asks for a password itself may hand that on; it is none of our tokens.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
-    from headwater.lineage.events import Limits
+    from headwater.lineage.openlineage.events import Limits
 
 __all__ = ["default_store", "read_tokens", "serve"]
 
@@ -68,7 +68,7 @@ def read_tokens(token_file: Path | None) -> list[str]:
 
 
 class _Server(uvicorn.Server):
-    """Ends the live streams first: they would keep an ending server for all of its grace time."""
+    """Ends live streams and hanging questions first: they would keep an ending server for all of its grace time."""
 
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
@@ -76,6 +76,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.live.close()
+        self._app.past.stop()
         await super().shutdown(sockets)
 
 

@@ -12,11 +12,11 @@ from uuid import UUID
 import msgspec
 
 from headwater.insight import REPORTS, grows
-from headwater.lineage.events import EventProblem, Limits, iso, micros
+from headwater.lineage.openlineage.events import EventProblem, Limits, iso, micros
 from headwater.server.http import elements
 from headwater.server.store.database import within
 from headwater.server.store.read.observed import Lag, Lagging
-from headwater.server.store.write.name_limits import too_long
+from headwater.server.store.write.incoming.name_limits import too_long
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -164,7 +164,7 @@ class FlowRollups:
         self._filling.clear()
 
     def flush(self, store: Store, now: float) -> None:
-        """Write the intervals out, let go of those that are over, and of rows past their time."""
+        """Write the intervals out, drop those that are over, and delete rows past their time."""
         if not self._filling:
             return
         connection = store.connection

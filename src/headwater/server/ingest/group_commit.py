@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.lineage.events import EventError, EventProblem
+from headwater.lineage.openlineage.events import EventError, EventProblem
 from headwater.metrics import Histogram
 from headwater.server.store import (
     Receipt,
@@ -21,12 +21,12 @@ from headwater.server.store import (
     StoreUnavailableError,
     UnstorableError,
 )
-from headwater.server.store.write.event_reader import EventReader
+from headwater.server.store.write.incoming.event_reader import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
 
 __all__ = ["Ingest"]
 

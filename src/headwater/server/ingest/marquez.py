@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from headwater.errors import HeadwaterError
-from headwater.lineage.events import iso, micros
+from headwater.lineage.openlineage.events import iso, micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

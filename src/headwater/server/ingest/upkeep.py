@@ -1,4 +1,4 @@
-"""What a server does by itself: closes the runs that went silent, lets old history go.
+"""What a server does by itself: closes the runs that went silent, deletes old history (retention).
 
 Of several servers on one database, the one that leads does it.
 """

@@ -1,4 +1,4 @@
-"""Where events and what they amount to are kept: SQLite or PostgreSQL."""
+"""Where events, and the projection computed from them, are kept: SQLite or PostgreSQL."""
 
 from headwater.server.store.database import (
     StoreError,

@@ -58,7 +58,7 @@ def unslot(value: int) -> tuple[int, int]:
     return value >> 1, value & 1
 
 
-class Io(msgspec.Struct, array_like=True):
+class Io(msgspec.Struct, array_like=True, gc=False):
     """A run's use of one dataset."""
 
     since: int
@@ -108,7 +108,7 @@ class Source(msgspec.Struct):
         return msgspec.structs.astuple(self)
 
 
-class DatasetState(msgspec.Struct, array_like=True):
+class DatasetState(msgspec.Struct, array_like=True, gc=False):
     """What a dataset's row packs."""
 
     facets: dict[str, Held] = msgspec.field(default_factory=dict)
@@ -129,7 +129,7 @@ class DatasetState(msgspec.Struct, array_like=True):
     claims: dict[str, Held] = msgspec.field(default_factory=dict)
     """What dataset events claim of the schema: facet, first and last time."""
     floor: int = 0
-    """The moment before which the schemas stay as they were computed; claims on them were let go."""
+    """The moment before which the schemas stay as they were computed; retention has deleted the claims on them."""
 
     @property
     def gone(self) -> bool:
@@ -137,7 +137,7 @@ class DatasetState(msgspec.Struct, array_like=True):
         return self.dropped is not None and (self.written is None or self.written <= self.dropped)
 
 
-class Dataset(msgspec.Struct):
+class Dataset(msgspec.Struct, gc=False):
     """A dataset under the name it was sent with."""
 
     id: int
@@ -175,7 +175,7 @@ class Dataset(msgspec.Struct):
         )
 
 
-class JobState(msgspec.Struct, array_like=True):
+class JobState(msgspec.Struct, array_like=True, gc=False):
     """What a job's row packs: facets, the edges open now, its column maps."""
 
     facets: dict[str, Held] = msgspec.field(default_factory=dict)
@@ -189,9 +189,16 @@ class JobState(msgspec.Struct, array_like=True):
     latest_uuid: bytes = b""
     claims: dict[str, Held] = msgspec.field(default_factory=dict)
     """What the job claims of schemas apart from its runs: facet, first and last time."""
+    deletions: list[int] = msgspec.field(default_factory=list)
+    """When it was deleted in the system that ran it, as its producer reported."""
+
+    @property
+    def deleted(self) -> bool:
+        """Whether its producer reported it as deleted, and nothing that began later."""
+        return bool(self.deletions) and not self.open and self.deletions[-1] >= self.latest_time
 
 
-class Job(msgspec.Struct):
+class Job(msgspec.Struct, gc=False):
     """A job."""
 
     id: int
@@ -228,7 +235,7 @@ class Job(msgspec.Struct):
         )
 
 
-class RunState(msgspec.Struct, array_like=True):
+class RunState(msgspec.Struct, array_like=True, gc=False):
     """What a run's row packs."""
 
     life: RunHistory
@@ -243,7 +250,7 @@ class RunState(msgspec.Struct, array_like=True):
     job_facets: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Run(msgspec.Struct):
+class Run(msgspec.Struct, gc=False):
     """A run, or a job's declared lineage kept as one (`state.static`)."""
 
     id: int

@@ -11,27 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.assumptions import SHARED_RUN
-from headwater.lineage.events import EventError, Limits, canonical
+from headwater.lineage.openlineage.events import EventError, Limits, canonical
+from headwater.lineage.openlineage.repairs import SHARED_RUN
 from headwater.lineage.secrets import clean_value
 from headwater.server.store.database import (
     Connection,
     Database,
-    one,
     open_database,
     within,
 )
 from headwater.server.store.database.packing import Packer
 from headwater.server.store.keep.retention import claims_since, retained
 from headwater.server.store.write import commands, named_parents
-from headwater.server.store.write.event_reader import EventReader
+from headwater.server.store.write.incoming.event_reader import EventReader
+from headwater.server.store.write.incoming.name_limits import check_command
 from headwater.server.store.write.log import UNKNOWN, Log
-from headwater.server.store.write.name_limits import check_command
 from headwater.server.store.write.projection import Projection
 from headwater.server.store.write.session import WriteSession
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
 
 __all__ = ["Receipt", "Store", "open_store"]
 
@@ -49,6 +48,14 @@ _KNOWN = (
     "WITH k (time, hash) AS ({in}) SELECT l.hash, l.seq FROM k JOIN log l"
     " ON l.time = k.time AND l.hash = k.hash"
 )
+_HEAD = "SELECT seq, chain FROM head WHERE id = 1"
+_HEAD_AND_SAME = (
+    "SELECT h.seq, h.chain, l.seq FROM head h LEFT JOIN log l ON l.time = ? AND l.hash = ?"
+    " WHERE h.id = 1"
+)
+"""Most commits are of one event: both are asked at once, since an answer of PostgreSQL has to be waited for."""
+UNTRIMMED = 128 * 1024
+"""Bytes of events after which the working set is held to its bounds; after each event, that costs 1 %."""
 Also = Callable[[Connection, Sequence[Receipt]], None]
 """What else belongs into a commit; called with the receipts of the events in it."""
 
@@ -69,6 +76,7 @@ class Store:
         """What was assumed of events taken in since the store was opened, by reason."""
         self._has_tombstones = False
         self._retained = 0
+        self._untrimmed = 0
 
     def close(self) -> None:
         """Let go of the database."""
@@ -83,11 +91,20 @@ class Store:
         When this returns, every event with a receipt and no error is on the disk. What `also`
         writes stands in the same commit; if it raises, nothing is kept.
         """
+        self._trim(sum(len(body if isinstance(body, bytes) else body.raw) for body in bodies))
         self.packer.begin([body for body in bodies if isinstance(body, bytes)])
         try:
             return self._append(bodies, also)
         finally:
             self.packer.end()
+
+    def _trim(self, size: int) -> None:
+        """Hold the working set to its bounds now and then; events that are refused fill it too."""
+        self._untrimmed += size
+        if self._untrimmed > UNTRIMMED:
+            self._untrimmed = 0
+            self.session.trim()
+            self.reader.trim()
 
     def _append(self, bodies: Sequence[bytes | PreparedEvent], also: Also | None) -> list[Receipt]:
         receipts: list[Receipt] = [Receipt()] * len(bodies)
@@ -126,11 +143,14 @@ class Store:
     def begin(self) -> None:
         """Open a transaction and make sure that no other server wrote since the last one."""
         self.connection.begin()
-        head = one(self.connection, "SELECT seq, chain FROM head WHERE id = 1")
-        assert head is not None
-        if head[0] != self.log.seq:
+        ((seq, chain),) = self.connection.all(_HEAD)
+        self._follow(seq, chain)
+
+    def _follow(self, seq: int, chain: bytes) -> None:
+        """Forget what is held in memory if another server moved the head of the log."""
+        if seq != self.log.seq:
             self.forget()
-            self.log.seq, self.log.chain = head[0], bytes(head[1])
+            self.log.seq, self.log.chain = seq, bytes(chain)
             self._has_tombstones = bool(self.connection.all("SELECT 1 FROM tombstone LIMIT 1"))
             self._retained = retained(self.connection)
             self.session.floor = max(self._retained, claims_since(self.connection))
@@ -151,13 +171,7 @@ class Store:
         self, group: list[tuple[int, PreparedEvent]], receipts: list[Receipt], also: Also | None
     ) -> list[dict[str, Any]]:
         reader, session = self.reader, self.session
-        self.begin()
-        sent = [(item.time, item.hash) for _, item in group]
-        known = {bytes(h): seq for h, seq in within(self.connection, _KNOWN, sent)}
-        if self._has_tombstones:
-            hashes = [item.hash for _, item in group]
-            sql = "SELECT hash, seq FROM tombstone WHERE hash IN ({in})"
-            known |= {bytes(h): seq for h, seq in within(self.connection, sql, hashes)}
+        known = self._begin_with(group)
         if self.reader is not reader:
             group = [
                 (i, msgspec.structs.replace(self.reader.prepare(item.raw), assumed=item.assumed))
@@ -179,11 +193,11 @@ class Store:
                 also(self.connection, receipts)
             self.connection.announce(self.log.seq, projection.changes)
             self.connection.commit()
-            self.assumed.update(reason for _, item in group for reason in item.assumed)
+            for _, item in group:
+                if item.assumed:
+                    self.assumed.update(item.assumed)
             if projection.shared_runs:
                 self.assumed[SHARED_RUN] += projection.shared_runs
-            session.trim()
-            self.reader.trim()
             return projection.changes
         if also is not None:
             also(self.connection, receipts)
@@ -191,6 +205,22 @@ class Store:
         else:
             self.connection.rollback()
         return []
+
+    def _begin_with(self, group: list[tuple[int, PreparedEvent]]) -> dict[bytes, int]:
+        """Open a transaction; where events were taken in before, or deleted since, by their hash."""
+        sent = [(item.time, item.hash) for _, item in group]
+        if len(sent) == 1:
+            self.connection.begin()
+            ((seq, chain, same),) = self.connection.all(_HEAD_AND_SAME, sent[0])
+            self._follow(seq, chain)
+            rows = [] if same is None else [(sent[0][1], same)]
+        else:
+            self.begin()
+            rows = within(self.connection, _KNOWN, sent)
+        if self._has_tombstones:
+            sql = "SELECT hash, seq FROM tombstone WHERE hash IN ({in})"
+            rows += within(self.connection, sql, [digest for _, digest in sent])
+        return {bytes(digest): seq for digest, seq in rows}
 
     def perform(self, command: dict[str, Any]) -> int:
         """Carry out one command and write it to the log, in one commit; its place in the log."""
@@ -242,7 +272,7 @@ class Store:
     def _already_expired(self, group: list[tuple[int, PreparedEvent]]) -> dict[bytes, int]:
         """The events older than what is kept, of entities reported both before and after them.
 
-        They were let go of, or would be at once; the last record that went stands for them.
+        Retention has deleted them, or would at once; the last record that went stands for them.
         """
         old = [item for _, item in group if item.time < self._retained]
         if not old:

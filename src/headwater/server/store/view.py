@@ -1,4 +1,4 @@
-"""ReadConnection the projection: entities and facets in bulk, as one moment of the store has them."""
+"""Reads the projection: entities and facets in bulk, in one consistent snapshot."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.events import canonical
 from headwater.lineage.graph import Direction
+from headwater.lineage.openlineage.events import canonical
 from headwater.server.store.database import ReadConnection, Row, within
 from headwater.server.store.entities import (
     DELETED,
@@ -22,7 +22,7 @@ from headwater.server.store.entities import (
 )
 from headwater.server.store.read.column_graph import ColumnGraph
 from headwater.server.store.read.graph import RunGraph, StoredGraph
-from headwater.server.store.read.limited import LimitedConnection
+from headwater.server.store.read.namespace_limit import LimitedConnection
 from headwater.server.store.read.observed import StoredObservedGraph
 from headwater.server.store.read.output_sources import OutputSources
 from headwater.server.store.read.tagged import TaggedColumns
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.entities import Node
-    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.read.namespace_limit import Limit
     from headwater.server.store.read.observed import Lags
 
 __all__ = ["Bodies", "ColumnGraph", "View"]
@@ -148,6 +148,14 @@ class View:
         """The rows of any query."""
         return self.connection.all(sql, tuple(params))
 
+    def release(self) -> None:
+        """Let go of the moment, before something else is waited for; queries behind it see later ones.
+
+        SQLite's write-ahead log grows for as long as somebody reads a moment, and PostgreSQL keeps
+        every row that was replaced since.
+        """
+        self.connection.rollback()
+
     def datasets(self, ids: Iterable[int]) -> dict[int, Dataset]:
         """Datasets by id."""
         wanted, held = set(ids), self._datasets
@@ -250,7 +258,8 @@ class View:
         """When a job or a dataset was first reported, under any of its names."""
         kind, number = node
         if kind == "dataset":
-            ((first,),) = self.all("SELECT min(created) FROM dataset WHERE root = ?", (number,))
+            sql = "SELECT min(created) FROM dataset WHERE id = ? OR (root = ? AND root <> id)"
+            ((first,),) = self.all(sql, (number, number))
         else:
             sql = (
                 "SELECT min(created) FROM job WHERE id = ?"

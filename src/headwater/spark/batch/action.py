@@ -15,7 +15,7 @@ from headwater.spark.plan import multi_insert
 from headwater.spark.stores import formats
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import RunEnd
+    from headwater.emit.process.process_exit import RunEnd
     from headwater.emit.run_emitter import RunEmitter
     from headwater.lineage.model import Dataset
     from headwater.lineage.naming import DatasetName

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,12 +42,12 @@ class CallMark(NamedTuple):
         return cls(sys.maxsize, None, pinned=True)
 
     @staticmethod
-    @faults.log_and_ignore("marking a call")
+    @internal_errors.log_and_ignore("marking a call")
     def of(bridge: JvmBridge) -> CallMark:
         """The mark of a call that is about to be made by this thread."""
         return CallMark(bridge.next_plan, bridge.thread if bridge.pinned else None, bridge.pinned)
 
-    @faults.log_and_ignore("asking a thread for its executions")
+    @internal_errors.log_and_ignore("asking a thread for its executions")
     def running(self) -> list[int]:
         """The ids of the executions that the call's own thread is in, the outer one first."""
         if self.thread is None:
@@ -185,7 +185,7 @@ def node_of(execution: Any) -> str:
     return str(execution.logical().nodeName())
 
 
-@faults.log_and_ignore("comparing errors")
+@internal_errors.log_and_ignore("comparing errors")
 def same_error(raised: BaseException | None, jvm_error: Any) -> bool:
     """Whether what Python raised is the very throwable that Spark reported."""
     if raised is None or jvm_error is None:

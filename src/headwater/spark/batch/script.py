@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit.process_exit import COMPLETE
+from headwater.emit.process.process_exit import COMPLETE
 from headwater.spark.batch.action import Action
 from headwater.spark.batch.attribution import node_of
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import RunEnd
+    from headwater.emit.process.process_exit import RunEnd
     from headwater.spark.batch.action import EndedExecution
     from headwater.spark.driver.classic import ClassicApplication
 

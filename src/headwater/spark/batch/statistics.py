@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.spark.jvm import JvmSession
 from headwater.spark.stores import formats
 
@@ -31,7 +31,7 @@ class ActionStatistics:
         self.inputs: dict[DatasetName, dict[str, int]] = {}
         self.outputs: dict[DatasetName, dict[str, int]] = {}
 
-    @faults.log_and_ignore("counting rows")
+    @internal_errors.log_and_ignore("counting rows")
     def read(self, spark: SparkSession, execution: Any, lineage: PlanLineage) -> None:
         """Take in an execution that is over."""
         session = JvmSession(spark)

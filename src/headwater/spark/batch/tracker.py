@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headwater.emit import faults
-from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT, failed
-from headwater.lineage.events import EventType
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import COMPLETE, PROCESS_EXIT, failed
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark import job_names
 from headwater.spark.batch.action import Action, EndedExecution
 from headwater.spark.batch.attribution import (
@@ -31,7 +31,7 @@ from headwater.spark.driver.wrapped_methods import EntryPoint
 from headwater.spark.plan import refused
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import RunEnd
+    from headwater.emit.process.process_exit import RunEnd
     from headwater.spark.driver.classic import ClassicApplication
     from headwater.spark.streaming.queries import ClassicQuery
 
@@ -126,7 +126,7 @@ class ActionTracker:
         """The streaming query is started, or could not be."""
         start.end_plan = self._next_plan() if self._app.bridge.alive else None
 
-    @faults.log_and_ignore("marking the end of a call")
+    @internal_errors.log_and_ignore("marking the end of a call")
     def _next_plan(self) -> int | None:
         return self._app.bridge.next_plan or None
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from headwater.emit import journals
 from headwater.emit.run_emitter import RunEmitter, new_run_id
-from headwater.lineage.events import EventType
 from headwater.lineage.model import Ancestors, RunRef
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark import job_names, reporting
 from headwater.spark.driver.worker import Worker
 from headwater.spark.streaming.flow import SECONDS as FLOW_SECONDS
@@ -20,7 +20,7 @@ from headwater.spark.streaming.flow import FlowSamples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from headwater.emit.process_exit import RunEnd
+    from headwater.emit.process.process_exit import RunEnd
     from headwater.spark.driver.config import SparkSettings
     from headwater.spark.streaming.runs import QueryRun
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headwater.emit import faults, journals, process_exit
-from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT
+from headwater.emit import internal_errors, journals
+from headwater.emit.process import process_exit
+from headwater.emit.process.process_exit import COMPLETE, PROCESS_EXIT
 from headwater.spark.driver import config
 from headwater.spark.driver.bridge import trace_of
 from headwater.spark.driver.classic import ClassicApplication
@@ -43,7 +44,7 @@ def attach(spark: S, *, namespace: str | None = None, app_name: str | None = Non
     return spark
 
 
-@faults.log_and_ignore("attaching to Spark")
+@internal_errors.log_and_ignore("attaching to Spark")
 def _attach(spark: Any, namespace: str | None, app_name: str | None) -> None:
     with _lock:
         if is_connect(spark):
@@ -101,7 +102,7 @@ def detach(spark: Any) -> None:
                 _Attached.wrapped.restore()
                 _Attached.wrapped = None
         PROCESS_EXIT.forget(current.finish)
-        faults.log_and_ignore("detaching from Spark")(current.close)(COMPLETE)
+        internal_errors.log_and_ignore("detaching from Spark")(current.close)(COMPLETE)
 
 
 def _attached_to(spark: Any) -> ClassicApplication | ConnectApplication | None:
@@ -118,7 +119,9 @@ def flush(timeout: float = 10.0) -> bool:
     flushed = True
     for current in (_Attached.classic, _Attached.connect):
         if current is not None:
-            flushed = bool(faults.log_and_ignore("flushing")(current.flush)(timeout)) and flushed
+            flushed = (
+                bool(internal_errors.log_and_ignore("flushing")(current.flush)(timeout)) and flushed
+            )
     return flushed and journals.flush(timeout)
 
 

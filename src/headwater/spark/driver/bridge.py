@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.lineage.naming import redact
 from headwater.spark.driver.listener import ShutdownHook
 from headwater.spark.jvm import unconverted
@@ -47,7 +47,9 @@ class JvmBridge:
         self._find_counter()
         self._find_plans()
 
-    @faults.log_and_ignore("finding running executions (START will be emitted with the end)")
+    @internal_errors.log_and_ignore(
+        "finding running executions (START will be emitted with the end)"
+    )
     def _find_counter(self) -> None:
         kind = self.jvm.java.lang.Class.forName(EXECUTION)
         executions = kind.getField("MODULE$").get(None)
@@ -57,7 +59,7 @@ class JvmBridge:
         unconverted(executions.getQueryExecution)
         self._executions, self._counter = executions, counter
 
-    @faults.log_and_ignore(
+    @internal_errors.log_and_ignore(
         "finding the number of the next plan (concurrent calls may stay unattributed)"
     )
     def _find_plans(self) -> None:
@@ -109,7 +111,7 @@ class JvmBridge:
         while self.alive and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    @faults.log_and_ignore("adding a shutdown hook to the JVM")
+    @internal_errors.log_and_ignore("adding a shutdown hook to the JVM")
     def add_shutdown_hook(self) -> None:
         """Learn when the JVM shuts down in order, which it cannot report when it is killed."""
         self._hook = self.jvm.java.lang.Thread(ShutdownHook(self._shutdown_started))
@@ -193,7 +195,9 @@ class BusEvents:
         self._never = min(self._count(bus) for _ in range(COUNTS))
 
     @staticmethod
-    @faults.log_and_ignore("counting the events of the listener bus (ends may take longer)")
+    @internal_errors.log_and_ignore(
+        "counting the events of the listener bus (ends may take longer)"
+    )
     def of(bus: Any) -> BusEvents:
         """The events of a bus, which is empty now."""
         return BusEvents(bus)

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.process_exit import PROCESS_EXIT, of_exception
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import PROCESS_EXIT, of_exception
 from headwater.spark.batch.action import Action
 from headwater.spark.driver.wrapped_methods import DEPTH
 
@@ -36,7 +36,7 @@ class EntryPointCalls:
             return self._around_start(entry, owner, call)
         if entry.kind == "session":
             made = call()
-            faults.log_and_ignore("listening to a new session")(self._app.listen)(made)
+            internal_errors.log_and_ignore("listening to a new session")(self._app.listen)(made)
             return made
         PROCESS_EXIT.alive()
         action = Action(entry, time.time(), owner)
@@ -69,7 +69,7 @@ class EntryPointCalls:
         self._note_stop(query)
         return call()
 
-    @faults.log_and_ignore("noting that a query is stopped")
+    @internal_errors.log_and_ignore("noting that a query is stopped")
     def _note_stop(self, query: Any) -> None:
         if query.isActive:
             self._app.worker.post(self._app.queries.stopping, str(query.runId))
@@ -83,7 +83,7 @@ class EntryPointCalls:
             if context is self._app.bridge.context:
                 self._app.bridge.stopped = True
 
-    @faults.log_and_ignore("ending open runs before Spark stops")
+    @internal_errors.log_and_ignore("ending open runs before Spark stops")
     def _before_close(self) -> None:
         error = sys.exc_info()[1]
         ending = PROCESS_EXIT.now if PROCESS_EXIT.signalled else of_exception(error)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT, RunEnd
-from headwater.lineage.events import EventType
+from headwater.emit.process.process_exit import COMPLETE, PROCESS_EXIT, RunEnd
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark.batch.tracker import ActionTracker
 from headwater.spark.driver.application import GRACE_SECONDS, POLL_SECONDS, Application
 from headwater.spark.driver.bridge import JvmBridge
 from headwater.spark.driver.calls import EntryPointCalls
 from headwater.spark.driver.listener import ExecutionListener, QueryListener, Registration
-from headwater.spark.driver.own_errors import OwnErrors
 from headwater.spark.driver.plan_reader import PlanReader
+from headwater.spark.log_filter import OwnErrorsFilter
 from headwater.spark.streaming.queries import ClassicQueries
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class ClassicApplication(Application):
         conf = dict(context.getConf().getAll())
         super().__init__(settings, conf, str(context.version), context.uiWebUrl or "")
         self.reader = PlanReader(self.bridge)
-        self._own_errors = OwnErrors(self.worker.name)
+        worker = self.worker.name
+        self._own_errors = OwnErrorsFilter(lambda: threading.current_thread().name == worker)
         self._registrations: dict[str, Registration] = {}
         self.queries: ClassicQueries = ClassicQueries(self)
         self.actions: ActionTracker = ActionTracker(self)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.emit.parent import checked, from_environment
 from headwater.emit.run_emitter import heartbeat_seconds
 from headwater.lineage.model import Ancestors, RunRef
@@ -187,7 +187,7 @@ def _disabled_facets(own: Mapping[str, str]) -> frozenset[str]:
     return frozenset(found)
 
 
-@faults.log_and_ignore("reading the filters of openlineage.yml")
+@internal_errors.log_and_ignore("reading the filters of openlineage.yml")
 def _job_filters() -> tuple[tuple[str, str], ...]:
     from openlineage.client import OpenLineageClient
     from openlineage.client.transport.noop import NoopConfig, NoopTransport

@@ -37,10 +37,10 @@ def install() -> None:
 
 def drop_jar(conf: Any) -> None:
     """Take the jar's listener out of Spark's conf: with both, everything would be reported twice."""
-    from headwater.emit import faults
+    from headwater.emit import internal_errors
     from headwater.spark.driver.config import JAR_LISTENER
 
-    @faults.log_and_ignore("looking for the OpenLineage jar's listener")
+    @internal_errors.log_and_ignore("looking for the OpenLineage jar's listener")
     def drop() -> None:
         given = str(conf.get("spark.extraListeners", ""))
         names = [name.strip() for name in given.split(",") if name.strip()]
@@ -61,7 +61,7 @@ def drop_jar(conf: Any) -> None:
 
 def run(program: str, arguments: list[str]) -> None:
     """Run a program as `python program arguments` would."""
-    from headwater.emit.process_exit import PROCESS_EXIT
+    from headwater.emit.process.process_exit import PROCESS_EXIT
 
     path = Path(program)
     sys.argv = [program, *arguments]

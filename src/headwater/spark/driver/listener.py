@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class ExecutionListener:
         if self._ended:
             self._ended(function, execution, 0, error)
 
-    def mute(self) -> None:
+    def disable(self) -> None:
         """Ignore further callbacks, also of sessions that were cloned from this one."""
         self._ended = None
 
@@ -59,26 +59,26 @@ class QueryListener:
         terminated: Callable[[Any], None],
     ) -> None:
         self._started, self._progressed, self._terminated = started, progressed, terminated
-        self._muted = False
+        self._disabled = False
 
     def onQueryStarted(self, event: Any) -> None:
-        if not self._muted:
+        if not self._disabled:
             self._started(event)
 
     def onQueryProgress(self, _event: Any) -> None:
-        if not self._muted:
+        if not self._disabled:
             self._progressed()
 
     def onQueryIdle(self, _event: Any) -> None:
         pass
 
     def onQueryTerminated(self, event: Any) -> None:
-        if not self._muted:
+        if not self._disabled:
             self._terminated(event)
 
-    def mute(self) -> None:
+    def disable(self) -> None:
         """Ignore further callbacks."""
-        self._muted = True
+        self._disabled = True
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
@@ -125,7 +125,7 @@ class Registration:
     def close(self) -> None:
         """Unregister both listeners."""
         for listener in self._listeners:
-            listener.mute()
+            listener.disable()
         if self._session is None:
             return
         with contextlib.suppress(Exception):
@@ -147,7 +147,7 @@ class Registration:
         return types
 
     @staticmethod
-    @faults.log_and_ignore("listening to a session")
+    @internal_errors.log_and_ignore("listening to a session")
     def of(
         bridge: JvmBridge, session: Any, executions: ExecutionListener, queries: QueryListener
     ) -> Registration:

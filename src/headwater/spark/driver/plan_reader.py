@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import plan_lineage
 
@@ -67,7 +67,7 @@ class PlanReader:
             return reading(limit)
         except Exception as error:  # noqa: BLE001
             # The run is reported without lineage.
-            faults.report("reading a plan", error)
+            internal_errors.report("reading a plan", error)
             return PlanLineage()
         finally:
             if time.monotonic() - began > SLOW_SECONDS and self._slow < MAX_SLOW:

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ class Worker:
             try:
                 task()
             except Exception as error:  # noqa: BLE001
-                faults.report("reading a job's lineage", error)
+                internal_errors.report("reading a job's lineage", error)
             self._tick()
 
     def _time_to_next(self) -> float:
@@ -87,7 +87,7 @@ class Worker:
             try:
                 timer.task()
             except Exception as error:  # noqa: BLE001
-                faults.report("running a periodic task", error)
+                internal_errors.report("running a periodic task", error)
 
 
 class _Timer:

@@ -9,7 +9,7 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.emit import faults
+from headwater.emit import internal_errors
 from headwater.spark.job_names import of_function, operation
 from headwater.spark.stores.paths import TYPED
 
@@ -134,7 +134,7 @@ class WrappedMethods:
             setattr(owner, name, before)
         self._before.clear()
 
-    @faults.log_and_ignore("wrapping PySpark's entry points")
+    @internal_errors.log_and_ignore("wrapping PySpark's entry points")
     def _wrap(self, module: str, owner: str, methods: tuple[str, ...], kind: str) -> None:
         try:
             found = getattr(import_module(module), owner)
@@ -178,7 +178,7 @@ def _wrapped(
     return call
 
 
-@faults.log_and_ignore("reading the paths that a reader is given")
+@internal_errors.log_and_ignore("reading the paths that a reader is given")
 def _remember_paths(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for given in (*args, kwargs.get("path"), kwargs.get("paths")):
         for path in given if isinstance(given, list | tuple) else (given,):
@@ -220,7 +220,7 @@ def _marked(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@faults.log_and_ignore("reading what an entry point is given")
+@internal_errors.log_and_ignore("reading what an entry point is given")
 def _entry(kind: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EntryPoint:
     done = operation(name)
     if kind == "sql":

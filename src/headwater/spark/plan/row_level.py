@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headwater.spark.columns.scope import Relation, Scope
 from headwater.spark.columns.value import (
@@ -19,7 +19,11 @@ from headwater.spark.columns.value import (
 from headwater.spark.plan.operators import ColumnReader, rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headwater.spark.plan.tree import Node
+
+K = TypeVar("K")
 
 _INSTRUCTIONS = ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions")
 # How Spark writes in a row of changes that it takes a row away.
@@ -75,33 +79,49 @@ def under(value: Value, decides: Bits) -> Value:
     return merge([value, Value(indirect(decides, CONDITIONAL))])
 
 
+def merge_clauses(
+    self: ColumnReader,
+    scope: Scope,
+    source: Relation,
+    condition: Node | None,
+    clauses: Iterable[tuple[Node | None, list[tuple[K, str, Node]]]],
+) -> tuple[dict[K, list[Value]], Bits]:
+    """What the clauses of a MERGE write into each column, and what decides about its rows.
+
+    A clause is its own condition and its assignments: a key for the column, its name, the value.
+    """
+    rows = dict(source.rows)
+    if condition is not None:
+        add(rows, indirect(self.expressions.value(condition, scope).all(), JOIN))
+    written: dict[K, list[Value]] = {}
+    for guard, assignments in clauses:
+        decides = self.expressions.value(guard, scope).all() if guard else {}
+        if not assignments:
+            add(rows, indirect(decides, FILTER))
+        for column, name, item in assignments:
+            value = self.expressions.value(item, scope)
+            if not carries(value, name):
+                written.setdefault(column, []).append(under(value, decides))
+    return written, rows
+
+
 @rule("MergeIntoTable")
 def _into(
     self: ColumnReader, node: Node, children: list[Relation], outer: Scope | None
 ) -> Relation:
     """A MERGE that Spark leaves to the table's own format: its clauses stand there as written."""
     target, source = children
-    env = {**target.env, **source.env}
-    scope = Scope(env, outer)
-    condition = node.node("mergeCondition")
-    rows: Bits = {}
-    add(rows, source.rows)
-    if condition is not None:
-        add(rows, indirect(self.expressions.value(condition, scope).all(), JOIN))
-    written: dict[int, list[Value]] = {number: [] for number in target.env}
-    for field in _ACTIONS:
-        for action in node.nodes(field):
-            guard = action.node("condition")
-            decides = self.expressions.value(guard, scope).all() if guard else {}
-            assigned = action.nodes("assignments")
-            if not assigned:
-                add(rows, indirect(decides, FILTER))
-            for assignment in assigned:
-                key, value = assignment.children
-                found = self.expressions.value(value, scope)
-                if not carries(found, key.name):
-                    written.setdefault(key.id, []).append(under(found, decides))
-    return Relation({n: merge(v) if v else target.env[n] for n, v in written.items()}, rows)
+    scope = Scope({**target.env, **source.env}, outer)
+    actions = [action for field in _ACTIONS for action in node.nodes(field)]
+    clauses = [(action.node("condition"), _assignments(action)) for action in actions]
+    written, rows = merge_clauses(self, scope, source, node.node("mergeCondition"), clauses)
+    env = {**target.env, **{number: merge(values) for number, values in written.items()}}
+    return Relation(env, rows)
+
+
+def _assignments(action: Node) -> list[tuple[int, str, Node]]:
+    pairs = (assignment.children for assignment in action.nodes("assignments"))
+    return [(key.id, key.name, value) for key, value in pairs]
 
 
 @rule("UpdateTable")

@@ -228,7 +228,8 @@ def _hive(session: JvmSession, plan: Any) -> Write:
 @command("CreateDataSourceTableAsSelectCommand", "CreateHiveTableAsSelectCommand",
          "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand")  # fmt: skip
 def _table_as_select(session: JvmSession, plan: Any) -> Write:
-    field = "table" if kind(plan) == "CreateDataSourceTableAsSelectCommand" else "tableDesc"
+    source = formats.equivalent(kind(plan)) == "CreateDataSourceTableAsSelectCommand"
+    field = "table" if source else "tableDesc"
     described = (f"{field}.{path}" for path in catalogs.DESCRIBED)
     mode, names, *table = session.texts(plan, "mode", "outputColumnNames", *described)
     found = catalogs.catalog_table(session, *table, evidence="catalog table")

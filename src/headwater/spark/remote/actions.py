@@ -11,9 +11,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT
-from headwater.lineage.events import EventType
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import COMPLETE, PROCESS_EXIT
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark import job_names, reporting
 from headwater.spark.driver.wrapped_methods import SQL_COMMAND
 from headwater.spark.model import PlanLineage
@@ -21,7 +21,7 @@ from headwater.spark.remote import command_lineage, statements, targets
 from headwater.spark.remote.messages import statement_of
 
 if TYPE_CHECKING:
-    from headwater.emit.process_exit import RunEnd
+    from headwater.emit.process.process_exit import RunEnd
     from headwater.emit.run_emitter import RunEmitter
     from headwater.spark.remote.application import ConnectApplication
     from headwater.spark.remote.command_lineage import CommandLineage
@@ -134,7 +134,7 @@ class ConnectActions:
         """Read the target again when the call is over: its table may exist only now."""
         self._app.server.clear_cache()
         if action.command is not None:
-            action.lineage = faults.log_and_ignore("reading a command")(
+            action.lineage = internal_errors.log_and_ignore("reading a command")(
                 action.command.lineage
             )() or (action.lineage)
         self._app.worker.post(self._finish, action)
@@ -201,6 +201,6 @@ class ConnectActions:
         for action in list(self._open):
             if action.life is None:
                 if time.monotonic() - action.created > START_SECONDS and action.kind != "read":
-                    faults.log_and_ignore("naming an action")(self._start)(action)
+                    internal_errors.log_and_ignore("naming an action")(self._start)(action)
             elif time.time() - action.life.emitted_at >= age:
                 action.life.running()

@@ -6,16 +6,17 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.process_exit import PROCESS_EXIT, RunEnd, of_exception
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import PROCESS_EXIT, RunEnd, of_exception
 from headwater.spark.driver import config
 from headwater.spark.driver.application import GRACE_SECONDS, Application
 from headwater.spark.driver.worker import Worker
+from headwater.spark.log_filter import OwnErrorsFilter
 from headwater.spark.remote import messages
 from headwater.spark.remote.actions import ConnectActions
 from headwater.spark.remote.calls import ClientCalls, ClientHooks
 from headwater.spark.remote.queries import ConnectQueries
-from headwater.spark.remote.server import ConnectServer, OwnErrorsFilter, own_requests
+from headwater.spark.remote.server_client import OWN, ConnectServer, own_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +50,7 @@ class ConnectApplication(Application):
         self._settings_before = self._show_whole_plans()
         calls = ClientCalls(self)
         self._hooks = ClientHooks(spark, calls.command, calls.read, self._close)
-        self._filter = OwnErrorsFilter()
-        self._filter.__enter__()
+        self._filter = OwnErrorsFilter(lambda: OWN.depth > 0)
         self.begin()
 
     @property
@@ -68,7 +68,9 @@ class ConnectApplication(Application):
         self.names += 1
 
     def _close(self, _: Any, call: Callable[[], Any]) -> Any:
-        faults.log_and_ignore("ending open runs before the session stops")(self._before_close)()
+        internal_errors.log_and_ignore("ending open runs before the session stops")(
+            self._before_close
+        )()
         return call()
 
     def _before_close(self) -> None:
@@ -103,8 +105,8 @@ class ConnectApplication(Application):
         self.finish(ending)
         if self._closing is None:
             self.queries.unregister()
-            faults.log_and_ignore("restoring settings")(self._restore_settings)()
-        self._filter.__exit__()
+            internal_errors.log_and_ignore("restoring settings")(self._restore_settings)()
+        self._filter.close()
         self._requests.stop()
         self.worker.stop()
 
@@ -131,7 +133,7 @@ class ConnectApplication(Application):
                     before[key] = self.spark.conf.get(key, None)
                     self.spark.conf.set(key, value)
             except Exception as error:  # noqa: BLE001
-                faults.report("raising the length limit of explain texts", error)
+                internal_errors.report("raising the length limit of explain texts", error)
         return before
 
     def _restore_settings(self) -> None:

@@ -11,12 +11,12 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.process_exit import PROCESS_EXIT
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import PROCESS_EXIT
 from headwater.spark.job_names import of_function, operation
 from headwater.spark.remote import statements
 from headwater.spark.remote.messages import copied, statement_of
-from headwater.spark.remote.server import OWN
+from headwater.spark.remote.server_client import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,10 +59,10 @@ class ClientHooks:
     def undo(self) -> None:
         """Put the methods back as they were."""
         for step in reversed(self._undo):
-            faults.log_and_ignore("unwrapping Spark Connect's client")(step)()
+            internal_errors.log_and_ignore("unwrapping Spark Connect's client")(step)()
         self._undo.clear()
 
-    @faults.log_and_ignore("wrapping Spark Connect's client")
+    @internal_errors.log_and_ignore("wrapping Spark Connect's client")
     def _wrap(self, owner: Any, name: str, around: Around) -> None:
         before = getattr(owner, name)
 
@@ -75,7 +75,7 @@ class ClientHooks:
         setattr(owner, name, call)
         self._undo.append(lambda: delattr(owner, name))
 
-    @faults.log_and_ignore("wrapping foreachBatch")
+    @internal_errors.log_and_ignore("wrapping foreachBatch")
     def _wrap_foreach_batch(self) -> None:
         """Keep the name of a function that is given to `foreachBatch`: its command has only bytes."""
         from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
@@ -96,7 +96,7 @@ class ClientHooks:
         self._undo.append(lambda: setattr(owner, "foreachBatch", before))
 
 
-@faults.log_and_ignore("finding the name of a function")
+@internal_errors.log_and_ignore("finding the name of a function")
 def foreach_batch_function() -> str:
     """The name of the function that the stream writer on this thread's stack was given."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
@@ -111,7 +111,7 @@ def foreach_batch_function() -> str:
     return ""
 
 
-@faults.log_and_ignore("finding the name of an action")
+@internal_errors.log_and_ignore("finding the name of an action")
 def dataframe_method() -> str:
     """The DataFrame method that this thread is in, in snake case: `collect`, `to_pandas`."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
@@ -146,11 +146,11 @@ class ClientCalls:
         return call()
 
     @staticmethod
-    @faults.log_and_ignore("reading a command")
+    @internal_errors.log_and_ignore("reading a command")
     def _kind(command: Any) -> str | None:
         return str(command.WhichOneof("command_type")) if command is not None else None
 
-    @faults.log_and_ignore("reading a command")
+    @internal_errors.log_and_ignore("reading a command")
     def _note(self, kind: str, command: Any) -> None:
         """Commands that write nothing but define what later ones name."""
         if kind == "create_dataframe_view":
@@ -177,7 +177,7 @@ class ClientCalls:
             self._app.actions.call_returned(action, None)
         return result
 
-    @faults.log_and_ignore("following a command")
+    @internal_errors.log_and_ignore("following a command")
     def _write_started(self, kind: str, message: Any) -> Any:
         PROCESS_EXIT.alive()
         if kind == "sql_command":
@@ -215,7 +215,7 @@ class ClientCalls:
             if action.ending is None:
                 self._app.actions.call_returned(action, None)
 
-    @faults.log_and_ignore("following a read")
+    @internal_errors.log_and_ignore("following a read")
     def _read_started(self, plan: Any) -> Any:
         PROCESS_EXIT.alive()
         root = plan.root
@@ -243,7 +243,7 @@ class ClientCalls:
         self._query_started(start, result)
         return result
 
-    @faults.log_and_ignore("following a streaming query")
+    @internal_errors.log_and_ignore("following a streaming query")
     def _query_started(self, start: Any, result: Any) -> None:
         from pyspark.sql.connect.streaming.query import StreamingQuery
 

@@ -24,13 +24,13 @@ from headwater.spark.remote.explain.layout import PlanTextNode, UnclearText, par
 from headwater.spark.remote.explain.merge import MergeReader
 from headwater.spark.remote.explain.query import QueryReader
 from headwater.spark.remote.messages import statement_of
-from headwater.spark.remote.server import RemoteSession, types_of
+from headwater.spark.remote.server_client import RemoteSession, types_of
 from headwater.spark.remote.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.spark.remote.server import ConnectServer
+    from headwater.spark.remote.server_client import ConnectServer
 
 
 class CommandLineage:

@@ -10,10 +10,10 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.process_exit import RunEnd, failed
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import RunEnd, failed
 from headwater.spark.remote.messages import knows
-from headwater.spark.remote.server import own_requests
+from headwater.spark.remote.server_client import own_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class RemoteQueryListener:
         self._registered: Any = None
         self.available = True
 
-    @faults.log_and_ignore("listening to streaming queries")
+    @internal_errors.log_and_ignore("listening to streaming queries")
     def register(self) -> None:
         """Receive events of every query of the session; a second time changes nothing."""
         if self._registered is not None or not self.available:
@@ -55,7 +55,7 @@ class RemoteQueryListener:
             patched.Thread = before
         self._registered, self.available = listener, True
 
-    @faults.log_and_ignore("removing the listener to streaming queries")
+    @internal_errors.log_and_ignore("removing the listener to streaming queries")
     def unregister(self) -> None:
         """Receive no more events."""
         if self._registered is not None:

@@ -10,13 +10,13 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.emit import faults
-from headwater.emit.process_exit import PROCESS_EXIT, RunEnd
-from headwater.lineage.events import EventType
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import PROCESS_EXIT, RunEnd
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark.remote import command_lineage
 from headwater.spark.remote.explain.leaves import PATTERN
 from headwater.spark.remote.listener import RemoteQueryListener, failure
-from headwater.spark.remote.server import own_requests
+from headwater.spark.remote.server_client import own_requests
 from headwater.spark.streaming import progress
 from headwater.spark.streaming.runs import QueryRun, QueryRuns, refused_job, unnamed_job
 from headwater.spark.streaming.statistics import QueryStatistics
@@ -202,7 +202,7 @@ class ConnectQueries(QueryRuns[ConnectQuery]):
                 latest = None if self._listener.available else query.handle.lastProgress
                 raised = None if active else query.handle.exception()
         except Exception as error:  # noqa: BLE001
-            faults.report("asking whether a query runs", error)
+            internal_errors.report("asking whether a query runs", error)
             return
         finally:
             query.poll_pending = False

@@ -19,7 +19,7 @@ from headwater.spark.stores import files
 from headwater.spark.stores.catalog import SESSION
 
 if TYPE_CHECKING:
-    from headwater.spark.remote.server import RemoteSession
+    from headwater.spark.remote.server_client import RemoteSession
 
 _NAME = r"((?:`[^`]+`|[\w-]+)(?:\.(?:`[^`]+`|[\w-]+))*)"
 _COMMENTS = re.compile(r"^(?:\s+|--[^\n]*\n|/\*.*?\*/)+", re.DOTALL)

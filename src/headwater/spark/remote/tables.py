@@ -14,7 +14,7 @@ from headwater.spark.stores.catalog import SESSION
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
-    from headwater.spark.remote.server import RemoteSession
+    from headwater.spark.remote.server_client import RemoteSession
 
 
 def full(session: RemoteSession, name: str) -> list[str]:

@@ -16,7 +16,7 @@ from headwater.spark.stores.relations import QUIET_SOURCES
 if TYPE_CHECKING:
     from typing import Any
 
-    from headwater.spark.remote.server import RemoteSession
+    from headwater.spark.remote.server_client import RemoteSession
 
 FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 _FS = "insert_into_hadoop_fs_relation_command"

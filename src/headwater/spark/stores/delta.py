@@ -9,9 +9,9 @@ import msgspec
 
 from headwater.spark.columns.scope import Relation, Scope
 from headwater.spark.columns.source import Source
-from headwater.spark.columns.value import FILTER, JOIN, Bits, Value, add, indirect, merge
+from headwater.spark.columns.value import FILTER, merge
 from headwater.spark.jvm import attempt, class_name, hidden, kind, option
-from headwater.spark.plan.row_level import carries, under
+from headwater.spark.plan.row_level import merge_clauses
 from headwater.spark.plan.writes import Write, changed, fields, row_level
 from headwater.spark.stores import catalog as catalogs
 from headwater.spark.stores.formats import TableFormat
@@ -69,25 +69,14 @@ def _merge(
 ) -> Relation:
     target, source = children
     scope = Scope({**target.env, **source.env}, outer)
-    rows: Bits = {}
-    add(rows, source.rows)
-    condition = node.node("condition")
-    if condition is not None:
-        add(rows, indirect(self.expressions.value(condition, scope).all(), JOIN))
-    written: dict[str, list[Value]] = {}
-    for field in _CLAUSES:
-        for clause in node.nodes(field):
-            guard = clause.node("condition")
-            decides = self.expressions.value(guard, scope).all() if guard else {}
-            actions = clause.nodes("actions")
-            if not actions:
-                add(rows, indirect(decides, FILTER))
-            for action in actions:
-                # Delta gives every column of the target an action of its own.
-                name = action.text("targetColNameParts")[1:-1]
-                value = self.expressions.value(action.children[0], scope)
-                if not carries(value, name):
-                    written.setdefault(name, []).append(under(value, decides))
+    clauses = [clause for field in _CLAUSES for clause in node.nodes(field)]
+    written, rows = merge_clauses(
+        self,
+        scope,
+        source,
+        node.node("condition"),
+        [(clause.node("condition"), _assignments(clause)) for clause in clauses],
+    )
     known = _target_columns(node)
     env = {
         attribute: merge(written[name]) if name in written else target.env[attribute]
@@ -96,6 +85,13 @@ def _merge(
     for place, name in enumerate(sorted(written.keys() - {name for _, name in known})):
         env[-1 - place] = merge(written[name])
     return Relation(env, rows)
+
+
+def _assignments(clause: Node) -> list[tuple[str, str, Node]]:
+    """Delta gives every column of the target an action of its own."""
+    actions = clause.nodes("actions")
+    named = [(action.text("targetColNameParts")[1:-1], action.children[0]) for action in actions]
+    return [(name, name, value) for name, value in named]
 
 
 def _update(

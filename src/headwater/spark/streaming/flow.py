@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.emit.flow import DatasetRef, Direction, FlowReporter, FlowSample
 from headwater.emit.run_emitter import given_seconds
-from headwater.lineage.writer import stamp
+from headwater.lineage.openlineage.writer import stamp
 from headwater.spark import dataset_overrides
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headwater.emit import faults
-from headwater.emit.process_exit import RunEnd, failed
-from headwater.lineage.events import EventType
+from headwater.emit import internal_errors
+from headwater.emit.process.process_exit import RunEnd, failed
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark import job_names
 from headwater.spark.batch.statistics import ActionStatistics
+from headwater.spark.error_text import raised_in
 from headwater.spark.jvm import JvmSession, class_name, hidden, kind, seq
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan.leaves import MAX_LEAVES, first_number
@@ -99,7 +100,7 @@ class ClassicQuery(QueryRun):
         kept = recent if first else recent.takeRight(behind + MAX_NEWER)
         return progress.read_all(str(kept.mkString("[", ",", "]")))
 
-    @faults.log_and_ignore("reading where a topic is read from")
+    @internal_errors.log_and_ignore("reading where a topic is read from")
     def _offsets(self, description: str) -> progress.Offsets:
         if self._bridge.pinned:
             # Kafka's source reads them only on a thread with a session, and this one is ours alone.
@@ -128,7 +129,7 @@ class ClassicQuery(QueryRun):
             counted.read(self._bridge.spark, execution, replace(command.lineage, inputs=()))
             self.statistics.add_written(counted.outputs)
 
-    @faults.log_and_ignore("finding the rows of a micro-batch in a plan")
+    @internal_errors.log_and_ignore("finding the rows of a micro-batch in a plan")
     def reads_batch(self, execution: Any) -> bool:
         """Whether a plan reads the rows of a micro-batch: they have the numbers of the stream's columns."""
         known = self._source_lineage.frontier or {}
@@ -178,7 +179,7 @@ class ClassicQuery(QueryRun):
             self._refresh()
         super().heartbeat(age)
 
-    @faults.log_and_ignore("reading a query again")
+    @internal_errors.log_and_ignore("reading a query again")
     def _refresh(self) -> None:
         self.reread()
 
@@ -240,7 +241,7 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
         name = given.get("queryname") or refused_job(self._app.settings, target, function)
         self.refused(name, error)
 
-    @faults.log_and_ignore("reading the options of a query that could not start")
+    @internal_errors.log_and_ignore("reading the options of a query that could not start")
     def _options(self, writer: Any) -> dict[str, str]:
         session = JvmSession(self._app.bridge.spark)
         return session.mapping(hidden(writer._jwrite, "extraOptions"))  # noqa: SLF001
@@ -276,7 +277,7 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
             if query.writes_any(datasets):
                 self._reread(query)
 
-    @faults.log_and_ignore("reading a query again")
+    @internal_errors.log_and_ignore("reading a query again")
     def _reread(self, query: ClassicQuery) -> None:
         query.reread()
 
@@ -291,7 +292,7 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
         if self._app.bridge.alive:
             self._poll(query)
 
-    @faults.log_and_ignore("reading a query's progress")
+    @internal_errors.log_and_ignore("reading a query's progress")
     def _poll(self, query: ClassicQuery) -> None:
         query.poll()
 
@@ -302,15 +303,15 @@ class ClassicQueries(QueryRuns[ClassicQuery]):
         if not error.isDefined():
             return None
         trace = self._trace(query) or str(error.get())
-        return failed("query exception", str(error.get()).partition("\n")[0], trace)
+        return failed("query exception", raised_in(str(error.get())), trace)
 
-    @faults.log_and_ignore("reading why a query failed")
+    @internal_errors.log_and_ignore("reading why a query failed")
     def _trace(self, query: ClassicQuery) -> str:
         raised = query.java.exception()
         return self._app.bridge.trace(raised.get()) if raised.isDefined() else ""
 
 
-@faults.log_and_ignore("finding the function of foreachBatch")
+@internal_errors.log_and_ignore("finding the function of foreachBatch")
 def _function(bridge: JvmBridge, sink: Any) -> str:
     """The name of the Python function that a sink calls, through the closures of Spark around it."""
     held = hidden(sink, "batchWriter")

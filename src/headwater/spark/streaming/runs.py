@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from headwater.emit.process_exit import COMPLETE, PROCESS_EXIT, RunEnd, of_exception
-from headwater.lineage.events import EventType
+from headwater.emit.process.process_exit import COMPLETE, PROCESS_EXIT, RunEnd, of_exception
+from headwater.lineage.openlineage.events import EventType
 from headwater.spark import job_names, reporting
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ plain = writer.start
 def late(self: Any, *args: Any, **kwargs: Any) -> Any:
     """A start that returns to Python only when its query is over."""
     query = plain(self, *args, **kwargs)
-    wait_until(lambda: not query.isActive, seconds=60, what="the query to end")
+    wait_until(lambda: not query.isActive, seconds=120, what="the query to end")
     return query
 
 
@@ -94,6 +94,6 @@ def forgotten() -> bool:
     return weak.get() is None
 
 
-wait_until(forgotten, seconds=30, what="a session to be forgotten with its program's")
+wait_until(forgotten, seconds=120, what="a session to be forgotten with its program's")
 assert late_one.read.parquet(str(work / "rows")).where("id > 0").count() == 2
 assert headwater.spark.flush(60)

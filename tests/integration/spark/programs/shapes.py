@@ -39,7 +39,10 @@ def session(name: str, **conf: str) -> SparkSession:
         .appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "768m")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config(
+            "spark.driver.extraJavaOptions",
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC",
+        )
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         .config("spark.sql.warehouse.dir", os.environ["WAREHOUSE"])

@@ -20,7 +20,7 @@ builder: Any = SparkSession.builder.master("local[2]").appName(word)
 for key, value in {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC",
     "spark.driver.extraClassPath": os.environ["JARS"],
     "spark.sql.shuffle.partitions": "1",
     # A table format runs many small queries of its own; to compile each takes longer than it does.

@@ -59,7 +59,7 @@ def ticks(name: str) -> Any:
     writer = read.writeStream.queryName(name).format("parquet")
     writer = writer.option("path", str(work / name)).trigger(processingTime="300 milliseconds")
     query = writer.option("checkpointLocation", str(work / f"{name}_state")).start()
-    wait_until(lambda: len(query.recentProgress) > 1, seconds=60, what="two batches")
+    wait_until(lambda: len(query.recentProgress) > 1, seconds=120, what="two batches")
     return query
 
 

@@ -169,7 +169,7 @@ def test_a_server_that_is_gone_fails_its_queries(tmp_path: Path) -> None:
             for event in client.drivers.events()
         )
 
-    wait_until(failed, seconds=90, what="the failure to be told")
+    wait_until(failed, seconds=120, what="the failure to be told")
     client.process.terminate()
     told = client.told()
     assert told.types("waiting")[-1] == "FAIL"

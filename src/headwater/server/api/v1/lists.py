@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.lineage.lifecycle import State
 from headwater.server.api.facet_columns import field_names
-from headwater.server.api.java import to_uri
+from headwater.server.api.java_client_urls import to_uri
 from headwater.server.api.lookup import namespace_id, the_dataset, the_job
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import DATASET as TAGGED

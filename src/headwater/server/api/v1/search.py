@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from headwater.lineage.events import iso, micros
-from headwater.server.api.java import to_uri
+from headwater.lineage.openlineage.events import iso, micros
+from headwater.server.api.java_client_urls import to_uri
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Events, Time

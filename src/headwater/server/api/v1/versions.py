@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.server.api.java import to_url
+from headwater.server.api.java_client_urls import to_url
 from headwater.server.api.lookup import the_dataset, the_job, to_uuid
 from headwater.server.api.present import Presenter, identifier, when
 from headwater.server.api.types import Time, Uuid

@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
-from headwater.lineage.assumptions import runs_of_its_own
-from headwater.lineage.events import EventProblem, iso
+from headwater.lineage.openlineage.events import EventProblem, iso
+from headwater.lineage.openlineage.repairs import runs_of_its_own
+from headwater.lineage.openlineage.writer import facet
 from headwater.lineage.secrets import clean_value
-from headwater.lineage.writer import facet
 from headwater.server.api.lookup import to_uuid
 from headwater.server.api.parameters import moment, parse_moment
 from headwater.server.api.present import PHYSICAL

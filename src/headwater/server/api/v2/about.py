@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import headwater
-from headwater.lineage.events import EventProblem, iso
-from headwater.lineage.facets import ABOUT
-from headwater.lineage.writer import facet
+from headwater.lineage.openlineage.events import EventProblem, iso
+from headwater.lineage.openlineage.facets import ABOUT
+from headwater.lineage.openlineage.writer import facet
 from headwater.server.api.lookup import the_dataset, the_job
 from headwater.server.api.submit_command import carry_out
 from headwater.server.http import HttpError, Request, Response

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.lineage.events import EventProblem
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.alerts import incidents
 from headwater.server.alerts.messages import shown
 from headwater.server.api.parameters import integer
@@ -27,7 +27,7 @@ SENT = ("opened", "resolved")
 
 
 class AlertRule(TypedDict):
-    """A rule of this server's file: what it tells of, to which channels, after how long."""
+    """A rule of this server's file: what it reports, to which channels, after how long."""
 
     name: str
     when: str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.lineage.events import EventProblem, Limits
+from headwater.lineage.openlineage.events import EventProblem, Limits
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Named
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.routing import Routes
-from headwater.server.store.write.name_limits import too_long
+from headwater.server.store.write.incoming.name_limits import too_long
 
 if TYPE_CHECKING:
     from headwater.server.app import App

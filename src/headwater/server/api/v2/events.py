@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from headwater.lineage.events import EventType, iso
+from headwater.lineage.openlineage.events import EventType, iso
 from headwater.server.api.lookup import job_node, kind_of, the_run
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.routing import Routes
 from headwater.server.store.keep.purge import KINDS, Purged, PurgeTarget, purge

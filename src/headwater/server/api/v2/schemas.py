@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.lineage.events import iso
+from headwater.lineage.openlineage.events import iso
 from headwater.lineage.schema import compatible, diff
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import check_period, integer, moment

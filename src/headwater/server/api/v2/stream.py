@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage.events import EventProblem
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.api.parameters import moment, text
 from headwater.server.api.types import Object
 from headwater.server.http import HttpError, Receive, Request, Response, Send
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from headwater.server.app import App
-    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.read.namespace_limit import Limit
     from headwater.server.store.view import View
 
 __all__ = ["api"]

@@ -59,6 +59,9 @@ class UnstorableError(StoreError):
     """The database refuses the data itself; sending the same again can never help."""
 
 
+MOVE_HEAD = "UPDATE head SET seq = ?, chain = ? WHERE id = 1"
+
+
 class ReadConnection(Protocol):
     """The verbs a query is made of."""
 
@@ -77,6 +80,10 @@ class ReadConnection(Protocol):
         """Every row of the answer."""
         ...
 
+    def rollback(self) -> None:
+        """Roll the transaction back, or end the read snapshot."""
+        ...
+
 
 class Connection(ReadConnection, Protocol):
     """The verbs a query or a write is made of."""
@@ -87,6 +94,10 @@ class Connection(ReadConnection, Protocol):
 
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
         """Write rows by their key, in one go."""
+        ...
+
+    def append_log(self, records: Sequence[Row], seq: int, chain: bytes) -> None:
+        """Write the last records of the log, and its head."""
         ...
 
     def columns(self, table: str) -> list[str]:
@@ -107,10 +118,6 @@ class Connection(ReadConnection, Protocol):
 
     def commit(self) -> None:
         """Make the transaction durable."""
-        ...
-
-    def rollback(self) -> None:
-        """Forget the transaction."""
         ...
 
     def discard(self) -> None:

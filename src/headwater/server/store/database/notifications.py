@@ -16,7 +16,7 @@ import psycopg
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CHANNEL", "Listener", "messages"]
+__all__ = ["CHANNEL", "CommitListener", "messages"]
 
 log = logging.getLogger("headwater.server")
 
@@ -51,8 +51,8 @@ def _message(seq: int, held: list[msgspec.Raw]) -> str:
     return msgspec.json.encode({"seq": seq, "changes": held}).decode()
 
 
-class Listener:
-    """A thread that hears of every commit and comes back by itself when its connection is lost."""
+class CommitListener:
+    """A thread that receives every commit and comes back by itself when its connection is lost."""
 
     def __init__(self, url: str, publish: Callable[[int, list[dict[str, Any]]], None]) -> None:
         self._url = url

@@ -110,7 +110,7 @@ class Packer:
         self._seen += 1
         if self._seen % 8 == 1 or not number:
             self._samples.append(body[: DICTIONARY_BYTES // 2])
-        self._ratio += 0.02 * (len(packed) / max(1, len(body)) - self._ratio)
+        self._ratio += 0.02 * (len(packed) / (len(body) or 1) - self._ratio)
         if self._seen == 256:
             self._best = self._ratio
         return number, packed

@@ -11,6 +11,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from headwater.server.store.database import (
+    MOVE_HEAD,
     STEP,
     Connection,
     Row,
@@ -68,11 +69,25 @@ def _update(name: str, base: str) -> str:
     )
 
 
+def _update_one(name: str, base: str) -> str:
+    """As `_update` for one row; PostgreSQL plans a join with `unnest` at each use, this only once."""
+    values = {column: f"(%s::{kind}[])[1]" for column, kind in TABLES[name].columns.items()}
+    key = values.pop("id")
+    moving = ", ".join(f"{column} = {value}" for column, value in values.items())
+    return f"UPDATE {base} SET {moving} WHERE id = {key}"  # noqa: S608
+
+
 _UPSERTS = {table.name: _unnest(table) for table in TABLES.values() if table.name not in BASE}
 _UPSERTS |= {name: _update(name, base) for name, base in BASE.items()}
+_ALONE = {name: _update_one(name, base) for name, base in BASE.items()}
+_APPEND = f"WITH l AS ({_UPSERTS['log']}) {_text(MOVE_HEAD)}"
 
 
 _ABOUT_THE_DATA = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
+
+
+def _packed(table: Table, rows: Sequence[Row]) -> list[bytes]:
+    return list(map(arrays.pack, table.columns.values(), zip(*rows, strict=True)))
 
 
 def _kind(key: Any) -> str:
@@ -150,10 +165,18 @@ class PostgresConnection:
                 # One statement may not change a row twice; the last value counts.
                 width = len(table.key)
                 rows = list({row[:width]: row for row in rows}.values())
-            kinds = table.columns.values()
-            columns = list(map(arrays.pack, kinds, zip(*rows, strict=True)))
+            columns = _packed(table, rows)
+            if len(rows) == 1 and table.name in _ALONE:
+                sql, columns = _ALONE[table.name], [*columns[1:], columns[0]]
+            else:
+                sql = _UPSERTS[table.name]
             with _errors():
-                self.raw.execute(_UPSERTS[table.name], columns)
+                self.raw.execute(sql, columns)
+
+    def append_log(self, records: Sequence[Row], seq: int, chain: bytes) -> None:
+        columns = _packed(TABLES["log"], records) if records else []
+        with _errors():
+            self.raw.execute(_APPEND if records else _text(MOVE_HEAD), [*columns, seq, chain])
 
     def columns(self, table: str) -> list[str]:
         return [name for name, _ in self._columns(table)]
@@ -275,7 +298,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._listener: notifications.Listener | None = None
+        self._listener: notifications.CommitListener | None = None
         self._leading: psycopg.Connection[Row] | None = None
         try:
             psycopg.connect(url, connect_timeout=10).close()
@@ -308,7 +331,7 @@ class PostgresDatabase:
                 connection.rollback()
 
     def watch(self, publish: Callable[[int, list[dict[str, Any]]], None]) -> bool:
-        self._listener = notifications.Listener(self.url, publish)
+        self._listener = notifications.CommitListener(self.url, publish)
         self._listener.start()
         return True
 

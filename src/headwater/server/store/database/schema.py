@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 __all__ = [
-    "ALL_TABLES", "BASE", "CLAIM_STRETCHES", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES",
+    "ALL_TABLES", "BASE", "CLAIM_PERIODS", "DIALECTS", "LATEST", "MIGRATIONS", "TABLES",
     "UNNAMED_PARENTS", "Table",
 ]  # fmt: skip
 
@@ -251,7 +251,7 @@ CREATE TABLE joined (
   PRIMARY KEY (namespace, name)) {compact};
 """
 
-CLAIM_STRETCHES = """
+CLAIM_PERIODS = """
 UPDATE claim SET mark = first WHERE run >= 0 AND (rank > 1 OR version = 0) AND NOT EXISTS (
   SELECT 1 FROM claim o WHERE o.dataset = claim.dataset AND o.job = claim.job AND o.run = claim.run
   AND o.side = claim.side AND o.subject = claim.subject AND o.version = claim.version
@@ -266,15 +266,15 @@ INSERT INTO claim (dataset, job, run, side, subject, version, mark, rank, facet,
   GROUP BY c.dataset, c.job, c.run, c.side, c.subject, c.version, c.rank, c.facet, c.first, c.last
   ON CONFLICT DO NOTHING;
 """
-"""Makes stretches of claims that were stored as the first and the last time of each schema.
+"""Makes periods of claims that were stored as the first and the last time of each schema.
 
-A claim is kept for each stretch in which its author made no other, by the first moment of that. What
+A claim is kept for each period in which its author made no other, by the first moment of that. What
 was reported before and after another schema was shown as following its last report.
 """
 
 # The log is asked for the claims of a job around one that is received late.
 _NINTH = f"""
-{CLAIM_STRETCHES}
+{CLAIM_PERIODS}
 CREATE INDEX log_job ON log (job, time);
 """
 

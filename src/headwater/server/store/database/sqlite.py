@@ -8,12 +8,14 @@ import shutil
 import sqlite3
 import threading
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from headwater.server.store.database import (
+    MOVE_HEAD,
     STEP,
     Connection,
     DamagedError,
@@ -34,6 +36,20 @@ _ABOUT_THE_DATA = (sqlite3.DataError, sqlite3.IntegrityError)
 _DAMAGED = ("malformed", "not a database", "bad database", "disk I/O error: corrupt")
 SPARE = 16 * 1024 * 1024
 """Free bytes of the disk below which health reports it as full."""
+
+# Without an adapter for their types, which gives them back as they are, the module looks for one and
+# makes an error of finding none, for each such value that is written.
+sqlite3.register_adapter(bytes, getattr(bytes, "__bytes__", bytes))
+sqlite3.register_adapter(type(None), dict[None, None]().get)
+
+
+@lru_cache(1_024)
+def _with_marks(sql: str, size: int, width: int) -> str:
+    """A statement for a list of so many keys: of values, or of tuples of so many values."""
+    if not width:
+        return sql.replace("{in}", ",".join("?" * size))
+    mark = "(" + ",".join("?" * width) + ")"
+    return sql.replace("{in}", "VALUES " + ",".join([mark] * size))
 
 
 class SqliteConnection:
@@ -80,12 +96,11 @@ class SqliteConnection:
     def listed(self, sql: str, keys: list[Any]) -> tuple[str, list[Any]]:
         # Padded to a power of two, so that few distinct statements need preparing.
         size = 1 << (len(keys) - 1).bit_length()
-        keys = keys + [keys[-1]] * (size - len(keys))
+        if size > len(keys):
+            keys = keys + [keys[-1]] * (size - len(keys))
         if isinstance(keys[0], tuple):
-            mark = "(" + ",".join("?" * len(keys[0])) + ")"
-            values = list(chain.from_iterable(keys))
-            return sql.replace("{in}", "VALUES " + ",".join([mark] * size)), values
-        return sql.replace("{in}", ",".join("?" * size)), keys
+            return _with_marks(sql, size, len(keys[0])), list(chain.from_iterable(keys))
+        return _with_marks(sql, size, 0), keys
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         try:
@@ -104,6 +119,10 @@ class SqliteConnection:
             self.raw.executemany(self._upserts[table.name], rows)
         except sqlite3.DatabaseError as error:
             raise self._failed(error) from error
+
+    def append_log(self, records: Sequence[Row], seq: int, chain: bytes) -> None:
+        self.upsert(TABLES["log"], records)
+        self.run(MOVE_HEAD, (seq, chain))
 
     def columns(self, table: str) -> list[str]:
         return [row[1] for row in self.all(f"PRAGMA table_info({table})")]

@@ -1,4 +1,4 @@
-"""Checkpoints: the whole projection as it stood at one record, so that what lies before may go."""
+"""Checkpoints: the whole projection as it stood at one record, so that older records can be deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import zstandard
 
 from headwater.server.store.database import DamagedError
-from headwater.server.store.database.schema import CLAIM_STRETCHES, TABLES
+from headwater.server.store.database.schema import CLAIM_PERIODS, TABLES
 from headwater.server.store.write import named_parents
 
 if TYPE_CHECKING:
@@ -116,6 +116,6 @@ def restore(store: Store, checkpoint: Checkpoint) -> None:
         for row in rows:
             connection.run(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", row)  # noqa: S608
     # A checkpoint may be of an earlier release.
-    connection.script(CLAIM_STRETCHES)
+    connection.script(CLAIM_PERIODS)
     if "named_parent" not in restored:
         named_parents.fill(store)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from headwater.lineage.events import canonical
+from headwater.lineage.openlineage.events import canonical
 from headwater.server.store.database import within
 from headwater.server.store.entities import MERGED, decode_dataset, decode_job, decode_run, slot
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.rebuild import records
 from headwater.server.store.keep.retention import note, noted, sweep
 from headwater.server.store.write.commands import DATASET, JOB, NoSuchError
-from headwater.server.store.write.prepared import safe
+from headwater.server.store.write.incoming.prepared import safe
 from headwater.server.store.write.schemas import SchemaProjection
 from headwater.server.store.write.session import HIGHEST
 from headwater.server.store.write.task_jobs import TaskJobs

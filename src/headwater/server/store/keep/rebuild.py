@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.server.store.database import TamperedError
 from headwater.server.store.keep import checkpoint
-from headwater.server.store.keep.columns import check_facets, check_links, columns_of
+from headwater.server.store.keep.log_columns import check_facets, check_links, columns_of
 from headwater.server.store.write import commands
 from headwater.server.store.write.projection import Projection
 from headwater.server.store.write.session import SHARES_RUNS
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.server.store.database import ReadConnection
-    from headwater.server.store.keep.columns import RecordColumns
+    from headwater.server.store.keep.log_columns import RecordColumns
     from headwater.server.store.store import Store
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
 
 __all__ = ["export", "project", "rebuild", "verify"]
 
@@ -139,18 +139,18 @@ def _changed(how: str) -> TamperedError:
 def _links(store: Store, after: int, connection: ReadConnection) -> Iterator[Link]:
     """Every link of the chain in order, those whose record was deleted too."""
     sql = "SELECT seq, kind, at, hash, chain FROM tombstone WHERE seq > ? ORDER BY seq"
-    graves = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in connection.all(sql, (after,))])  # fmt: skip
-    grave = next(graves, None)
+    tombstones = iter([(*r[:3], bytes(r[3]), bytes(r[4]), None) for r in connection.all(sql, (after,))])  # fmt: skip
+    tombstone = next(tombstones, None)
     for group in records(store, after, connection):
         for record in group:
             seq, kind, at, _, _, digest, chain, *_ = record
-            while grave is not None and grave[0] < seq:
-                yield grave
-                grave = next(graves, None)
+            while tombstone is not None and tombstone[0] < seq:
+                yield tombstone
+                tombstone = next(tombstones, None)
             yield seq, kind, at, digest, chain, record
-    while grave is not None:
-        yield grave
-        grave = next(graves, None)
+    while tombstone is not None:
+        yield tombstone
+        tombstone = next(tombstones, None)
 
 
 def rebuild(store: Store) -> int:

@@ -1,4 +1,4 @@
-"""Lets old runs and events go. The graph as it is now and the history of schemas stay."""
+"""Deletes old runs and events. The graph as it is now and the history of schemas stay."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def retain(store: Store, before: int, forwarded: int | None = None) -> Dropped:
 
 
 def retained(connection: Connection) -> int:
-    """The moment before which history was let go of; 0 if none was."""
+    """The moment before which history was deleted; 0 if none was."""
     return noted(connection, "retained")
 
 

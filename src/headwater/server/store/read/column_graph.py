@@ -6,10 +6,10 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from headwater.lineage import facets as known
 from headwater.lineage.columns import WHOLE, ColumnEdge, from_column_lineage
 from headwater.lineage.graph import Direction
 from headwater.lineage.model import Transformation
+from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 from headwater.server.store.entities import DELETED, OUTPUT
 
@@ -30,7 +30,7 @@ Ways = dict[int, tuple[Transformation, ...]]
 @lru_cache(maxsize=4_096)
 def column_edges(body: bytes) -> tuple[ColumnEdge, ...]:
     """The column edges of a stored facet."""
-    read = known.read("columnLineage", body, known.ColumnLineage)
+    read = known.read("columnLineage", body, known.ColumnLineageFacet)
     return tuple(from_column_lineage(read)) if read else ()
 
 
@@ -52,6 +52,8 @@ class ColumnGraph:
         self._whole: dict[int, dict[Column, tuple[Transformation, ...]]] = defaultdict(dict)
         self._ways: dict[tuple[Column, Column], Ways] = {}
         self._roots: dict[Key, int] = {}
+        self._members: dict[int, list[int]] = {}
+        self._held: dict[int, list[tuple[int, int, int]]] = {}
 
     def outputs(self, roots: Iterable[int]) -> set[Column]:
         """The columns of these datasets that some column leads into."""
@@ -127,10 +129,13 @@ class ColumnGraph:
 
     def members(self, roots: Iterable[int]) -> dict[int, int]:
         """Every dataset that stands for one of these, with what it stands for."""
-        roots_by_member = {root: root for root in roots}
+        wanted, known = set(roots), self._members
+        missing = wanted - known.keys()
+        known |= {root: [root] for root in missing}
         sql = "SELECT id, root FROM dataset WHERE root <> id AND root IN ({in})"
-        roots_by_member.update(dict(within(self.view.connection, sql, list(roots_by_member))))
-        return roots_by_member
+        for number, root in within(self.view.connection, sql, missing):
+            known[root].append(number)
+        return {number: root for root in wanted for number in known[root]}
 
     def _load(self, roots: Iterable[int]) -> None:
         """Read the column maps that lead into these datasets."""
@@ -175,7 +180,14 @@ class ColumnGraph:
 
         Those of a deleted job never are, as in the graph of jobs.
         """
-        wanted = list(members)
+        wanted = set(members)
+        missing = wanted - self._held.keys()
+        self._held |= {number: [] for number in missing}
+        for one in self._read_held(missing) if missing else ():
+            self._held[one[0]].append(one)
+        return sorted(one for number in wanted for one in self._held[number])
+
+    def _read_held(self, wanted: Collection[int]) -> Iterator[tuple[int, int, int]]:
         when = " AND c.time <= ?" if self.at is not None else ""
         held = "e.until IS NULL"
         params: tuple[int, ...] = ()
@@ -199,7 +211,7 @@ class ColumnGraph:
             else:
                 newest[key] = max(newest.get(key, (-1, 0)), (time, number))
         first = {(*key, number) for key, (_, number) in newest.items()}
-        return sorted(one for one in first | later if one[2])
+        return (one for one in first | later if one[2])
 
     def resolve(self, keys: set[Key]) -> dict[Key, int]:
         """What each name stands for, where it is known."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from headwater.insight import ColumnUse, Passage
-from headwater.lineage import facets as known
 from headwater.lineage.graph import NodeKind
+from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, decode_job, decode_run
 from headwater.server.store.read.column_graph import column_edges
@@ -81,8 +81,8 @@ class StoredColumnReaders:
     def __init__(self, view: View) -> None:
         self.view = view
         self._graph = view.graph()
-        self._columns = view.column_graph()
         self._sources = view.output_sources()
+        self._columns = self._sources.columns
 
     def passages(self, datasets: Collection[Node]) -> Iterator[Passage[Node]]:
         """What every job that reads one of these datasets does with its columns."""
@@ -147,7 +147,7 @@ class StoredColumnReaders:
         self, jobs: Iterable[int], members: dict[int, int]
     ) -> dict[tuple[int, int], dict[int, list[ColumnUse]]]:
         """By job and output: the columns of each input that enter it, or decide about its rows."""
-        shown = self._shown(jobs)
+        shown = self._sources.with_tasks(jobs)
         held = [one for one in self._columns.held(members) if one[1] in shown]
         bodies = self.view.bodies(number for _, _, number in held)
         read = {
@@ -171,12 +171,6 @@ class StoredColumnReaders:
         found = self.view.datasets(roots).items()
         return {n for n, one in found if one.space.partition(":")[0].lower() == "kafka"}
 
-    def _shown(self, jobs: Iterable[int]) -> dict[int, int]:
-        """These jobs and their task jobs, each with the job it is shown as."""
-        wanted = list(jobs)
-        sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
-        return {job: job for job in wanted} | dict(within(self.view.connection, sql, wanted))
-
     def _unknown(self, members: dict[int, int]) -> dict[int, tuple[str, ...]]:
         """The columns of datasets that a producer reports as of unknown source."""
         found = self.view.datasets(members)
@@ -192,7 +186,7 @@ class StoredColumnReaders:
         return unknown
 
     def _facts(self, jobs: Collection[int]) -> dict[int, _JobFacts]:
-        shown = self._shown(jobs)
+        shown = self._sources.with_tasks(jobs)
         sql = (
             "SELECT j.id, j.state, r.state FROM job j LEFT JOIN run r ON r.id = j.latest"
             " WHERE j.id IN ({in})"
@@ -212,7 +206,7 @@ class StoredColumnReaders:
 
     def _read(self, facets: list[tuple[str, int]], bodies: dict[int, bytes]) -> _JobFacts:
         held = [(name, bodies[number]) for name, number in facets if number in bodies]
-        kinds = [known.read(n, b, known.JobType) for n, b in held if n == "jobType"]
+        kinds = [known.read(n, b, known.JobTypeFacet) for n, b in held if n == "jobType"]
         edges = [edge for n, b in held if n == EVIDENCE for edge in _evidence(b)]
         roots = self._columns.resolve({end for edge in edges for end in edge[:2]})
         columns: dict[tuple[int, int], bool] = {}

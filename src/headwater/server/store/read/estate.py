@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headwater.insight import ClockGap, DoubtKind, JobUse, KnownDataset, KnownJob
-from headwater.lineage import facets as known
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.lifecycle import State
+from headwater.lineage.openlineage import facets as known
 from headwater.lineage.schema.claims import Rank
 from headwater.server.store.database import within
-from headwater.server.store.entities import DELETED, OUTPUT, decode_run
+from headwater.server.store.entities import DELETED, OUTPUT, decode_job, decode_run
+from headwater.server.store.read.graph import SHORTEST
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.read.schema_claims import standing
@@ -39,6 +40,7 @@ CLAIMED = 300
 """Datasets with several schemas that are read."""
 FIELDS = 5
 ACTIONS = ("SQL_JOB", "RDD_JOB", "COMMAND")
+TEST = "TEST"
 
 
 class StoredEstate:
@@ -106,9 +108,8 @@ class StoredEstate:
         found: dict[Node, set[tuple[str, str]]] = defaultdict(set)
         for number, dataset in datasets.items():
             for facet in dataset.state.links:
-                read = known.read("symlinks", bodies.get(facet, b"{}"), known.Symlinks)
-                for one in (read.identifiers if read else None) or ():
-                    found[DATASET, roots[number]].add((one.namespace, one.name))
+                read = known.read("symlinks", bodies.get(facet, b"{}"), known.SymlinksFacet)
+                found[DATASET, roots[number]].update(read.names() if read else ())
         return {node: frozenset(names) for node, names in found.items()}
 
     def clusters(self) -> dict[str, str]:
@@ -122,12 +123,13 @@ class StoredEstate:
     @cached_property
     def _jobs(self) -> list[KnownJob[Node]]:
         sql = (
-            "SELECT j.id, j.kind, r.state, r.updated FROM job j LEFT JOIN run r ON r.id = j.latest"
-            " WHERE j.hidden = 0 ORDER BY j.id"
+            "SELECT j.id, j.kind, r.state, r.updated, j.state FROM job j"
+            " LEFT JOIN run r ON r.id = j.latest WHERE j.hidden = 0 ORDER BY j.id"
         )
         rows = [
             (number, kind, decode_run(bytes(state)) if state is not None else None, last)
-            for number, kind, state, last in self._view.all(sql)
+            for number, kind, state, last, held in self._view.all(sql)
+            if not decode_job(bytes(held)).deleted
         ]
         parents = self._parents({n: run for n, _, run, _ in rows if run is not None})
         actions = self._actions({run.job_facets.get("jobType", 0) for _, _, run, _ in rows if run})
@@ -146,6 +148,7 @@ class StoredEstate:
                     and run.job_facets.get("jobType") in actions,
                     inferred=run.life.end if run is not None and run.life.is_inferred else None,
                     running=state is State.RUNNING,
+                    began=run.life.first if run is not None else None,
                     last=last,
                     usual=usual.get(number) if regular else None,
                 )
@@ -158,13 +161,16 @@ class StoredEstate:
         return found | {run.job for run in parent_runs(self._view, runs).values()}
 
     def _actions(self, facets: Iterable[int]) -> set[int]:
-        """Which of these `jobType` facets declare one action of a Spark application: `count`, `show`."""
+        """Which of these `jobType` facets declare one action of a Spark application (`count`, `show`) or a
+        test of dbt's.
+        """
         found = set()
         for number, body in self._view.bodies(facets).items():
-            read = known.read("jobType", body, known.JobType)
-            if read is None or read.streaming or (read.integration or "").upper() != "SPARK":
+            read = known.read("jobType", body, known.JobTypeFacet)
+            if read is None or read.streaming:
                 continue
-            if (read.jobType or "").upper() in ACTIONS:
+            kind = (read.jobType or "").upper()
+            if kind == TEST or (kind in ACTIONS and (read.integration or "").upper() == "SPARK"):
                 found.add(number)
         return found
 
@@ -175,7 +181,8 @@ class StoredEstate:
             " GROUP BY job HAVING count(*) >= ?"
         )
         rows = self._view.all(sql, (self._now - HABIT, ENOUGH))
-        return {job: (last - first) // (count - 1) for job, count, first, last in rows}
+        found = {job: (last - first) // (count - 1) for job, count, first, last in rows}
+        return {job: usual for job, usual in found.items() if usual >= SHORTEST}
 
     def disagreements(self) -> Iterator[tuple[Node, str, int]]:
         """Claims on schemas that cannot both be right."""

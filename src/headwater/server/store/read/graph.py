@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import msgspec
 from headwater.insight import JobProblem, JobStatus
 from headwater.lineage.graph import Direction, NodeKind
 from headwater.lineage.lifecycle import State
+from headwater.lineage.moments import SECOND
 from headwater.server.store.database import within
 from headwater.server.store.entities import (
     DELETED,
@@ -21,6 +23,7 @@ from headwater.server.store.entities import (
     to_run,
     unslot,
 )
+from headwater.server.store.read.parent_runs import jobs_naming
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,14 +34,18 @@ if TYPE_CHECKING:
     from headwater.server.store.read.output_sources import OutputSources
     from headwater.server.store.view import View
 
-__all__ = ["RunGraph", "StoredGraph", "failing"]
+__all__ = ["SHORTEST", "RunGraph", "StoredGraph", "failing"]
 
 RECENT = 8
 ENOUGH = 4
 """The usual interval of a job is the median over its last `RECENT` runs, if at least so many."""
+SHORTEST = 30 * SECOND
+"""Runs that follow each other faster are repeated by somebody, not by a schedule."""
 LONGEST = 1_000
 """How many runs are searched for the first of those that failed one after the other."""
 DELIVERED = (State.RUNNING, State.COMPLETED)
+STREAMS = 50
+"""How many jobs of an application are searched for a stream."""
 
 Edge = tuple[int, int, int]
 """A job, the dataset it touches (by what its name stands for), and the direction."""
@@ -87,6 +94,7 @@ class StoredGraph:
         self.since = since
         self._sources: OutputSources | None = None
         self._recent: dict[int, list[Run]] = {}
+        self._held: dict[tuple[str, int | None], dict[int, list[Edge]]] = defaultdict(dict)
         self._when = " AND e.until IS NULL"
         self._params: tuple[int, ...] = ()
         if at is not None:
@@ -100,12 +108,24 @@ class StoredGraph:
         upstream = direction is Direction.UPSTREAM
         if jobs:
             only = None if direction is None else INPUT if upstream else OUTPUT
-            for job, dataset, way in sorted(self.of_jobs(jobs, only), key=_dataset):
+            for job, dataset, way in sorted(self._read_once(JOB, jobs, only), key=_dataset):
                 yield (JOB, job), (DATASET, dataset), way == OUTPUT
         if datasets:
             only = None if direction is None else OUTPUT if upstream else INPUT
-            for job, dataset, way in sorted(self.of_datasets(datasets, only)):
+            for job, dataset, way in sorted(self._read_once(DATASET, datasets, only)):
                 yield (DATASET, dataset), (JOB, job), way == INPUT
+
+    def _read_once(self, kind: str, numbers: Iterable[int], direction: int | None) -> list[Edge]:
+        """The edges of jobs or datasets, read once: walks for one question pass the same nodes."""
+        wanted = dict.fromkeys(numbers)
+        held = self._held[kind, direction]
+        missing = [number for number in wanted if number not in held]
+        if missing:
+            held |= {number: [] for number in missing}
+            end, read = (0, self.of_jobs) if kind == JOB else (1, self.of_datasets)
+            for edge in read(missing, direction):
+                held[edge[end]].append(edge)
+        return [edge for number in wanted for edge in held[number]]
 
     def pairs(self, nodes: Collection[Node]) -> dict[Node, Pairs[Node]]:
         """The pairs of those of these jobs in which not every input feeds every output."""
@@ -200,7 +220,7 @@ class StoredGraph:
             return JobStatus(State.NEW)
         state = lives[0].state
         since = lives[0].end if state.finished else lives[0].started or lives[0].first
-        streaming = job.kind.upper() in ("STREAMING", "STREAM")
+        streaming = _streams(job) or self._runs_streams(job, runs, planned)
         if wrong := failing(lives, streaming=streaming):
             # A problem lasts since the first of the runs that went wrong one after the other.
             since = min(life.end or 0 for life in wrong)
@@ -209,11 +229,23 @@ class StoredGraph:
         wrote = [_wrote(life, streaming=streaming) for life in lives]
         last = max((moment for moment in wrote if moment is not None), default=None)
         starts = sorted((x.first for x in lives if x.first is not None), reverse=True)
-        gaps = [a - b for a, b in itertools.pairwise(starts)]
-        usual = int(median(gaps)) if len(starts) >= ENOUGH else None
+        # What somebody repeats between two scheduled runs does not change the schedule.
+        gaps = [a - b for a, b in itertools.pairwise(starts) if a - b >= SHORTEST]
+        habit = int(median(gaps)) if len(gaps) >= ENOUGH - 1 else None
         # A batch that somebody ended has not done its work, whoever that was.
         wanted = planned.get(runs[0].id) if streaming else None
-        return JobStatus(state, since, last, usual or None, streaming, wanted)
+        return JobStatus(state, since, last, habit, streaming, wanted)
+
+    def _runs_streams(self, job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> bool:
+        """Whether a job that somebody ended, or that runs again, is the application of a stream.
+
+        Such a job is a batch by its events: asked for only where that makes a difference.
+        """
+        ends = [run.state.life.state for run in runs]
+        again = ends[0] is State.RUNNING and not all(end in DELIVERED for end in ends)
+        if not again and runs[0].id not in planned:
+            return False
+        return any(_streams(one) for one in jobs_naming(self.view, job, STREAMS))
 
     def _failing_since(self, job: int) -> int | None:
         """When the first of a job's runs that went wrong one after the other ended, however many."""
@@ -221,6 +253,10 @@ class StoredGraph:
         rows = self.view.all(sql, (job, LONGEST))
         row = itertools.takewhile(lambda one: STATUSES[one[0] or 0] not in DELIVERED, rows)
         return min((ended for _, ended in row if ended is not None), default=None)
+
+
+def _streams(job: Job) -> bool:
+    return job.kind.upper() in ("STREAMING", "STREAM")
 
 
 def _deleted(kind: int, entity: str, period: tuple[int, int]) -> str:

@@ -17,7 +17,7 @@ from headwater.server.store.read.graph import DATASET, JOB, StoredGraph
 from headwater.server.store.write.intervals import merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from headwater.server.store.entities import Node, Run
     from headwater.server.store.view import View
@@ -90,9 +90,29 @@ class StoredObservedGraph(StoredGraph):
                 found[DATASET, root].append(Signal(CauseKind.SCHEMA, time, broken[:500]))
         for root, signal in self.failed_checks(set(datasets)):
             found[DATASET, root].append(signal)
+        for root, signal in self._deleted_writers(datasets):
+            found[DATASET, root].append(signal)
         for job, signal in self._lagging([number for kind, number in nodes if kind == JOB]):
             found[JOB, job].append(signal)
         return dict(found)
+
+    def _deleted_writers(self, roots: list[int]) -> Iterator[tuple[int, Signal]]:
+        """Datasets that nobody writes any more, since the last job that did was deleted."""
+        sql = (
+            "SELECT d.root, e.job, e.until FROM dataset d JOIN edge e ON e.dataset = d.id"
+            " AND e.direction = ? WHERE d.root IN ({in})"
+        )
+        last: dict[int, tuple[bool, int, int]] = {}
+        for root, job, until in within(self.view.connection, sql, roots, (OUTPUT,)):
+            last[root] = max(last.get(root, (False, 0, 0)), (until is None, until or 0, job))
+        writers = self.view.jobs(job for written, _, job in last.values() if not written)
+        for root, (written, until, number) in last.items():
+            job = writers.get(number)
+            if not written and job is not None and until in job.state.deletions:
+                yield (
+                    root,
+                    Signal(CauseKind.STOPPED, until, f"{job.name}, which wrote it, was deleted"),
+                )
 
     def changes(
         self, nodes: Collection[Node], since: int, until: int

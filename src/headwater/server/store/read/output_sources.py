@@ -11,7 +11,7 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.lineage import facets as known
+from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
 
@@ -47,7 +47,7 @@ class StatedSources(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _named(body: bytes) -> tuple[frozenset[Key], bool] | None:
-    read = known.read("columnLineage", body, known.ColumnLineage)
+    read = known.read("columnLineage", body, known.ColumnLineageFacet)
     return (frozenset(known.sources(read)), read.explicit) if read else None
 
 
@@ -57,7 +57,8 @@ class OutputSources:
     def __init__(self, view: View, at: int | None = None, since: int | None = None) -> None:
         self.view = view
         self._around = view.graph(at, since)
-        self._columns = view.column_graph(at, since)
+        self.columns = view.column_graph(at, since)
+        self._tasks: dict[int, list[int]] = {}
         self._inputs: dict[int, frozenset[int]] = {}
         self._known: dict[int, dict[int, PairedSources]] = {}
 
@@ -87,12 +88,22 @@ class OutputSources:
             and any(sources.basis == "all" or sources.unpaired for sources in outputs.values())
         }
 
+    def with_tasks(self, jobs: Iterable[int]) -> dict[int, int]:
+        """These jobs and their task jobs, each with the job it is shown as."""
+        wanted = set(jobs)
+        missing = wanted - self._tasks.keys()
+        self._tasks |= {job: [job] for job in missing}
+        sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
+        for task, job in within(self.view.connection, sql, missing):
+            self._tasks[job].append(task)
+        return {task: job for job in wanted for task in self._tasks[job]}
+
     def _load(self, jobs: set[int]) -> None:
         sides: dict[int, tuple[set[int], set[int]]] = {job: (set(), set()) for job in jobs}
         for job, dataset, direction in self._around.of_jobs(jobs):
             sides[job][direction].add(dataset)
         outputs = {dataset for side in sides.values() for dataset in side[OUTPUT]}
-        stated = self._stated(jobs, self._columns.members(outputs))
+        stated = self._stated(jobs, self.columns.members(outputs))
         for job in jobs:
             self._inputs[job] = frozenset(sides[job][INPUT])
             of_job = {output: stated.get((job, output), []) for output in sides[job][OUTPUT]}
@@ -101,16 +112,15 @@ class OutputSources:
     def _stated(
         self, jobs: set[int], members: dict[int, int]
     ) -> dict[tuple[int, int], list[StatedSources]]:
-        sql = "SELECT job, whole FROM fold WHERE whole IN ({in})"
-        shown = {job: job for job in jobs} | dict(within(self.view.connection, sql, jobs))
-        held = [one for one in self._columns.held(members) if one[1] in shown]
+        shown = self.with_tasks(jobs)
+        held = [one for one in self.columns.held(members) if one[1] in shown]
         bodies = self.view.bodies(number for _, _, number in held)
         named = [
             (dataset, job, read)
             for dataset, job, number in held
             if number in bodies and (read := _named(bodies[number])) is not None
         ]
-        roots = self._columns.resolve({name for *_, (names, _) in named for name in names})
+        roots = self.columns.resolve({name for *_, (names, _) in named for name in names})
         found: dict[tuple[int, int], list[StatedSources]] = defaultdict(list)
         for dataset, job, (names, explicit) in named:
             sources = frozenset(roots[name] for name in names if name in roots)

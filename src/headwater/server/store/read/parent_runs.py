@@ -1,11 +1,11 @@
-"""The run that a run names as its parent, whose it is, and which jobs name a job."""
+"""The run that a run names as its parent, the job of that run, and which jobs name a job."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from headwater.lineage import facets as known
-from headwater.lineage.assumptions import runs_of_its_own, to_run_uuid
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.repairs import runs_of_its_own, to_run_uuid
 from headwater.server.store.database import within
 from headwater.server.store.write.session import SHARES_RUNS
 
@@ -74,7 +74,7 @@ def _jobs(view: View, runs: Mapping[K, RunState]) -> dict[K, Name]:
     bodies = view.bodies(held.values())
     found = {}
     for key, number in held.items():
-        parent = known.read("parent", bodies.get(number, b"{}"), known.Parent)
+        parent = known.read("parent", bodies.get(number, b"{}"), known.ParentFacet)
         if parent and parent.job and parent.job.name:
             found[key] = (parent.job.namespace or "", parent.job.name)
     return found

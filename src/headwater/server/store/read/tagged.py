@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from headwater.lineage import facets as known
+from headwater.lineage.openlineage import facets as known
+from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.read.column_graph import ColumnGraph
 
@@ -24,7 +25,7 @@ MOST = 20_000
 
 def sent_tags(body: bytes | None) -> list[tuple[str, str]]:
     """The tags in a facet that a producer sent: the column (empty for the whole) and the tag."""
-    read = known.read("tags", body, known.Tags) if body else None
+    read = known.read("tags", body, known.TagsFacet) if body else None
     return [
         (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
         for tag in (read.tags if read else None) or ()
@@ -60,6 +61,25 @@ class TaggedColumns(ColumnGraph):
             for field, tag in sent_tags(bodies.get(facet)):
                 found[members[number], field].add(tag)
         return dict(found)
+
+    def set_at(self, columns: Iterable[Column], tag: str) -> dict[Column, int]:
+        """When a tag was set on columns that have it: by hand, else with the last tags of a producer."""
+        wanted = set(columns)
+        members = self.members(root for root, _ in wanted)
+        sql = (
+            "SELECT entity, max(time) FROM facet_change WHERE kind = ? AND name = 'tags'"
+            " AND entity IN ({in}) GROUP BY entity"
+        )
+        sent: dict[int, int] = {}
+        for number, time in within(self.view.connection, sql, members, (DATASET,)):
+            sent[members[number]] = max(sent.get(members[number], 0), time)
+        found = {column: sent[column[0]] for column in wanted if column[0] in sent}
+        sql = "SELECT entity, field, time FROM tag_use WHERE kind = ? AND tag = ? AND entity IN ({in})"
+        for number, field, time in within(self.view.connection, sql, members, (DATASET, tag)):
+            column = members[number], field
+            if column in wanted:
+                found[column] = time
+        return found
 
     def tagged(self) -> tuple[dict[str, set[Column]], bool]:
         """Every tag with what it was set on, and whether some datasets were left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.server.store.database import within
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Run
     from headwater.server.store.view import View
 
-__all__ = ["Cursor", "members", "runs_of_dataset", "runs_of_job", "schemas", "schemas_at"]
+__all__ = [
+    "Cursor", "members", "runs_of_dataset", "runs_of_job", "schema_histories", "schemas", "schemas_at",
+]  # fmt: skip
 
 STEP = 200
 MOST_JOBS = 200
@@ -51,7 +54,7 @@ def runs_of_job(view: View, job: int, before: Cursor | None, limit: int) -> Page
 
 def members(view: View, root: int) -> list[int]:
     """Every dataset that stands for this one, itself first."""
-    rows = view.all("SELECT id FROM dataset WHERE root = ? AND id <> ? LIMIT 100", (root, root))
+    rows = view.all("SELECT id FROM dataset WHERE root = ? AND root <> id LIMIT 100", (root,))
     return [root, *(row[0] for row in rows)]
 
 
@@ -100,9 +103,30 @@ def schemas(view: View, ids: Sequence[int], until: int | None, limit: int) -> li
         )
         found = view.all(sql, (number, 2**62 if until is None else until, limit))
         rows += [(row[0], row[1]) for row in found if row[1]]
+    return _changes(rows)[:limit]
+
+
+def _changes(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of facets and when they were set, under any name of a dataset, those that replaced another one."""
     rows.sort(reverse=True)
-    kept = [row for i, row in enumerate(rows) if i + 1 == len(rows) or rows[i + 1][1] != row[1]]
-    return kept[:limit]
+    return [row for i, row in enumerate(rows) if i + 1 == len(rows) or rows[i + 1][1] != row[1]]
+
+
+def schema_histories(
+    view: View, roots: Iterable[int], limit: int
+) -> dict[int, list[tuple[int, int]]]:
+    """`schemas` of many datasets, each under all its names, by two statements."""
+    roots_by_member = ColumnGraph(view).members(roots)
+    sql = (
+        "SELECT entity, time, facet FROM (SELECT entity, time, facet,"  # noqa: S608
+        " ROW_NUMBER() OVER (PARTITION BY entity ORDER BY time DESC) AS place FROM facet_change"
+        " WHERE kind = 0 AND name = 'schema' AND entity IN ({in})) AS newest"
+        f" WHERE facet <> 0 AND place <= {int(limit)}"
+    )
+    rows: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number, time, facet in within(view.connection, sql, roots_by_member):
+        rows[roots_by_member[number]].append((time, facet))
+    return {root: _changes(some)[:limit] for root, some in rows.items()}
 
 
 def schemas_at(view: View, roots: Iterable[int], at: int) -> dict[int, int]:

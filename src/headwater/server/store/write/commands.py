@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from headwater.lineage.events import EventType, canonical
+from headwater.lineage.openlineage.events import EventType, canonical
 from headwater.server.store.database import StoreError
 from headwater.server.store.entities import DELETED, Run
 from headwater.server.store.write import identity, shared_symlinks
@@ -238,7 +238,7 @@ def _unalias(store: Store, projection: Projection, command: Command) -> Ids:
 
 
 def _changes_nothing(_: Store, __: Projection, ___: Command) -> Ids:
-    """What was let go is no longer in the log; the checkpoint made with it has the rest."""
+    """What retention deleted is no longer in the log; the checkpoint made with it has the rest."""
     return None, None
 
 

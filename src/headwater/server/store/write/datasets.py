@@ -6,12 +6,12 @@ import hashlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage import facets as known
 from headwater.lineage import naming
-from headwater.lineage.facets import ABOUT
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.facets import ABOUT
 from headwater.server.store.entities import INPUT, OUTPUT, Dataset, Held, Job, Run
-from headwater.server.store.write import about, identity, shared_symlinks
-from headwater.server.store.write.prepared import EventPart, safe
+from headwater.server.store.write import identity, set_by_hand, shared_symlinks
+from headwater.server.store.write.incoming.prepared import EventPart, safe
 from headwater.server.store.write.sources import kind_of, type_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def hold_ranked(
         now = held.get(name)
         if now is not None:
             if now[0] == number and now[1] <= time and (reader or len(now) == _READER):
-                if time > now[2]:  # noqa: PLR1730  (reported again, as nearly always)
+                if time > now[2]:
                     now[2] = time
                 continue
             if name not in _SHARED:
@@ -85,6 +85,17 @@ def hold_ranked(
             held[name].append(1)
         changed += found
     return changed
+
+
+def _report(session: WriteSession, dataset: Dataset, time: int) -> None:
+    """Note a report of a dataset that widens its life, or of one that was deleted."""
+    if time < dataset.created:
+        dataset.created = time
+    if time > dataset.updated:
+        dataset.updated = time
+    if dataset.hidden:
+        session.revive(dataset, time)
+    session.dirty["dataset"][dataset.id] = dataset
 
 
 class DatasetProjection:
@@ -117,11 +128,7 @@ class DatasetProjection:
             or dataset.hidden
             or (direction != INPUT and time > dataset.updated)
         ):
-            dataset.created = min(dataset.created, time)
-            dataset.updated = max(dataset.updated, time)
-            if dataset.hidden:
-                session.revive(dataset, time)
-            session.dirty["dataset"][dataset.id] = dataset
+            _report(session, dataset, time)
         for name, number in hold_ranked(
             dataset.state.facets, named.numbers or [], time, reader=direction == INPUT
         ):
@@ -129,7 +136,7 @@ class DatasetProjection:
             dataset.updated = max(dataset.updated, time)
             session.rows["facet_change"].append((DATASET, dataset.id, name, time, number))
             held = dataset.state.facets[name]
-            if name in about.DESCRIBES:
+            if name in set_by_hand.DESCRIBES:
                 self._describe(dataset, name)
             if number and held[0] == number and name in _UNDERSTOOD:
                 self._understand(dataset, name, session.body(number), time)
@@ -150,7 +157,7 @@ class DatasetProjection:
         return dataset
 
     def _describe(self, dataset: Dataset, name: str) -> None:
-        dataset.state.description = about.description(self.session, dataset.state.facets)
+        dataset.state.description = set_by_hand.description(self.session, dataset.state.facets)
         if name == ABOUT:
             self.changes.append(
                 {"change": "dataset", "namespace": dataset.space, "name": dataset.name}
@@ -161,17 +168,17 @@ class DatasetProjection:
         if name == "headwater_cluster":
             identity.cluster(session, dataset, body, time)
         elif name == "dataSource":
-            read = known.read(name, body, known.DataSource)
+            read = known.read(name, body, known.DataSourceFacet)
             if read and read.name:
                 url = _redacted(read.uri or read.name)
                 source = session.source(read.name, kind_of(url), url, time)
                 dataset.source = source.id
         elif name == "datasetType":
-            kind = known.read(name, body, known.DatasetType)
+            kind = known.read(name, body, known.DatasetTypeFacet)
             if kind and kind.datasetType:
                 dataset.kind = type_of(dataset.space, kind.datasetType)
         elif name == "lifecycleStateChange":
-            change = known.read(name, body, known.Lifecycle)
+            change = known.read(name, body, known.LifecycleFacet)
             state.lifecycle = (change.lifecycleStateChange if change else None) or ""
             before = change.previousIdentifier if change else None
             if before and state.lifecycle == "RENAME":
@@ -198,7 +205,8 @@ class DatasetProjection:
         if job is not None:
             held = job.state.columns.get(dataset.id)
             if held is not None and held[0] == number and time >= held[1]:
-                held[2] = max(held[2], time)
+                if time > held[2]:
+                    held[2] = time
                 return
             if held is not None and held[0] == number:
                 held[1] = time

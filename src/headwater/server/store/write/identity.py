@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.lineage import facets as known
 from headwater.lineage import naming
+from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _joined(session: WriteSession, members: dict[int, Dataset]) -> dict[int, set
 
 def cluster(session: WriteSession, dataset: Dataset, facet: bytes, time: int) -> None:
     """Note which cluster a topic's namespace belongs to; all its addresses are one."""
-    read = known.read("headwater_cluster", facet, known.Cluster)
+    read = known.read("headwater_cluster", facet, known.ClusterFacet)
     if read is None or session.clusters.get(dataset.space) == read.clusterId:
         return
     session.clusters[dataset.space] = read.clusterId
@@ -169,4 +169,5 @@ def set_root(session: WriteSession, dataset: Dataset, root: int) -> None:
     if dataset.root != root:
         session.merged.update((dataset.root, root))
         dataset.root = root
+        session.moved[dataset.id] = dataset
         session.dirty["dataset"][dataset.id] = dataset

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.lineage.events import canonical
+from headwater.lineage.openlineage.events import canonical
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
 from headwater.server.store.write.intervals import Interval, RunSpan, intervals, splice
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Job, Run
     from headwater.server.store.write.session import WriteSession
 
-__all__ = ["link", "version"]
+__all__ = ["delete", "link", "version"]
 
 FEW = 32
 """Open edges of a job that are cheaper to recompute than to compare."""
+DELETIONS = 50
+"""How many deletions of one job are remembered."""
 
 
 def link(session: WriteSession, job: Job, run: Run, end_before: int | None) -> bool:
@@ -45,14 +47,37 @@ def link(session: WriteSession, job: Job, run: Run, end_before: int | None) -> b
     return _relink(session, job, run, end_before)
 
 
+def delete(session: WriteSession, job: Job, at: int) -> bool:
+    """Let the edges of a job end where its producer deleted it; True if the set moved."""
+    job.state.deletions = sorted({*job.state.deletions, at})[-DELETIONS:]
+    runs = session.runs_of(job, at)
+    return _rewrite(session, job, at, runs, _finished(runs), None)
+
+
 def _relink(session: WriteSession, job: Job, run: Run, end_before: int | None) -> bool:
     life = run.state.life
     low = min([life.first or 0, *(item.since for item in run.state.io.values())])
     runs = session.runs_of(job, low)
-    finished = sorted((r.state.life.end, r.uuid) for r in runs if r.state.life.end is not None)
+    finished = _finished(runs)
     touched = _touched(job, run, runs, finished, end_before)
+    return _rewrite(session, job, low, runs, finished, touched)
+
+
+def _finished(runs: list[Run]) -> list[tuple[int, bytes]]:
+    return sorted((r.state.life.end, r.uuid) for r in runs if r.state.life.end is not None)
+
+
+def _rewrite(
+    session: WriteSession,
+    job: Job,
+    low: int,
+    runs: list[Run],
+    finished: list[tuple[int, bytes]],
+    touched: set[int] | None,
+) -> bool:
+    """Recompute the edges of a job from `low` on, all or those `touched`."""
     spans = [
-        RunSpan(r.uuid, r.state.life.end, slot, r.state.io[slot].since, r.state.io[slot].until)
+        RunSpan(r.uuid, r.state.life.end, slot, r.state.io[slot].since, _until(job, r, slot))
         for r in runs
         for slot in (r.state.io if touched is None else r.state.io.keys() & touched)
     ]
@@ -75,6 +100,20 @@ def _relink(session: WriteSession, job: Job, run: Run, end_before: int | None) -
         for since, until in found
     )
     return before.keys() != job.state.open.keys()
+
+
+def _until(job: Job, run: Run, slot: int) -> int | None:
+    """When a run ceased to claim an edge: it named it no more, or its job was deleted.
+
+    A run that reports to be alive after that shows that the job is there again; its end does not.
+    """
+    until, life = run.state.io[slot].until, run.state.life
+    if not job.state.deletions:
+        return until
+    alive = max([*life.beats, life.started or life.first or 0])
+    deleted = next((at for at in job.state.deletions if at >= alive), None)
+    found = [at for at in (until, deleted) if at is not None]
+    return min(found, default=None)
 
 
 def _touched(

@@ -6,10 +6,10 @@ import hashlib
 import struct
 from typing import TYPE_CHECKING
 
-from headwater.lineage.events import EventKind, EventType
+from headwater.lineage.openlineage.events import EventKind, EventType
 
 if TYPE_CHECKING:
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
     from headwater.server.store.write.session import WriteSession
 
 __all__ = ["COMMAND_TYPE", "DATASET_EVENT", "JOB_EVENT", "TYPES", "Log"]
@@ -17,6 +17,7 @@ __all__ = ["COMMAND_TYPE", "DATASET_EVENT", "JOB_EVENT", "TYPES", "Log"]
 EVENT, COMMAND = 0, 1
 TYPES = {kind: i for i, kind in enumerate(EventType)}
 JOB_EVENT, DATASET_EVENT, COMMAND_TYPE = 6, 7, 8
+_RUN, _DATASET = EventKind.RUN, EventKind.DATASET
 HOUR = 3_600_000_000
 UNKNOWN = -1
 """The sequence number before the head was read, and after a commit that failed."""
@@ -34,8 +35,8 @@ class Log:
         self, item: PreparedEvent, seq: int, at: int, job: int | None, run: int | None
     ) -> None:
         """Add an event under the sequence number that it was given."""
-        kind = TYPES[item.type] if item.kind is EventKind.RUN else JOB_EVENT
-        if item.kind is EventKind.DATASET:
+        kind = TYPES[item.type] if item.kind is _RUN else JOB_EVENT
+        if item.kind is _DATASET:
             kind = DATASET_EVENT
         self._append(EVENT, seq, at, item.time, kind, item.hash, item.raw, job, run)
         self._session.count(item.time // HOUR, kind)
@@ -61,11 +62,10 @@ class Log:
     def flush(self) -> None:
         """Write the working set, a new dictionary where one is due, and the head."""
         session = self._session
+        records = session.rows.pop("log", [])
         session.flush()
         proposal = session.packer.proposal()
         if proposal is not None:
             session.connection.run("INSERT INTO dictionary (id, data) VALUES (?, ?)", proposal)
             session.packer.learn(*proposal)
-        session.connection.run(
-            "UPDATE head SET seq = ?, chain = ? WHERE id = 1", (self.seq, self.chain)
-        )
+        session.connection.append_log(records, self.seq, self.chain)

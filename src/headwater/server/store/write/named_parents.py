@@ -1,19 +1,19 @@
 """Which jobs every job has named as its parent: by these names, the children of a job are found.
 
-A name says nothing of when: whether a run of that job is still the parent is for the reader to find out.
+A name has no time: the reader finds out whether a run of that job is still the parent.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.lineage import facets as known
-from headwater.lineage.events import Limits
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.events import Limits
 from headwater.server.store.database import within
 from headwater.server.store.database.schema import TABLES, UNNAMED_PARENTS
 from headwater.server.store.entities import decode_run
-from headwater.server.store.write.name_limits import too_long
-from headwater.server.store.write.prepared import safe
+from headwater.server.store.write.incoming.name_limits import too_long
+from headwater.server.store.write.incoming.prepared import safe
 
 if TYPE_CHECKING:
     from headwater.server.store.store import Store
@@ -25,7 +25,7 @@ STEP = 1_000
 _FACETS = "SELECT id, dictionary, body FROM facet WHERE id IN ({in})"
 
 
-def named(parent: known.Parent | None) -> tuple[str, str] | None:
+def named(parent: known.ParentFacet | None) -> tuple[str, str] | None:
     """The job that a `parent` facet names, if one of that name can exist."""
     job = parent.job if parent else None
     if job is None or not job.namespace or not job.name:
@@ -64,7 +64,9 @@ def fill(store: Store) -> None:
         held = {job: facets["parent"][0] for job, facets in states.items() if "parent" in facets}
         parents = {
             number: named(
-                known.read("parent", store.packer.unpack(dictionary, bytes(packed)), known.Parent)
+                known.read(
+                    "parent", store.packer.unpack(dictionary, bytes(packed)), known.ParentFacet
+                )
             )
             for number, dictionary, packed in within(connection, _FACETS, set(held.values()))
         }

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage import facets as known
-from headwater.lineage.assumptions import runs_of_its_own
-from headwater.lineage.events import EventType
-from headwater.lineage.facets import ABOUT
 from headwater.lineage.lifecycle import RunHistory
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.events import EventType
+from headwater.lineage.openlineage.facets import ABOUT, DELETED_FACET
+from headwater.lineage.openlineage.repairs import runs_of_its_own
 from headwater.server.store.entities import (
     DELETED,
     INPUT,
@@ -23,16 +23,16 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
-from headwater.server.store.write import about, job_edges, shared_symlinks
+from headwater.server.store.write import job_edges, set_by_hand, shared_symlinks
 from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
-from headwater.server.store.write.prepared import AHEAD, NEITHER, EventPart, producer_of
+from headwater.server.store.write.incoming.prepared import AHEAD, NEITHER, EventPart, producer_of
 from headwater.server.store.write.schemas import SchemaProjection
 from headwater.server.store.write.task_jobs import PART_OF, TaskJobs
 
 if TYPE_CHECKING:
     from headwater.lineage.lifecycle import State
     from headwater.server.store.entities import Dataset
-    from headwater.server.store.write.prepared import PreparedEvent
+    from headwater.server.store.write.incoming.prepared import PreparedEvent
     from headwater.server.store.write.session import WriteSession
 
 __all__ = ["JOB", "Projection"]
@@ -121,7 +121,7 @@ class Projection:
     def other_run(self, job: Job, uuid: bytes, held: Run | None) -> Run:
         """The run of a job under an id that no run has, or that of another job.
 
-        A job that has a run of its own goes on with it when the other job's was let go of.
+        A job that has a run of its own goes on with it when retention has deleted the other job's.
         """
         session = self.session
         if held is not None:
@@ -197,7 +197,7 @@ class Projection:
         """Let the edges, the job's version and those who watch follow a change of a run."""
         life, moved = run.state.life, False
         self.schemas.settle(job, run)
-        if grew or life.end != end_before or run.fresh:
+        if grew or life.end != end_before or run.fresh or job.state.deletions:
             moved = job_edges.link(self.session, job, run, end_before)
         if moved or job.version is None:
             job_edges.version(self.session, job, run, time)
@@ -287,19 +287,22 @@ class Projection:
             session.rows["facet_change"].append((JOB, job.id, name, time, number))
             if name == PART_OF and job.state.facets[name][0] == number:
                 self.task_jobs.declare(job, number)
-            if name in about.DESCRIBES:
-                job.state.description = about.description(session, job.state.facets)
+            if name in set_by_hand.DESCRIBES:
+                job.state.description = set_by_hand.description(session, job.state.facets)
             if name == ABOUT:
                 self.task_jobs.announce("job", job)
+            if name == DELETED_FACET and number and job_edges.delete(session, job, time):
+                job_edges.version(session, job, None, time)
+                self.task_jobs.announce("edges", self.task_jobs.parent(job))
             if not number or name not in _JOB_UNDERSTOOD or job.state.facets[name][0] != number:
                 continue
             body = session.body(number)
             if name == "jobType":
-                read = known.read(name, body, known.JobType)
+                read = known.read(name, body, known.JobTypeFacet)
                 if read and read.processingType:
                     job.kind = read.processingType.upper()
             elif name == "sourceCodeLocation":
-                where = known.read(name, body, known.SourceCodeLocation)
+                where = known.read(name, body, known.SourceCodeLocationFacet)
                 job.state.location = where.url if where else None
         if run is not None and not run.state.job_facets:
             run.state.job_facets = dict(numbers)
@@ -310,9 +313,9 @@ class Projection:
                 continue
             body = self.session.body(number)
             if name == "parent":
-                parent = known.read(name, body, known.Parent)
+                parent = known.read(name, body, known.ParentFacet)
                 run.state.parent = parent.run.runId if parent and parent.run else None
                 self.session.name_parent(job, parent)
             else:
-                nominal = known.read(name, body, known.NominalTime)
+                nominal = known.read(name, body, known.NominalTimeFacet)
                 run.state.nominal = nominal.period if nominal else (None, None)

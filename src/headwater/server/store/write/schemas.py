@@ -21,25 +21,29 @@ from headwater.lineage.schema.claims import (
 )
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
+from headwater.server.store.write.claim_periods import ClaimKey, ClaimPeriod, divided, with_claim
 from headwater.server.store.write.sources import type_of
-from headwater.server.store.write.stretches import ClaimKey, Stretch, divided, with_claim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from headwater.server.store.database import ReadConnection
     from headwater.server.store.entities import Dataset, Held, Io, Job, Run
-    from headwater.server.store.write.prepared import EventPart
+    from headwater.server.store.write.incoming.prepared import EventPart
     from headwater.server.store.write.session import WriteSession
 
 __all__ = ["SchemaProjection", "is_topic", "read_claims", "to_claims"]
 
 DATASET = 0
+_COMPLETED = State.COMPLETED
+_SOURCE, _WRITER, _READER, _ANNOUNCED = Rank.SOURCE, Rank.WRITER, Rank.READER, Rank.ANNOUNCED
 UNDECIDED = 99
 """The rank of a topic of which the key or the value is not known yet."""
 ENDING = frozenset({"CREATE", "ALTER", "DROP", "OVERWRITE"})
 RENEWING = frozenset({"CREATE", "DROP"})
 """Changes after which a dataset is another one; such an end is stored as `-1 - run`."""
+AT_ONCE = 1
+"""The last of what a run keeps of an end that does not wait for the run to complete."""
 _COLUMNS = (
     "SELECT rank, job, run, subject, version, facet, first, last, dataset, side FROM claim WHERE "
 )
@@ -50,7 +54,7 @@ _OF_KEY = (
     " FROM claim"
     " WHERE dataset = ? AND job = ? AND run = ? AND side = ? AND subject = ? AND version = ?"
 )
-_STRETCHES = "SELECT mark, facet, first, last" + _OF_KEY
+_PERIODS = "SELECT mark, facet, first, last" + _OF_KEY
 # The latest claim of each dataset, part, job and rank stays: that which began last, of batches was made.
 OUTDATED = """
 DELETE FROM claim WHERE last < ? AND EXISTS (
@@ -157,7 +161,7 @@ class SchemaProjection:
                 place = f"{slot(dataset.id, INPUT)}{_AS_READER}"
                 made = job.state.claims.get(place)
                 if not _repeated(dataset, made, facet, time):
-                    key = ClaimKey(Rank.READER, dataset.id, number, 0, INPUT)
+                    key = ClaimKey(_READER, dataset.id, number, 0, INPUT)
                     job.state.claims[place] = self._made(dataset, key, made, facet, time)
             else:
                 assert held is not None
@@ -183,11 +187,20 @@ class SchemaProjection:
         mark = -1 - number if renewed else number
         if held is None or run is None:
             self._end(dataset, mark, time)
-        elif streaming and (held.ended is None or time < held.ended[0]):
-            self._end(dataset, mark, time, held.ended[1] if held.ended else None)
-            held.ended = [time, time, mark]
-        elif not streaming and held.ended is None:
+            return
+        known = held.ended
+        if known is not None and len(known) == 2:
+            known.append(run.id)  # as stored before such ends had a mark
+        if streaming:
+            if known is None or (time, mark) < (known[0], known[2]):
+                self._end(dataset, mark, time, (known[2], known[1]) if known else None)
+                held.ended = [time, time, mark, AT_ONCE]
+        elif known is None:
             held.ended = [time, -1, mark]
+        elif mark < 0 <= known[2]:
+            if known[1] >= 0:
+                self._end(dataset, mark, known[1], (known[2], known[1]))
+            known[2] = mark
 
     def merge(self) -> None:
         """Resolve again which datasets other names stand for since this event."""
@@ -205,13 +218,13 @@ class SchemaProjection:
     def settle(self, job: Job, run: Run) -> None:
         """Bring the claims of a batch up to date: they count once the run has completed."""
         life = run.state.life
-        done = life.end if life.state is State.COMPLETED else None
+        done = life.end if life.state is _COMPLETED else None
         mark = -1 if done is None else done
         for key, held in run.state.io.items():
             batch, ended = held.batch, held.ended
             if batch is None and ended is None:
                 continue
-            moved = ended is not None and held.stream is None and ended[1] != mark
+            moved = ended is not None and _with_batch(held) and ended[1] != mark
             if not moved and (batch is None or _is_stored(batch, mark)):
                 continue
             dataset = self._dataset(unslot(key)[0])
@@ -219,7 +232,7 @@ class SchemaProjection:
                 continue
             if moved and ended is not None:
                 number = ended[2] if len(ended) > 2 else run.id
-                self._end(dataset, number, done, ended[1] if ended[1] >= 0 else None)
+                self._end(dataset, number, done, (number, ended[1]) if ended[1] >= 0 else None)
                 ended[1] = mark
             if batch is not None:
                 self._written(dataset, job, run, held, done)
@@ -241,13 +254,16 @@ class SchemaProjection:
         )
         if newer:
             before[0] = facet
-        before[1], before[2] = min(before[1], time), max(before[2], time)
+        if time < before[1]:
+            before[1] = time
+        if time > before[2]:
+            before[2] = time
 
     def _written(self, dataset: Dataset, job: Job, run: Run, held: Io, done: int | None) -> None:
         """Store the claim of a batch as it stands now, if that is new."""
         assert held.batch is not None
         facet, first, _, *stored = held.batch
-        rank = Rank.ANNOUNCED if done is None else Rank.WRITER
+        rank = _ANNOUNCED if done is None else _WRITER
         last = first if done is None else done
         now = [facet, first, last if done is not None else -1]
         if stored == now:
@@ -257,7 +273,7 @@ class SchemaProjection:
         self.session.rows["claim"].append(key.row(facet, first, last, single=True))
         root = self._root(dataset)
         if not stored[0]:
-            self._effect(root, Rank.ANNOUNCED, facet, first)
+            self._effect(root, _ANNOUNCED, facet, first)
             if done is not None:
                 self._effect(root, rank, facet, last)
         elif stored[:2] == now[:2] and stored[2] == -1 and done is not None:
@@ -332,33 +348,38 @@ class SchemaProjection:
             return held
         session.rows["claim"].append(key.row(*held))
         session.write("claim")
-        sql = _STRETCHES + " AND first <= ? ORDER BY first DESC, last DESC LIMIT 2"
+        sql = _PERIODS + " AND first <= ? ORDER BY first DESC, last DESC LIMIT 2"
         rows = connection.all(sql, (*key[1:], time))
-        sql = _STRETCHES + " AND first > ? ORDER BY first LIMIT 1"
+        sql = _PERIODS + " AND first > ? ORDER BY first LIMIT 1"
         rows += connection.all(sql, (*key[1:], time))
-        known = [Stretch(*row[1:]) for row in rows]
+        known = [ClaimPeriod(*row[1:]) for row in rows]
         found = with_claim(
             known, facet, time, lambda one: divided(session, dataset, key, one, facet, time)
         )
         if set(found) == set(known):
             return held
         for mark, *one in rows:
-            if Stretch(*one) not in found:
+            if ClaimPeriod(*one) not in found:
                 connection.run("DELETE" + _OF_KEY + " AND mark = ?", (*key[1:], mark))
         session.rows["claim"] += [key.row(*one) for one in found if one not in known]
         self._recompute(self._root(dataset))
         newest = max(found, key=lambda one: one.first)
-        return [*newest] if Stretch(*held) in known else held
+        return [*newest] if ClaimPeriod(*held) in known else held
 
-    def _end(self, dataset: Dataset, run: int, time: int | None, before: int | None = None) -> None:
-        """Note when a dataset was created, altered, dropped or overwritten, or that it was not."""
+    def _end(
+        self, dataset: Dataset, mark: int, time: int | None, before: tuple[int, int] | None = None
+    ) -> None:
+        """Note when a dataset was created, altered, dropped or overwritten, or that it was not.
+
+        `before` are the mark and the time that were noted for the same end.
+        """
         session, root = self.session, self._root(dataset)
         if before is not None:
             session.write("schema_end")
             sql = "DELETE FROM schema_end WHERE dataset = ? AND run = ? AND time = ?"
-            session.connection.run(sql, (dataset.id, run, before))
+            session.connection.run(sql, (dataset.id, *before))
         if time is not None:
-            session.rows["schema_end"].append((dataset.id, run, time))
+            session.rows["schema_end"].append((dataset.id, mark, time))
             root.state.ended = max(root.state.ended or 0, time)
             session.dirty["dataset"][root.id] = root
         if root.state.schema is not None:
@@ -425,14 +446,13 @@ class SchemaProjection:
                 return
             whole = not is_topic(root) or len(parts(fields, topic=True)) > 1
             state.schema = [facet, rank if whole else UNDECIDED, time, time]
-            state.facets["schema"] = [facet, time, time]
             self.session.rows["facet_change"].append((DATASET, root.id, "schema", time, facet))
-            self.session.dirty["dataset"][root.id] = root
+            self._show(root, self._members(root), [facet, time, time])
             return
         # Up to the moment from which on claims have given this schema, even the same one may count: it
         # may be earlier than what a better rank corrected, or decide at the same moment.
         # A table of a catalog ends the one before it, which may be all that holds the schema later on.
-        alone = rank is not Rank.SOURCE or time >= known[2]
+        alone = rank is not _SOURCE or time >= known[2]
         same = known[0] == facet and time > known[3] and alone
         if same or (time >= known[2] and rank > known[1] and not is_topic(root)):
             known[2] = max(known[2], time)
@@ -503,6 +523,7 @@ class SchemaProjection:
         before = root.state.facets.get("schema")
         for member in session.datasets_of(ids):
             member.state.facets["schema"] = list(held)
+            member.updated = max(member.updated, held[1])
             session.dirty["dataset"][member.id] = member
         if not before or not before[0] or before[0] == held[0] or before[1] == held[1]:
             return  # the first schema, or one that corrects it, is no change
@@ -549,15 +570,21 @@ class SchemaProjection:
         return session.facet_of(version.claims[0].facet, version.fields)
 
     def _members(self, root: Dataset) -> list[int]:
-        session = self.session
-        sql = "SELECT id FROM dataset WHERE root = ? AND id <> ?"
-        found = {row[0] for row in session.connection.all(sql, (root.id, root.id))}
-        for dataset in session.dirty["dataset"].values():
+        session, found = self.session, set[int]()
+        if root.id not in session.fresh:
+            sql = "SELECT id FROM dataset WHERE root = ? AND root <> id"
+            found = {row[0] for row in session.connection.all(sql, (root.id,))}
+        for dataset in session.moved.values():
             if dataset.root == root.id:
                 found.add(dataset.id)
             else:
                 found.discard(dataset.id)
         return [root.id, *sorted(found - {root.id})]
+
+
+def _with_batch(held: Io) -> bool:
+    """Whether the end that a run has noted counts when it completes, and not from its time on."""
+    return held.ended is not None and len(held.ended) < 4 and held.stream is None
 
 
 def _is_stored(batch: Held, mark: int) -> bool:

@@ -7,9 +7,9 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headwater.lineage import facets as known
-from headwater.lineage import lineage_facet
-from headwater.lineage.events import canonical
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage import lineage_facet
+from headwater.lineage.openlineage.events import canonical
 from headwater.lineage.schema import SchemaOrigin, attributed, read_fields, replace_fields
 from headwater.server.store import entities
 from headwater.server.store.database import within
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.lineage.schema import Field
     from headwater.server.store.database import Connection
     from headwater.server.store.database.packing import Packer
-    from headwater.server.store.write.prepared import EventPart, Facet, PreparedEvent
+    from headwater.server.store.write.incoming.prepared import EventPart, Facet, PreparedEvent
 
 __all__ = ["HIGHEST", "SHARES_RUNS", "Key", "WriteSession"]
 
@@ -72,14 +72,15 @@ SHARES_RUNS = "shares_runs"
 """The setting of a store in which a job reported under the id of another job's run."""
 _NONE: list[Any] = []
 _OF_JOBS = {"jobType", PART_OF}
-ASSERTIONS = "dataQualityAssertions"
+ASSERTIONS, ORIGIN = "dataQualityAssertions", "headwater_schemaSource"
+_OF_DATASETS = {"symlinks", "lineage", "lifecycleStateChange", ASSERTIONS}
 
 KEPT = 20_000
 RUNS_KEPT = 5_000
 BODIES_BYTES = 32 * 1024 * 1024
-"""Bytes of new facets after which those in memory are let go: a few could be as large as many."""
+"""Bytes of new facets after which those in memory are dropped: a few could be as large as many."""
 FIELDS_KEPT = 500_000
-"""Columns of schemas that were read, some 100 MB, after which all of them are let go."""
+"""Columns of schemas that were read, some 100 MB, after which all of them are dropped from memory."""
 FACETS_KEPT = 150_000
 K = TypeVar("K")
 V = TypeVar("V")
@@ -110,6 +111,9 @@ class WriteSession:
         self.schemas: dict[int, tuple[Field, ...]] = {}
         self.merged: set[int] = set()
         """Datasets that other names stand for since this event."""
+        self.fresh: set[int] = set()
+        self.moved: dict[int, Dataset] = {}
+        """What this commit has made, and what stands for another dataset since."""
         self.log_end = sys.maxsize
         """The last record of the log that stands under its job and run."""
         self.floor = 0
@@ -130,7 +134,7 @@ class WriteSession:
             self.facets, self.namespaces, self.sources, self.datasets, self.datasets_by_id,
             self.jobs, self.jobs_by_id, self.runs, self.aliases, self.clusters, self.counts,
             self.bodies, self.column_sources, self.symlinks, self.contested, self.schemas,
-            self.merged,
+            self.merged, self.fresh, self.moved,
             self._next, self.dirty, self.rows, self.edges, self._touched, self._named_parents,
         ):  # fmt: skip
             held.clear()
@@ -228,8 +232,12 @@ class WriteSession:
         """Bring runs in by their UUID."""
         missing = [uuid for uuid in uuids if uuid not in self.runs]
         if missing:
-            sql = "SELECT id, uuid, job, state FROM run WHERE uuid IN ({in})"
-            for run_id, uuid, job, state in within(self.connection, sql, missing):
+            sql = "SELECT id, uuid, job, state FROM run WHERE uuid "
+            if len(missing) == 1:  # PostgreSQL plans this once, a list of any length at each use
+                rows = self.connection.all(sql + "= ?", missing)
+            else:
+                rows = within(self.connection, sql + "IN ({in})", missing)
+            for run_id, uuid, job, state in rows:
                 self.runs[bytes(uuid)] = entities.to_run((run_id, uuid, job, state))
 
     def load_namespaces(self, names: set[str]) -> None:
@@ -284,10 +292,6 @@ class WriteSession:
                 (n, f.number if f.number >= 0 else self._settled(f)) for n, f in part.facets
             ]
             part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
-            # What checks found belongs to one use of a dataset; some producers put it beside the schema.
-            for pair in part.numbers:
-                if pair[0] == ASSERTIONS and all(name != ASSERTIONS for name, _ in part.io):
-                    part.io_numbers.append(pair)
             part.facets = part.io = _NONE
             self._understand(part)
 
@@ -295,34 +299,43 @@ class WriteSession:
         """Note what the parts' facets report of lineage and life, once for all its events."""
         source = None
         for name, number in part.numbers or ():
-            if name == "columnLineage" and not part.explicit:
-                part.columns = number
-            elif name == "lineage" and number:
-                read = known.read(name, self.body(number), known.Lineage)
-                explicit = lineage_facet.of_dataset(read) if read else None
-                if explicit is not None:
-                    part.columns, part.explicit = self.intern(explicit), True
-                if read and read.entries:
-                    stated = lineage_facet.of_job(read).items()
-                    part.stated = {key: self.intern(body) for key, body in stated}
-            elif name == "lifecycleStateChange" and number:
-                change = known.read(name, self.body(number), known.Lifecycle)
-                part.change = (change.lifecycleStateChange if change else None) or ""
-            elif name == "schema":
+            if name == "schema":
                 part.schema = number
-            elif name == "symlinks":
-                part.symlinks = number
-            elif name == "headwater_schemaSource" and number:
-                source = known.read(name, self.body(number), SchemaOrigin)
+            elif name == "columnLineage":
+                if not part.explicit:
+                    part.columns = number
             elif name in _OF_JOBS:
                 self._understand_job(part, name, number)
+            elif name == ORIGIN:
+                source = known.read(name, self.body(number), SchemaOrigin) if number else None
+            elif name in _OF_DATASETS:
+                self._understand_dataset(part, name, number)
         if source is not None and part.schema:
             self._attribute(part, source)
+
+    def _understand_dataset(self, part: EventPart, name: str, number: int) -> None:
+        if name == "symlinks":
+            part.symlinks = number
+        elif name == ASSERTIONS:
+            # What checks found belongs to one use of a dataset; some producers put it beside the schema.
+            if all(own != ASSERTIONS for own, _ in part.io_numbers):
+                part.io_numbers.append((name, number))
+        elif number and name == "lineage":
+            read = known.read(name, self.body(number), known.LineageFacet)
+            explicit = lineage_facet.of_dataset(read) if read else None
+            if explicit is not None:
+                part.columns, part.explicit = self.intern(explicit), True
+            if read and read.entries:
+                stated = lineage_facet.of_job(read).items()
+                part.stated = {key: self.intern(body) for key, body in stated}
+        elif number:
+            change = known.read(name, self.body(number), known.LifecycleFacet)
+            part.change = (change.lifecycleStateChange if change else None) or ""
 
     def _understand_job(self, part: EventPart, name: str, number: int) -> None:
         if name == PART_OF:
             part.names_parent = True
-        elif number and (kind := known.read(name, self.body(number), known.JobType)):
+        elif number and (kind := known.read(name, self.body(number), known.JobTypeFacet)):
             part.streaming, part.pattern = kind.streaming, _pattern(kind)
 
     def _attribute(self, part: EventPart, source: SchemaOrigin) -> None:
@@ -380,7 +393,7 @@ class WriteSession:
         """The datasets that a stored `columnLineage` facet names."""
         found = self.column_sources.get(number)
         if found is None:
-            read = known.read("columnLineage", self.body(number), known.ColumnLineage)
+            read = known.read("columnLineage", self.body(number), known.ColumnLineageFacet)
             found = self.column_sources[number] = known.sources(read) if read else set()
         return found
 
@@ -388,9 +401,8 @@ class WriteSession:
         """The names in a stored `symlinks` facet."""
         found = self.symlinks.get(number)
         if found is None:
-            read = known.read("symlinks", self.body(number), known.Symlinks)
-            named = (read.identifiers if read else None) or ()
-            found = self.symlinks[number] = tuple((s.namespace, s.name) for s in named)
+            read = known.read("symlinks", self.body(number), known.SymlinksFacet)
+            found = self.symlinks[number] = read.names() if read else ()
         return found
 
     def alias_of(self, key: Key) -> int | None:
@@ -478,6 +490,7 @@ class WriteSession:
         )  # fmt: skip
         self.datasets[key] = self.datasets_by_id[number] = dataset
         self.dirty["dataset"][number] = dataset
+        self.fresh.add(number)
         return dataset
 
     def new_job(self, key: Key, time: int) -> Job:
@@ -513,7 +526,7 @@ class WriteSession:
             self.connection.run(sql, (SHARES_RUNS,))
             self._shares_runs = True
 
-    def name_parent(self, job: Job, parent: known.Parent | None) -> None:
+    def name_parent(self, job: Job, parent: known.ParentFacet | None) -> None:
         """Note which job a run of a job names as its parent."""
         key = named_parents.named(parent)
         if key is not None and (row := (*key, job.id)) not in self._named_parents:
@@ -563,6 +576,8 @@ class WriteSession:
         self.rows.clear()
         self.edges.clear()
         self._touched.clear()
+        self.fresh.clear()
+        self.moved.clear()
 
     def write(self, name: str) -> None:
         """Write what is still to be written of one table, so that it can be read."""
@@ -598,7 +613,7 @@ class WriteSession:
                 self.jobs_by_id.pop(gone.id, None)
 
 
-def _pattern(kind: known.JobType) -> tuple[int | None, bool] | None:
+def _pattern(kind: known.JobTypeFacet) -> tuple[int | None, bool] | None:
     """How often a job promises to report, and whether its events name all of its datasets."""
     pattern = kind.emissionPattern
     if pattern is None:

@@ -1,4 +1,4 @@
-"""Datasets that declare one symlink: one dataset under two names, or a table that moved.
+"""Datasets that declare the same symlink: one dataset under two names, or a table that moved.
 
 Two that share a symlink are one if the times at which events declared it overlap and no job reads
 one and writes the other. Otherwise the table moved from one to the other, when the later one was

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage import facets as known
-from headwater.lineage.events import Limits
+from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.events import Limits
 from headwater.server.store.entities import DELETED, MERGED
-from headwater.server.store.write.name_limits import too_long
-from headwater.server.store.write.prepared import safe
+from headwater.server.store.write.incoming.name_limits import too_long
+from headwater.server.store.write.incoming.prepared import safe
 
 if TYPE_CHECKING:
     from headwater.server.store.entities import Job

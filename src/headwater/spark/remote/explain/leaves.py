@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.spark.remote.client_plan import Read
-    from headwater.spark.remote.server import RemoteSession
+    from headwater.spark.remote.server_client import RemoteSession
 
 RECORD = {
     "key": "binary", "value": "binary", "topic": "string", "partition": "integer",

@@ -16,7 +16,7 @@ from headwater.spark.remote.explain.plan import PlanParser, output_columns
 if TYPE_CHECKING:
     from headwater.spark.plan.tree import Node
     from headwater.spark.remote.client_plan import ClientPlan
-    from headwater.spark.remote.server import RemoteSession
+    from headwater.spark.remote.server_client import RemoteSession
 
 MAX_NODES = 2000
 SECONDS = 10.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from headwater.insight import Hand, carriers, handed, trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
 from headwater.server.api.parameters import integer, moment, text
-from headwater.server.api.types import Object
+from headwater.server.api.types import Object, Sourced
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
-from headwater.server.routing import Routes
+from headwater.server.routing import Past, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,16 +28,16 @@ api = Routes()
 LIMIT = 1_000
 
 
-class ColumnPaths(TypedDict):
+class ColumnPaths(Sourced):
     """Columns, and how they come about."""
 
-    columnsKnown: bool
+    columnsKnown: bool  # noqa: N815
     columns: list[Object]
     edges: list[Object]
     truncated: bool
 
 
-@api.get("/api/v2/columns", answer=ColumnPaths)
+@api.get("/api/v2/columns", answer=ColumnPaths, past=Past("both"))
 def columns(
     view: View,
     node: str = text(required=True, example="dataset:s3://lake:orders"),

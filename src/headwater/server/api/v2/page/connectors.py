@@ -8,7 +8,7 @@ import msgspec
 
 from headwater.errors import UsageError
 from headwater.lineage import naming
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Schema
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import identifier

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lineage import facets as known
 from headwater.lineage.lifecycle import State
+from headwater.lineage.openlineage import facets as known
 from headwater.server.api.present import when
 from headwater.server.store.entities import to_run
 from headwater.server.store.view import RUNS
@@ -149,10 +149,10 @@ Nested = list[dict[str, Any]]
 
 def flat(raw: bytes | None, limit: int = 500) -> Nested:
     """A schema's columns with those inside them, by dotted name."""
-    read = known.read("schema", raw, known.Schema) if raw else None
+    read = known.read("schema", raw, known.SchemaFacet) if raw else None
     found: Nested = []
 
-    def walk(fields: Iterable[known.Field], prefix: str, level: int) -> None:
+    def walk(fields: Iterable[known.SchemaField], prefix: str, level: int) -> None:
         for f in fields:
             if len(found) >= limit:
                 return

@@ -1,4 +1,4 @@
-"""The first look: what fails, what is stale, what changed, how much is going on."""
+"""The overview page: what fails, what is stale, what changed, how much is going on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from headwater.insight import JobProblem, beside, families, reach, trouble_of
-from headwater.lineage.events import iso
 from headwater.lineage.lifecycle import State
 from headwater.lineage.moments import SECOND
+from headwater.lineage.openlineage.events import iso
 from headwater.server.alerts.incidents import list_incidents
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Object, Time

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
-from headwater.lineage import facets as known
+from headwater.lineage.openlineage import facets as known
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
@@ -18,7 +18,7 @@ from headwater.server.store.database import within
 if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.http import Request
-    from headwater.server.store.read.limited import Limit
+    from headwater.server.store.read.namespace_limit import Limit
     from headwater.server.store.view import View
 
 __all__ = ["Names", "api", "names_of", "score"]
@@ -261,7 +261,7 @@ class Names:
             rows = view.all(sql.format(table, number), (MOST // 10,))
             bodies = view.bodies(row[2] for row in rows)
             for namespace, name, facet in rows:
-                read = known.read("tags", bodies.get(facet, b"{}"), known.Tags)
+                read = known.read("tags", bodies.get(facet, b"{}"), known.TagsFacet)
                 for tag in (read.tags if read else None) or ():
                     text = tag.key if tag.value in (None, "", "true") else f"{tag.key}={tag.value}"
                     found.add(_tag(table, namespace, name, tag.field or "", text))

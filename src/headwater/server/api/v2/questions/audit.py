@@ -15,13 +15,13 @@ from headwater.lineage.secrets import clean_value, redact
 from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
-from headwater.server.api.types import Object, Time, Uuid
+from headwater.server.api.types import Object, Sourced, Time, Uuid
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.api.v2.questions.audit_report import HTML, report_of
 from headwater.server.api.v2.timeline import summaries
 from headwater.server.http import Response
-from headwater.server.routing import Routes
+from headwater.server.routing import Past, Routes
 from headwater.server.store.entities import OUTPUT
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.records import PeriodRecords
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["api"]
 
 api = Routes()
+
+BETWEEN = Past("both", between=True)
 
 PATH = "/api/v2/datasets/{namespace}/{dataset}/audit"
 NODES = 500
@@ -68,7 +70,7 @@ class AuditedRun(TypedDict):
 
 
 class Held(TypedDict):
-    """What a facet said, and since when and until when it held."""
+    """The content of a facet, and since when and until when it held."""
 
     facet: str
     since: Time | None
@@ -112,7 +114,7 @@ class AuditedDataset(TypedDict):
     schemas: list[Object]
 
 
-class AuditAnswer(TypedDict):
+class AuditAnswer(Sourced):
     """Where data came from, what made it, and who had it; `hidden` is what lies next to that."""
 
     node: str
@@ -129,7 +131,7 @@ class AuditAnswer(TypedDict):
     truncated: bool
 
 
-@api.get(PATH, answer=AuditAnswer)
+@api.get(PATH, answer=AuditAnswer, past=BETWEEN)
 def audit(
     view: View,
     namespace: str,
@@ -146,7 +148,7 @@ def audit(
     return _audit(view, namespace, dataset, column, (start, end), depth)
 
 
-@api.get(PATH + "/report", media="text/html")
+@api.get(PATH + "/report", media="text/html", past=BETWEEN)
 def report(
     view: View,
     namespace: str,
@@ -206,7 +208,7 @@ def _of_column(
 ) -> tuple[Audit[Node], list[dict[str, Any]], bool]:
     """The audit of what the values of a column went through, its paths, and whether they are cut.
 
-    Where a column is said to come from no other, the jobs that write its dataset are there too: one
+    Where a column is reported to come from no other, the jobs that write its dataset are there too: one
     of them made it up, or reports no columns.
     """
     period = (records.until, records.since)

@@ -10,8 +10,8 @@ from headwater.insight import difference as compare
 from headwater.server.api.lookup import node_of
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
-from headwater.server.api.types import Edge, Object, Time
-from headwater.server.routing import Routes
+from headwater.server.api.types import Edge, Object, Sourced, Time
+from headwater.server.routing import Past, Routes
 from headwater.server.store.entities import DELETED
 from headwater.server.store.read.changed import (
     changed_columns,
@@ -44,7 +44,7 @@ Name = tuple[str, str, str]
 _From = TypedDict("_From", {"from": Time}, total=False)
 
 
-class Changed(_From):
+class GraphDifference(_From, Sourced):
     """What changed between two moments."""
 
     to: Time | None
@@ -60,7 +60,7 @@ class Changed(_From):
     truncated: bool
 
 
-@api.get("/api/v2/graph/diff", answer=Changed)
+@api.get("/api/v2/graph/diff", answer=GraphDifference, past=Past(changes=True))
 def difference(
     view: View,
     node: str = text(example="job:shop:load"),
@@ -71,7 +71,7 @@ def difference(
 ) -> dict[str, Any]:
     """What came, went and changed between two moments, in the whole estate or around a node.
 
-    Of each kind of change at most `limit` are told. `states` are those of the newest runs: of a batch
+    Of each kind of change at most `limit` are listed. `states` are those of the newest runs: of a batch
     only whether it delivers (`OK`) or how it failed. `hidden` counts the jobs and datasets that a
     limited token cannot see: in the whole estate, or next to those around the node.
     """

@@ -18,7 +18,7 @@ from headwater.insight import (
     name_rules,
 )
 from headwater.insight import doctor as examine
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Object, Time
@@ -149,7 +149,7 @@ def findings(app: App, view: View, request: Request) -> dict[str, Any]:
 
 @api.route("POST", "/api/v2/doctor", body=PostDoctor, answer=Done)
 async def act(app: App, request: Request) -> Response:
-    """Record aliases for pairs, only of the default score and more unless told otherwise; or undo it."""
+    """Record aliases for pairs, of the default score and more unless `minScore` is given; or undo it."""
     body = request.json()
     action = body.get("action")
     if action == "undo":

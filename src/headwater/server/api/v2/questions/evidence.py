@@ -62,7 +62,7 @@ class _Proof(TypedDict, total=False):
 
 
 class Evidence(_Proof):
-    """What speaks for an edge."""
+    """Why an edge is shown: its evidence."""
 
     origin: str
     destination: str

@@ -26,7 +26,7 @@ DEPTH = 20
 LOOKED = 1_000
 
 
-class Cause(TypedDict):
+class FreshnessCause(TypedDict):
     """A job that delivers nothing; `root` if nothing further up explains it."""
 
     job: Named
@@ -39,7 +39,7 @@ class Cause(TypedDict):
 class Freshness(TypedDict):
     """Whether a dataset is up to date, and if not, since when and why.
 
-    `lastWrittenAt` is null where no write was reported: nothing says that there was none.
+    `lastWrittenAt` is null where no write was reported: that does not mean that there was none.
     """
 
     verdict: Literal["live", "fresh", "stale", "unknown"]
@@ -47,7 +47,7 @@ class Freshness(TypedDict):
     lastWrittenAt: Time | None
     usualSeconds: int | None
     dueAt: Time | None
-    causes: list[Cause]
+    causes: list[FreshnessCause]
     hidden: int
     truncated: bool
 

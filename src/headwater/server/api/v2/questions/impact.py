@@ -9,7 +9,7 @@ import msgspec
 
 from headwater import insight
 from headwater.insight import Effect, PlannedChange, planned_change
-from headwater.lineage.events import EventProblem
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
 from headwater.server.api.types import Object
@@ -79,7 +79,7 @@ class JudgedChange(TypedDict):
     judged: bool
 
 
-class Step(TypedDict):
+class ImpactStep(TypedDict):
     """One step of a path: a column that a job reads, and the dataset it writes then."""
 
     dataset: str
@@ -103,7 +103,7 @@ class HitJob(TypedDict):
     why: str
     owners: list[Object]
     stops: list[str]
-    path: list[Step]
+    path: list[ImpactStep]
 
 
 class HitColumn(TypedDict):
@@ -297,9 +297,9 @@ def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]
     steps = _Steps(view, jobs, datasets)
     listed = describe.jobs(view, list(jobs.values()))
     facets = describe.Facets(view, (job.state.facets for job in jobs.values()), *describe.OWNED)
-    graph = view.graph()
     stopped = [one.job for one in found.of(Effect.BREAKS)[:STOPPED]]
-    stops = {job: [n for _, n in insight.beside(graph, job)[1]] for job in stopped}
+    behind = insight.behind_each(view.graph(), stopped)
+    stops = {job: [number for _, number in written] for job, written in behind.items()}
     known = view.datasets({n for some in stops.values() for n in some})
 
     def hit(one: Struck[Node]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class TagList(TypedDict):
     truncated: bool
 
 
-class Step(TypedDict):
+class TagStep(TypedDict):
     """A column on a path, and the jobs that carried the value into it."""
 
     node: str
@@ -68,7 +68,7 @@ class TaggedColumn(TypedDict):
     name: str
     field: str | None
     set: bool
-    path: list[Step]
+    path: list[TagStep]
 
 
 class Stop(TypedDict):
@@ -77,8 +77,8 @@ class Stop(TypedDict):
     tag: str
     origin: str
     destination: str
-    source: Step
-    target: Step
+    source: TagStep
+    target: TagStep
     jobs: list[str]
 
 
@@ -91,7 +91,7 @@ class Silent(TypedDict):
 
 
 class Tagged(TypedDict):
-    """Columns with tags, where tags stopped, and where nobody can tell."""
+    """Columns with tags, where tags stopped, and where it is not known."""
 
     columns: list[TaggedColumn]
     stopped: list[Stop]

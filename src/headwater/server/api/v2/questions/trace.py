@@ -9,11 +9,11 @@ from headwater.lineage.moments import iso
 from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
 from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
-from headwater.server.api.types import Object, Time
+from headwater.server.api.types import Object, Sourced, Time
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.http import HttpError
-from headwater.server.routing import Routes
+from headwater.server.routing import Past, Routes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,14 +39,14 @@ class Row(TypedDict):
     repeated: bool
 
 
-class Trace(TypedDict):
+class Trace(Sourced):
     """A tree, and what its nodes and edges are; of a column's tree, `nodes` has the jobs too."""
 
     node: str
     direction: Literal["up", "down"]
     depth: int
     at: Time | None
-    columnsKnown: bool | None
+    columnsKnown: bool | None  # noqa: N815
     rows: list[Row]
     nodes: list[Object]
     edges: list[Object]
@@ -54,7 +54,7 @@ class Trace(TypedDict):
     truncated: bool
 
 
-@api.get("/api/v2/trace", answer=Trace)
+@api.get("/api/v2/trace", answer=Trace, past=Past())
 def trace(
     view: View,
     node: str = text(required=True, example="dataset:s3://lake:orders"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.insight import last_change, tree
 from headwater.insight import why as explain
-from headwater.lineage.events import iso
+from headwater.lineage.openlineage.events import iso
 from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
@@ -19,7 +19,7 @@ from headwater.server.api.v2.questions.freshness import hidden_upstream
 from headwater.server.ingest.flow import read_lags
 from headwater.server.routing import Routes
 from headwater.server.store.read.observed import read_schema
-from headwater.server.store.read.timeline import members, schemas
+from headwater.server.store.read.timeline import schema_histories
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ INPUTS = 200
 VERSIONS = 10
 
 
-class Changed(TypedDict):
+class RecentChange(TypedDict):
     """What became different about a job or a dataset."""
 
     time: Time
@@ -45,7 +45,7 @@ class Changed(TypedDict):
     text: str
 
 
-class Cause(TypedDict):
+class WhyCause(TypedDict):
     """What is wrong with a job or a dataset; `root` if nothing further up explains it."""
 
     kind: Literal[
@@ -67,7 +67,7 @@ class Cause(TypedDict):
     detail: str | None
     distance: int
     path: list[str]
-    changes: list[Changed]
+    changes: list[RecentChange]
 
 
 class ColumnInput(TypedDict):
@@ -91,8 +91,8 @@ class Why(TypedDict):
     lastWrittenAt: Time | None
     usualSeconds: int | None
     dueAt: Time | None
-    causes: list[Cause]
-    recent: list[Changed]
+    causes: list[WhyCause]
+    recent: list[RecentChange]
     inputs: list[ColumnInput] | None
     hidden: int
     truncated: bool
@@ -169,7 +169,7 @@ def _causes(view: View, reasons: list[Reason[Node]]) -> list[dict[str, Any]]:
     return found
 
 
-def _recent(view: View, changes: Sequence[tuple[Node, ObservedChange]]) -> list[Changed]:
+def _recent(view: View, changes: Sequence[tuple[Node, ObservedChange]]) -> list[RecentChange]:
     """Changes of datasets; while nothing is wrong, only schema changes are listed."""
     datasets = view.datasets(number for (_, number), _ in changes)
     return [
@@ -189,16 +189,18 @@ def _inputs(view: View, dataset: Dataset, column: str, depth: int) -> list[dict[
     found = tree(graph, (dataset.root, column), depth=depth, limit=INPUTS)
     sources: dict[Column, None] = dict.fromkeys(row.node for row in found.rows[1:])
     datasets = view.datasets({number for number, _ in sources})
-    histories = {}
-    for number in datasets:
-        rows = schemas(view, members(view, number), None, VERSIONS)
-        bodies = view.bodies(facet for _, facet in rows)
-        histories[number] = [(at, read_schema(bodies.get(facet))) for at, facet in rows]
+    rows = schema_histories(view, datasets, VERSIONS)
+    several = {number: some for number, some in rows.items() if len(some) > 1}
+    bodies = view.bodies(facet for some in several.values() for _, facet in some)
+    histories = {
+        number: [(at, read_schema(bodies.get(facet))) for at, facet in some]
+        for number, some in several.items()
+    }
     answers: list[tuple[int, int, dict[str, Any]]] = []
     for source in sources:
         if (owner := datasets.get(source[0])) is None:
             continue
-        changed = last_change(histories[source[0]], source[1])
+        changed = last_change(histories.get(source[0], ()), source[1])
         written = owner.state.modified
         answers.append(
             (

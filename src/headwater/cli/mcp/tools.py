@@ -1,0 +1,190 @@
+"""The questions that assistants may ask: a tool is one declaration here."""
+
+from __future__ import annotations
+
+from headwater.cli.mcp import shorten
+from headwater.cli.mcp.declare import Tool, ToolParameter
+from headwater.cli.questions.times import moment, until
+
+__all__ = ["TOOLS"]
+
+HOW_TO_NAME = "NAMESPACE:NAME, or NAME where it is the only one of that name; leading parts of a name may be left out"
+DATASET = ToolParameter("dataset", f"A dataset: {HOW_TO_NAME}.", required=True, names="dataset")
+DATASET_OR_COLUMN = ToolParameter(
+    "dataset", f"A dataset: {HOW_TO_NAME}. `.COLUMN` behind it asks for a column.",
+    required=True, names="dataset",
+)  # fmt: skip
+TIME = "RFC 3339, such as 2026-01-31T12:00:00Z, a date, how long ago (90m, 2d), or now"
+
+
+def _depth(about: str) -> ToolParameter:
+    return ToolParameter("depth", about, {"type": "integer", "minimum": 1, "maximum": 50})
+
+
+_ALL = (
+    Tool(
+        "find",
+        "Find datasets, jobs, columns or tags by a part of their name. Start here when a name is not known.",
+        "GET /api/v2/search",
+        (
+            ToolParameter("text", "A part of the name.", required=True, sent="q"),
+            ToolParameter(
+                "kind",
+                "Only these.",
+                {"type": "string", "enum": ["dataset", "job", "column", "tag"]},
+            ),
+        ),
+        shorten.search,
+        page="/",
+        sought="text",
+    ),
+    Tool(
+        "dataset",
+        "What a dataset (topic, table, files) is: columns, who writes and reads it, how fresh it is.",
+        "GET /api/v2/datasets/{namespace}/{name}",
+        (DATASET,),
+        shorten.dataset,
+    ),
+    Tool(
+        "job",
+        "What a job (connector, stream, batch) is: the state of its newest run, its error, what it reads"
+        " and writes, how much lies downstream.",
+        "GET /api/v2/jobs/{namespace}/{name}",
+        (ToolParameter("job", "A job: NAMESPACE:NAME, or NAME.", required=True, names="job"),),
+        shorten.job,
+        page="/jobs/{namespace}/{name}",
+    ),
+    Tool(
+        "trace",
+        "Where a dataset or a column comes from (up), or where it goes (down), as a tree: `level` is how far"
+        " a line is from the start, and a line belongs to the nearest line above with a lower level.",
+        "GET /api/v2/trace?node={node}",
+        (
+            DATASET_OR_COLUMN,
+            ToolParameter(
+                "direction", "up if left out.", {"type": "string", "enum": ["up", "down"]}
+            ),
+            _depth("How many jobs far; 20 if left out."),
+            ToolParameter("at", f"As it was then: {TIME}.", read=until),
+        ),
+        shorten.trace,
+        page="/graph?node={dataset}&at={at}",
+    ),
+    Tool(
+        "why",
+        "Is a dataset up to date, and if not, why: failed, aborted, late or lagging jobs, broken schemas and"
+        " failed checks upstream, with the error, the path and what changed shortly before. Of a column, also"
+        " which of the columns it comes from changed last.",
+        "GET /api/v2/datasets/{namespace}/{name}/why?column={field}",
+        (DATASET_OR_COLUMN,),
+        shorten.why,
+    ),
+    Tool(
+        "freshness",
+        "Only whether a dataset is live, fresh or stale, since when, and because of which jobs.",
+        "GET /api/v2/datasets/{namespace}/{name}/freshness",
+        (DATASET,),
+        shorten.freshness,
+    ),
+    Tool(
+        "impact",
+        "Who is hit if a dataset changes: what breaks, what changes or gets other rows behind it, what hands"
+        " the change on, and what nobody can tell (unknown is never unaffected).",
+        "POST /api/v2/impact?node={dataset}",
+        (
+            DATASET,
+            ToolParameter(
+                "changes",
+                "What changes; `to` is the new name or the new type.",
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": 100,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "kind": {
+                                "type": "string",
+                                "enum": ["drop", "rename", "type", "delete"],
+                            },
+                            "column": {"type": "string", "maxLength": 1_000},
+                            "to": {"type": "string", "maxLength": 1_000},
+                        },
+                        "required": ["kind"],
+                        "additionalProperties": False,
+                    },
+                },
+                required=True,
+            ),
+        ),
+        shorten.impact,
+    ),
+    Tool(
+        "diff",
+        "What changed between two moments, in the whole estate or around a dataset: jobs, datasets, edges,"
+        " columns, schemas and states that appeared, went or changed.",
+        "GET /api/v2/graph/diff?node={dataset}",
+        (
+            ToolParameter("from", f"{TIME}.", required=True, read=moment),
+            ToolParameter("to", f"{TIME}; now if left out.", read=until),
+            ToolParameter("around", f"Only around this dataset: {HOW_TO_NAME}.", names="dataset"),
+            _depth("How many jobs around it; 3 if left out."),
+        ),
+        shorten.difference,
+        page="/graph?node={dataset}&from={from}&to={to}",
+    ),
+    Tool(
+        "tags",
+        "Which tags (such as pii) the columns of a dataset have: set on them, or brought along from the columns"
+        " they are made of, with the path; and where masking stops them.",
+        "GET /api/v2/datasets/{namespace}/{name}/tags?column={field}",
+        (DATASET_OR_COLUMN,),
+        shorten.tags,
+    ),
+    Tool(
+        "audit",
+        "Where a dataset or a column came from in a period, which jobs touched it with how many runs, and who"
+        " had it downstream. The page has every run, configuration, schema and code location, to print.",
+        "GET /api/v2/datasets/{namespace}/{name}/audit?column={field}",
+        (
+            DATASET_OR_COLUMN,
+            ToolParameter("from", f"{TIME}; the first record kept if left out.", read=moment),
+            ToolParameter("to", f"{TIME}; now if left out.", read=until),
+        ),
+        shorten.audit,
+    ),
+    Tool(
+        "doctor",
+        "Datasets that are almost surely one under two names, with evidence and a score, and what else makes"
+        " answers doubtful: producers that disagree, silent producers, clocks that are off, refused events.",
+        "GET /api/v2/doctor",
+        (),
+        shorten.doctor,
+        page="/doctor",
+    ),
+    Tool(
+        "alerts",
+        "The incidents that alert rules found: what is open, since when, what lies downstream, and what is over.",
+        "GET /api/v2/alerts",
+        (),
+        shorten.alerts,
+        page="/",
+    ),
+    Tool(
+        "troubles",
+        "What fails or is late now, with the error and how much lies downstream; jobs by state.",
+        "GET /api/v2/overview",
+        (),
+        shorten.troubles,
+        page="/",
+    ),
+    Tool(
+        "recent_changes",
+        "The newest changes of what jobs read and write, and of schemas.",
+        "GET /api/v2/overview",
+        (),
+        shorten.changes,
+        page="/",
+    ),
+)
+TOOLS = {tool.name: tool for tool in _ALL}

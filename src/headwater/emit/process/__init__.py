@@ -1,0 +1,1 @@
+"""What happens to open runs when a process forks, ends or is killed."""

@@ -1,0 +1,1 @@
+"""OpenLineage events: from the model to an event, and back, leniently."""

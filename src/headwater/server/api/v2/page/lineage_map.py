@@ -1,0 +1,224 @@
+"""The map: a neighbourhood, a namespace or the whole estate, never more than can be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.insight import Moment, around, difference, flow, hidden, paired, spanned
+from headwater.server.api.lookup import node_of
+from headwater.server.api.parameters import check_period, flag, integer, moment, text
+from headwater.server.api.present import when
+from headwater.server.api.types import Edge, Object, Sourced, Time
+from headwater.server.api.v2.page import columns, describe, programs
+from headwater.server.routing import Past, Routes
+from headwater.server.store.entities import OUTPUT, STATUSES
+
+if TYPE_CHECKING:
+    from headwater.insight import Difference, Neighbourhood
+    from headwater.server.store.entities import Node
+    from headwater.server.store.view import View
+
+__all__ = ["api"]
+
+api = Routes()
+
+NODES = 300
+
+
+class Map(Sourced):
+    """A part of the graph, to be drawn; with groups in the place of nodes where it is too large."""
+
+    at: Time | None
+    nodes: list[Object]
+    edges: list[Edge]
+    parents: list[Object]
+    truncated: bool
+
+
+class MapRequest(NamedTuple):
+    """Which part of the graph to draw, how much of it, and whether with columns."""
+
+    node: str
+    namespace: str
+    depth: int
+    limit: int
+    columns: bool
+
+
+@api.get("/api/v2/map", answer=Map, past=Past(programs=True))
+def draw(
+    view: View,
+    node: str = text(example="job:shop:load"),
+    namespace: str = text(),
+    depth: int = integer(2, 0, 50),
+    limit: int = integer(NODES, 1, 5_000),
+    at: int | None = moment(),
+    start: int | None = moment(name="from"),
+    end: int | None = moment(name="to"),
+    with_columns: bool = flag(name="columns"),
+) -> dict[str, Any]:
+    """Nodes and edges as of now or a moment, or the difference between two moments."""
+    check_period(start, end)
+    asked = MapRequest(node, namespace, depth, limit, with_columns)
+    if start is not None:
+        at = end
+    if not node and not namespace:
+        jobs, datasets = _count(view, "job"), _count(view, "dataset")
+        if jobs + datasets > limit:
+            return {"at": when(at), "total": {"jobs": jobs, "datasets": datasets}, **_groups(view)}
+    now = _found(view, asked, at)
+    if start is None:
+        return _answer(view, asked, now, at)
+    before = _found(view, asked, start)
+    changes = difference(Moment(before.nodes, before.edges), Moment(now.nodes, now.edges))
+    answer = _answer(view, asked, before | now, at, changes)
+    return answer | {"from": when(start), "to": when(at)}
+
+
+def _count(view: View, table: str) -> int:
+    where = " AND root = id" if table == "dataset" else ""
+    ((count,),) = view.all(f"SELECT count(*) FROM {table} WHERE hidden = 0{where}")  # noqa: S608
+    return int(count)
+
+
+def _found(view: View, asked: MapRequest, at: int | None) -> Neighbourhood[Node]:
+    if asked.node:
+        start = node_of(view, asked.node)
+        found = around(view.graph(at), start, depth=asked.depth, limit=asked.limit)
+        # An application has no datasets of its own: what lies around it lies around its actions.
+        for child in _actions(view, start, found):
+            found |= around(view.graph(at), child, depth=asked.depth, limit=asked.limit)
+        return found
+    where = " WHERE t.hidden = 0"
+    params: list[str | int] = []
+    if asked.namespace:
+        where += " AND t.namespace = (SELECT id FROM namespace WHERE name = ?)"
+        params.append(asked.namespace)
+    if at is not None:
+        where += " AND t.created <= ?"
+        params.append(at)
+    tail = where + " ORDER BY t.updated DESC, t.id LIMIT ?"
+    values = (*params, asked.limit + 1)
+    jobs = view.all("SELECT 'job', t.id FROM job t" + tail, values)  # noqa: S608
+    own = view.all("SELECT 'dataset', t.root FROM dataset t" + tail, values)  # noqa: S608
+    return spanned(view.graph(at), [(kind, number) for kind, number in jobs + own])
+
+
+def _actions(view: View, start: Node, found: Neighbourhood[Node]) -> list[Node]:
+    """The jobs that a job without datasets runs."""
+    kind, number = start
+    if kind != "job" or found.links:
+        return []
+    return [
+        child.node for job in view.jobs([number]).values() for child in programs.children(view, job)
+    ]
+
+
+def _answer(
+    view: View,
+    asked: MapRequest,
+    found: Neighbourhood[Node],
+    at: int | None,
+    changes: Difference[Node] | None = None,
+) -> dict[str, Any]:
+    shown = sorted(
+        [*found.jobs.items(), *found.datasets.items()], key=lambda item: (item[1], item[0])
+    )
+    far = dict(shown[: asked.limit])
+    jobs = view.jobs(number for kind, number in far if kind == "job")
+    datasets = view.datasets(number for kind, number in far if kind == "dataset")
+    more = hidden(view.graph(at), far)
+    nodes: dict[Node, dict[str, Any]] = {
+        ("dataset", number): one for number, one in describe.datasets(view, datasets).items()
+    }
+    if asked.columns:
+        facets = describe.Facets(view, (d.state.facets for d in datasets.values()), "schema")
+        for number, dataset in datasets.items():
+            fields = describe.flat(facets.raw(dataset.state.facets, "schema"), 100)
+            nodes["dataset", number]["fields"] = fields
+    pairs = paired(view.graph(at), [("job", number) for number in jobs])
+    assumed = view.output_sources(at).assumed(jobs)
+    for number, described in describe.jobs(view, list(jobs.values()), at).items():
+        known = pairs.get(("job", number))
+        nodes["job", number] = described | {
+            "pairs": None
+            if known is None
+            else [
+                {"origin": nodes[origin]["id"], "destination": nodes[destination]["id"]}
+                for origin, destination in known
+                if origin in nodes and destination in nodes
+            ],
+            "assumed": number in assumed,
+        }
+    above = programs.parents(view, jobs.values(), at)
+    for number in jobs:
+        nodes["job", number]["parent"] = describe.job_id(above[number]) if number in above else None
+    beyond = {job.id: job for job in above.values() if job.id not in jobs}
+    for node, one in nodes.items():
+        up, down = more.get(node, (0, 0))
+        one |= {"distance": far[node], "more": {"upstream": up, "downstream": down}}
+    edges = {
+        edge: {"origin": nodes[edge[0]]["id"], "destination": nodes[edge[1]]["id"]}
+        for edge in map(flow, sorted(found.links))
+        if edge[0] in nodes and edge[1] in nodes
+    }
+    if changes is not None:
+        change = dict.fromkeys((*changes.appeared, *changes.added), "added")
+        change |= dict.fromkeys((*changes.vanished, *changes.removed), "removed")
+        for key, one in (*nodes.items(), *edges.items()):
+            one["change"] = change.get(key, "")
+    answer: dict[str, Any] = {
+        "at": when(at),
+        "nodes": sorted(nodes.values(), key=lambda node: str(node["id"])),
+        "edges": list(edges.values()),
+        "parents": list(describe.jobs(view, list(beyond.values()), at).values()),
+        "truncated": found.cut or len(shown) > asked.limit,
+    }
+    if asked.columns:
+        answer["columns"] = columns.between(view, datasets, at)
+    return answer
+
+
+def _groups(view: View) -> dict[str, Any]:
+    """The namespaces of an estate too large to draw, and what flows between them."""
+    groups: dict[str, dict[str, Any]] = {}
+
+    def group(name: str) -> dict[str, Any]:
+        fresh = {
+            "id": f"namespace:{name}",
+            "namespace": name,
+            "jobs": 0,
+            "datasets": 0,
+            "states": {},
+        }
+        return groups.setdefault(name, fresh)
+
+    sql = (
+        "SELECT n.name, r.status, count(*) FROM job j JOIN namespace n ON n.id = j.namespace"
+        " LEFT JOIN run r ON r.id = j.latest WHERE j.hidden = 0 GROUP BY n.name, r.status"
+    )
+    for name, status, count in view.all(sql):
+        one = group(name)
+        one["jobs"] += count
+        one["states"][STATUSES[status or 0].value] = count
+    sql = (
+        "SELECT n.name, count(*) FROM dataset d JOIN namespace n ON n.id = d.namespace"
+        " WHERE d.hidden = 0 AND d.root = d.id GROUP BY n.name"
+    )
+    for name, count in view.all(sql):
+        group(name)["datasets"] += count
+    largest = sorted(groups.values(), key=lambda g: (-g["jobs"] - g["datasets"], g["namespace"]))
+    kept = {g["namespace"] for g in largest[:NODES]}
+    edges: list[dict[str, Any]] = []
+    for job_space, dataset_space, direction, count in view.namespace_edges():
+        if job_space != dataset_space and {job_space, dataset_space} <= kept:
+            ends = (f"namespace:{dataset_space}", f"namespace:{job_space}")
+            origin, destination = reversed(ends) if direction == OUTPUT else ends
+            edges.append({"origin": origin, "destination": destination, "count": count})
+    return {
+        "groups": largest[:NODES],
+        "nodes": [],
+        "parents": [],
+        "edges": sorted(edges, key=lambda e: -e["count"])[:1_000],
+        "truncated": len(largest) > NODES,
+    }

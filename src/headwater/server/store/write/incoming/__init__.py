@@ -1,0 +1,1 @@
+"""Events on their way into the store: read, checked, and taken apart."""

@@ -1,0 +1,326 @@
+"""Every command on the pages is run, here or where the table says; what a page shows of an answer is true.
+
+Here they meet servers with recorded events and a Connect that is none. What needs the lab, Spark or a
+broker is run by the tests that are named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from scripts import site
+
+from headwater.cli.main import _run
+from headwater.emit import destinations
+from headwater.emit.journal import REFUSED_FILE
+from tests.unit.cli.test_outbox import fill
+
+from .reader import Line, Reader, alike, lines, wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures"
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path
+    for path in site.sources().values()
+    if path.suffix == ".md"
+}
+FOLLOWED = {
+    "docs/labs/1-connect.md": "tests/integration/demo/test_tutorials.py",
+    "docs/labs/2-end-to-end.md": "tests/integration/demo/test_tutorials.py",
+}
+"""Pages that are followed as a whole elsewhere."""
+ELSEWHERE = {
+    r"make demo$": "tests/integration/demo/test_demo.py",
+    r"headwater lab story": "tests/integration/stories/test_stories.py",
+    r"headwater lab (up|down|status|logs|reset)": "tests/integration/lab/test_life.py",
+    r'eval "\$\(headwater lab env|curl -s \$CONNECT_URL': "tests/integration/demo/test_tutorials.py",
+    r"headwater spark run": "tests/integration/spark/test_ends_of_drivers.py",
+    r"spark-submit --master \"\$SPARK_MASTER\"|JARS=": "tests/integration/pipelines/test_cluster.py",
+    r"headwater lake run|headwater server --forward-kafka": "tests/integration/lake/test_stream.py",
+    r"headwater lake maintain": "tests/integration/lake/test_upkeep.py",
+    r"headwater lake repair": "tests/integration/lake/test_repair.py",
+    r"headwater lake analyse": "tests/integration/lake/test_analyse.py",
+    r"headwater lake analysis": "tests/unit/lake/test_analysis_results.py",
+    r"headwater (trace|diff|audit|lake sql) .*--lake": "tests/integration/lake/test_stream.py",
+    r"make check-dist": "tests/integration/demo/test_wheel.py",
+    r"npm (run check|test|run test:browser|run build)": "tests/browser/vitest.py",
+}
+"""Commands that other tests run, with the lab, Spark or Node."""
+NOT_RUN = (
+    r"git clone|npm ci|npm run (dev|pictures)|make (setup|unit|check)|HEADWATER_LAB_HOME=\S+ make",  # a developer's
+    r"pip install|python -m venv env",  # `make check-dist` installs the wheel
+    r"docker|sudo|systemctl|kubectl|dbt-ol",
+    r"spark-submit --(master (yarn|k8s|spark:)|packages)",
+    r"export (BOOTSTRAP|ICEBERG_CATALOG_NAME|OPENLINEAGE_URL=https)",  # for the clusters above
+)
+"""Commands for what no test has: containers, clusters, services of the machine."""
+CODES = {
+    "headwater why bi.publc.supplier_stat": {4},
+    "headwater impact shop.public.orders --drop price": {5},
+    "headwater doctor": {0, 6},
+    "headwater audit verify --store demo.db": {0, 5},
+}
+"""Exit codes other than 0; which of two it is, the page asks with `echo $?`."""
+DEMO = ("page/demo.ndjson",)
+ORDERS = ("server/orders-pipeline.ndjson",)
+CONNECTOR = {
+    "name": "orders-sink",
+    "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+    "topics": "orders",
+    "file": "/data/orders.txt",
+}
+AVRO = {
+    "type": "record",
+    "name": "orders",
+    "fields": [{"name": "price", "type": "double"}],
+}
+
+
+def here(page: str) -> list[Line]:
+    """The commands of a page that are run here."""
+    if page in FOLLOWED:
+        return []
+    others = (*ELSEWHERE, *NOT_RUN)
+    return [
+        line
+        for line in lines(PAGES[page].read_text())
+        if not any(re.match(pattern, line.command) for pattern in others)
+    ]
+
+
+def test_what_is_run_elsewhere_is_run_there() -> None:
+    told = {line.command for page in PAGES for line in lines(PAGES[page].read_text())}
+    for pattern in (*ELSEWHERE, *NOT_RUN):
+        assert any(re.match(pattern, command) for command in told), f"{pattern}: on no page"
+    for path in {*ELSEWHERE.values(), *FOLLOWED.values()}:
+        assert (ROOT / path).is_file(), path
+    with_commands = {page for page in PAGES if here(page)}
+    expected = {f"docs/{one}.md" for one in SCENES} | {"README.md"}
+    assert with_commands == expected, "a page with commands needs a scene"
+    assert sum(len(here(page)) for page in PAGES) > 60
+
+
+@pytest.fixture
+def worker() -> Iterator[str]:
+    """A Connect with one sink."""
+    part = {"state": "RUNNING", "worker_id": "w:8083"}
+    task = {"connector": "orders-sink", "task": 0}
+    info = {"name": "orders-sink", "config": CONNECTOR, "tasks": [task], "type": "sink"}
+    status = {"name": "orders-sink", "connector": part, "tasks": [{"id": 0, **part}], "type": "sink"}  # fmt: skip
+    answers = {
+        "/": {"version": "4.3.1", "commit": "", "kafka_cluster_id": "abc"},
+        "/connectors": {"orders-sink": {"info": info, "status": status}},
+        "/connectors/orders-sink": info,
+        "/connectors/orders-sink/status": status,
+        "/connectors/orders-sink/topics": {"orders-sink": {"topics": ["orders"]}},
+    }
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found: Any = answers.get(self.path.partition("?")[0])
+            raw = json.dumps(found if found is not None else {"error_code": 404}).encode()
+            self.send_response(200 if found is not None else 404)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+class Stage:
+    """What stands ready for a reader: stores with recorded events, servers on them."""
+
+    def __init__(self, reader: Reader, worker: str, database: Callable[[], str]) -> None:
+        self.reader = reader
+        self.worker = worker
+        self.database = database
+
+    def store(self, url: str, *files: str) -> str:
+        for file in files:
+            words = ["events", "import", str(FIXTURES / file), "--store", url]
+            assert _run(words, debug=False) == 0
+        return url
+
+    def server(self, store: str, *files: str, until: int = 0) -> None:
+        """A server with these events, asked by default; `until` its log has as many records."""
+        url = self.reader.serve("--store", self.store(store, *files))
+        self.reader.say(f"export OPENLINEAGE_URL={url}")
+        wait(lambda: httpx.get(f"{url}/api/v2/log/head").json()["seq"] >= until)
+
+
+@pytest.fixture
+def stage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    worker: str,
+    postgres: Any,
+) -> Iterator[Stage]:
+    replaced = {
+        "http://connect:8083": worker,
+        # Nobody listens there: an agent says so and goes on.
+        "--kafka-bootstrap kafka:9092": "--kafka-bootstrap 127.0.0.1:1",
+        "http://registry:8081": "http://127.0.0.1:1",
+        "/var/lib/headwater": str(tmp_path),
+        "/etc/headwater": str(tmp_path),
+        "0.0.0.0": "127.0.0.1",
+    }
+    reader = Reader(tmp_path, monkeypatch, capsys, replaced)
+    yield Stage(reader, worker, postgres.database)
+    reader.close()
+
+
+Hooks = dict[str, "Callable[[], object]"]
+
+
+def readme(stage: Stage) -> Hooks:
+    stage.server("orders.db", *ORDERS)
+    return {}
+
+
+def answers(stage: Stage) -> Hooks:
+    stage.server("served.db", *DEMO, until=101)
+
+    def copied() -> None:
+        Path("demo.db").unlink(missing_ok=True)
+        assert _run(["store", "backup", "demo.db", "--store", "served.db"], debug=False) == 0
+
+    copied()
+    return {
+        "headwater audit head": copied,
+        "headwater doctor": lambda: stage.server(
+            "misaligned.db", *DEMO, "page/misaligned.ndjson", until=103
+        ),
+        "headwater impact": lambda: stage.server("orders.db", *ORDERS),
+    }
+
+
+def api(stage: Stage) -> Hooks:
+    stage.server("api.db")
+    return {}
+
+
+def configuration(stage: Stage) -> Hooks:
+    text = PAGES["docs/configuration.md"].read_text()
+    found = re.search(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found
+    (stage.reader.folder / "headwater.toml").write_text(found[1])
+    return {}
+
+
+def connect(stage: Stage) -> Hooks:
+    Path("sink.json").write_text(json.dumps({"name": "orders-sink", "config": CONNECTOR}))
+    Path("orders.avsc").write_text(json.dumps(AVRO))
+    return {
+        "headwater connect explain": lambda: stage.reader.say(f"export CONNECT_URL={stage.worker}")
+    }
+
+
+def operations(stage: Stage) -> Hooks:
+    reader, replaced = stage.reader, stage.reader.replaced
+    stage.store("headwater.db", *DEMO)
+    Path("tokens").write_text("hunter2-hunter2-hunter2\n")
+    replaced["--to postgresql://…"] = f"--to {stage.database()}"
+    filled = stage.store(stage.database(), *DEMO)
+    replaced["postgresql://headwater@db/headwater"] = replaced["postgresql://…"] = filled
+
+    def emptied() -> None:
+        for file in reader.folder.glob("headwater.db*"):
+            file.unlink()
+
+    def token() -> None:
+        found = json.loads(reader.say("headwater token list --json"))
+        replaced["3f9a1c22"] = found[0]["id"]
+
+    def customers() -> None:
+        told = [
+            {
+                "eventType": "COMPLETE",
+                "eventTime": "2026-01-01T00:00:00Z",
+                "run": {"runId": f"0190a5b6-3b1e-7000-8000-00000000000{n}"},
+                "job": {"namespace": namespace, "name": "load_customers"},
+                "outputs": [{"namespace": "postgres://db:5432", "name": "shop.public.customers"}],
+            }
+            for n, namespace in enumerate(("shop", "old-team"))
+        ]
+        Path("customers.ndjson").write_text("".join(f"{json.dumps(one)}\n" for one in told))
+        for store in ("purged.db", "headwater.db"):
+            stage.store(store, str(reader.folder / "customers.ndjson"))
+        stage.server("purged.db")
+
+    def refused(folder: str) -> None:
+        file = reader.folder / "state" / "headwater" / "outbox" / folder / REFUSED_FILE
+        (to,) = destinations()
+        fill(file, to.name, to.shown, "orders", "HTTP 422: job.name")
+        found = json.loads(reader.say("headwater outbox list --json"))["refused"]
+        replaced["3f9a1c-17"] = found[-1]["id"]
+
+    return {
+        "headwater token create spark": reader.close,
+        "headwater token revoke": token,
+        "headwater store backup lineage": reader.close,
+        "headwater store restore before": emptied,
+        "headwater purge dataset": customers,
+        "headwater outbox list": lambda: refused("0123"),
+        "headwater outbox drop": lambda: refused("4567"),
+    }
+
+
+def nothing(_: Stage) -> Hooks:
+    return {}
+
+
+SCENES: dict[str, Callable[[Stage], Hooks]] = {
+    "answers": answers,
+    "api": api,
+    "configuration": configuration,
+    "connect": connect,
+    "operations": operations,
+    "spark": nothing,
+    "guides/neighbours": nothing,
+}
+
+
+PROCESSES = {"connect", "operations", "README"}
+"""Pages that start agents and many servers."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.full] if name in PROCESSES else [])
+        for name in (*SCENES, "README")
+    ],
+)
+def test_a_page_can_be_followed(name: str, stage: Stage) -> None:
+    page = "README.md" if name == "README" else f"docs/{name}.md"
+    hooks = SCENES.get(name, readme)(stage)
+    wrong: list[str] = []
+    for line in here(page):
+        for start, hook in list(hooks.items()):
+            if line.command.startswith(start):
+                hook()
+                del hooks[start]
+        said = stage.reader.say(line.command)
+        expected = CODES.get(line.command, {0})
+        if stage.reader.code not in expected or (line.answer and not alike(line.answer, said)):
+            wrong.append(f"{line.command} ended with {stage.reader.code}:\n{said}")
+    assert wrong == [], "\n".join(wrong)
+    assert not hooks, "no command of the page needs these"
