@@ -262,7 +262,7 @@ def _decoded(path: Path) -> tuple[str, dict[str, Any]]:
         raise UsageError(f"{path} is larger than {LARGEST:,} bytes")
     try:
         text = body.decode("utf-8-sig")
-        return text, msgspec.toml.decode(text, type=dict[str, Any])
+        return text, msgspec.toml.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path}: not TOML: {error}", hint="see docs/configuration.md") from None
 

@@ -77,6 +77,9 @@ class LabSettings(msgspec.Struct, kw_only=True):
     wanted: list[str] = []
 
 
+_settings = msgspec.json.Decoder(LabSettings)
+
+
 class Home:
     """The folder of one lab. Ports and keys are chosen once and kept until a reset."""
 
@@ -212,7 +215,7 @@ class Home:
     def _read(self) -> LabSettings:
         path = self.root / SETTINGS
         try:
-            return msgspec.json.decode(path.read_bytes(), type=LabSettings)
+            return _settings.decode(path.read_bytes())
         except FileNotFoundError:
             return LabSettings()
         except OSError as error:

@@ -44,6 +44,9 @@ class LoginProxyConfig(msgspec.Struct, kw_only=True):
     """How the service behind it is started."""
 
 
+_config = msgspec.json.Decoder(LoginProxyConfig)
+
+
 class LoginProxy:
     """An ASGI application that passes requests on, once it has seen a login."""
 
@@ -147,7 +150,7 @@ class LoginProxyServer:
 
 def main(path: Path) -> int:
     """Run the service and its proxy until the service ends."""
-    config = msgspec.json.decode(path.read_bytes(), type=LoginProxyConfig)
+    config = _config.decode(path.read_bytes())
     service = subprocess.Popen(config.argv)
     signal.signal(signal.SIGTERM, lambda _number, _frame: service.terminate())
     proxy = LoginProxyServer(LoginProxy(config.behind, config.users), config.port)

@@ -242,13 +242,10 @@ def test_any_value_in_any_place_is_read_or_refused(place: str, value: Any) -> No
 
 
 def test_facets_are_read_by_shape() -> None:
-    job_type = facets.read("jobType", b'{"processingType":"STREAMING"}', facets.JobTypeFacet)
+    job_type = facets.read(b'{"processingType":"STREAMING"}', facets.JobTypeFacet)
     assert job_type is not None
     assert job_type.processingType == "STREAMING"
-    assert (
-        facets.read("jobType", b'{"processingType":5}', facets.JobTypeFacet)
-        == facets.JobTypeFacet()
-    )
+    assert facets.read(b'{"processingType":5}', facets.JobTypeFacet) == facets.JobTypeFacet()
     assert facets.problems("schema", b'{"fields":[{"name":"a"}]}') is None
     assert facets.problems("schema", b'{"fields":"a"}') is not None
     assert facets.problems("anything", b'{"fields":"a"}') is None

@@ -12,7 +12,7 @@ from headwater.lineage.openlineage import facets
 
 def job_type(**pattern: Any) -> facets.JobTypeFacet | None:
     body = {"processingType": "STREAMING", "integration": "X", "emissionPattern": pattern}
-    return facets.read("jobType", json.dumps(body).encode(), facets.JobTypeFacet)
+    return facets.read(json.dumps(body).encode(), facets.JobTypeFacet)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_only_a_periodic_job_promises_one() -> None:
          facets.TagsFacet([facets.TagEntry("pii"), facets.TagEntry("n")])),
         ("documentation", facets.DocumentationFacet, {"description": ["a"]}, facets.DocumentationFacet()),
         ("parent", facets.ParentFacet, {"run": {"runId": "a"}, "job": "b"},
-         facets.ParentFacet(run=facets.read("x", b'{"runId":"a"}', facets._RunRef))),
+         facets.ParentFacet(run=facets._RunRef("a"))),
         ("symlinks", facets.SymlinksFacet, {"identifiers": [{"namespace": "a"}]}, facets.SymlinksFacet([])),
         ("headwater_cluster", facets.ClusterFacet, {"clusterId": []}, None),
         ("headwater_cluster", facets.ClusterFacet, {"clusterId": "c", "bootstrap": "a:1"},
@@ -54,16 +54,16 @@ def test_only_a_periodic_job_promises_one() -> None:
     ],
 )  # fmt: skip
 def test_what_fits_is_kept(name: str, kind: Any, body: Any, expected: Any) -> None:
-    assert facets.read(name, json.dumps(body).encode(), kind) == expected
+    assert facets.read(json.dumps(body).encode(), kind) == expected
 
 
 def test_one_time_that_cannot_be_read_does_not_cost_the_other() -> None:
     body = b'{"nominalStartTime":"2026-03-01T09:00:00Z","nominalEndTime":"tomorrow"}'
-    found = facets.read("nominalTime", body, facets.NominalTimeFacet)
+    found = facets.read(body, facets.NominalTimeFacet)
     assert found is not None
     assert found.nominalStartTime is not None
     assert found.nominalEndTime is None
 
 
 def test_no_json_is_no_facet() -> None:
-    assert facets.read("tags", b"{", facets.TagsFacet) is None
+    assert facets.read(b"{", facets.TagsFacet) is None

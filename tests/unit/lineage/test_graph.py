@@ -83,7 +83,6 @@ def test_walks_agree_in_both_directions(edges: list[tuple[Node, Node]], a: Node,
 
 def test_column_edges_are_read_once_each() -> None:
     facet = read(
-        "columnLineage",
         b'{"fields":{"total":{"inputFields":['
         b'{"namespace":"n","name":"t","field":"a","transformations":[{"type":"DIRECT","subtype":"AGGREGATION"}]},'
         b'{"namespace":"n","name":"t","field":"a","transformations":[{"type":"INDIRECT","subtype":"FILTER"}]},'
@@ -100,7 +99,6 @@ def test_column_edges_are_read_once_each() -> None:
 
 def test_the_explicit_lineage_facet_pairs_targets_with_sources() -> None:
     facet = read(
-        "lineage",
         b'{"entries":[{"namespace":"n","name":"out","type":"DATASET","fields":{"x":{"inputs":['
         b'{"namespace":"n","name":"in","type":"DATASET","field":"y"},{"type":"JOB"}]}}},'
         b'{"namespace":"n","name":"other","type":"DATASET"}]}',
@@ -109,7 +107,7 @@ def test_the_explicit_lineage_facet_pairs_targets_with_sources() -> None:
     assert facet is not None
     edges: dict[str, list[tuple[str, str, str]]] = {}
     for (_, name), statement in lineage_facet.of_job(facet).items():
-        columns = read("columnLineage", statement, ColumnLineageFacet)
+        columns = read(statement, ColumnLineageFacet)
         assert columns is not None
         edges[name] = [(e.name, e.field, e.output) for e in from_column_lineage(columns)]
     assert edges == {"out": [("in", "y", "x")], "other": []}

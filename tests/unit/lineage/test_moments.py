@@ -40,7 +40,7 @@ def test_a_number_that_no_year_has_is_shown_as_the_nearest() -> None:
 def test_a_nominal_time_that_no_year_has_does_not_cost_the_other() -> None:
     for odd in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00", "2026-01-01T00:00:00"):
         body = f'{{"nominalStartTime":"{odd}","nominalEndTime":"1970-01-01T00:00:01Z"}}'.encode()
-        found = facets.read("nominalTime", body, facets.NominalTimeFacet)
+        found = facets.read(body, facets.NominalTimeFacet)
         assert found is not None
         assert found.period == (None, 1_000_000)
 

@@ -40,6 +40,7 @@ RESTART_SETTLES = 2.0
 BATCH = 100
 # Only silence counts as being gone: a cluster that refuses us, or answers what we do not
 # understand, may be as healthy as ever.
+_restart = msgspec.json.Decoder(tuple[str, int])
 UNANSWERED = (ProblemKind.UNREACHABLE, ProblemKind.TIMEOUT, ProblemKind.UNHEALTHY)
 
 
@@ -127,7 +128,7 @@ class ClusterAgent:
         began = self._clock()
         for url in self.connect.urls:
             for body in self.outbox.notes(restart_topic(url)):
-                name, ordered = msgspec.json.decode(body, type=tuple[str, int])
+                name, ordered = _restart.decode(body)
                 watched = self._watched.get(name)
                 # A poll may have seen the restart before its note was there.
                 if watched is None or watched.tracked.started <= ordered:

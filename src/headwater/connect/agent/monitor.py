@@ -28,6 +28,9 @@ class _EventTime(msgspec.Struct):
     eventTime: datetime  # noqa: N815
 
 
+_event_time = msgspec.json.Decoder(_EventTime)
+
+
 def health(process: AgentProcess) -> dict[str, Any]:
     """Whether the agent does its work: `failing` when no cluster has answered for its grace time."""
     threads = process.threads
@@ -136,7 +139,7 @@ def _outbox(process: AgentProcess) -> Iterator[Metric]:
 def _lag(oldest: list[Any]) -> float:
     if not oldest:
         return 0.0
-    moment = msgspec.json.decode(oldest[0].body, type=_EventTime).eventTime
+    moment = _event_time.decode(oldest[0].body).eventTime
     return max(0.0, time.time() - moment.timestamp())
 
 

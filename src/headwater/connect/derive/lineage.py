@@ -17,6 +17,7 @@ from headwater.connect.derive.family import ExternalDataset, Plugin, SourceTopic
 from headwater.connect.derive.overrides import Overrides
 from headwater.connect.derive.topics import sink_topics, source_topics
 from headwater.connect.model import DEBEZIUM, UNKNOWN_FAMILY, Derived, job_of
+from headwater.lineage.conversion import converter
 from headwater.lineage.model import Evidence
 from headwater.lineage.secrets import scrub, scrub_all
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from headwater.connect.model import Connector
     from headwater.lineage.model import Dataset
     from headwater.lineage.schema import Schema
+
+
+_derived = converter(Derived)
 
 
 def derive(connector: Connector, metadata: Metadata, settings: DeriveSettings) -> Derived:
@@ -205,4 +209,4 @@ def _finish(context: Context, plugin: Plugin | None, builder: Builder) -> Derive
         joined=given.joined,
     )
     # Names are made without credentials; this removes what a family let through all the same.
-    return msgspec.convert(scrub_all(msgspec.to_builtins(derived), context.hidden), Derived)
+    return _derived(scrub_all(msgspec.to_builtins(derived), context.hidden))

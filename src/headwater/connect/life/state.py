@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headwater.connect.model import ConnectorStatus, Derived
+from headwater.lineage.conversion import converter
 from headwater.lineage.lifecycle import Emitted
 from headwater.lineage.openlineage.events import EventType
 
@@ -164,6 +165,8 @@ def fingerprint(tracked: TrackedConnector) -> str:
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(TrackedConnector)
+_members = msgspec.msgpack.Decoder(dict[str, object])
+_convert = converter(TrackedConnector)
 
 
 def dump(tracked: TrackedConnector) -> bytes:
@@ -190,7 +193,7 @@ def load(value: bytes) -> TrackedConnector | None:
 def _without_lineage(value: bytes) -> TrackedConnector | None:
     """A connector whose lineage an older version wrote: it is derived again, the run goes on."""
     try:
-        kept: dict[str, object] = msgspec.msgpack.decode(value, type=dict[str, object])
-        return msgspec.convert({**kept, "derived": None}, TrackedConnector)
+        kept = _members.decode(value)
+        return _convert({**kept, "derived": None})
     except msgspec.DecodeError:
         return None

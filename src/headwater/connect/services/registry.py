@@ -71,6 +71,10 @@ class _SchemaAnswer(msgspec.Struct, rename="camel"):
     references: list[_Reference] | None = None
 
 
+_answer = msgspec.json.Decoder(_SchemaAnswer)
+_names = msgspec.json.Decoder(list[str])
+
+
 class _CachedSchema:
     __slots__ = ("at", "found")
 
@@ -113,7 +117,7 @@ class SchemaRegistry:
             began = self._clock()
             if began >= self._list_at:
                 answer = self._get("/subjects")
-                self._subjects = frozenset(self._decode(answer, list[str]) if answer else ())
+                self._subjects = frozenset(self._decode(answer, _names) if answer else ())
                 ended = self._clock()
                 self._list_at = ended + max(LISTED, LISTING_SHARE * (ended - began))
             return self._subjects
@@ -144,7 +148,7 @@ class SchemaRegistry:
         answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         if answer is None:
             return None
-        found = self._decode(answer, _SchemaAnswer)
+        found = self._decode(answer, _answer)
         if before and (before.version, before.id) == (found.version, found.id):
             return before
         return self._read(subject, found)
@@ -187,7 +191,7 @@ class SchemaRegistry:
             answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
             if answer is None:
                 return None
-            pinned = self._pinned[subject, version] = self._decode(answer, _SchemaAnswer)
+            pinned = self._pinned[subject, version] = self._decode(answer, _answer)
         return pinned
 
     def _get(self, path: str) -> bytes | None:
@@ -209,9 +213,9 @@ class SchemaRegistry:
         self._fine()
         return answer.content
 
-    def _decode(self, body: bytes, kind: type[_T]) -> _T:
+    def _decode(self, body: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
         try:
-            return msgspec.json.decode(body, type=kind)
+            return decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self._failed(ProblemKind.GARBAGE, "answered something unexpected") from None
 

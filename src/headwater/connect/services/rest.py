@@ -24,6 +24,7 @@ from headwater.connect.services.http_client import (
     has_control,
     one_line,
 )
+from headwater.lineage.conversion import converter
 from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ MAX_NAME = 1_000
 MAX_TOPICS = 10_000
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _listing = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_names = msgspec.json.Decoder(list[str])
+_topics = converter(dict[str, dict[str, list[str]]])
 
 
 class Info(msgspec.Struct, frozen=True):
@@ -188,7 +191,7 @@ class ConnectRest:
     def _one_by_one(self, body: bytes) -> dict[str, msgspec.Raw]:
         # Connect before 2.3 knows no `expand` and answers with a list of names.
         try:
-            names = msgspec.json.decode(body, type=list[str])
+            names = _names.decode(body)
         except _UNREADABLE:
             start = redact(body[:80].decode(errors="replace"))
             raise self._garbage(f"not a list of connectors: {start!r}") from None
@@ -232,7 +235,7 @@ class ConnectRest:
                 return None
             raise
         try:
-            topics = msgspec.convert(found, dict[str, dict[str, list[str]]])
+            topics = _topics(found)
         except msgspec.ValidationError:
             raise ConnectError(ProblemKind.GARBAGE, f"{name}: topics not understood") from None
         listed = topics.get(name, {}).get("topics", ())

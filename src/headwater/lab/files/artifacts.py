@@ -70,11 +70,14 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
         return next(artifact.version for artifact in self.artifacts if artifact.name == name)
 
 
+_lock = msgspec.json.Decoder(Lock)
+
+
 @cache
 def lock() -> Lock:
     """The lock that ships with the package."""
     text = resources.files("headwater.lab.files").joinpath("jars.lock").read_bytes()
-    return msgspec.json.decode(text, type=Lock)
+    return _lock.decode(text)
 
 
 def write_lock(artifacts: Iterable[Artifact], path: Path) -> None:

@@ -26,6 +26,8 @@ CHUNK = 1 << 20
 CONTENTS = ".contents.json"
 # They separate paths, or end them, somewhere in the settings of the lab's services.
 ODD = ':;,?!*"\\\n'
+_verified = msgspec.json.Decoder(dict[str, str])
+_sizes_and_times = msgspec.json.Decoder(dict[str, tuple[int, int]])
 
 
 def default_cache() -> Path:
@@ -134,9 +136,7 @@ class Cache:
 
     def _stamps(self) -> dict[str, str]:
         try:
-            return msgspec.json.decode(
-                (self.root / "verified.json").read_bytes(), type=dict[str, str]
-            )
+            return _verified.decode((self.root / "verified.json").read_bytes())
         except (OSError, msgspec.DecodeError):
             return {}
 
@@ -169,9 +169,7 @@ def _contents(folder: Path) -> dict[str, tuple[int, int]]:
 def _intact(folder: Path) -> bool:
     """Whether a folder is as it was built; by sizes and times, no hash is computed."""
     try:
-        built = msgspec.json.decode(
-            (folder / CONTENTS).read_bytes(), type=dict[str, tuple[int, int]]
-        )
+        built = _sizes_and_times.decode((folder / CONTENTS).read_bytes())
     except (OSError, msgspec.DecodeError):
         return False
     return built == _contents(folder)

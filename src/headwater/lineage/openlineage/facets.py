@@ -308,8 +308,9 @@ _KNOWN: dict[str, type[msgspec.Struct]] = {
     "tags": TagsFacet,
     "sourceCodeLocation": SourceCodeLocationFacet,
 }
-_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    name: msgspec.json.Decoder(kind) for name, kind in _KNOWN.items()
+_KINDS: tuple[type[msgspec.Struct], ...] = (*_KNOWN.values(), PartOf, Physical)
+_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in _KINDS
 }
 _STRICT = ("schema", "columnLineage", "symlinks")
 
@@ -318,13 +319,10 @@ _LONGEST = 10 * 365 * 24 * 3_600
 """A job that reports more seldom than this promises nothing."""
 
 
-def read(name: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T | None:
-    """The facet `name` as a `kind`, without what does not fit; None when nothing of it does."""
-    decoder = _DECODERS.get(name)
-    if decoder is None or _KNOWN[name] is not kind:
-        decoder = msgspec.json.Decoder(kind)
+def read(raw: bytes | msgspec.Raw, kind: type[T]) -> T | None:
+    """A facet as a `kind`, without what does not fit; None when nothing of it does."""
     try:
-        found = decoder.decode(raw)
+        found = _DECODERS[kind].decode(raw)
     except msgspec.ValidationError:
         return _salvage(msgspec.json.decode(raw), kind)
     except (msgspec.DecodeError, RecursionError):
@@ -337,7 +335,7 @@ def problems(name: str, raw: bytes | msgspec.Raw) -> str | None:
     if name not in _STRICT:
         return None
     try:
-        _DECODERS[name].decode(raw)
+        _DECODERS[_KNOWN[name]].decode(raw)
     except msgspec.ValidationError as error:
         return lowered(str(error).replace("`", ""))
     return None

@@ -27,7 +27,7 @@ def tags_of(held: Mapping[str, Held], bodies: Mapping[int, msgspec.Raw]) -> list
 def field_names(held: Held | None, bodies: Mapping[int, bytes]) -> set[str]:
     """The columns of a schema facet and those inside them, by dotted name."""
     body = bodies.get(held[0]) if held else None
-    read = known.read("schema", body, known.SchemaFacet) if body else None
+    read = known.read(body, known.SchemaFacet) if body else None
     found: set[str] = set()
     level = [("", field) for field in (read.fields if read else None) or ()]
     while level:
@@ -43,7 +43,7 @@ def field_names(held: Held | None, bodies: Mapping[int, bytes]) -> set[str]:
 def columns(held: Held | None, bodies: Mapping[int, bytes]) -> list[dict[str, Any]]:
     """A column lineage facet, column by column."""
     body = bodies.get(held[0]) if held else None
-    read = known.read("columnLineage", body, known.ColumnLineageFacet) if body else None
+    read = known.read(body, known.ColumnLineageFacet) if body else None
     grouped: dict[str, list[dict[str, Any]]] = {}
     for edge in from_column_lineage(read) if read else ():
         step = edge.transformations[0] if edge.transformations else None

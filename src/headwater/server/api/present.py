@@ -221,9 +221,7 @@ class Presenter:
         bodies = self.view.bodies(held.values())
         found = {}
         for number, facet in held.items():
-            read = (
-                known.read("parent", bodies[facet], known.ParentFacet) if facet in bodies else None
-            )
+            read = known.read(bodies[facet], known.ParentFacet) if facet in bodies else None
             name = read.job.name if read and read.job else None
             if name == jobs[number].name:
                 # Airflow's older provider names the task itself; its parent is the DAG before it.
@@ -236,7 +234,7 @@ class Presenter:
         held = job.state.facets.get("jobType")
         if not held or held[0] not in bodies:
             return []
-        read = known.read("jobType", bytes(bodies[held[0]]), known.JobTypeFacet)
+        read = known.read(bytes(bodies[held[0]]), known.JobTypeFacet)
         return [label for label in (read.jobType, read.integration) if label] if read else []
 
     def datasets(self, datasets: list[Dataset], *, node: bool = False) -> list[dict[str, Any]]:
@@ -286,7 +284,7 @@ class Presenter:
     def _physical(self, dataset: Dataset, bodies: dict[int, bytes]) -> known.Physical:
         held = dataset.state.facets.get(PHYSICAL)
         body = bodies.get(held[0]) if held else None
-        return (known.read(PHYSICAL, body, known.Physical) if body else None) or known.Physical()
+        return (known.read(body, known.Physical) if body else None) or known.Physical()
 
     def _sources(self, ids: set[int]) -> dict[int, str]:
         sql = "SELECT id, name FROM source WHERE id IN ({in})"
@@ -300,7 +298,7 @@ class Presenter:
         if number not in bodies:
             return []
         if number not in self._fields:
-            read = known.read("schema", bodies[number], known.SchemaFacet)
+            read = known.read(bodies[number], known.SchemaFacet)
             seen: dict[str, dict[str, Any]] = {}
             for f in (read.fields if read else None) or ():
                 entry: dict[str, Any] = {

@@ -30,7 +30,7 @@ Ways = dict[int, tuple[Transformation, ...]]
 @lru_cache(maxsize=4_096)
 def column_edges(body: bytes) -> tuple[ColumnEdge, ...]:
     """The column edges of a stored facet."""
-    read = known.read("columnLineage", body, known.ColumnLineageFacet)
+    read = known.read(body, known.ColumnLineageFacet)
     return tuple(from_column_lineage(read)) if read else ()
 
 

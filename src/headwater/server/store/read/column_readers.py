@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from headwater.insight import ColumnUse, Passage
+from headwater.lineage.conversion import converter
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
@@ -44,6 +45,9 @@ class _EvidenceEdge(msgspec.Struct):
     named: list[str] = []
 
 
+_edge = converter(_EvidenceEdge)
+
+
 class _JobFacts(NamedTuple):
     """How a job reads, by its own facets: by pair of datasets, where they report it."""
 
@@ -61,7 +65,7 @@ def _evidence(body: bytes) -> tuple[tuple[Key, Key, bool | None, frozenset[str]]
     edges = decoded.get("edges") if isinstance(decoded, dict) else None
     for edge in edges if isinstance(edges, list) else ():
         try:
-            read = msgspec.convert(edge, _EvidenceEdge)
+            read = _edge(edge)
             ends = [(str(end["namespace"]), str(end["name"])) for end in (read.input, read.output)]
         except (msgspec.ValidationError, KeyError):
             continue
@@ -206,7 +210,7 @@ class StoredColumnReaders:
 
     def _read(self, facets: list[tuple[str, int]], bodies: dict[int, bytes]) -> _JobFacts:
         held = [(name, bodies[number]) for name, number in facets if number in bodies]
-        kinds = [known.read(n, b, known.JobTypeFacet) for n, b in held if n == "jobType"]
+        kinds = [known.read(b, known.JobTypeFacet) for n, b in held if n == "jobType"]
         edges = [edge for n, b in held if n == EVIDENCE for edge in _evidence(b)]
         roots = self._columns.resolve({end for edge in edges for end in edge[:2]})
         columns: dict[tuple[int, int], bool] = {}

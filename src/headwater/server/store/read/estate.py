@@ -108,7 +108,7 @@ class StoredEstate:
         found: dict[Node, set[tuple[str, str]]] = defaultdict(set)
         for number, dataset in datasets.items():
             for facet in dataset.state.links:
-                read = known.read("symlinks", bodies.get(facet, b"{}"), known.SymlinksFacet)
+                read = known.read(bodies.get(facet, b"{}"), known.SymlinksFacet)
                 found[DATASET, roots[number]].update(read.names() if read else ())
         return {node: frozenset(names) for node, names in found.items()}
 
@@ -166,7 +166,7 @@ class StoredEstate:
         """
         found = set()
         for number, body in self._view.bodies(facets).items():
-            read = known.read("jobType", body, known.JobTypeFacet)
+            read = known.read(body, known.JobTypeFacet)
             if read is None or read.streaming:
                 continue
             kind = (read.jobType or "").upper()

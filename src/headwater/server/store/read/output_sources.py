@@ -47,7 +47,7 @@ class StatedSources(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _named(body: bytes) -> tuple[frozenset[Key], bool] | None:
-    read = known.read("columnLineage", body, known.ColumnLineageFacet)
+    read = known.read(body, known.ColumnLineageFacet)
     return (frozenset(known.sources(read)), read.explicit) if read else None
 
 

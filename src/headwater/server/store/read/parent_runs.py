@@ -74,7 +74,7 @@ def _jobs(view: View, runs: Mapping[K, RunState]) -> dict[K, Name]:
     bodies = view.bodies(held.values())
     found = {}
     for key, number in held.items():
-        parent = known.read("parent", bodies.get(number, b"{}"), known.ParentFacet)
+        parent = known.read(bodies.get(number, b"{}"), known.ParentFacet)
         if parent and parent.job and parent.job.name:
             found[key] = (parent.job.namespace or "", parent.job.name)
     return found

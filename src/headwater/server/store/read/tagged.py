@@ -25,7 +25,7 @@ MOST = 20_000
 
 def sent_tags(body: bytes | None) -> list[tuple[str, str]]:
     """The tags in a facet that a producer sent: the column (empty for the whole) and the tag."""
-    read = known.read("tags", body, known.TagsFacet) if body else None
+    read = known.read(body, known.TagsFacet) if body else None
     return [
         (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
         for tag in (read.tags if read else None) or ()

@@ -168,17 +168,17 @@ class DatasetProjection:
         if name == "headwater_cluster":
             identity.cluster(session, dataset, body, time)
         elif name == "dataSource":
-            read = known.read(name, body, known.DataSourceFacet)
+            read = known.read(body, known.DataSourceFacet)
             if read and read.name:
                 url = _redacted(read.uri or read.name)
                 source = session.source(read.name, kind_of(url), url, time)
                 dataset.source = source.id
         elif name == "datasetType":
-            kind = known.read(name, body, known.DatasetTypeFacet)
+            kind = known.read(body, known.DatasetTypeFacet)
             if kind and kind.datasetType:
                 dataset.kind = type_of(dataset.space, kind.datasetType)
         elif name == "lifecycleStateChange":
-            change = known.read(name, body, known.LifecycleFacet)
+            change = known.read(body, known.LifecycleFacet)
             state.lifecycle = (change.lifecycleStateChange if change else None) or ""
             before = change.previousIdentifier if change else None
             if before and state.lifecycle == "RENAME":

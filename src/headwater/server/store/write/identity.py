@@ -121,7 +121,7 @@ def _joined(session: WriteSession, members: dict[int, Dataset]) -> dict[int, set
 
 def cluster(session: WriteSession, dataset: Dataset, facet: bytes, time: int) -> None:
     """Note which cluster a topic's namespace belongs to; all its addresses are one."""
-    read = known.read("headwater_cluster", facet, known.ClusterFacet)
+    read = known.read(facet, known.ClusterFacet)
     if read is None or session.clusters.get(dataset.space) == read.clusterId:
         return
     session.clusters[dataset.space] = read.clusterId

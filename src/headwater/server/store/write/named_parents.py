@@ -64,9 +64,7 @@ def fill(store: Store) -> None:
         held = {job: facets["parent"][0] for job, facets in states.items() if "parent" in facets}
         parents = {
             number: named(
-                known.read(
-                    "parent", store.packer.unpack(dictionary, bytes(packed)), known.ParentFacet
-                )
+                known.read(store.packer.unpack(dictionary, bytes(packed)), known.ParentFacet)
             )
             for number, dictionary, packed in within(connection, _FACETS, set(held.values()))
         }

@@ -298,11 +298,11 @@ class Projection:
                 continue
             body = session.body(number)
             if name == "jobType":
-                read = known.read(name, body, known.JobTypeFacet)
+                read = known.read(body, known.JobTypeFacet)
                 if read and read.processingType:
                     job.kind = read.processingType.upper()
             elif name == "sourceCodeLocation":
-                where = known.read(name, body, known.SourceCodeLocationFacet)
+                where = known.read(body, known.SourceCodeLocationFacet)
                 job.state.location = where.url if where else None
         if run is not None and not run.state.job_facets:
             run.state.job_facets = dict(numbers)
@@ -313,9 +313,9 @@ class Projection:
                 continue
             body = self.session.body(number)
             if name == "parent":
-                parent = known.read(name, body, known.ParentFacet)
+                parent = known.read(body, known.ParentFacet)
                 run.state.parent = parent.run.runId if parent and parent.run else None
                 self.session.name_parent(job, parent)
             else:
-                nominal = known.read(name, body, known.NominalTimeFacet)
+                nominal = known.read(body, known.NominalTimeFacet)
                 run.state.nominal = nominal.period if nominal else (None, None)

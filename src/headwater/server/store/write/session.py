@@ -307,7 +307,7 @@ class WriteSession:
             elif name in _OF_JOBS:
                 self._understand_job(part, name, number)
             elif name == ORIGIN:
-                source = known.read(name, self.body(number), SchemaOrigin) if number else None
+                source = known.read(self.body(number), SchemaOrigin) if number else None
             elif name in _OF_DATASETS:
                 self._understand_dataset(part, name, number)
         if source is not None and part.schema:
@@ -321,7 +321,7 @@ class WriteSession:
             if all(own != ASSERTIONS for own, _ in part.io_numbers):
                 part.io_numbers.append((name, number))
         elif number and name == "lineage":
-            read = known.read(name, self.body(number), known.LineageFacet)
+            read = known.read(self.body(number), known.LineageFacet)
             explicit = lineage_facet.of_dataset(read) if read else None
             if explicit is not None:
                 part.columns, part.explicit = self.intern(explicit), True
@@ -329,13 +329,13 @@ class WriteSession:
                 stated = lineage_facet.of_job(read).items()
                 part.stated = {key: self.intern(body) for key, body in stated}
         elif number:
-            change = known.read(name, self.body(number), known.LifecycleFacet)
+            change = known.read(self.body(number), known.LifecycleFacet)
             part.change = (change.lifecycleStateChange if change else None) or ""
 
     def _understand_job(self, part: EventPart, name: str, number: int) -> None:
         if name == PART_OF:
             part.names_parent = True
-        elif number and (kind := known.read(name, self.body(number), known.JobTypeFacet)):
+        elif number and (kind := known.read(self.body(number), known.JobTypeFacet)):
             part.streaming, part.pattern = kind.streaming, _pattern(kind)
 
     def _attribute(self, part: EventPart, source: SchemaOrigin) -> None:
@@ -393,7 +393,7 @@ class WriteSession:
         """The datasets that a stored `columnLineage` facet names."""
         found = self.column_sources.get(number)
         if found is None:
-            read = known.read("columnLineage", self.body(number), known.ColumnLineageFacet)
+            read = known.read(self.body(number), known.ColumnLineageFacet)
             found = self.column_sources[number] = known.sources(read) if read else set()
         return found
 
@@ -401,7 +401,7 @@ class WriteSession:
         """The names in a stored `symlinks` facet."""
         found = self.symlinks.get(number)
         if found is None:
-            read = known.read("symlinks", self.body(number), known.SymlinksFacet)
+            read = known.read(self.body(number), known.SymlinksFacet)
             found = self.symlinks[number] = read.names() if read else ()
         return found
 

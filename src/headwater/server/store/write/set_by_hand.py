@@ -23,7 +23,7 @@ def description(session: WriteSession, held: Mapping[str, Held]) -> str | None:
     """What a job or a dataset is for: as set by people, else as its producer reports."""
     for name in DESCRIBES:
         number = held[name][0] if name in held else 0
-        read = known.read(name, session.body(number), known.DocumentationFacet) if number else None
+        read = known.read(session.body(number), known.DocumentationFacet) if number else None
         if read is not None and read.description:
             return read.description
     return None

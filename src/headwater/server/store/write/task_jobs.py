@@ -85,7 +85,7 @@ class TaskJobs:
     def declare(self, job: Job, number: int) -> None:
         """Take in the facet by which a job names its parent, or names none any more."""
         body = self._session.body(number) if number else b"{}"
-        read = known.read(PART_OF, body, known.PartOf)
+        read = known.read(body, known.PartOf)
         parent = safe(read.namespace, read.name) if read and _fits(read) else None
         key, parents = (job.space, job.name), self._parents
         if parents.parent_of.get(key) == parent:

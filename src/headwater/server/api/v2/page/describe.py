@@ -149,7 +149,7 @@ Nested = list[dict[str, Any]]
 
 def flat(raw: bytes | None, limit: int = 500) -> Nested:
     """A schema's columns with those inside them, by dotted name."""
-    read = known.read("schema", raw, known.SchemaFacet) if raw else None
+    read = known.read(raw, known.SchemaFacet) if raw else None
     found: Nested = []
 
     def walk(fields: Iterable[known.SchemaField], prefix: str, level: int) -> None:

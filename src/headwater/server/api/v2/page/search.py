@@ -261,7 +261,7 @@ class Names:
             rows = view.all(sql.format(table, number), (MOST // 10,))
             bodies = view.bodies(row[2] for row in rows)
             for namespace, name, facet in rows:
-                read = known.read("tags", bodies.get(facet, b"{}"), known.TagsFacet)
+                read = known.read(bodies.get(facet, b"{}"), known.TagsFacet)
                 for tag in (read.tags if read else None) or ():
                     text = tag.key if tag.value in (None, "", "true") else f"{tag.key}={tag.value}"
                     found.add(_tag(table, namespace, name, tag.field or "", text))

@@ -9,6 +9,7 @@ import msgspec
 
 from headwater import insight
 from headwater.insight import Effect, PlannedChange, planned_change
+from headwater.lineage.conversion import converter
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
@@ -37,6 +38,7 @@ COLUMNS = 2_000
 CHANGES = 500
 STOPPED = 50
 EVIDENCE = 3
+_field_list = converter(tuple[Field, ...])
 KINDS = ("drop", "rename", "type", "delete")
 EffectName = Literal["breaks", "changes", "rows", "unknown", "carries", "unaffected"]
 
@@ -243,7 +245,7 @@ def _of_schema(
 
 def _fields(body: dict[str, Any], member: str) -> Schema:
     try:
-        return Schema(msgspec.convert(body[member], tuple[Field, ...]))
+        return Schema(_field_list(body[member]))
     except (msgspec.ValidationError, RecursionError) as error:
         raise _bad(member, f"cannot be read: {error}") from None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.lineage import secrets
+from headwater.lineage.conversion import converter
 from headwater.lineage.openlineage import facets as known
 from headwater.lineage.openlineage.events import (
     EventError,
@@ -36,6 +37,7 @@ __all__ = ["NULL", "FacetReader", "NotCompactError", "decode_items", "decode_mem
 decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _plain = msgspec.json.Decoder().decode
+_column_lineage = converter(known.ColumnLineageFacet)
 NULL = b"null"
 CHECKED = {name: name.encode() for name in ("schema", *NAMING_FACETS)}
 """Facets that are refused by what is in them."""
@@ -153,7 +155,7 @@ class FacetReader:
 
 
 def _sources(value: dict[str, Any]) -> set[tuple[str, str]]:
-    return known.sources(msgspec.convert(value, known.ColumnLineageFacet))
+    return known.sources(_column_lineage(value))
 
 
 def once(members: dict[str, msgspec.Raw], size: int) -> None:
