@@ -77,7 +77,8 @@ def test_no_function_meets_a_type_first() -> None:
     found = {
         path.relative_to(SOURCES).as_posix(): lines
         for path in SOURCES.rglob("*.py")
-        if (lines := first_met_in_functions(ast.parse(path.read_text())))
+        if "msgspec" in (text := path.read_text())
+        and (lines := first_met_in_functions(ast.parse(text)))
     }
     assert {name: len(lines) for name, lines in found.items()} == allowed, found
 

@@ -7,6 +7,7 @@ import re
 import zipfile
 from typing import TYPE_CHECKING
 
+import pytest
 from scripts import audit, dependencies, licences
 from scripts.pins import ROOT, Pin, pins
 from scripts.sbom import sbom
@@ -14,9 +15,8 @@ from scripts.sbom import sbom
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
-
+@pytest.mark.full  # reads every module; `make check` runs the same on what is declared
 def test_a_dependency_that_nothing_imports_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = dependencies.declared()
     assert real["httpx"] is False
@@ -29,6 +29,7 @@ def test_a_dependency_that_nothing_imports_is_found(monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.mark.full
 def test_an_import_that_is_not_declared_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {k: v for k, v in dependencies.declared().items() if k != "msgspec"}
     monkeypatch.setattr(dependencies, "declared", lambda: wanted)
