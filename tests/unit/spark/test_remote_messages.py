@@ -61,6 +61,17 @@ def test_a_statement_is_found_where_each_version_puts_it() -> None:
     assert messages.has_parameters(changed)
 
 
+def test_frames_of_a_statement_of_ours_have_names_of_their_own() -> None:
+    given = proto.SqlCommand()
+    given.input.with_relations.root.sql.query = "select id from _view_1"
+    given.input.with_relations.references.add().subquery_alias.alias = "_view_1"
+    ours = messages.with_statement(given, "explain select id from _view_1").sql_command
+    (frame,) = ours.input.with_relations.references
+    assert frame.subquery_alias.alias != "_view_1"
+    assert messages.statement_of(ours) == f"explain select id from {frame.subquery_alias.alias}"
+    assert given.input.with_relations.references[0].subquery_alias.alias == "_view_1"
+
+
 def test_a_field_that_a_version_does_not_know_is_not_set() -> None:
     # As SqlCommand in Spark 3.5, which has no `input`.
     assert not messages.has(proto.CreateDataFrameViewCommand(), "is_what")

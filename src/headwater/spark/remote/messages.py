@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 _PARAMETERS = ("args", "pos_args", "named_arguments", "pos_arguments")
 LARGE_BYTES = 1_000_000
@@ -35,7 +36,11 @@ def statement_of(message: Any) -> str:
 
 
 def with_statement(message: Any, text: str) -> Any:
-    """A command like this one with another statement: its parameters and frames go along."""
+    """A command like this one with another statement: its parameters and frames go along.
+
+    Frames get names of their own. A server makes a temporary view of each while it runs a statement, and
+    drops it afterwards by its name: under the same name, that of the program's statement would go.
+    """
     import pyspark.sql.connect.proto as messages
 
     command = messages.Command()
@@ -43,9 +48,22 @@ def with_statement(message: Any, text: str) -> Any:
     inside = statement_in(command.sql_command)
     if inside is None:
         command.sql_command.sql = text
-    else:
-        inside.query = text
+        return command
+    for frame in _frames(command.sql_command):
+        own = f"_headwater_view_{uuid4().hex}"
+        text = text.replace(frame.alias, own)
+        frame.alias = own
+    inside.query = text
     return command
+
+
+def _frames(message: Any) -> list[Any]:
+    """The frames that the statement of a SQL command names."""
+    relation = message.input
+    if relation.WhichOneof("rel_type") != "with_relations":
+        return []
+    references = relation.with_relations.references
+    return [one.subquery_alias for one in references if has(one, "subquery_alias")]
 
 
 def has_parameters(message: Any) -> bool:

@@ -221,6 +221,17 @@ def test_a_statement_with_parameters_or_over_frames_is_read(stage: RemoteStage, 
     assert said == (UNKNOWN if pyspark.__version__.startswith("3.") else EXACT), lines
 
 
+def test_lineage_takes_no_frame_from_the_statements_that_name_it(stage: RemoteStage) -> None:
+    if pyspark.__version__.startswith("3."):
+        pytest.skip("a client of Spark 3.5 cannot name frames in a statement")
+    stage.case = "frames_in_a_row"
+    stage.spark.sql(f"create table {stage.out} (id bigint) using iceberg")
+    text = f"insert into {stage.out} select id from {{frame}} where id > 0"
+    for _ in range(10):  # no wait between: each is read while the next one runs
+        stage.spark.sql(text, frame=stage.orders)
+    assert headwater.spark.flush(60)
+
+
 def test_merge_into_keeps_its_datasets_and_says_that_columns_are_unknown(
     stage: RemoteStage,
 ) -> None:
