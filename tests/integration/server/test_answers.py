@@ -321,6 +321,53 @@ def test_why_of_a_column_names_the_input_that_changed_last(demo: Client) -> None
     assert moments == sorted(moments, reverse=True)
 
 
+def test_why_and_freshness_look_as_many_jobs_far_as_they_are_asked(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, command = datetime.now(timezone.utc), Command(client, monkeypatch)
+    sent = [
+        event("FAIL" if n == 1 else "RUNNING", 0, run=n, job=f"j{n}", inputs=[f"d{n - 1}"], outputs=[f"d{n}"])
+        for n in range(1, 13)
+    ]  # fmt: skip
+    client.post(*({**one, "eventTime": now.isoformat()} for one in sent))
+    path = "/api/v2/datasets/s3%3A%2F%2Flake/d12/freshness"
+    found, fresh = why_of(client, "s3://lake", "d12"), client.get(path)
+    assert (found["verdict"], told(found)) == ("stale", [("j1", "failed", True)])
+    assert (found["causes"][0]["distance"], len(found["causes"][0]["path"])) == (12, 24)
+    assert [one["job"]["name"] for one in fresh["causes"]] == ["j1"]
+    assert (found["truncated"], fresh["truncated"]) == (False, False)
+    assert told(why_of(client, "s3://lake", "d12", depth="12")) == told(found)
+    near, fresh = why_of(client, "s3://lake", "d12", depth="11"), client.get(path, depth="11")
+    assert (near["verdict"], near["causes"], near["truncated"]) == ("live", [], True)
+    assert (fresh["verdict"], fresh["causes"], fresh["truncated"]) == ("live", [], True)
+    assert "more than was looked at" not in command("freshness", "d12")
+    further = [
+        event("RUNNING", 0, run=n, job=f"j{n}", inputs=[f"d{n - 1}"], outputs=[f"d{n}"])
+        for n in range(13, 23)
+    ]
+    client.post(*({**one, "eventTime": now.isoformat()} for one in further))
+    for question in ("freshness", "why"):
+        assert "there is more than was looked at" in command(question, "d22"), question
+
+
+def test_why_of_a_column_says_when_it_has_more_inputs(client: Client) -> None:
+    def summed(count: int) -> None:
+        parts = [f"c{n}" for n in range(count)]
+        made = columns(total=("parts", "c0"))
+        made["fields"]["total"]["inputFields"] = [
+            {"namespace": "s3://lake", "name": "parts", "field": part} for part in parts
+        ]
+        inputs, outputs = [dataset("parts", schema=schema(*parts))], [dataset("sums", columnLineage=made)]  # fmt: skip
+        client.post(event("COMPLETE", count, run=count, inputs=inputs, outputs=outputs))
+
+    summed(150)
+    found = why_of(client, "s3://lake", "sums", column="total")
+    assert (len(found["inputs"]), found["truncated"]) == (150, False)
+    summed(250)
+    found = why_of(client, "s3://lake", "sums", column="total")
+    assert (len(found["inputs"]), found["truncated"]) == (199, True)
+
+
 @pytest.mark.parametrize("member", ["outputFacets", "facets"])
 def test_paused_is_planned_and_a_failed_check_is_a_cause(client: Client, member: str) -> None:
     stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}

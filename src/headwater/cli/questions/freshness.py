@@ -50,6 +50,8 @@ def freshness(
             f" {cause['trouble']}{PLANNED.get(cause['trouble'], '')} since {cause['since']}",
             soft_wrap=True,
         )
+    if found["truncated"]:
+        out.print("[yellow]there is more than was looked at[/]", soft_wrap=True)
     server.print_page("datasets", namespace, name)
 
 

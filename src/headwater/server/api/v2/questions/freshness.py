@@ -56,14 +56,17 @@ class Freshness(TypedDict):
 def freshness(
     view: View, namespace: str, dataset: str, depth: int = integer(DEPTH, 1, 50)
 ) -> Freshness:
-    """The verdict on one dataset, judged by every job its data passes through."""
+    """The verdict on one dataset, judged by every job its data passes through.
+
+    `depth` counts jobs; `truncated` if there are more, further away.
+    """
     return judged(view, the_dataset(view, namespace, dataset), depth)
 
 
 def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
     """The verdict on a dataset as the API and the page give it."""
     now = time.time_ns() // 1000
-    found = insight.freshness(view.graph(), dataset.node, now, depth=depth)
+    found = insight.freshness(view.graph(), dataset.node, now, depth=2 * depth)
     jobs = view.jobs(cause.job[1] for cause in found.causes)
     # Jobs in equal trouble stand by name: their ids depend on the order in which events arrived.
     causes = sorted(

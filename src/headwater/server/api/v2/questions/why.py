@@ -110,15 +110,16 @@ def why(
 
     Each cause has its path to the dataset and what changed shortly before it. With `column`, also the
     columns that it comes from, the one that changed last first. While nothing is wrong, `recent` has the
-    schemas upstream that changed in the last day so that a reader could break.
+    schemas upstream that changed in the last day so that a reader could break. `depth` counts jobs.
     """
     found = the_dataset(view, namespace, dataset)
     if column and has_column(view, found, column) is False:
         raise missing_column(view, found, column)
     graph = view.observed_graph(partial(read_lags, view.connection))
     now = time.time_ns() // 1000
-    answer = explain(graph, found.node, now, depth=depth)
+    answer = explain(graph, found.node, now, depth=2 * depth)
     fresh = answer.freshness
+    inputs, cut = _inputs(view, found, column, depth) if column else (None, False)
     return {
         "node": describe.dataset_id(found),
         "verdict": fresh.verdict,
@@ -128,9 +129,9 @@ def why(
         "dueAt": when(fresh.due),
         "causes": _causes(view, list(answer.reasons)),
         "recent": _recent(view, answer.recent),
-        "inputs": _inputs(view, found, column, depth) if column else None,
+        "inputs": inputs,
         "hidden": hidden_upstream(view, found, depth),
-        "truncated": answer.cut or len(answer.reasons) > CAUSES,
+        "truncated": answer.cut or cut or len(answer.reasons) > CAUSES,
     }
 
 
@@ -183,8 +184,10 @@ def _recent(view: View, changes: Sequence[tuple[Node, ObservedChange]]) -> list[
     ]
 
 
-def _inputs(view: View, dataset: Dataset, column: str, depth: int) -> list[dict[str, Any]]:
-    """The columns that lead to a column, the one that changed last first."""
+def _inputs(
+    view: View, dataset: Dataset, column: str, depth: int
+) -> tuple[list[dict[str, Any]], bool]:
+    """The columns that lead to a column, the one that changed last first, and whether there are more."""
     graph = view.column_graph()
     found = tree(graph, (dataset.root, column), depth=depth, limit=INPUTS)
     sources: dict[Column, None] = dict.fromkeys(row.node for row in found.rows[1:])
@@ -218,4 +221,4 @@ def _inputs(view: View, dataset: Dataset, column: str, depth: int) -> list[dict[
             )
         )
     answers.sort(key=lambda one: (*one[:2], one[2]["node"]))
-    return [one for _, _, one in answers]
+    return [one for _, _, one in answers], found.cut
