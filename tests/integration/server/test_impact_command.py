@@ -13,6 +13,10 @@ import httpx
 import pytest
 import yaml
 
+from headwater.lab import ports
+from headwater.lab.login_proxy import LoginProxy, LoginProxyServer
+from headwater.lab.waiting import wait_until
+
 from .making import columns, dataset, event, facet
 
 if TYPE_CHECKING:
@@ -84,6 +88,14 @@ def test_the_command_says_who_is_hit_and_ends_with_5(server: Process, tmp_path: 
     (tmp_path / "new.proto").write_text('syntax = "proto3"; message Orders { int64 id = 1; }')
     assert impact("shop-orders", "--schema", "new.avsc").returncode == 5
     assert impact("shop-orders", "--schema", "new.proto").returncode == 5
+    properties: dict[str, Any] = {"id": {"type": "integer"}, "price": {"type": "number"}}
+    for name, kept in (("new.json", ["id"]), ("same.json", ["id", "price"])):
+        chosen = {column: properties[column] for column in kept}
+        written = {"type": "object", "properties": chosen, "required": kept}
+        (tmp_path / name).write_text(json.dumps(written))
+    broken = impact("shop-orders", "--schema", "new.json")
+    assert (broken.returncode, "it names price" in broken.stdout) == (5, True), broken
+    assert impact("shop-orders", "--schema", "same.json").returncode == 0
     grown = impact("shop-orders", "--schema", "grown.avsc")
     assert (grown.returncode, "note was added" in grown.stdout) == (0, True)
     for wrong in (
@@ -94,66 +106,131 @@ def test_the_command_says_who_is_hit_and_ends_with_5(server: Process, tmp_path: 
         assert impact(*wrong).returncode == 2, wrong
     near = impact("shop-orders", "--drop", "prise")
     assert (near.returncode, "shop-orders.price" in near.stderr) == (4, True)
+    # The value of the topic shop-orders-key, not the key of shop-orders.
+    options = ("--registry", "http://127.0.0.1:1", "--subject", "shop-orders-key-value")
+    other = impact(*options, "--schema", "new.avsc")
+    assert (other.returncode, "is called 'shop-orders-key'" in other.stderr) == (4, True), other
+
+
+class Repository:
+    """A git repository with schemas."""
+
+    def __init__(self, server: Process, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.git("init", "-q")
+        # A commit to merge into, which the hook, not there yet, has not judged.
+        (folder / "schemas").mkdir()
+        self.commit(**{"shop-orders.avsc": ORDERS})
+
+    def git(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return run(self.server, "git", *words, cwd=self.folder)
+
+    def commit(self, **schemas: dict[str, Any] | None) -> subprocess.CompletedProcess[str]:
+        """Commit these files below schemas/, by their paths; those without a schema go."""
+        for path, schema in schemas.items():
+            file = self.folder / "schemas" / path
+            if schema is None:
+                file.unlink()
+            else:
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(json.dumps(schema))
+        self.git("add", "-A", "schemas")
+        return self.git("commit", "-q", "-m", "change")
+
+
+@pytest.fixture
+def repository(server: Process, tmp_path: Path) -> Repository:
+    return Repository(server, tmp_path)
 
 
 def test_the_workflow_fails_with_a_comment_where_something_breaks(
-    server: Process, tmp_path: Path
+    server: Process, repository: Repository
 ) -> None:
     workflow = yaml.safe_load((CI / "schema-impact.yml").read_text())
     (step,) = [s for s in workflow["jobs"]["impact"]["steps"] if s.get("name") == "Who is hit"]
-    (tmp_path / "schemas").mkdir()
-    for schema, code, told in ((GROWN, 0, "Nobody is hit."), (BROKEN, 5, "1 breaks, 1 unknown")):
-        (tmp_path / "impact.md").unlink(missing_ok=True)
-        (tmp_path / "schemas" / "shop-orders.avsc").write_text(json.dumps(schema))
-        done = run(server, "bash", "-e", "-c", step["run"], cwd=tmp_path)
+    folder = repository.folder
+
+    def played(code: int, **schemas: dict[str, Any] | None) -> str:
+        """The comment on a commit of these, as a runner's shell makes it."""
+        assert repository.commit(**schemas).returncode == 0
+        (folder / "impact.md").unlink(missing_ok=True)
+        done = run(server, "bash", "-eo", "pipefail", "-c", step["run"], cwd=folder)
         assert done.returncode == code, done
-        assert told in (tmp_path / "impact.md").read_text()
+        return (folder / "impact.md").read_text()
+
+    assert "Nobody is hit." in played(0, **{"shop-orders.avsc": GROWN})
+    assert "1 breaks, 1 unknown" in played(5, **{"shop-orders.avsc": BROKEN})
+    (folder / "schemas" / "README.md").write_text("no schema")
+    new = played(0, **{"shop-orders.avsc": ORDERS, "new topics/a `new` one.avsc": ORDERS})
+    assert "Nobody is hit." in new
+    assert "`a__new__one` is not known yet" in new
+    assert "1 breaks" in played(5, **{"shop-orders.avsc": None, "shop/shop-orders.avsc": BROKEN})
+    assert "Nobody is hit." in played(0, **{"shop/shop-orders.avsc": ORDERS})
+    assert "the dataset is deleted" in played(5, **{"shop/shop-orders.avsc": None})
+    assert "### Impact" not in played(2, **{"shop-orders.avsc": {"type": "nonsense"}})
 
 
-def test_the_hook_refuses_a_commit_that_breaks_a_reader(server: Process, tmp_path: Path) -> None:
-    def git(*words: str) -> subprocess.CompletedProcess[str]:
-        return run(server, "git", *words, cwd=tmp_path)
-
-    git("init", "-q")
-    hook = tmp_path / ".git" / "hooks" / "pre-commit"
+def test_the_hook_refuses_a_commit_that_breaks_a_reader(repository: Repository) -> None:
+    git, commit = repository.git, repository.commit
+    hook = repository.folder / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_bytes((CI / "pre-commit").read_bytes())
     hook.chmod(0o755)
-    (tmp_path / "schemas").mkdir()
 
-    def commit(name: str, schema: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "schemas" / name).write_text(json.dumps(schema))
-        git("add", "-A")
-        return git("commit", "-q", "-m", "change")
+    def refused(**schemas: dict[str, Any] | None) -> bool:
+        done = commit(**schemas)
+        assert ("breaks" in done.stdout + done.stderr) == (done.returncode == 1), done
+        git("reset", "-q", "--hard")
+        return done.returncode == 1
 
-    assert commit("shop-orders.avsc", GROWN).returncode == 0
-    refused = commit("shop-orders.avsc", BROKEN)
-    assert refused.returncode == 1
-    assert "breaks" in refused.stdout + refused.stderr
-    git("reset", "-q", "--hard")
-    unknown = commit("elsewhere.avsc", BROKEN)
-    assert (unknown.returncode, "is not known; committing anyway" in unknown.stderr) == (0, True)
+    assert not refused(**{"shop-orders.avsc": GROWN})
+    assert refused(**{"shop-orders.avsc": BROKEN})
+    unknown = commit(**{"else where.avsc": BROKEN})
+    assert unknown.returncode == 0
+    assert "schemas/else where.avsc is not known; committing anyway" in unknown.stderr
+    # A move is judged by what the schema is now; what is renamed or removed goes.
+    assert refused(**{"shop-orders.avsc": None, "shop/shop-orders.avsc": BROKEN})
+    assert not refused(**{"shop-orders.avsc": None, "shop/shop-orders.avsc": GROWN})
+    assert refused(**{"shop/shop-orders.avsc": None, "shop/orders.avsc": GROWN})
+    assert refused(**{"shop/shop-orders.avsc": None})
 
 
 def test_a_schema_is_compared_with_the_registered_version(
-    server: Process, registry: RegistryClient, tmp_path: Path
+    server: Process, registry: RegistryClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The topic has a column that the registered schema lacks: only what the file takes away counts."""
-    answer = httpx.post(
-        f"{registry.url}/subjects/shop-orders-value/versions",
-        json={"schema": json.dumps(ORDERS)},
-        trust_env=False,
-        timeout=60,
-    )
-    answer.raise_for_status()
+    """Of what the topic has, the narrow subject lacks the price: its file takes nothing away."""
+    for subject, schema in (("shop-orders-value", ORDERS), ("narrow-value", BROKEN)):
+        httpx.post(
+            f"{registry.url}/subjects/{subject}/versions",
+            json={"schema": json.dumps(schema)},
+            trust_env=False,
+            timeout=60,
+        ).raise_for_status()
     (tmp_path / "new.avsc").write_text(json.dumps(BROKEN))
     (tmp_path / "same.avsc").write_text(json.dumps(ORDERS))
 
-    def impact(schema: str, subject: str, *more: str) -> subprocess.CompletedProcess[str]:
-        command = ("impact", "--registry", registry.url, "--subject", subject, "--schema", schema)
+    def impact(
+        schema: str, subject: str, *more: str, url: str = registry.url
+    ) -> subprocess.CompletedProcess[str]:
+        command = ("impact", "--registry", url, "--subject", subject, "--schema", schema)
         return run(server, str(BIN / "headwater"), *command, *more, cwd=tmp_path)
 
     assert impact("new.avsc", "shop-orders-value").returncode == 5
     assert impact("same.avsc", "shop-orders-value").returncode == 0
+    narrow = impact("new.avsc", "narrow-value", "shop-orders")
+    assert (narrow.returncode, "nothing that a reader could miss" in narrow.stdout) == (0, True)
     missing = impact("new.avsc", "other-value", "shop-orders")
     assert (missing.returncode, "other-value is not registered" in missing.stderr) == (4, True)
+
+    monkeypatch.delenv("SCHEMA_REGISTRY_USER_INFO", raising=False)
+    port = ports.free()
+    gate = LoginProxyServer(LoginProxy(registry.url, {"lab": "pass:word"}), port)
+    gate.start()
+    try:
+        wait_until(lambda: ports.accepts(port), seconds=60, what="the proxy")
+        url = httpx.URL(registry.url).copy_with(port=port)
+        assert impact("new.avsc", "shop-orders-value", url=str(url)).returncode == 1
+        monkeypatch.setenv("SCHEMA_REGISTRY_USER_INFO", "lab:pass:word")
+        assert impact("new.avsc", "shop-orders-value", url=str(url)).returncode == 5
+    finally:
+        gate.close()

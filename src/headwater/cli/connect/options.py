@@ -15,6 +15,7 @@ from headwater.errors import UsageError
 
 if TYPE_CHECKING:
     from headwater.connect.config import ClusterConfig
+    from headwater.connect.services.endpoint import Endpoint
     from headwater.connect.services.rest import ConnectRest
 
 Urls = Annotated[
@@ -158,11 +159,7 @@ def cluster_config(
     endpoint = endpoint_of(parts, login.auth(), login.tls(), "--url")
     bootstrap = kafka_bootstrap or worker.bootstrap
     given = {"poll": asked.poll, "heartbeat": asked.heartbeat, **(times or {})}
-    registry = None
-    if registry_url:
-        info = os.environ.get("SCHEMA_REGISTRY_USER_INFO", "").partition(":")
-        known = {"username": info[0], "password": info[2]} if info[0] else {}
-        registry = endpoint_of([registry_url], known, {}, "--registry-url")
+    registry = registry_endpoint(registry_url, "--registry-url") if registry_url else None
     for option, value in given.items():
         if value is not None and not 0 < value < math.inf:
             raise UsageError(f"--{option} {value:g}: not a number of seconds above zero")
@@ -182,6 +179,15 @@ def cluster_config(
         consumer_groups=consumer_groups,
         skip_groups=tuple(skip_groups or ()),
     )
+
+
+def registry_endpoint(url: str, option: str) -> Endpoint:
+    """A schema registry with the login that the environment or its address has."""
+    from headwater.connect.agent.clusters_file import endpoint_of
+
+    user, _, password = os.environ.get("SCHEMA_REGISTRY_USER_INFO", "").partition(":")
+    known = {"username": user, "password": password} if user else {}
+    return endpoint_of([url], known, {}, option)
 
 
 def connect_to(config: ClusterConfig) -> ConnectRest:

@@ -56,7 +56,9 @@ def impact(
     registry: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Compare --schema with the version registered here, by --subject."
+            metavar="URL",
+            help="Compare --schema with the version registered here, by --subject;"
+            " its login in $SCHEMA_REGISTRY_USER_INFO.",
         ),
     ] = None,
     subject: Annotated[str | None, typer.Option(help="The registered subject.")] = None,
@@ -125,7 +127,8 @@ def _changes(
 
 
 def _topic(subject: str) -> str:
-    return subject.removesuffix("-value").removesuffix("-key")
+    topic, dash, part = subject.rpartition("-")
+    return topic if dash and part in ("key", "value") else subject
 
 
 def _read(path: Path) -> Schema:
@@ -158,10 +161,10 @@ def _fields(schema: Schema) -> list[Any]:
 
 def _registered(registry: str, subject: str) -> Schema:
     """The schema that is registered now."""
-    from headwater.connect.services.endpoint import Endpoint
+    from headwater.cli.connect.options import registry_endpoint
     from headwater.connect.services.registry import SchemaRegistry
 
-    client = SchemaRegistry(Endpoint((registry,)))
+    client = SchemaRegistry(registry_endpoint(registry, "--registry"))
     try:
         found = client.latest(subject)
     finally:
