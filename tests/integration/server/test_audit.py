@@ -356,6 +356,11 @@ def test_a_tag_goes_along_columns_until_it_is_masked(demo: Client, command: Comm
     }
     assert counts == {"pii": (1, 0), "money": (1, 0), "domain=orders": (0, 1)}
     assert "money" in command("tags")
+    for wrong, near in (("monney", "money"), ("PII", "pii"), ("ordrs", "domain=orders")):
+        failed = CliRunner().invoke(app, ["tags", "--tag", wrong]).exception
+        assert isinstance(failed, NotFoundError)
+        assert failed.names[0] == near
+        assert (failed.hint or "").startswith(f"near it: {near}")
     # Off again, it is nowhere.
     assert demo.call("DELETE", path).is_success
     assert demo.get(here)["columns"] == []

@@ -407,6 +407,19 @@ class TestCommand:
             "aliases": [],
         }
 
+    def test_pairs_that_are_not_listed_are_counted(self, client: Client, command: Command) -> None:
+        topics = [f"topic{number}" for number in range(103)]
+        held = schema(*COLUMNS)
+        client.post(
+            event("COMPLETE", 0, job="site", outputs=[dataset(one, LOCAL, schema=held) for one in topics]),
+            event("COMPLETE", 10, run=2, job="count", inputs=[dataset(one, KAFKA, schema=held) for one in topics]),
+        )  # fmt: skip
+        _, text = self.run()
+        assert text.count(f"=  {KAFKA}:topic") == 100
+        assert "and 3 more, none of them surer" in text
+        assert "103 of 0.8 and more" in text
+        assert "more, none" not in self.run("--min-score", "1")[1]
+
     def test_rules_of_ones_own(self, client: Client, command: Command, tmp_path: Path) -> None:
         client.post(*estate())
         file = tmp_path / "rules.json"

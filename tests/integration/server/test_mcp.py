@@ -112,6 +112,7 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
         ("recent_changes", {}),
         ("tags", {"dataset": "shop.orders"}),
         ("audit", {"dataset": "lake/supplier_stats", "from": "2026-01-01"}),
+        ("audit", {"dataset": "lake/supplier_stats.revenue", "from": "2026-01-02", "to": "2026-01-08T12:00:00Z"}),
         ("doctor", {}),
         ("alerts", {}),
         ("diff", {"from": "1h", "to": "now"}),
@@ -122,7 +123,7 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     why, trace, impact, diff, same, fresh, orders, sink, matches, troubles, changes, tags = (
         answer for answer, _ in found[:12]
     )
-    audit, doctor, alerts, hour, now = (answer for answer, _ in found[12:])
+    audit, period, doctor, alerts, hour, now = (answer for answer, _ in found[12:])
     # The states of jobs may differ: silent runs are closed meanwhile.
     assert [row["name"] for row in now["rows"]] == [row["name"] for row in trace["rows"]]
     # A link leads to the same moments tomorrow.
@@ -185,6 +186,12 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     assert audit["writtenBy"]
     assert set(audit["sources"]) == {one.partition(":")[2] for one in whole["sources"]}
     assert audit["sources"]
+    report = f"{server.url}/datasets/{quote(LAKE, safe='')}/{quote('lake/supplier_stats', safe='')}/audit"
+    assert audit["page"] == f"{report}?from=2026-01-01"
+    assert httpx.get(audit["page"]).status_code == 200
+    assert period["page"] == (
+        f"{report}?column=revenue&from=2026-01-02&to={quote('2026-01-08T12:00:00Z', safe='')}"
+    )
     health.append(httpx.get(f"{server.url}/api/v2/doctor").json()["counts"])
     assert doctor["counts"].keys() == health[0].keys() == health[1].keys()
     for kind, count in doctor["counts"].items():

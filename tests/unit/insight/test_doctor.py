@@ -89,6 +89,11 @@ def test_evidence_decides_where_names_do_not() -> None:
     assert pairs(estate)[frozenset(both)].score >= DEFAULT_SCORE
     estate.cluster_of = {both[0][0]: "a", both[1][0]: "b"}
     assert pairs(estate) == {}
+    estate.links = {}
+    estate.cluster_of = dict.fromkeys((both[0][0], both[1][0]), "a")
+    pair = pairs(estate)[frozenset(both)]
+    assert pair.score >= DEFAULT_SCORE
+    assert "both are in the cluster a" in [one.text for one in pair.proofs]
 
 
 def test_a_short_host_of_two_long_ones_is_either() -> None:

@@ -152,6 +152,7 @@ _ALL = (
             ToolParameter("to", f"{TIME}; now if left out.", read=until),
         ),
         shorten.audit,
+        page="/datasets/{namespace}/{name}/audit?column={field}&from={from}&to={to}",
     ),
     Tool(
         "doctor",

@@ -122,6 +122,8 @@ def _print_found(found: dict[str, Any]) -> None:
         _print(f"  {score} {_name(pair['alias'])}")
         _print(f"    =  [cyan]{_name(pair['dataset'])}[/]")
         _print(f"       {escape('; '.join(one['text'] for one in pair['evidence']))}")
+    if (more := found["counts"]["pairs"] - len(found["pairs"])) > 0:
+        _print(f"  [dim]and {more} more, none of them surer[/]")
     if found["counts"]["sure"]:
         _print(
             f"{found['counts']['sure']} of {found['defaultScore']} and more:"

@@ -235,7 +235,10 @@ class ServerClient:
 
 
 def _listed(names: list[dict[str, Any]]) -> list[str]:
+    # A tag is in no namespace.
     return [
-        f"{one['namespace']}:{one['name']}" + (f".{one['field']}" if one.get("field") else "")
+        (f"{one['namespace']}:" if one["namespace"] else "")
+        + one["name"]
+        + (f".{one['field']}" if one.get("field") else "")
         for one in names
     ]

@@ -44,7 +44,7 @@ class _Field(TypedDict, total=False):
 
 
 class NameMatch(Named, _Field):
-    """A job, a dataset or a column by name, with its node id."""
+    """A job, a dataset or a column by name, with its node id; a tag has no namespace and no node."""
 
     kind: str
     node: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import carriers, handed, tag_reach, tags_on
@@ -9,7 +10,7 @@ from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.v2.names import missing_column
 from headwater.server.api.v2.page import columns, describe
-from headwater.server.http import HttpError
+from headwater.server.http import HttpNotFoundError
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def one_tag(view: View, tag: str, depth: int = integer(DEPTH, 1, DEPTH)) -> dict
     graph = view.tagged_columns()
     used, cut = graph.tagged()
     if tag not in used and not view.all("SELECT 1 FROM tag WHERE name = ?", (tag,)):
-        raise HttpError(404, f"Tag '{tag[:200]}' not found.")
+        raise _missing(view, tag, used)
     marked = sorted(used.get(tag, ()))
     seeds = [column for column in marked if column[1]]
     found = tag_reach(graph, seeds, depth=depth, limit=COLUMNS)
@@ -173,6 +174,15 @@ def dataset_tags(
     silent = graph.silent_writers(named.root)
     shown = _TagsAnswer(view, graph, list(found.values()), [(named.root, "")], silent)
     return shown.answer(rows, set_on, stops, cut=cut or len(own) > COLUMNS)
+
+
+def _missing(view: View, tag: str, used: Iterable[str]) -> HttpNotFoundError:
+    """404 for a tag that is not there, with those that are most like it, or some."""
+    about = view.all("SELECT name FROM tag ORDER BY name LIMIT ?", (TAGS,))
+    known = {name.lower(): name for name in sorted({*used, *(row[0] for row in about)})[:TAGS]}
+    near = difflib.get_close_matches(tag.lower()[:200], known, n=5, cutoff=0.4) or list(known)[:5]
+    rows = [{"kind": "tag", "namespace": "", "name": known[one], "node": ""} for one in near]
+    return HttpNotFoundError(f"Tag '{tag[:200]}' not found.", "tag", tag, rows)
 
 
 def _all(tags: dict[Column, set[str]]) -> set[str]:
