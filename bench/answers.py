@@ -5,6 +5,7 @@
 The questions go through the server's routes in this process: beside the time each takes there is the
 CPU it uses, which another load on the machine does not change much. What is asked for differs from
 call to call. Then what alert rules cost: a look by all kinds of rules, and events with them and without.
+Ends with 1 if the p50 of a question is over its limit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import json
 import random
 import statistics
+import sys
 import tempfile
 import time
 import uuid
@@ -154,7 +156,9 @@ def questions(jobs: int, now: datetime) -> dict[str, Callable[[], Question]]:
     }
 
 
-async def measure(app: App, jobs: int, now: datetime, count: int) -> None:
+async def measure(app: App, jobs: int, now: datetime, count: int) -> list[str]:
+    """Ask every question some times; those that took too long."""
+    slow = []
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
         print(f"{'question':32} {'p50 ms':>8} {'CPU ms':>8} {'limit':>6} {'KB':>6}")
@@ -172,7 +176,10 @@ async def measure(app: App, jobs: int, now: datetime, count: int) -> None:
             limit = LIMITS[name.split()[0]]
             wall, spent = (1e3 * statistics.median(some) for some in (times, used))
             print(f"{name:32} {wall:8.1f} {spent:8.1f} {limit:6} {size // 1000:6}", flush=True)
+            if wall > limit:
+                slow.append(f"{name}: {wall:.1f} ms, the limit is {limit}")
     await app.close()
+    return slow
 
 
 RULES = {
@@ -236,21 +243,22 @@ async def ingest(app: App, jobs: int, now: datetime, what: str) -> None:
     await app.close()
 
 
-def bench(url: str, chosen: argparse.Namespace, rules: Path) -> None:
-    """Everything on one store, which must be empty."""
+def bench(url: str, chosen: argparse.Namespace, rules: Path) -> list[str]:
+    """Everything on one store, which must be empty; what took too long."""
     random.seed(1)
     now = datetime.now(timezone.utc)
     settings = ServerSettings(page=False, stale_every=3_600)
     alerting = replace(settings, alerts=read_rules(rules))
     store = open_store(url)
     fill(store, chosen.jobs, now)
-    asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count))
+    slow = asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count))
     store = open_store(url)
     looks(App(store, alerting), chosen.jobs, now, chosen.count)
     store.close()
     for what, how in (("without rules", settings), ("with rules", alerting)):
         app = App(open_store(url), how)
         asyncio.run(ingest(app, chosen.jobs, now, f"ingest, {what}"))
+    return slow
 
 
 def main() -> None:
@@ -265,9 +273,13 @@ def main() -> None:
         stores = {"SQLite": f"sqlite:///{folder}/bench.db"}
         if chosen.postgres:
             stores["PostgreSQL"] = chosen.postgres
+        slow = []
         for name, url in stores.items():
             print(f"{name}, {chosen.jobs} jobs")
-            bench(url, chosen, rules)
+            slow += [f"over its limit on {name}: {one}" for one in bench(url, chosen, rules)]
+    for line in slow:
+        print(line)
+    sys.exit(bool(slow))
 
 
 if __name__ == "__main__":
