@@ -599,6 +599,36 @@ def test_a_failed_check_is_told_until_it_holds(
     assert receiver.statuses() == [("opened", "orders"), ("resolved", "orders")]
 
 
+def test_what_one_job_found_is_told_until_that_job_finds_it_good_or_is_deleted(
+    alerting: Callable[[str], Alerting], receiver: Receiver
+) -> None:
+    def checked(run: int, job: str, held: bool, severity: str = "error") -> dict[str, Any]:
+        made = dataset("orders")
+        found = {"assertion": job, "column": "price", "success": held, "severity": severity}
+        made["inputFacets"] = {"dataQualityAssertions": facet(assertions=[found])}
+        return now_event("COMPLETE", job=job, run=run, inputs=[made])
+
+    server = alerting('[rules.quality]\nwhen = "check-failed"\nto = ["hook"]\n')
+    server.post(checked(1, "warns", held=False, severity="warn"))
+    server.looked()
+    assert receiver.got == []
+    server.post(checked(2, "not_null", held=False))
+    wait(lambda: receiver.got)
+    assert receiver.got[0]["detail"] == "not_null price"
+    server.post(checked(3, "unique", held=True))
+    # Its next run has checked nothing yet.
+    server.post(now_event("START", job="not_null", run=4, inputs=["orders"]))
+    (incident,) = server.settled()["open"]
+    assert (incident["detail"], len(receiver.got)) == ("not_null price", 1)
+    server.post(checked(5, "unique", held=False))
+    server.settled()
+    assert server.get()["open"][0]["detail"] == "not_null price, unique price"
+    server.post(checked(6, "unique", held=True))
+    assert server.client.call("DELETE", "/api/v1/namespaces/jobs/jobs/not_null").is_success
+    wait(lambda: len(receiver.got) == 2)
+    assert receiver.statuses() == [("opened", "orders"), ("resolved", "orders")]
+
+
 def test_a_producer_that_falls_silent_is_one_incident_for_all_its_runs(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:

@@ -404,6 +404,40 @@ def test_paused_is_planned_and_a_failed_check_is_a_cause(client: Client, member:
     assert client.get("/api/v2/overview")["troubles"]["jobs"] == []
 
 
+def check(second: int, run: int, job: str, name: str, held: bool, **more: str) -> dict[str, Any]:
+    """A run of a job that checks one thing of a dataset, as a test of dbt is one."""
+    made = dataset("sums")
+    asserted = {"assertion": name, "success": held, "column": "total", **more}
+    made["inputFacets"] = {"dataQualityAssertions": facet(assertions=[asserted])}
+    return event("COMPLETE", second, run=run, job=job, inputs=[made])
+
+
+def test_a_check_that_failed_stays_a_cause_until_the_job_that_made_it_finds_it_good(
+    client: Client,
+) -> None:
+    def causes() -> list[tuple[str, str]]:
+        found = why_of(client, "s3://lake", "sums")["causes"]
+        return [(one["detail"], one["since"]) for one in found]
+
+    client.post(
+        check(10, 1, "filled", "not_null", held=False),
+        check(20, 2, "single", "unique", held=True),
+    )
+    assert causes() == [("not_null total", at(10))]
+    client.post(check(30, 3, "single", "unique", held=False))
+    assert causes() == [("not_null total, unique total", at(10))]
+    client.post(check(40, 4, "filled", "not_null", held=True))
+    assert causes() == [("unique total", at(30))]
+    client.post(check(50, 5, "single", "unique", held=True))
+    assert causes() == []
+
+
+@pytest.mark.parametrize(("severity", "count"), [("warn", 0), ("WARN", 0), ("error", 1)])
+def test_a_check_that_only_warns_is_no_cause(client: Client, severity: str, count: int) -> None:
+    client.post(check(10, 1, "filled", "not_null", held=False, severity=severity))
+    assert len(why_of(client, "s3://lake", "sums")["causes"]) == count
+
+
 def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(client: Client) -> None:
     now = datetime.now(timezone.utc)
 

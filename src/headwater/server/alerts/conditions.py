@@ -33,7 +33,7 @@ class Conditions:
         found += troubles(evaluation, self._jobs, quiet)
         found += passed(evaluation, self._jobs)
         if evaluation.rules.of("check-failed"):
-            found += self._checks.find(evaluation, changed)
+            found += self._checks.find(evaluation, changed, self._jobs.all)
         if evaluation.rules.of("schema-breaks"):
             found += self._schemas.find(evaluation)
         if evaluation.rules.of("new-reader"):

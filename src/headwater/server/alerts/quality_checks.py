@@ -8,7 +8,7 @@ from headwater.server.alerts.evaluation import DATASET, TEXT
 from headwater.server.alerts.incidents import EntityRef, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from headwater.server.alerts.evaluation import Evaluation
     from headwater.server.alerts.jobs import MonitoredJob
@@ -24,12 +24,26 @@ class FailedChecks:
 
     def __init__(self) -> None:
         self._failed: dict[int, tuple[int, str]] = {}
+        self._checked: dict[int, tuple[int, ...]] = {}
+        """The datasets that each job checked."""
 
-    def find(self, evaluation: Evaluation, changed: Iterable[MonitoredJob]) -> list[Finding]:
-        """What fails now; only what these jobs checked is read again."""
-        roots = evaluation.view.roots({number for job in changed for number in job.checked})
-        ordered = sorted(set(roots.values()))
+    def find(
+        self,
+        evaluation: Evaluation,
+        changed: Iterable[MonitoredJob],
+        jobs: Mapping[int, MonitoredJob],
+    ) -> list[Finding]:
+        """What fails now; only what changed jobs, and those that are gone, checked is read again."""
+        again = {job.node[1] for job in changed} | (self._checked.keys() - jobs.keys())
+        numbers = {number for job in again for number in self._checked.pop(job, ())}
+        for job in again & jobs.keys():
+            if checked := jobs[job].checked:
+                self._checked[job] = checked
+                numbers.update(checked)
+        ordered = sorted(set(evaluation.view.roots(numbers).values()))
         graph = evaluation.view.observed_graph(lambda _: {})
+        # A run that has just begun has checked nothing yet: the runs before it count.
+        graph.recent(job for job, some in self._checked.items() if not numbers.isdisjoint(some))
         for start in range(0, len(ordered), SOME):
             some = ordered[start : start + SOME]
             failed = dict(graph.failed_checks(set(some)))

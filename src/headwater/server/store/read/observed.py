@@ -31,6 +31,8 @@ __all__ = ["Lag", "Lagging", "StoredObservedGraph", "read_schema"]
 CODE = ("sql", "sourceCode", "sourceCodeLocation")
 """Facets of a job that say what it does."""
 ASSERTIONS = "dataQualityAssertions"
+HARMLESS = ("info", "warn", "warning")
+"""Severities of assertions that do not hold and are no failure."""
 MOST = 200
 CHECKERS = 500
 LAGS = 5
@@ -192,28 +194,38 @@ class StoredObservedGraph(StoredGraph):
         return [(root, at, old, new) for root, at, old, new in read if diff(old, new)]
 
     def failed_checks(self, roots: set[int]) -> list[tuple[int, Signal]]:
-        """Assertions that did not hold when they were last checked, by a writer or a reader."""
+        """The datasets with assertions that did not hold when a job last checked them.
+
+        Each job that writes or reads a dataset may check it, and none takes back what another found.
+        """
         jobs = sorted({job for job, _, _ in self.of_datasets(roots)})[:CHECKERS]
         known = self._recent
         latest = self.view.jobs(job for job in jobs if job not in known).values()
         runs = list(self.view.runs(job.latest for job in latest if job.latest).values())
         runs += [run for job in jobs for run in known.get(job, ())]
-        checked: dict[int, tuple[int, int]] = {}
-        for run in runs:
-            at = run.state.life.end or run.state.life.last or 0
-            for key, use in run.state.io.items():
-                held = use.facets.get(ASSERTIONS)
-                if held:
-                    dataset = unslot(key)[0]
-                    checked[dataset] = max(checked.get(dataset, (0, 0)), (at, held[0]))
-        rooted = self.view.roots(checked)
-        bodies = self.view.bodies(number for _, number in checked.values())
-        found = []
-        for dataset, (at, number) in checked.items():
-            failed = _failed(bodies.get(number))
-            if failed and rooted.get(dataset) in roots:
-                found.append((rooted[dataset], Signal(CauseKind.QUALITY, at, failed)))
-        return found
+        checks = [
+            (run.state.life.end or run.state.life.last or 0, run.job, unslot(key)[0], held[0])
+            for run in runs
+            for key, use in run.state.io.items()
+            if (held := use.facets.get(ASSERTIONS))
+        ]
+        rooted = self.view.roots({dataset for _, _, dataset, _ in checks})
+        newest: dict[tuple[int, int], tuple[int, list[int]]] = {}
+        for at, job, dataset, facet in checks:
+            if (root := rooted.get(dataset)) in roots and root is not None:
+                last, facets = newest.get((root, job), (at, []))
+                if at >= last:
+                    newest[root, job] = at, [*(facets if at == last else ()), facet]
+        bodies = self.view.bodies(facet for _, facets in newest.values() for facet in facets)
+        failed: dict[int, tuple[int, dict[str, None]]] = {}
+        for (root, _), (at, facets) in sorted(newest.items()):
+            if texts := dict.fromkeys(text for one in facets for text in _failed(bodies.get(one))):
+                since, others = failed.get(root, (at, {}))
+                failed[root] = min(since, at), others | texts
+        return [
+            (root, Signal(CauseKind.QUALITY, since, ", ".join(texts)[:500]))
+            for root, (since, texts) in failed.items()
+        ]
 
     def _lagging(self, jobs: Sequence[int]) -> list[tuple[int, Signal]]:
         """Running jobs that are more than a minute of their own work behind their inputs."""
@@ -230,13 +242,17 @@ class StoredObservedGraph(StoredGraph):
         return found
 
 
-def _failed(body: bytes | None) -> str:
-    """The assertions of a facet that did not hold, as text."""
+def _only_warns(assertion: dict[str, Any]) -> bool:
+    """Whether it is of a severity, such as `warn` of dbt's tests, at which nothing fails."""
+    return str(assertion.get("severity", "")).lower() in HARMLESS
+
+
+def _failed(body: bytes | None) -> list[str]:
+    """The assertions of a facet that did not hold, as texts."""
     value: Any = msgspec.json.decode(body) if body else None
     items = value.get("assertions") if isinstance(value, dict) else None
-    failed = [
+    return [
         f"{one.get('assertion', '')} {one.get('column') or ''}".strip()
         for one in (items if isinstance(items, list) else ())
-        if isinstance(one, dict) and one.get("success") is False
+        if isinstance(one, dict) and one.get("success") is False and not _only_warns(one)
     ]
-    return ", ".join(failed)[:500]
