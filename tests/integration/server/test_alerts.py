@@ -19,13 +19,15 @@ from typer.testing import CliRunner
 import headwater.cli.server.client
 from headwater.cli.main import app as command_line
 from headwater.errors import HeadwaterError
+from headwater.server.alerts import incidents
 from headwater.server.alerts.rules import read_rules
+from headwater.server.alerts.schema_breaks import CHANGES
 from headwater.server.alerts.watch import Alerts
-from headwater.server.app import ServerSettings
+from headwater.server.app import App, ServerSettings
 from headwater.server.store import open_store
 
 from .conftest import Client
-from .making import columns, dataset, event, facet, schema
+from .making import columns, dataset, event, facet, run_id, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,8 +246,11 @@ def test_a_failure_that_is_made_good_between_two_looks_is_told(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:
     server = alerting(FAILED)
+    error = {"errorMessage": facet(message="disk full", programmingLanguage="PYTHON")}
+    owned = {"ownership": facet(owners=[{"name": "team:lake"}])}
+    server.post(now_event("COMPLETE", job="report", run=3, inputs=["b"], outputs=["c"]))
     sent = [
-        now_event("FAIL", job="load", run=1, outputs=["b"]),
+        now_event("FAIL", job="load", run=1, outputs=["b"], job_facets=owned, run_facets=error),
         now_event("COMPLETE", job="load", run=2, outputs=["b"]),
     ]
     lines = "\n".join(map(json.dumps, sent))
@@ -253,6 +258,10 @@ def test_a_failure_that_is_made_good_between_two_looks_is_told(
     wait(lambda: len(receiver.got) == 2)
     server.settled()
     assert receiver.statuses() == [("opened", "load"), ("resolved", "load")]
+    told = receiver.got[0]
+    assert (told["title"], told["detail"], told["run"]) == ("load failed", "disk full", run_id(1))
+    assert told["owners"] == ["team:lake"]
+    assert {one["name"] for one in told["affected"]["names"]} == {"b", "c", "report"}
 
 
 def test_a_stream_that_fails_again_is_told_again_and_is_stale_since_then(
@@ -465,6 +474,93 @@ def test_a_schema_change_that_breaks_a_reader_is_told_until_the_reader_follows(
     wait(lambda: len(receiver.got) == 2)
     server.settled()
     assert receiver.statuses() == [("opened", "b"), ("resolved", "b")]
+
+
+class Evaluated:
+    """A store whose rules are evaluated at the moments that a test chooses, in seconds from now."""
+
+    def __init__(self, store_url: str, folder: Path, rules: str) -> None:
+        file = folder / "alerts.toml"
+        file.write_text(f'[channels.none]\ncommand = ["true"]\n{rules}', encoding="utf-8")
+        self.rules = read_rules(file)
+        self.store = open_store(store_url)
+        self.app = App(self.store, ServerSettings(alerts=self.rules))
+        self.now = time.time_ns() // 1000
+
+    def post(self, *events: dict[str, Any]) -> None:
+        self.store.append([json.dumps(one).encode() for one in events])
+
+    def schema(self, name: str, run: int, second: float, *fields: str) -> None:
+        """A dataset has these columns from a moment on."""
+        outputs = [dataset(name, schema=schema(*fields))]
+        self.post(now_event("COMPLETE", job="make", run=run, ago=-second, outputs=outputs))
+
+    def look(self, second: float) -> dict[str, str]:
+        """The incidents that open or end, by the name of what they are about."""
+        now, alerts, connection = (
+            self.now + int(second * 1e6),
+            self.app.alerts,
+            self.store.connection,
+        )
+        assert alerts is not None
+        changes, _ = alerts.evaluate(self.app, self.rules, now)
+        connection.begin()
+        incidents.register(connection, self.rules, now)
+        incidents.write(connection, changes, now)
+        connection.commit()
+        return {one.name: "open" if one.resolved is None else "over" for one in changes.write}
+
+
+@pytest.fixture
+def evaluated(store_url: str, tmp_path: Path) -> Iterator[Callable[[str], Evaluated]]:
+    started: list[Evaluated] = []
+
+    def start(rules: str) -> Evaluated:
+        started.append(Evaluated(store_url, tmp_path, rules))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.store.close()
+
+
+def summed(number: int, name: str) -> dict[str, Any]:
+    """A job that reads the price of a dataset."""
+    into = dataset(f"{name}-sum", columnLineage=columns(total=(name, "price")))
+    return now_event("COMPLETE", job=f"sum-{name}", run=number, ago=50, inputs=[name], outputs=[into])  # fmt: skip
+
+
+def test_a_schema_change_is_told_once_it_has_broken_a_reader_for_as_long_as_a_rule_says(
+    evaluated: Callable[[str], Evaluated],
+) -> None:
+    server = evaluated('[rules.r]\nwhen = "schema-breaks"\nto = ["none"]\nfor = "1h"\n')
+    for number, name in enumerate("ab"):
+        server.schema(name, 10 + number, -60, "id", "price")
+        server.post(summed(20 + number, name))
+    assert server.look(-30) == {}
+    for number, name in enumerate("ab"):
+        server.schema(name, 30 + number, -10, "id")
+    assert server.look(0) == {}
+    assert server.look(1_800) == {}
+    server.schema("b", 40, -5, "id", "price")
+    assert server.look(3_580) == {}
+    assert server.look(3_600) == {"a": "open"}
+    server.schema("a", 41, -4, "id", "price")
+    assert server.look(3_610) == {"a": "over"}
+
+
+def test_every_schema_change_of_a_burst_is_judged(evaluated: Callable[[str], Evaluated]) -> None:
+    server = evaluated('[rules.r]\nwhen = "schema-breaks"\nto = ["none"]\n')
+    names = [f"t{number}" for number in range(CHANGES + 10)]
+    for number, name in enumerate(names):
+        server.schema(name, 1_000 + number, -60, "id", "price")
+        server.post(summed(2_000 + number, name))
+    assert server.look(-30) == {}
+    for number, name in enumerate(names):
+        server.schema(name, 3_000 + number, -20 + number / 100, "id")
+    told = [server.look(second) for second in (0, 1, 2)]
+    assert [len(one) for one in told] == [CHANGES, 10, 0]
+    assert set(told[0]) | set(told[1]) == set(names)
 
 
 def test_a_schema_change_of_a_source_and_its_topic_is_one_incident(

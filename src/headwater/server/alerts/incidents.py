@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPENED", "RESOLVED", "Delivery", "EntityRef", "Finding", "Incident", "IncidentBody",
     "IncidentChanges", "deliveries", "due", "forget_old", "list_incidents", "note_delivery",
-    "reconcile", "register", "seen", "write",
+    "reconcile", "register", "reported", "seen", "write",
 ]  # fmt: skip
 
 OPENED, RESOLVED = 0, 1
@@ -180,7 +180,7 @@ def reconcile(
         same = [one for one in at_hand if _same(one, finding)]
         asked = [name for name in finding.body.rules if name in rules.rules]
         if not same:
-            if not asked or finding.id in ids or (finding.passed and _reported(past, finding)):
+            if not asked or finding.id in ids or (finding.passed and reported(past, finding)):
                 continue
             found = Incident(
                 finding.id, finding.kind, *finding.subject.key, finding.since, now, None,
@@ -218,13 +218,17 @@ def _same(one: Incident, finding: Finding) -> bool:
     return own in finding.keys
 
 
-def _reported(past: Sequence[Incident], finding: Finding) -> bool:
-    """Whether an incident that is resolved covered this too."""
+def reported(known: Sequence[Incident], finding: Finding) -> bool:
+    """Whether it is an incident already, or one that is resolved covered it too."""
+    own = finding.id
     return any(
-        _class(one.kind) == _class(finding.kind)
-        and finding.subject.key in one.keys
-        and (one.resolved or 0) >= finding.since
-        for one in past
+        one.id == own
+        or (
+            _class(one.kind) == _class(finding.kind)
+            and (one.resolved or 0) >= finding.since
+            and finding.subject.key in one.keys
+        )
+        for one in known
     )
 
 

@@ -36,6 +36,9 @@ class FailedRun(NamedTuple):
     run: str
     end: int
     problem: JobProblem
+    error: int = 0
+    """Its facet `errorMessage`, by number."""
+    inferred: bool = False
 
 
 @dataclass
@@ -119,7 +122,13 @@ def _fill(job: MonitoredJob, runs: list[Run], before: MonitoredJob | None, now: 
     job.parent = newest.state.parent or ""
     job.inferred = newest.state.life.is_inferred
     job.failures = tuple(
-        FailedRun(uuid_text(run.uuid), life.end or 0, ENDS[life.state])
+        FailedRun(
+            uuid_text(run.uuid),
+            life.end or 0,
+            ENDS[life.state],
+            run.state.facets.get("errorMessage", (0,))[0],
+            life.is_inferred,
+        )
         for run in runs
         if (life := run.state.life).state in ENDS
     )

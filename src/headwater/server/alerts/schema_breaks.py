@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["SchemaBreaks"]
 
 CHANGES = 200
+"""Changes that are judged in one evaluation, the oldest first; the others wait for the next."""
+READ = 20_000
+Change = tuple[int, int]
+"""A dataset whose schema changed, and when."""
 
 
 class _Before:
@@ -46,20 +50,15 @@ class SchemaBreaks:
     """Judges each change of a schema once, and those that broke something until they do not."""
 
     def __init__(self) -> None:
-        self._judged: set[tuple[int, int]] = set()
+        self._judged: set[Change] = set()
+        self._lasting: set[Change] = set()
+        """What breaks a reader, and not yet for as long as a rule asks for."""
 
     def find(self, evaluation: Evaluation) -> list[Finding]:
         """What breaks a reader, of the changes since the rules are there."""
         rules = evaluation.rules.of("schema-breaks")
-        start = min(evaluation.rules.since.get(rule.name, evaluation.now) for rule in rules)
-        sql = (
-            "SELECT entity, time FROM facet_change WHERE kind = 0 AND name = 'schema' AND facet <> 0"
-            " AND time > ? ORDER BY time DESC LIMIT ?"
-        )
-        rows = evaluation.view.all(sql, (max(start, evaluation.now - DAY), CHANGES))
-        new = {(row[0], row[1]) for row in rows}
-        wanted = new - self._judged
-        self._judged = new
+        longest = max(rule.lasting for rule in rules)
+        wanted = self._unjudged(evaluation, longest) | self._lasting
         for one in evaluation.known:
             if one.kind == "schema-breaks" and one.resolved is None:
                 for kind, *named in sorted(one.keys):
@@ -68,17 +67,36 @@ class SchemaBreaks:
                         wanted.add((dataset.id, one.since))
         datasets = evaluation.view.datasets(number for number, _ in wanted)
         found: dict[int, dict[Node, _Break]] = {}
+        self._lasting = set()
         for number, at in sorted(wanted, key=lambda one: (one[1], one[0])):
             if (
                 number in datasets
                 and (broken := _judged(evaluation, datasets[number], at)) is not None
             ):
                 found.setdefault(at, {})[datasets[number].node] = broken
+                if evaluation.now - at < longest:
+                    self._lasting.add((number, at))
         return [
             _finding(evaluation, some, at)
             for at, breaks in found.items()
             for some in _families(evaluation, breaks)
         ]
+
+    def _unjudged(self, evaluation: Evaluation, longest: int) -> set[Change]:
+        """The oldest changes that were not judged yet; those of one moment together."""
+        rules = evaluation.rules.of("schema-breaks")
+        start = min(evaluation.rules.since.get(rule.name, evaluation.now) for rule in rules)
+        sql = (
+            "SELECT entity, time FROM facet_change WHERE kind = 0 AND name = 'schema' AND facet <> 0"
+            " AND time > ? ORDER BY time DESC LIMIT ?"
+        )
+        rows = evaluation.view.all(sql, (max(start, evaluation.now - DAY - longest), READ))
+        known = {(row[0], row[1]) for row in rows}
+        waiting = sorted(known - self._judged, key=lambda one: (one[1], one[0]))
+        last = waiting[:CHANGES][-1][1] if waiting else 0
+        found = {one for one in waiting if one[1] <= last}
+        self._judged = self._judged & known | found
+        return found
 
 
 class _Break(NamedTuple):

@@ -10,14 +10,14 @@ from headwater.insight import JobProblem, families, root_causes
 from headwater.lineage.lifecycle import State
 from headwater.lineage.wording import counted
 from headwater.server.alerts.evaluation import BEHIND, DATASET, DAY, TEXT
-from headwater.server.alerts.incidents import EntityRef, Finding, IncidentBody
+from headwater.server.alerts.incidents import EntityRef, Finding, IncidentBody, reported
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from headwater.insight import RootCause
     from headwater.server.alerts.evaluation import Evaluation
-    from headwater.server.alerts.jobs import MonitoredJob, MonitoredJobs, Trouble
+    from headwater.server.alerts.jobs import FailedRun, MonitoredJob, MonitoredJobs, Trouble
     from headwater.server.store.entities import Node
     from headwater.server.store.view import View
 
@@ -77,7 +77,7 @@ def _trouble(
     body = evaluation.body(subject, title, behind, cut=any(one.cut for one in causes))
     body.run, body.detail, body.owners = (
         job.run,
-        _error(evaluation.view, job),
+        _error(evaluation.view, job.error, inferred=job.inferred),
         evaluation.labels.owners(job.node),
     )
     body.members = evaluation.names(others)
@@ -92,13 +92,13 @@ def _trouble(
     return Finding("run-failed" if problem in BROKEN else "stale", subject, since, body)
 
 
-def _error(view: View, job: MonitoredJob) -> str:
-    body = view.bodies([job.error]).get(job.error) if job.error else None
+def _error(view: View, error: int, *, inferred: bool) -> str:
+    body = view.bodies([error]).get(error) if error else None
     facet = msgspec.json.decode(body) if body else None
     message = facet.get("message") if isinstance(facet, dict) else None
     if isinstance(message, str) and message:
         return message[:TEXT]
-    return "it sent no event in time" if job.inferred else ""
+    return "it sent no event in time" if inferred else ""
 
 
 def passed(evaluation: Evaluation, jobs: MonitoredJobs) -> list[Finding]:
@@ -120,8 +120,22 @@ def passed(evaluation: Evaluation, jobs: MonitoredJobs) -> list[Finding]:
             if wanted:
                 title = f"{job.name} {WORDS[failure.problem]}"
                 body = IncidentBody(subject, title, run=failure.run, rules=wanted)
-                found.append(Finding("run-failed", subject, failure.end, body, passed=True))
+                finding = Finding("run-failed", subject, failure.end, body, passed=True)
+                if not reported(evaluation.known, finding):
+                    _describe(evaluation, finding, job, failure)
+                    found.append(finding)
     return found
+
+
+def _describe(
+    evaluation: Evaluation, finding: Finding, job: MonitoredJob, failure: FailedRun
+) -> None:
+    behind, cut = evaluation.behind([job.node])
+    body = evaluation.body(finding.subject, finding.body.title, behind, cut=cut)
+    body.run, body.rules = finding.body.run, finding.body.rules
+    body.detail = _error(evaluation.view, failure.error, inferred=failure.inferred)
+    body.owners = evaluation.labels.owners(job.node)
+    finding.body = body
 
 
 def silent(evaluation: Evaluation, jobs: MonitoredJobs) -> list[Finding]:
