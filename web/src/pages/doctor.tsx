@@ -32,51 +32,58 @@ function key(pair: { alias: Named; dataset: Named }): string {
 /** Pairs that may be one dataset, the surest first; `act` is null for a role that may not join. */
 export function Pairs({
   pairs,
+  total,
   sure,
   act,
 }: {
   pairs: ProposedPair[];
+  total: number;
   sure: number;
   act: Act | null;
 }) {
   return (
-    <Rows label="Pairs">
-      {pairs.map((pair) => (
-        <li className="row" key={key(pair)}>
-          <span
-            className={pair.score >= sure ? "effect effect-sure" : "effect"}
-            title={pair.score >= sure ? "almost surely one" : "may be one"}
-          >
-            {pair.score.toFixed(2)}
-          </span>
-          <div className="row-main">
-            <Link to={datasetUrl(pair.alias)} className="row-name" data-row>
-              {pair.alias.name}
-            </Link>
-            <span className="entity-space mono">{pair.alias.namespace}</span>
-            <div>
-              <span className="muted">is </span>
-              <DatasetLink dataset={pair.dataset} full />
+    <>
+      <Rows label="Pairs">
+        {pairs.map((pair) => (
+          <li className="row" key={key(pair)}>
+            <span
+              className={pair.score >= sure ? "effect effect-sure" : "effect"}
+              title={pair.score >= sure ? "almost surely one" : "may be one"}
+            >
+              {pair.score.toFixed(2)}
+            </span>
+            <div className="row-main">
+              <Link to={datasetUrl(pair.alias)} className="row-name" data-row>
+                {pair.alias.name}
+              </Link>
+              <span className="entity-space mono">{pair.alias.namespace}</span>
+              <div>
+                <span className="muted">is </span>
+                <DatasetLink dataset={pair.dataset} full />
+              </div>
+              <p className="row-sub wrap">{pair.evidence.map((one) => one.text).join(" · ")}</p>
             </div>
-            <p className="row-sub wrap">{pair.evidence.map((one) => one.text).join(" · ")}</p>
-          </div>
-          <div className="row-end">
-            {act ? (
-              <button
-                type="button"
-                className="button small"
-                aria-label={`Apply: ${pair.alias.name} in ${pair.alias.namespace}`}
-                onClick={() =>
-                  act({ action: "apply", pairs: [{ alias: pair.alias, dataset: pair.dataset }] })
-                }
-              >
-                Apply
-              </button>
-            ) : null}
-          </div>
-        </li>
-      ))}
-    </Rows>
+            <div className="row-end">
+              {act ? (
+                <button
+                  type="button"
+                  className="button small"
+                  aria-label={`Apply: ${pair.alias.name} in ${pair.alias.namespace}`}
+                  onClick={() =>
+                    act({ action: "apply", pairs: [{ alias: pair.alias, dataset: pair.dataset }] })
+                  }
+                >
+                  Apply
+                </button>
+              ) : null}
+            </div>
+          </li>
+        ))}
+      </Rows>
+      {total > pairs.length ? (
+        <p className="muted">and {total - pairs.length} more, none of them surer</p>
+      ) : null}
+    </>
   );
 }
 
@@ -194,7 +201,12 @@ export function DoctorPage() {
             {data.pairs.length === 0 ? (
               <Empty icon="check">No two names look like one dataset.</Empty>
             ) : (
-              <Pairs pairs={data.pairs} sure={data.defaultScore} act={may ? act : null} />
+              <Pairs
+                pairs={data.pairs}
+                total={counts.pairs}
+                sure={data.defaultScore}
+                act={may ? act : null}
+              />
             )}
             {data.pairs.length > 0 && health && !may ? (
               <p className="muted">Your token may only read; applying needs the role admin.</p>

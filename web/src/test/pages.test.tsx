@@ -632,7 +632,10 @@ const DOCTOR: DoctorAnswer = {
 test("doctor's pairs show why, and one that is chosen is applied", () => {
   const asked: unknown[] = [];
   const { container } = render(
-    <Pairs pairs={DOCTOR.pairs} sure={0.8} act={(body) => asked.push(body)} />,
+    <Pairs pairs={DOCTOR.pairs} total={5} sure={0.8} act={(body) => asked.push(body)} />,
+  );
+  expect(container.textContent).toContain(
+    `and ${5 - DOCTOR.pairs.length} more, none of them surer`,
   );
   expect(container.querySelector("img")).toBeNull();
   expect(container.textContent).toContain("the same 3 columns");
