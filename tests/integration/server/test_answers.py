@@ -235,6 +235,8 @@ def test_freshness_takes_names_as_other_commands_do_and_tells_what_is_planned(
     old = command("freshness", "s3://lake", "orders")
     assert "because jobs sink: paused (planned) since" in old
     assert command("freshness", "s3://lake:orders") == command("freshness", "orders") == old
+    assert f"sink PAUSED since {at(9)}" in command("trace", "orders")
+    assert "<br>PAUSED" in command("trace", "orders", "--mermaid")
 
 
 def test_a_name_on_a_path_keeps_its_colons(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from headwater.server.live import KEPT, QUEUE, Live
 
-from .making import event, run_id
+from .making import event, facet, run_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,25 @@ def test_a_listener_goes_on_where_it_stopped(client: Client) -> None:
     }  # fmt: skip
     (last,) = listen(client.app, 1, 1)
     assert (last["id"], last["data"]["state"]) == ("2", "COMPLETED")
+
+
+def test_a_listener_hears_that_somebody_stopped_a_stream(client: Client) -> None:
+    stream = {"jobType": facet(processingType="STREAMING", integration="SPARK")}
+    stop = {"headwater_end": facet(reason="stopped")}
+    client.post(
+        event("START", 0, run=1, job="stream", job_facets=stream),
+        event("ABORT", 5, run=1, job="stream", job_facets=stream, run_facets=stop),
+        event("START", 0, run=2, job="batch"),
+        event("ABORT", 5, run=2, job="batch", run_facets=stop),
+    )
+    until(lambda: len(client.app.live._kept) >= 6)
+    heard = [m["data"] for m in listen(client.app, 0, 6) if m["event"] == "run"]
+    assert [(one["name"], one["state"], one.get("planned")) for one in heard] == [
+        ("stream", "RUNNING", None),
+        ("stream", "ABORTED", "stopped"),
+        ("batch", "RUNNING", None),
+        ("batch", "ABORTED", None),
+    ]
 
 
 def test_a_listener_away_too_long_is_told_to_start_again() -> None:

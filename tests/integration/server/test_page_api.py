@@ -281,6 +281,92 @@ def test_connectors_come_with_tasks_and_trouble_first(demo: Client) -> None:
     assert [d["name"] for d in found[0]["outputs"]] == ["bi.public.supplier_stats"]
 
 
+@pytest.fixture
+def ended(client: Client) -> Client:
+    """A connector that was paused, an application with its stream that were stopped, a killed batch."""
+    stream = {"jobType": facet(processingType="STREAMING", integration="SPARK")}
+    source = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+    inside = {"parent": facet(run={"runId": run_id(2)}, job={"namespace": "jobs", "name": "app"})}
+    stop = {"headwater_end": facet(reason="signal SIGTERM")}
+
+    def connector(kind: str, second: int, run: int, state: str) -> dict[str, Any]:
+        own = {"headwater_connect": facet(state=state, tasks=[])}
+        return event(
+            kind, second, run=run, job="source", outputs=["a"], job_facets=source, run_facets=own
+        )
+
+    client.post(
+        connector("START", 1, 1, "RUNNING"),
+        connector("ABORT", 2, 1, "STOPPED"),
+        connector("START", 3, 5, "RUNNING"),
+        connector("COMPLETE", 60, 5, "PAUSED"),
+        event("START", 1, run=2, job="app"),
+        event("START", 2, run=3, job="app.query", inputs=["a"], outputs=["b"], job_facets=stream,
+              run_facets=inside),
+        event("ABORT", 60, run=3, job="app.query", job_facets=stream, run_facets={**inside, **stop}),
+        event("ABORT", 61, run=2, job="app", run_facets=stop),
+        event("START", 1, run=4, job="batch", inputs=["b"], outputs=["c"]),
+        event("ABORT", 61, run=4, job="batch", run_facets=stop),
+    )  # fmt: skip
+    return client
+
+
+def test_what_somebody_paused_or_stopped_is_shown_as_that(ended: Client) -> None:
+    """A batch that somebody ended has not done its work: it stays aborted."""
+    shown = {"source": "paused", "app": "stopped", "app.query": "stopped", "batch": None}
+    for name, planned in shown.items():
+        assert ended.get(f"/api/v2/jobs/jobs/{name}")["planned"] == planned, name
+    ends = ended.get("/api/v2/jobs/jobs/source")["plannedEnds"]
+    assert ends == {run_id(1): "stopped", run_id(5): "paused"}
+    drawn = ended.get("/api/v2/map")
+    assert {n["name"]: n["planned"] for n in drawn["nodes"] if n["kind"] == "job"} == shown
+    before = ended.get("/api/v2/map", at=at(30))
+    assert {(n["state"], n["planned"]) for n in before["nodes"] if n["kind"] == "job"} == {
+        ("RUNNING", None)
+    }
+    overview = ended.get("/api/v2/overview")
+    assert overview["jobs"] == {
+        "total": 4, "NEW": 0, "RUNNING": 0, "COMPLETED": 0, "FAILED": 0, "ABORTED": 1,
+        "PAUSED": 1, "STOPPED": 2,
+    }  # fmt: skip
+    assert [one["name"] for one in overview["troubles"]["jobs"]] == ["batch"]
+    (group,) = [
+        one for one in ended.get("/api/v2/map", limit=1)["groups"] if one["namespace"] == "jobs"
+    ]
+    assert {k: v for k, v in group["states"].items() if v} == {
+        "ABORTED": 1, "PAUSED": 1, "STOPPED": 2,
+    }  # fmt: skip
+
+
+def test_the_overview_is_calm_after_a_clean_end(ended: Client) -> None:
+    """Connectors that were stopped, streams that got a SIGTERM, a batch that was complete before."""
+    source = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+    own = {"headwater_connect": facet(state="STOPPED", tasks=[])}
+    ended.post(
+        event("START", 62, run=6, job="batch", inputs=["b"], outputs=["c"]),
+        event("COMPLETE", 63, run=6, job="batch"),
+        event("START", 62, run=7, job="sink", inputs=["c"], job_facets=source),
+        event("ABORT", 64, run=7, job="sink", job_facets=source, run_facets=own),
+    )
+    found = ended.get("/api/v2/overview")
+    assert (found["troubles"]["jobs"], found["stale"], found["halted"]) == ([], [], [])
+    assert (found["jobs"]["STOPPED"], found["jobs"]["PAUSED"], found["jobs"]["ABORTED"]) == (
+        3,
+        1,
+        0,
+    )
+
+
+def test_a_connector_that_somebody_stopped_is_not_listed_as_trouble(demo: Client) -> None:
+    source = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+    own = {"headwater_connect": facet(state="STOPPED", tasks=[])}
+    demo.post(event("ABORT", 1, run=8, job="a-stopped", job_facets=source, run_facets=own))
+    found = demo.get("/api/v2/connectors")["connectors"]
+    assert [one["name"] for one in found] == [
+        "stats-sink", "orders-source", "a-stopped", "audit-sink",
+    ]  # fmt: skip
+
+
 def test_a_connector_is_previewed_before_it_is_deployed(demo: Client) -> None:
     config = {
         "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
@@ -381,6 +467,10 @@ def test_facets_of_any_shape_do_no_harm(client: Client, odd: Any) -> None:
         run_facets={"errorMessage": strange, "parent": strange, "headwater_connect": strange},
     )
     client.post(made)
+    for number, end in ((2, "ABORT"), (3, "COMPLETE")):
+        odd_end = {"headwater_end": facet(reason=odd), "headwater_connect": facet(state=odd)}
+        stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+        client.post(event(end, 1, run=number, job=end, job_facets=stream, run_facets=odd_end))
     for path in ("overview", "map?columns=true", "connectors", "search?q=a", "jobs/jobs/load",
                  "datasets/s3%3A%2F%2Flake/b", "columns?node=dataset:s3://lake:b"):  # fmt: skip
         assert client.call("GET", f"/api/v2/{path}").status_code == 200, path

@@ -121,6 +121,9 @@ def test_ctrl_c_ends_everything_in_order(demo: Running) -> None:
     assert lineage.running() == []
     ends = {job: lineage.latest(job)["state"] for job in (*CONNECTORS, *STREAMS)}
     assert set(ends.values()) == {"ABORTED"}, ends
+    overview = lineage.get("/api/v2/overview")
+    assert overview["jobs"]["STOPPED"] >= len(ends), overview["jobs"]
+    assert overview["troubles"]["jobs"] == []
 
 
 def _connected(shown: dict[str, Any], start: str) -> set[str]:

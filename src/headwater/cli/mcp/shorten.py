@@ -367,7 +367,8 @@ def _verdict(found: Answer) -> Answer:
 
 
 def _standing(job: Answer) -> Answer:
-    return {"state": job["state"], **_given(since=job["since"], error=job["error"])}
+    state = (job.get("planned") or job["state"]).upper()
+    return {"state": state, **_given(since=job["since"], error=job["error"])}
 
 
 def _named(one: Answer) -> str:

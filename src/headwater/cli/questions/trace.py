@@ -123,7 +123,13 @@ def _label(node: dict[str, Any]) -> str:
 
 def _state(job: dict[str, Any]) -> str:
     since = f" since {job['since']}" if job["since"] else ""
-    return f"[{STYLE.get(job['state'], 'none')}]{escape(job['state'])}[/]{since}"
+    state = _shown(job)
+    return f"[{STYLE.get(state, 'none')}]{escape(state)}[/]{since}"
+
+
+def _shown(job: dict[str, Any]) -> str:
+    """PAUSED or STOPPED where somebody wanted it so, else the state of the newest run."""
+    return str(job.get("planned") or job["state"]).upper()
 
 
 def _along(edge: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
@@ -162,7 +168,7 @@ def _drawn(found: dict[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for number, node in enumerate(found["nodes"]):
         if node["id"] in shown:
             name = node["name"] + (f".{node['field']}" if node["kind"] == "column" else "")
-            more = node["state"] if node["kind"] == "job" else node["namespace"]
+            more = _shown(node) if node["kind"] == "job" else node["namespace"]
             yield f"n{number}", node["kind"], (visible(name), visible(more))
 
 

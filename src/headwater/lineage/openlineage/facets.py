@@ -15,6 +15,7 @@ from headwater.lineage.schema.origin import SchemaOrigin
 __all__ = [
     "ColumnInputs",
     "ColumnLineageFacet",
+    "EndFacet",
     "ErrorMessageFacet",
     "InputField",
     "JobTypeFacet",
@@ -224,6 +225,14 @@ class ParentFacet(msgspec.Struct):
     root: _Root | None = None
 
 
+class EndFacet(msgspec.Struct):
+    """What `headwater_connect` and `headwater_end` report of how a run ended."""
+
+    state: str | None = None
+    reason: str | None = None
+    inferred: bool | None = None
+
+
 class NominalTimeFacet(msgspec.Struct):
     """`nominalTime`: the period a scheduled run stands for."""
 
@@ -302,6 +311,7 @@ _KNOWN: dict[str, type[msgspec.Struct]] = {
     "errorMessage": ErrorMessageFacet,
     "parent": ParentFacet,
     "nominalTime": NominalTimeFacet,
+    "headwater_end": EndFacet,
     "lifecycleStateChange": LifecycleFacet,
     "documentation": DocumentationFacet,
     "datasetType": DatasetTypeFacet,

@@ -7,9 +7,7 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from headwater.insight import JobProblem, JobStatus
+from headwater.insight import JobStatus
 from headwater.lineage.graph import Direction, NodeKind
 from headwater.lineage.lifecycle import State
 from headwater.lineage.moments import SECOND
@@ -23,11 +21,13 @@ from headwater.server.store.entities import (
     to_run,
     unslot,
 )
+from headwater.server.store.planned_ends import end_facets, is_stream, planned_end
 from headwater.server.store.read.parent_runs import jobs_naming
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from headwater.insight import JobProblem
     from headwater.lineage.graph import Pairs, Step
     from headwater.lineage.lifecycle import RunHistory
     from headwater.server.store.entities import Job, Node, Run
@@ -51,21 +51,6 @@ Edge = tuple[int, int, int]
 """A job, the dataset it touches (by what its name stands for), and the direction."""
 
 JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
-
-CONNECTOR_ENDS = {"PAUSED": JobProblem.PAUSED, "STOPPED": JobProblem.STOPPED}
-STOPS = ("stopped", "interrupted", "signal SIGTERM")
-"""Reasons of `headwater_end` for which a stream ends because somebody wants it to."""
-
-
-class EndFacet(msgspec.Struct):
-    """What `headwater_connect` and `headwater_end` report of how a run ended."""
-
-    state: str | None = None
-    reason: str | None = None
-    inferred: bool = False
-
-
-_end = msgspec.json.Decoder(EndFacet)
 
 
 class StoredGraph:
@@ -195,24 +180,30 @@ class StoredGraph:
                 self._recent[run.job].append(run)
         return {job: self._recent[job] for job in wanted}
 
-    def _planned(self, runs: list[Run]) -> dict[int, JobProblem]:
-        """The runs that somebody paused or stopped, as far as their producers report it."""
-        ended = [run for run in runs if run.state.life.state in (State.COMPLETED, State.ABORTED)]
-        held = {
-            (run.id, name): facet[0]
-            for run in ended
-            for name in ("headwater_connect", "headwater_end")
-            if (facet := run.state.facets.get(name))
+    def planned(self, runs: Iterable[tuple[Job, Run]]) -> dict[int, JobProblem]:
+        """The runs of these jobs that somebody paused or stopped, by id.
+
+        A batch that somebody ended has not done its work, whoever that was.
+        """
+        pairs = list(runs)
+        found = self._planned([run for _, run in pairs])
+        jobs = {job.id: job for job, run in pairs if run.id in found}
+        streams = {
+            number for number, job in jobs.items() if is_stream(job) or self._has_stream(job)
         }
-        bodies = self.view.bodies(held.values())
-        found = {}
-        for (run, _), number in held.items():
-            read = _end.decode(bodies[number]) if number in bodies else EndFacet()
-            if read.state in CONNECTOR_ENDS:
-                found[run] = CONNECTOR_ENDS[read.state]
-            elif read.reason in STOPS and not read.inferred:
-                found[run] = JobProblem.STOPPED
-        return found
+        return {
+            run.id: found[run.id] for job, run in pairs if run.id in found and job.id in streams
+        }
+
+    def _planned(self, runs: list[Run]) -> dict[int, JobProblem]:
+        """The runs that somebody ended, streams or not, as far as their producers report it."""
+        held = {run.id: numbers for run in runs if (numbers := end_facets(run.state))}
+        bodies = self.view.bodies(number for numbers in held.values() for number in numbers)
+        return {
+            run: how
+            for run, numbers in held.items()
+            if (how := planned_end(bodies[n] for n in numbers if n in bodies)) is not None
+        }
 
     def _status(self, job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobStatus:
         lives = [run.state.life for run in runs]
@@ -220,7 +211,7 @@ class StoredGraph:
             return JobStatus(State.NEW)
         state = lives[0].state
         since = lives[0].end if state.finished else lives[0].started or lives[0].first
-        streaming = _streams(job) or self._runs_streams(job, runs, planned)
+        streaming = is_stream(job) or self._runs_streams(job, runs, planned)
         if wrong := failing(lives, streaming=streaming):
             # A problem lasts since the first of the runs that went wrong one after the other.
             since = min(life.end or 0 for life in wrong)
@@ -232,7 +223,6 @@ class StoredGraph:
         # What somebody repeats between two scheduled runs does not change the schedule.
         gaps = [a - b for a, b in itertools.pairwise(starts) if a - b >= SHORTEST]
         habit = int(median(gaps)) if len(gaps) >= ENOUGH - 1 else None
-        # A batch that somebody ended has not done its work, whoever that was.
         wanted = planned.get(runs[0].id) if streaming else None
         return JobStatus(state, since, last, habit, streaming, wanted)
 
@@ -245,7 +235,11 @@ class StoredGraph:
         again = ends[0] is State.RUNNING and not all(end in DELIVERED for end in ends)
         if not again and runs[0].id not in planned:
             return False
-        return any(_streams(one) for one in jobs_naming(self.view, job, STREAMS))
+        return self._has_stream(job)
+
+    def _has_stream(self, job: Job) -> bool:
+        """Whether a stream names this job as its parent."""
+        return any(is_stream(one) for one in jobs_naming(self.view, job, STREAMS))
 
     def _failing_since(self, job: int) -> int | None:
         """When the first of a job's runs that went wrong one after the other ended, however many."""
@@ -253,10 +247,6 @@ class StoredGraph:
         rows = self.view.all(sql, (job, LONGEST))
         row = itertools.takewhile(lambda one: STATUSES[one[0] or 0] not in DELIVERED, rows)
         return min((ended for _, ended in row if ended is not None), default=None)
-
-
-def _streams(job: Job) -> bool:
-    return job.kind.upper() in ("STREAMING", "STREAM")
 
 
 def _deleted(kind: int, entity: str, period: tuple[int, int]) -> str:

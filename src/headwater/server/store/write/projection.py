@@ -23,6 +23,7 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
+from headwater.server.store.planned_ends import end_facets, is_stream, planned_end
 from headwater.server.store.write import job_edges, set_by_hand, shared_symlinks
 from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
 from headwater.server.store.write.incoming.prepared import AHEAD, NEITHER, EventPart, producer_of
@@ -206,7 +207,15 @@ class Projection:
             self.task_jobs.announce("edges", self.task_jobs.parent(job))
         if life.state != state_before and not run.state.static and job.hidden != MERGED:
             self.changes.append({"change": "run", "run": run.uuid, "state": life.state,
+                                 **self._planned(job, run),
                                  "namespace": job.space, "name": job.name})  # fmt: skip
+
+    def _planned(self, job: Job, run: Run) -> dict[str, str]:
+        """How somebody ended a stream on purpose; the application of one has to be asked about."""
+        if not is_stream(job):
+            return {}
+        how = planned_end(self.session.body(number) for number in end_facets(run.state))
+        return {"planned": how.value} if how else {}
 
     def _io(self, job: Job, run: Run, item: PreparedEvent, *, snapshot: bool) -> bool:
         time, io, changed = item.time, run.state.io, False

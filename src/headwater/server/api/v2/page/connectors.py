@@ -105,7 +105,11 @@ def connectors(view: View, limit: int = integer(LIMIT, 1, LIMIT)) -> dict[str, A
             }
         )
     order = ("FAILED", "ABORTED", "RUNNING", "NEW", "COMPLETED")
-    answers.sort(key=lambda a: (order.index(a["state"]), a["namespace"], a["name"]))
+    answers.sort(
+        key=lambda a: (
+            order.index("COMPLETED" if a["planned"] else a["state"]), a["namespace"], a["name"]
+        )
+    )  # fmt: skip
     return {"connectors": answers[:limit], "truncated": len(answers) > limit}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -10,12 +10,14 @@ import msgspec
 from headwater.lineage.lifecycle import State
 from headwater.lineage.openlineage import facets as known
 from headwater.server.api.present import when
-from headwater.server.store.entities import to_run
-from headwater.server.store.view import RUNS
+from headwater.server.store.entities import STATUSES, to_job, to_run
+from headwater.server.store.read.parent_runs import parent_runs
+from headwater.server.store.view import JOBS, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from headwater.insight import JobProblem
     from headwater.server.store.entities import Dataset, Held, Job, Run
     from headwater.server.store.view import View
 
@@ -33,6 +35,7 @@ __all__ = [
     "listed",
     "name_of",
     "owners",
+    "planned_ends",
     "reference",
     "shown",
     "store_of",
@@ -196,10 +199,14 @@ def latest_runs(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[
 
 
 def jobs(view: View, found: list[Job], at: int | None = None) -> dict[int, dict[str, Any]]:
-    """Jobs by id: what they are, how their newest run stands and since when."""
+    """Jobs by id: what they are, how their newest run stands and since when.
+
+    `planned` is `paused` or `stopped` where somebody ended that run on purpose.
+    """
     runs = latest_runs(view, found, at)
     facets = Facets(view, (job.state.facets for job in found), "jobType")
     errors = Facets(view, (run.state.facets for run in runs.values()), "errorMessage")
+    planned = view.graph().planned((job, runs[job.id]) for job in found if job.id in runs)
     answers = {}
     for job in found:
         kind = facets.get(job.state.facets, "jobType")
@@ -213,19 +220,51 @@ def jobs(view: View, found: list[Job], at: int | None = None) -> dict[int, dict[
             "type": _text(kind.get("jobType")).lower(),
             "processing": job.kind.lower(),
             "updatedAt": when(job.updated),
-            **_run(run, at, errors),
+            **_run(run, at, errors, planned),
         }
     return answers
+
+
+class PlannedEnd(NamedTuple):
+    """A job whose newest run somebody ended on purpose, the state of that run, and how."""
+
+    job: Job
+    state: State
+    how: JobProblem
+
+
+def planned_ends(view: View) -> list[PlannedEnd]:
+    """The streams, and the applications of such, that somebody paused or stopped."""
+    ended = ",".join(str(STATUSES.index(state)) for state in (State.COMPLETED, State.ABORTED))
+    sql = (
+        f" JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status IN ({ended})"
+        " AND upper(j.kind) IN ('STREAMING', 'STREAM')"
+    )
+    streams = {job.id: job for job in map(to_job, view.all(JOBS + sql))}
+    runs = latest_runs(view, streams.values())
+    above = parent_runs(view, {number: run.state for number, run in runs.items()})
+    parents = view.jobs({run.job for run in above.values()} - set(streams))
+    jobs = streams | {job.id: job for job in parents.values() if job.hidden == 0}
+    runs |= latest_runs(view, [job for job in jobs.values() if job.id not in runs])
+    planned = view.graph().planned((job, runs[job.id]) for job in jobs.values() if job.id in runs)
+    return [
+        PlannedEnd(jobs[run.job], run.state.life.state, planned[run.id])
+        for run in runs.values()
+        if run.id in planned
+    ]
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _run(run: Run | None, at: int | None, errors: Facets) -> dict[str, Any]:
+def _run(
+    run: Run | None, at: int | None, errors: Facets, planned: Mapping[int, JobProblem]
+) -> dict[str, Any]:
     if run is None:
         return {
             "state": State.NEW.value,
+            "planned": None,
             "inferred": False,
             "run": None,
             "since": None,
@@ -235,8 +274,10 @@ def _run(run: Run | None, at: int | None, errors: Facets) -> dict[str, Any]:
     end = life.end if at is None or (life.end is not None and life.end <= at) else None
     state = life.state if at is None or end is not None else State.RUNNING
     error = errors.get(run.state.facets, "errorMessage").get("message") if end else None
+    how = planned.get(run.id) if end is not None else None
     return {
         "state": state.value,
+        "planned": how.value if how else None,
         "inferred": end is not None and life.is_inferred,
         "run": str(UUID(bytes=run.uuid)),
         "since": when(end if end is not None else life.started or life.first),

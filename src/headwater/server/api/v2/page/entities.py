@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from uuid import UUID
 
 from headwater.insight import beside
@@ -63,6 +63,8 @@ class JobPage(TypedDict):
     namespace: str
     name: str
     state: str
+    planned: Literal["paused", "stopped"] | None
+    plannedEnds: dict[str, str]
     inputs: list[Named]
     outputs: list[Named]
     parent: Object | None
@@ -237,7 +239,10 @@ def _writes(view: View, producers: list[int], ids: list[int]) -> list[dict[str, 
 
 @api.get("/api/v2/jobs/{namespace}/{job}", answer=JobPage)
 def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
-    """A job: what it is, how it stands, its family, and what lies downstream of it."""
+    """A job: what it is, how it stands, its family, and what lies downstream of it.
+
+    `plannedEnds` are those of its latest runs that somebody paused or stopped.
+    """
     found = the_job(view, namespace, job)
     presented = Presenter(view).jobs([found])[0]
     del presented["latestRuns"]
@@ -245,11 +250,18 @@ def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
     return {
         **presented,
         **{k: v for k, v in described.items() if k not in ("id", "kind", "updatedAt")},
+        "plannedEnds": _planned_ends(view, found),
         "location": found.state.location,
         "parent": _parents(view, [found]).get(found.id),
         "children": list(describe.jobs(view, programs.children(view, found)).values()),
         "affected": affected(view, found),
     }
+
+
+def _planned_ends(view: View, job: Job) -> dict[str, str]:
+    runs = {run.id: run for run in view.newest_runs(job.id, RUNS_READ)}
+    planned = view.graph().planned((job, run) for run in runs.values())
+    return {str(UUID(bytes=runs[number].uuid)): how.value for number, how in planned.items()}
 
 
 def _parents(view: View, jobs: list[Job]) -> dict[int, describe.Reference]:

@@ -201,6 +201,10 @@ def _groups(view: View) -> dict[str, Any]:
         one = group(name)
         one["jobs"] += count
         one["states"][STATUSES[status or 0].value] = count
+    for ended in describe.planned_ends(view):
+        states = group(ended.job.space)["states"]
+        states[ended.state.value] -= 1
+        states[ended.how.name] = states.get(ended.how.name, 0) + 1
     sql = (
         "SELECT n.name, count(*) FROM dataset d JOIN namespace n ON n.id = d.namespace"
         " WHERE d.hidden = 0 AND d.root = d.id GROUP BY n.name"

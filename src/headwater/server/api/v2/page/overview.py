@@ -107,13 +107,17 @@ def _alerts(app: App, view: View) -> dict[str, Any]:
 
 
 def _states(view: View) -> dict[str, int]:
+    """Jobs by the state of their newest run; PAUSED and STOPPED are those that somebody ended."""
     sql = (
         "SELECT r.status, count(*) FROM job j LEFT JOIN run r ON r.id = j.latest"
         " WHERE j.hidden = 0 GROUP BY r.status"
     )
-    found = {state.value: 0 for state in State}
+    found = {state.value: 0 for state in State} | {"PAUSED": 0, "STOPPED": 0}
     for status, count in view.all(sql):
         found[STATUSES[status or 0].value] += count
+    for one in describe.planned_ends(view):
+        found[one.state.value] -= 1
+        found[one.how.name] += 1
     return found
 
 
