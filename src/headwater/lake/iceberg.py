@@ -13,6 +13,7 @@ from headwater.lake.selection import LakeAlias, Use
 from headwater.lake.tables import (
     ALIASES,
     ANALYSED_COLUMNS,
+    ANALYSED_COMPONENTS,
     ANALYSED_DATASETS,
     COLUMN_EDGES,
     DATASETS,
@@ -25,7 +26,12 @@ from headwater.lake.tables import (
 )
 from headwater.lineage.moments import from_micros
 from headwater.lineage.secrets import redact
-from headwater.server.analysis import AnalysedColumn, AnalysedDataset, AnalysedEstate
+from headwater.server.analysis import (
+    AnalysedColumn,
+    AnalysedComponent,
+    AnalysedDataset,
+    AnalysedEstate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -218,7 +224,13 @@ class IcebergLake:
         if not rows:
             return None
         at, since = rows[0][-2:]
-        return AnalysedEstate(at, since, [AnalysedDataset(*row[:-2]) for row in rows])
+        parts = self._columns(ANALYSED_COMPONENTS, *AnalysedComponent._fields)
+        return AnalysedEstate(
+            at,
+            since,
+            [AnalysedDataset(*row[:-2]) for row in rows],
+            sorted(AnalysedComponent(*row) for row in parts),
+        )
 
     def analysed_columns(self, names: Collection[Name]) -> list[AnalysedColumn]:
         """The columns of the dataset that has one of these names, by name."""

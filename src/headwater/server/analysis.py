@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["AnalysedColumn", "AnalysedDataset", "AnalysedEstate", "Analysis"]
+__all__ = ["AnalysedColumn", "AnalysedComponent", "AnalysedDataset", "AnalysedEstate", "Analysis"]
 
 
 class AnalysedDataset(NamedTuple):
@@ -38,12 +38,23 @@ class AnalysedColumn(NamedTuple):
     unused: bool | None
 
 
+class AnalysedComponent(NamedTuple):
+    """A part of the estate that no edge joins to the others; 1 is the largest."""
+
+    component: int
+    datasets: int
+    jobs: int
+    columns: int
+
+
 class AnalysedEstate(NamedTuple):
     """All datasets, the moment that it holds for, and since when use was looked for; microseconds."""
 
     at: int
     since: int
     datasets: Sequence[AnalysedDataset]
+    components: Sequence[AnalysedComponent] = ()
+    """The largest first."""
 
 
 class Analysis(Protocol):

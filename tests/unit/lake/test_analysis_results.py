@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from headwater.cli.lake import app as commands
 from headwater.lake.analysis_results import LakeAnalysis
-from headwater.lake.tables import ANALYSED_COLUMNS, ANALYSED_DATASETS
+from headwater.lake.tables import ANALYSED_COLUMNS, ANALYSED_COMPONENTS, ANALYSED_DATASETS
 from headwater.lineage.url_paths import path_of
 from headwater.server.app import App, ServerSettings
 from headwater.server.http.auth import create_token
@@ -58,6 +58,7 @@ def analysed(own_lake: str) -> str:
         ("s3://other", "t", "c", 5, 5, 5, False),
         ("s3://lake", "u", "x", 0, 0, 0, True),
     )
+    fill(ANALYSED_COMPONENTS, (2, 1, 99, 1), (1, 2, 1, 3))
     return own_lake
 
 
@@ -92,6 +93,23 @@ def test_datasets_are_ranked_and_those_that_are_gone_are_not_told(server: App) -
     assert [one["name"] for one in found["datasets"]] == ["u"]
     _, found = asked(server, RANKED, {"by": "unused-columns"})
     assert [one["name"] for one in found["datasets"]] == ["t"]
+
+
+def test_components_are_named_by_a_dataset_that_the_server_still_has(server: App) -> None:
+    assert asked(server, RANKED, {})[1]["components"] == {
+        "total": 2,
+        "largest": [
+            {"component": 1, "datasets": 2, "jobs": 1, "columns": 3,
+             "around": {"namespace": "s3://lake", "name": "t"}},
+            {"component": 2, "datasets": 1, "jobs": 99, "columns": 1, "around": None},
+        ],
+    }  # fmt: skip
+
+
+def test_health_says_whether_there_is_an_analysis_to_ask_for(server: App) -> None:
+    assert asked(server, "/api/v2/health", {})[1]["analysis"] is True
+    server.analysis = None
+    assert asked(server, "/api/v2/health", {})[1]["analysis"] is False
 
 
 def test_a_dataset_has_its_figures_and_its_columns(server: App) -> None:
@@ -145,6 +163,7 @@ def test_a_limited_token_sees_only_its_namespaces(server: App) -> None:
     assert len(asked(server, RANKED, {}, everything)[1]["datasets"]) == 2
     code, found = asked(server, RANKED, {}, limited)
     assert (code, found["datasets"], found["total"], found["hidden"]) == (200, [], 0, 3)
+    assert found["components"] == {"total": 0, "largest": []}
     assert asked(server, OF_T, {}, limited)[0] == 404
 
 
@@ -153,7 +172,7 @@ def test_without_an_analysis_there_is_nothing_to_show(server: App, analysed: str
     nothing = asked(server, RANKED, {})[1]
     assert (nothing["analysedAt"], nothing["datasets"]) == (None, [])
     assert asked(server, OF_T, {})[1]["figures"] is None
-    for table in (ANALYSED_DATASETS, ANALYSED_COLUMNS):
+    for table in (ANALYSED_DATASETS, ANALYSED_COLUMNS, ANALYSED_COMPONENTS):
         load_catalog("unit").load_table(f"lineage.{table.name}").delete()
     server.analysis = LakeAnalysis(analysed)
     assert asked(server, RANKED, {})[1] == nothing

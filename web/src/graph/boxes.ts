@@ -8,6 +8,7 @@ import type {
   MapEdge,
   MapNode,
 } from "../lib/types";
+import { shownState } from "../ui/state";
 import {
   type Box,
   folded,
@@ -228,7 +229,8 @@ function grouped(nodes: MapNode[], edges: MapEdge[], open: Set<string>): Model {
     };
     if (node.kind === "job") {
       group.jobs += 1;
-      group.states[node.state] = (group.states[node.state] ?? 0) + 1;
+      const state = shownState(node);
+      group.states[state] = (group.states[state] ?? 0) + 1;
     } else group.datasets += 1;
     groups.set(id, group);
     place.set(node.id, id);

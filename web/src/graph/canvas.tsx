@@ -8,6 +8,7 @@ import {
 } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
 import { memo, useEffect, useMemo, useRef } from "react";
+import { shownState } from "../ui/state";
 import { endsOf, wordsAlong } from "./curves";
 import { ColumnEdgeView, type ColumnWireEdge, type WireEdge, WireEdgeView } from "./edges";
 import { largest, PADDING, READABLE } from "./fit";
@@ -42,7 +43,7 @@ interface CanvasProps {
 function colour(node: BoxNode | FrameNode): string {
   if (node.type === "frame") return "var(--frame)";
   const one = node.data.box.node;
-  if (one?.kind === "job") return `var(--${one.state.toLowerCase()})`;
+  if (one?.kind === "job") return `var(--${shownState(one).toLowerCase()})`;
   return node.data.box.kind === "group" ? "var(--accent)" : "var(--mini)";
 }
 

@@ -3,8 +3,17 @@ import { flowKey, useRate } from "../lib/flow";
 import { datasetUrl, nameIn, nodeUrl, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
-import type { ColumnEdge, ColumnPath, EdgeProof, MapNode, Evidence as Proof } from "../lib/types";
+import type {
+  ColumnEdge,
+  ColumnPath,
+  EdgeProof,
+  MapNode,
+  Named,
+  Evidence as Proof,
+  WhyAnswer,
+} from "../lib/types";
 import { how } from "../pages/schema";
+import { whyPath } from "../pages/why";
 import { Ago, CloseButton, Json } from "../ui/basics";
 import { Icon, type IconName } from "../ui/icons";
 import { StateBadge } from "../ui/state";
@@ -66,6 +75,59 @@ export function Evidence({ edge }: { edge: ColumnEdge }) {
   );
 }
 
+const INPUTS = 12;
+
+/** Which of the columns that a column comes from changed last. */
+export function ColumnInputs({
+  column,
+  pick,
+}: {
+  column: Named & { field: string };
+  pick: (id: string) => void;
+}) {
+  const path = apiPath(whyPath(column), { column: column.field });
+  const { data } = useResource<WhyAnswer>(
+    path,
+    (change) => change.kind === "schema" || change.kind === "edges",
+  );
+  const inputs = data?.inputs ?? [];
+  if (inputs.length === 0) return null;
+  return (
+    <section aria-label="Changed last">
+      <h3>
+        Which input changed last <Json path={path} />
+      </h3>
+      <ul className="side-list">
+        {inputs.slice(0, INPUTS).map((one) => (
+          <li key={one.node}>
+            <button type="button" className="link" onClick={() => pick(one.node)}>
+              <span>
+                {one.name}.<b>{one.field}</b>
+              </span>
+            </button>
+            {one.changedAt ? (
+              <span className="wrap">
+                {one.change}, <Ago time={one.changedAt} />
+              </span>
+            ) : (
+              <span className="muted">never changed</span>
+            )}
+          </li>
+        ))}
+        {inputs.length > INPUTS ? (
+          <li className="muted">and {inputs.length - INPUTS} more</li>
+        ) : null}
+      </ul>
+    </section>
+  );
+}
+
+/** The column that an id stands for, by the ends of the edges around it. */
+function namedIn(edges: ColumnEdge[], id: string): (Named & { field: string }) | undefined {
+  const into = edges.find((edge) => edge.destination === id);
+  return into?.target ?? edges.find((edge) => edge.origin === id)?.source;
+}
+
 /** One column: every step that leads to it and every step it leads to, drawn or not. */
 export function ColumnSide({
   id,
@@ -84,6 +146,7 @@ export function ColumnSide({
   const { data, error } = useResource<ColumnPath>(path, (change) => change.kind === "edges");
   const me = data?.columns.find((one) => one.id === id);
   const steps = data?.edges ?? [];
+  const named = namedIn(steps, id);
   return (
     <aside className="side" aria-label="Column">
       <SideHead icon="column" title="Column" json={path} close={close} />
@@ -99,6 +162,7 @@ export function ColumnSide({
       {data && steps.length === 0 ? (
         <p className="muted">No producer has told where it comes from or goes.</p>
       ) : null}
+      {named && at === null ? <ColumnInputs column={named} pick={pick} /> : null}
       <ol className="steps">
         {steps.map((edge) => (
           <li key={`${edge.origin}${edge.destination}`}>

@@ -2,7 +2,7 @@ import { startTransition, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, apiPath, getJson } from "../lib/api";
 import { type Change, onChanges } from "../lib/live";
 import { useResource } from "../lib/resource";
-import type { EstateMap, JobFacts, State } from "../lib/types";
+import type { EstateMap, JobFacts, Planned, State } from "../lib/types";
 import { merge } from "./model";
 import type { View } from "./view";
 
@@ -11,6 +11,7 @@ const STRUCTURE = new Set(["job", "dataset", "edges", "schema"]);
 
 interface Told {
   state: State;
+  planned: Planned | null;
   run: string;
   at: string;
 }
@@ -32,6 +33,7 @@ function useTold(base: EstateMap | undefined, still: boolean): Map<string, Told>
           for (const { data, at } of runs)
             map.set(`job:${data.namespace}:${data.name}`, {
               state: data.state as State,
+              planned: (data.planned as Planned | undefined) ?? null,
               run: String(data.run),
               at: new Date(at).toISOString(),
             });
@@ -107,7 +109,8 @@ export function useEstate(view: View): Estate {
       if (!news) return job;
       const before = retold.current.get(job.id);
       if (before?.base === job && before.news === news) return before.job as T;
-      const fresh = { ...job, state: news.state, run: news.run, since: news.at, inferred: false };
+      const { state, planned, run, at: since } = news;
+      const fresh = { ...job, state, planned, run, since, inferred: false };
       retold.current.set(job.id, { base: job, news, job: fresh });
       return fresh;
     };

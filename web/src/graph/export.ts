@@ -3,7 +3,7 @@ import { boxName, shortName } from "../lib/names";
 import { shown } from "../lib/shown";
 import type { EstateMap } from "../lib/types";
 import { ICONS } from "../ui/icons";
-import { SHAPES, stateWord } from "../ui/state";
+import { SHAPES, shownState, stateWord } from "../ui/state";
 import { curve, endsOf } from "./curves";
 import { PAD, type Room, roomOf } from "./frames";
 import type { Laid } from "./layout";
@@ -37,7 +37,7 @@ function drawBox(box: Box, x: number, y: number, tone: (name: string) => string)
   const name = node ? boxName(node) : shortName(box.group?.namespace ?? "");
   const kind: Kind = node ? nodeKind(node) : { icon: "group", label: "Namespace" };
   const radius = box.kind === "job" ? 14 : 6;
-  const state = node?.kind === "job" ? node.state : null;
+  const state = node?.kind === "job" ? shownState(node) : null;
   const edge = state ? tone(state.toLowerCase()) : tone("line");
   const about = box.group
     ? `${box.group.jobs} jobs, ${box.group.datasets} datasets`

@@ -3,11 +3,11 @@ import { memo } from "react";
 import { ago, plural } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { boxName, shortName } from "../lib/names";
-import type { Field, State } from "../lib/types";
+import type { Field, ShownState } from "../lib/types";
 import { Icon } from "../ui/icons";
 import { EFFECTS } from "../ui/impact";
 import { breakable } from "../ui/lists";
-import { StateMark, stateWord } from "../ui/state";
+import { StateMark, shownState, stateWord } from "../ui/state";
 import { light, useLevel } from "./light";
 import type { Box } from "./model";
 
@@ -100,9 +100,9 @@ function Content({ box, actions }: { box: Box; actions: Actions }) {
           {breakable(boxName(node))}
         </span>
         {node.kind === "job" ? (
-          <span className={`box-state state-${node.state.toLowerCase()}`}>
-            <StateMark state={node.state} size={11} />
-            {stateWord(node.state, node.inferred)}
+          <span className={`box-state state-${shownState(node).toLowerCase()}`}>
+            <StateMark state={shownState(node)} size={11} />
+            {stateWord(shownState(node), node.inferred)}
           </span>
         ) : null}
       </div>
@@ -120,7 +120,15 @@ function Content({ box, actions }: { box: Box; actions: Actions }) {
   );
 }
 
-const WORST: State[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED", "NEW"];
+const WORST: ShownState[] = [
+  "FAILED",
+  "ABORTED",
+  "RUNNING",
+  "PAUSED",
+  "STOPPED",
+  "COMPLETED",
+  "NEW",
+];
 
 function GroupContent({ box, actions }: { box: Box; actions: Actions }) {
   const group = box.group;
@@ -164,14 +172,14 @@ export function describe(box: Box): string {
   if (!node) return `Namespace ${box.group?.namespace ?? ""}`;
   const kind = nodeKind(node).label;
   if (node.kind === "dataset") return `${kind} ${node.name}`;
-  return `${kind} ${node.name}, ${stateWord(node.state, node.inferred)} since ${ago(node.since)}`;
+  return `${kind} ${node.name}, ${stateWord(shownState(node), node.inferred)} since ${ago(node.since)}`;
 }
 
 function BoxView({ data, selected }: NodeProps<BoxNode>) {
   const { box, actions } = data;
   const level = useLevel(light.level, box.id);
   const node = box.node;
-  const state = node?.kind === "job" ? `job-${node.state.toLowerCase()}` : "";
+  const state = node?.kind === "job" ? `job-${shownState(node).toLowerCase()}` : "";
   return (
     <div
       className={`box box-${box.kind} ${state} ${node?.change ? `change-${node.change}` : ""} ${EFFECTS.some(([effect]) => effect === level) ? `hit-${level}` : level} ${selected ? "selected" : ""}`}

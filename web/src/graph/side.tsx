@@ -6,7 +6,7 @@ import { Link } from "../lib/router";
 import type { JobNode, MapNode } from "../lib/types";
 import { Ago } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { StateBadge } from "../ui/state";
+import { StateBadge, shownState } from "../ui/state";
 import { SideHead } from "./edgeside";
 import type { Box, Wire } from "./model";
 
@@ -65,7 +65,7 @@ function Actions({ actions }: { actions: JobNode[] }) {
             <Link className="wrap" to={nodeUrl("job", action)}>
               {action.name}
             </Link>
-            <StateBadge state={action.state} inferred={action.inferred} />
+            <StateBadge state={shownState(action)} inferred={action.inferred} />
           </li>
         ))}
       </ul>
@@ -100,7 +100,7 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact
       <p className="mono muted wrap">{node.namespace}</p>
       {node.kind === "job" ? (
         <p className="side-state">
-          <StateBadge state={node.state} inferred={node.inferred} />
+          <StateBadge state={shownState(node)} inferred={node.inferred} />
           <span className="muted" title={clock(node.since)}>
             <Ago time={node.since} />
           </span>

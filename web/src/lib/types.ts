@@ -1,6 +1,10 @@
 /** The answers of the server's API, as far as the page reads them. */
 
 export type State = "NEW" | "RUNNING" | "COMPLETED" | "FAILED" | "ABORTED";
+/** How somebody ended a run on purpose. */
+export type Planned = "paused" | "stopped";
+/** A state as it is shown: what somebody wanted so has a word of its own. */
+export type ShownState = State | Uppercase<Planned>;
 
 export interface Named {
   namespace: string;
@@ -26,6 +30,7 @@ export interface JobFacts extends Named {
   processing: string;
   updatedAt: string;
   state: State;
+  planned: Planned | null;
   inferred: boolean;
   run: string | null;
   since: string | null;
@@ -116,7 +121,7 @@ export interface Group {
   namespace: string;
   jobs: number;
   datasets: number;
-  states: Partial<Record<State, number>>;
+  states: Partial<Record<ShownState, number>>;
 }
 
 export interface EstateMap {
@@ -175,7 +180,7 @@ export interface Overview {
   now: string;
   records: number;
   firstEventAt: string | null;
-  jobs: Record<State | "total", number>;
+  jobs: Record<ShownState | "total", number>;
   datasets: number;
   troubles: {
     jobs: (JobFacts & { affected: Reach; with: (Named & { id: string })[] })[];
@@ -268,6 +273,8 @@ export interface JobPage extends JobFacts {
   parent: (Named & { run: string | null }) | null;
   children: JobFacts[];
   affected: Reach;
+  /** Those of its latest runs that somebody ended on purpose, by id. */
+  plannedEnds: Record<string, Planned>;
 }
 
 export interface RunUse {
@@ -414,12 +421,23 @@ export interface TagsAnswer {
   }[];
 }
 
+/** A column that another one comes from, and when it last became a different one. */
+export interface ColumnInput extends Named {
+  field: string;
+  node: string;
+  changedAt: string | null;
+  change: string | null;
+  lastWrittenAt: string | null;
+}
+
 export interface WhyAnswer {
   verdict: string;
   since: string | null;
   causes: Cause[];
   /** Schemas upstream that changed in the last day, while nothing is wrong. */
   recent: Changed[];
+  /** Of a column: what it comes from, the one that changed last first. */
+  inputs?: ColumnInput[] | null;
   /** Upstream jobs and datasets that a limited token cannot see. */
   hidden: number;
 }
@@ -481,6 +499,24 @@ export interface RankedDatasets {
   unused: number;
   hidden: number;
   truncated: boolean;
+  /** The parts of the estate that no edge joins, the largest first. */
+  components: {
+    total: number;
+    largest: {
+      component: number;
+      datasets: number;
+      jobs: number;
+      columns: number;
+      around: Named | null;
+    }[];
+  };
+}
+
+/** What the server says of itself, and of what the token may do. */
+export interface Health {
+  may: string[];
+  /** Whether it has a lake with what an analysis of the whole estate found. */
+  analysis: boolean;
 }
 
 export interface DatasetAnalysis {

@@ -56,6 +56,53 @@ export function Ranking({ answer, json }: { answer: RankedDatasets; json: string
   );
 }
 
+/** The parts of the estate that no edge joins; nothing where there is only one. */
+export function Components({ answer, json }: { answer: RankedDatasets; json: string }) {
+  const { total, largest } = answer.components;
+  if (total < 2) return null;
+  return (
+    <Panel
+      title="Components"
+      json={json}
+      aside={<span className="muted">parts of the estate that no edge joins</span>}
+    >
+      <div className="table-box">
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Around</th>
+              <th className="right">Datasets</th>
+              <th className="right">Jobs</th>
+              <th className="right">Columns</th>
+            </tr>
+          </thead>
+          <tbody>
+            {largest.map((one) => (
+              <tr key={one.component}>
+                <td>
+                  {one.around ? (
+                    <DatasetLink dataset={one.around} full />
+                  ) : (
+                    <span className="muted">nothing that is still known</span>
+                  )}
+                </td>
+                <td className="right">{one.datasets.toLocaleString("en")}</td>
+                <td className="right">{one.jobs.toLocaleString("en")}</td>
+                <td className="right">{one.columns.toLocaleString("en")}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {total > largest.length ? (
+        <p className="muted">
+          The largest {largest.length} of {total.toLocaleString("en")}.
+        </p>
+      ) : null}
+    </Panel>
+  );
+}
+
 /** The ranked list of the whole estate; how it is ranked stands in the address. */
 export function AnalysisPage() {
   const { query } = usePlace();
@@ -91,6 +138,7 @@ export function AnalysisPage() {
             </Link>
           </nav>
           <Ranking answer={data} json={path} />
+          <Components answer={data} json={path} />
         </>
       ) : (
         <Empty icon="database">

@@ -10,7 +10,7 @@ import { Trace } from "../ui/code";
 import { Icon } from "../ui/icons";
 import { DatasetLink } from "../ui/lists";
 import { PreviewPanel } from "../ui/preview";
-import { StateBadge } from "../ui/state";
+import { StateBadge, shownState } from "../ui/state";
 import { text } from "./run";
 
 const PATH = "/api/v2/connectors";
@@ -146,7 +146,7 @@ function Card({ connector }: { connector: Connector }) {
           </p>
         </div>
         <div className="row-end">
-          <StateBadge state={connector.state} inferred={connector.inferred} />
+          <StateBadge state={shownState(connector)} inferred={connector.inferred} />
           <span className="muted">
             <Ago time={connector.since} />
           </span>

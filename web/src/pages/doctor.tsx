@@ -4,7 +4,14 @@ import { plural } from "../lib/format";
 import { datasetUrl, nodeUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
-import type { DoctorAnswer, DoctorFinding, DoubtKind, Named, ProposedPair } from "../lib/types";
+import type {
+  DoctorAnswer,
+  DoctorFinding,
+  DoubtKind,
+  Health,
+  Named,
+  ProposedPair,
+} from "../lib/types";
 import { Ago, Empty, Loading, Panel, Problem, Unseen } from "../ui/basics";
 import { DatasetLink, Rows } from "../ui/lists";
 
@@ -151,7 +158,7 @@ export function DoctorPage() {
     PATH,
     (change) => change.kind === "edges" || change.kind === "dataset" || change.kind === "schema",
   );
-  const { data: health } = useResource<{ may: string[] }>("/api/v2/health");
+  const { data: health } = useResource<Health>("/api/v2/health");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;

@@ -1,30 +1,41 @@
 import { clock, duration, number } from "../lib/format";
 import { navigate, withQuery } from "../lib/router";
-import type { Run } from "../lib/types";
+import type { JobPage, Run, ShownState } from "../lib/types";
 import { Ago, Panel } from "../ui/basics";
 import { count, Plot, type Point } from "../ui/plot";
-import { stateWord } from "../ui/state";
+import { shownState, stateWord } from "../ui/state";
 import { rows } from "./run";
 
-function tone(run: Run): Point["tone"] {
-  if (run.state === "FAILED" || run.state === "ABORTED") return "bad";
-  return run.state === "RUNNING" ? "live" : undefined;
+/** The runs that somebody ended on purpose. */
+export type Ends = JobPage["plannedEnds"];
+
+function stateOf(run: Run, ends: Ends): ShownState {
+  return shownState({ state: run.state, planned: ends[run.id] });
 }
 
-export function Plots({ runs, path }: { runs: Run[]; path: string }) {
+function tone(state: ShownState): Point["tone"] {
+  if (state === "FAILED" || state === "ABORTED") return "bad";
+  return state === "RUNNING" ? "live" : undefined;
+}
+
+export function Plots({ runs, ends, path }: { runs: Run[]; ends: Ends; path: string }) {
   const past = runs.toReversed();
   const lengths = past
     .filter((run) => run.startedAt && run.durationMs !== null)
     .map((run) => ({
       time: run.startedAt ?? run.createdAt,
       value: (run.durationMs ?? 0) / 1000,
-      tone: tone(run),
-      label: stateWord(run.state),
+      tone: tone(stateOf(run, ends)),
+      label: stateWord(stateOf(run, ends)),
     }));
   const sizes = past
     .map((run) => ({ run, value: rows(run.outputDatasetVersions, "outputStatistics") }))
     .filter((one) => one.value !== null)
-    .map(({ run, value }) => ({ time: run.createdAt, value: value ?? 0, tone: tone(run) }));
+    .map(({ run, value }) => ({
+      time: run.createdAt,
+      value: value ?? 0,
+      tone: tone(stateOf(run, ends)),
+    }));
   const longest = Math.max(...lengths.map((one) => one.value), 0);
   const [size, unit] = longest > 7_200 ? [3_600, "h"] : longest > 120 ? [60, "min"] : [1, "s"];
   if (lengths.length < 2 && sizes.length < 2) return null;
@@ -49,7 +60,15 @@ export function Plots({ runs, path }: { runs: Run[]; path: string }) {
 }
 
 /** Runs on a line of time: where each begins and ends, and how it ended. */
-export function TimeLine({ runs, chosen }: { runs: Run[]; chosen: string | null }) {
+export function TimeLine({
+  runs,
+  ends,
+  chosen,
+}: {
+  runs: Run[];
+  ends: Ends;
+  chosen: string | null;
+}) {
   const now = Date.now();
   const spans = runs
     .filter((run) => run.startedAt ?? run.createdAt)
@@ -58,16 +77,17 @@ export function TimeLine({ runs, chosen }: { runs: Run[]; chosen: string | null 
       run,
       start: Date.parse(run.startedAt ?? run.createdAt),
       end: run.endedAt ? Date.parse(run.endedAt) : now,
+      state: stateOf(run, ends),
     }));
   const low = Math.min(...spans.map((s) => s.start));
   const high = Math.max(...spans.map((s) => s.end), low + 1);
   return (
     <div className="timeline">
-      {spans.toReversed().map(({ run, start, end }) => (
+      {spans.toReversed().map(({ run, start, end, state }) => (
         <button
           key={run.id}
           type="button"
-          className={`span state-${run.state.toLowerCase()}`}
+          className={`span state-${state.toLowerCase()}`}
           aria-pressed={run.id === chosen}
           ref={(element) => {
             if (!element) return;
@@ -76,8 +96,8 @@ export function TimeLine({ runs, chosen }: { runs: Run[]; chosen: string | null 
             element.style.left = `${left}%`;
             element.style.width = `${width}%`;
           }}
-          title={`${clock(run.startedAt)}: ${stateWord(run.state)}, ${duration((end - start) / 1000)}`}
-          aria-label={`Run of ${clock(run.startedAt)}, ${stateWord(run.state)}`}
+          title={`${clock(run.startedAt)}: ${stateWord(state)}, ${duration((end - start) / 1000)}`}
+          aria-label={`Run of ${clock(run.startedAt)}, ${stateWord(state)}`}
           onClick={() =>
             navigate(withQuery({ run: run.id === chosen ? null : run.id }), { replace: true })
           }

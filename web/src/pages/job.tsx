@@ -10,8 +10,8 @@ import { RawFacets, Sql } from "../ui/code";
 import { Edit, owners } from "../ui/edit";
 import { DatasetLink, Facts, JobLink, JobRow, Rows } from "../ui/lists";
 import { count } from "../ui/plot";
-import { StateBadge } from "../ui/state";
-import { Plots, TimeLine } from "./history";
+import { StateBadge, shownState } from "../ui/state";
+import { type Ends, Plots, TimeLine } from "./history";
 import { Abort, Failure, Flow, facet, rows, rowsSoFar, text, Uses, watched } from "./run";
 
 const RUNS = 60;
@@ -65,7 +65,7 @@ function Sides({ job, run, path }: { job: Job; run: Run | undefined; path: strin
   );
 }
 
-function RunList({ runs, path }: { runs: Run[]; path: string }) {
+function RunList({ runs, ends, path }: { runs: Run[]; ends: Ends; path: string }) {
   return (
     <Panel title="Latest runs" json={path}>
       {runs.length === 0 ? <Empty icon="clock">No runs yet.</Empty> : null}
@@ -87,7 +87,7 @@ function RunList({ runs, path }: { runs: Run[]; path: string }) {
                   <Link to={runUrl(run.id)}>{run.id.slice(0, 8)}</Link>
                 </td>
                 <td>
-                  <StateBadge state={run.state} />
+                  <StateBadge state={shownState({ state: run.state, planned: ends[run.id] })} />
                 </td>
                 <td>
                   <Ago time={run.startedAt ?? run.createdAt} />
@@ -139,7 +139,7 @@ export function JobPage({ job: named }: { job: Named }) {
       <Panel title="Now" json={path}>
         <Facts
           items={[
-            ["State", <StateBadge key="s" state={job.state} inferred={job.inferred} />],
+            ["State", <StateBadge key="s" state={shownState(job)} inferred={job.inferred} />],
             ["Since", <Ago key="a" time={job.since} />],
             [
               "Downstream",
@@ -164,12 +164,12 @@ export function JobPage({ job: named }: { job: Named }) {
           json={runsPath}
           aside={<span className="muted">{plural(list.length, "run")}</span>}
         >
-          <TimeLine runs={list} chosen={chosen} />
+          <TimeLine runs={list} ends={job.plannedEnds} chosen={chosen} />
         </Panel>
       ) : null}
       <Sides job={job} run={run} path={run ? runsPath : path} />
       {job.run && job.state === "RUNNING" ? <Flow id={job.run} /> : null}
-      <Plots runs={list} path={runsPath} />
+      <Plots runs={list} ends={job.plannedEnds} path={runsPath} />
       {sql ? (
         <Panel title="SQL" json={path}>
           <Sql text={sql} />
@@ -184,7 +184,7 @@ export function JobPage({ job: named }: { job: Named }) {
           </Rows>
         </Panel>
       ) : null}
-      <RunList runs={list} path={runsPath} />
+      <RunList runs={list} ends={job.plannedEnds} path={runsPath} />
       <Panel title="Raw facets" aside={<Json path={path} />}>
         <RawFacets facets={job.facets} />
       </Panel>

@@ -2,11 +2,11 @@ import { type Change, feed, link } from "../lib/live";
 import { runUrl } from "../lib/names";
 import { Link } from "../lib/router";
 import { useStore } from "../lib/store";
-import type { EdgeChange, Named, SchemaChange, State } from "../lib/types";
+import type { EdgeChange, Named, Planned, SchemaChange, State } from "../lib/types";
 import { Ago, Empty } from "../ui/basics";
 import { Icon, type IconName } from "../ui/icons";
 import { DatasetLink, JobLink } from "../ui/lists";
-import { StateBadge } from "../ui/state";
+import { StateBadge, shownState } from "../ui/state";
 
 const ICON: Record<string, IconName> = {
   run: "clock",
@@ -16,6 +16,11 @@ const ICON: Record<string, IconName> = {
   schema: "column",
 };
 
+interface RunNews {
+  state: State;
+  planned?: Planned;
+}
+
 function Line({ change }: { change: Change }) {
   const named = change.data as unknown as Named;
   switch (change.kind) {
@@ -24,7 +29,7 @@ function Line({ change }: { change: Change }) {
         <>
           <JobLink job={named} /> is{" "}
           <Link to={runUrl(String(change.data.run))} aria-label={`Run of ${named.name}`}>
-            <StateBadge state={change.data.state as State} />
+            <StateBadge state={shownState(change.data as unknown as RunNews)} />
           </Link>
         </>
       );

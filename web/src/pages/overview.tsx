@@ -3,7 +3,7 @@ import { duration, number, plural } from "../lib/format";
 import { graphUrl, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, navigate } from "../lib/router";
-import type { JobFacts, Overview, Reach, State } from "../lib/types";
+import type { JobFacts, Overview, Reach, ShownState } from "../lib/types";
 import { Ago, Empty, Loading, Panel, Problem } from "../ui/basics";
 import { DatasetLink, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
@@ -14,7 +14,9 @@ import { Changes, Feed } from "./news";
 import { WhyStale } from "./why";
 
 const PATH = "/api/v2/overview";
-const ORDER: State[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED"];
+const ORDER: ShownState[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED"];
+/** What somebody wanted so is counted where there is any. */
+const PLANNED: ShownState[] = ["PAUSED", "STOPPED"];
 
 function Affected({ job, reach }: { job: JobFacts; reach: Reach }) {
   const more = reach.more ? "at least " : "";
@@ -39,9 +41,10 @@ function Affected({ job, reach }: { job: JobFacts; reach: Reach }) {
 }
 
 function Counts({ data }: { data: Overview }) {
+  const states = [...ORDER, ...PLANNED.filter((state) => data.jobs[state] > 0)];
   return (
     <div className="counts">
-      {ORDER.map((state) => (
+      {states.map((state) => (
         <div
           key={state}
           className={`count state-${state.toLowerCase()}`}

@@ -4,13 +4,13 @@ import { clock, duration } from "../lib/format";
 import { graphUrl, jobId, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
-import type { Facets, FlowSample, Run, RunUse } from "../lib/types";
+import type { Facets, FlowSample, Health, JobPage, Run, RunUse } from "../lib/types";
 import { Loading, Panel, Problem, WebLink } from "../ui/basics";
 import { RawFacets, Trace } from "../ui/code";
 import { Dialog } from "../ui/dialog";
 import { DatasetLink, Facts } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
-import { StateBadge } from "../ui/state";
+import { StateBadge, shownState } from "../ui/state";
 
 export function facet(facets: Facets, name: string): Record<string, unknown> {
   const found = facets[name];
@@ -62,7 +62,7 @@ export function watched(run: Run | undefined): [string, ReactNode][] {
 
 /** Closing a stuck run by hand: asked twice, and only where the token's role allows it. */
 export function Abort({ run, done }: { run: string; done: () => void }) {
-  const { data: health } = useResource<{ may: string[] }>("/api/v2/health");
+  const { data: health } = useResource<Health>("/api/v2/health");
   const [asking, setAsking] = useState(false);
   const [problem, setProblem] = useState("");
   async function abort(): Promise<void> {
@@ -168,11 +168,19 @@ export function Flow({ id }: { id: string }) {
   );
 }
 
+const END_FACETS = ["headwater_connect", "headwater_end"];
+
 export function RunPage({ id }: { id: string }) {
   const path = `/api/v1/jobs/runs/${segments(id)}`;
   const { data, error, reload } = useResource<Run>(path, (change) => change.data.run === id);
+  const job = data?.jobVersion;
+  // Whether somebody wanted its end is known of the job: asked only where its producer says something.
+  const told = data && data.endedAt !== null && END_FACETS.some((name) => name in data.facets);
+  const { data: of } = useResource<JobPage>(
+    told && job ? `/api/v2/jobs/${segments(job.namespace, job.name)}` : null,
+  );
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
-  const job = data.jobVersion;
+  const state = shownState({ state: data.state, planned: of?.plannedEnds[id] });
   const parent = facet(data.facets, "parent");
   const upRun = text(facet(parent, "run").runId);
   const upJob = facet(parent, "job");
@@ -199,7 +207,7 @@ export function RunPage({ id }: { id: string }) {
       <Panel title="Life" json={path}>
         <Facts
           items={[
-            ["State", <StateBadge key="s" state={data.state} />],
+            ["State", <StateBadge key="s" state={state} />],
             ["Started", clock(data.startedAt)],
             ["Ended", data.endedAt ? clock(data.endedAt) : "not yet"],
             [

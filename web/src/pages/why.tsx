@@ -59,7 +59,7 @@ export function Causes({ causes }: { causes: Cause[] }) {
   );
 }
 
-function whyPath(dataset: Named): string {
+export function whyPath(dataset: Named): string {
   return `/api/v2/datasets/${segments(dataset.namespace, dataset.name)}/why`;
 }
 

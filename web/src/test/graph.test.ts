@@ -51,6 +51,7 @@ function job(name: string): JobNode {
     processing: "batch",
     updatedAt: "",
     state: "RUNNING",
+    planned: null,
     inferred: false,
     run: "r1",
     since: null,

@@ -1,6 +1,7 @@
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { JobPage } from "../pages/job";
+import { RunPage } from "../pages/run";
 import { type Edited, listed, owners, requests } from "../ui/edit";
 import { answering } from "./answers";
 
@@ -14,6 +15,8 @@ const JOB = {
   processing: "streaming",
   updatedAt: "",
   state: "RUNNING",
+  planned: null,
+  plannedEnds: {},
   inferred: false,
   run: "01a1",
   since: "2026-01-08T11:26:00Z",
@@ -93,6 +96,38 @@ test("a job that has ended has no rows so far", async () => {
   await screen.findByText("Latest runs");
   expect(screen.queryByText("Rows so far")).toBeNull();
   expect(asked.map((one) => one.path)).not.toContain("/api/v2/flow");
+});
+
+test("a job that somebody stopped says so, and of each of its runs how it ended", async () => {
+  const ended = { state: "ABORTED", endedAt: "2026-01-08T11:40:00Z", durationMs: 840_000 };
+  const runs = [
+    { ...RUN, ...ended },
+    { ...RUN, ...ended, id: "01a0", state: "COMPLETED" },
+    { ...RUN, ...ended, id: "019f" },
+  ];
+  open(
+    "stopped",
+    { state: "ABORTED", planned: "stopped", plannedEnds: { "01a1": "stopped", "01a0": "paused" } },
+    { "/api/v1/namespaces/shop/jobs/stopped/runs": { runs } },
+  );
+  await screen.findByText("Latest runs");
+  const badges = () => [...document.querySelectorAll(".badge")].map((one) => one.textContent);
+  await waitFor(() => expect(badges()).toEqual(["Stopped", "Stopped", "Paused", "Aborted"]));
+  const line = [...document.querySelectorAll(".timeline .span")].map((one) => one.className);
+  expect(line).toEqual(["span state-aborted", "span state-paused", "span state-stopped"]);
+});
+
+test("a run that somebody paused says so on its own page", async () => {
+  const facets = { headwater_connect: { state: "PAUSED" } };
+  const jobVersion = { namespace: "shop", name: "paused", version: null };
+  const end = { state: "COMPLETED", endedAt: "2026-01-08T11:40:00Z", durationMs: 840_000 };
+  answering({
+    "/api/v1/jobs/runs/01a1": { ...RUN, ...end, facets, jobVersion },
+    "/api/v2/jobs/shop/paused": { ...JOB, name: "paused", plannedEnds: { "01a1": "paused" } },
+  });
+  render(<RunPage id="01a1" />);
+  await screen.findByText("Paused");
+  expect(screen.queryByText("Completed")).toBeNull();
 });
 
 test("who may only read sees nothing to edit", async () => {

@@ -14,6 +14,7 @@ const JOB: JobFacts = {
   processing: "streaming",
   updatedAt: "",
   state: "RUNNING",
+  planned: null,
   inferred: false,
   run: "01a1",
   since: "2026-01-08T11:26:00Z",
@@ -23,7 +24,16 @@ const OVERVIEW: Overview = {
   now: "2026-01-08T12:00:00Z",
   records: 3,
   firstEventAt: "2026-01-08T11:26:00Z",
-  jobs: { NEW: 0, RUNNING: 1, COMPLETED: 0, FAILED: 0, ABORTED: 0, total: 1 },
+  jobs: {
+    NEW: 0,
+    RUNNING: 1,
+    COMPLETED: 0,
+    FAILED: 0,
+    ABORTED: 0,
+    PAUSED: 0,
+    STOPPED: 0,
+    total: 1,
+  },
   datasets: 2,
   troubles: { jobs: [], truncated: false },
   stale: [],
@@ -70,4 +80,20 @@ test("a running job that falls behind needs a look: in what, by how much, and wh
   const links = [...list.querySelectorAll("a")].map((link) => link.getAttribute("href"));
   expect(links.slice(0, 2)).toEqual(["/jobs/shop/sink", "/datasets/kafka%3A%2F%2Fk%3A9092/orders"]);
   expect(screen.queryByText(/^Nothing fails/)).toBeNull();
+});
+
+test("what somebody paused or stopped is counted as that, and only where there is any", async () => {
+  const words = () => [...document.querySelectorAll(".count-word")].map((one) => one.textContent);
+  answering({ "/api/v2/overview": OVERVIEW });
+  render(<OverviewPage />);
+  await screen.findByRole("list", { name: "Jobs in trouble" });
+  const usual = [" Failed", " Aborted", " Running", " Completed", "Jobs", "Datasets"];
+  expect(words()).toEqual(usual);
+  cleanup();
+  const jobs = { ...OVERVIEW.jobs, PAUSED: 2, STOPPED: 1, total: 4 };
+  answering({ "/api/v2/overview": { ...OVERVIEW, jobs } });
+  render(<OverviewPage />);
+  await screen.findByText("Paused");
+  expect(words()).toEqual([...usual.slice(0, 4), " Paused", " Stopped", "Jobs", "Datasets"]);
+  expect(screen.getByText("Paused").closest(".count")?.textContent).toBe("2 Paused");
 });

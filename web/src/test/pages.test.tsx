@@ -8,9 +8,10 @@ import type {
   Incident,
   JobFacts,
   PlannedChange,
+  RankedDatasets,
 } from "../lib/types";
 import { Alerts } from "../pages/alerts";
-import { BlastRadius, Ranking } from "../pages/analysis";
+import { BlastRadius, Components, Ranking } from "../pages/analysis";
 import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
 import { LastWritten, lastWord, Moves } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
@@ -42,6 +43,7 @@ const JOB: JobFacts = {
   processing: "batch",
   updatedAt: "",
   state: "FAILED",
+  planned: null,
   inferred: false,
   run: null,
   since: null,
@@ -53,6 +55,8 @@ test.each([
   ["COMPLETED", "Completed"],
   ["FAILED", "Failed"],
   ["ABORTED", "Aborted"],
+  ["PAUSED", "Paused"],
+  ["STOPPED", "Stopped"],
 ] as const)("%s is told by a word, a shape and a colour", (state, word) => {
   const { container } = render(<StateBadge state={state} />);
   expect(screen.getByText(word).className).toContain(`state-${state.toLowerCase()}`);
@@ -62,6 +66,15 @@ test.each([
 test("a run that the server gave up on says so", () => {
   render(<StateBadge state="ABORTED" inferred />);
   screen.getByText("Gone silent");
+});
+
+test.each([
+  ["COMPLETED", "paused", "Paused"],
+  ["ABORTED", "stopped", "Stopped"],
+  ["ABORTED", null, "Aborted"],
+] as const)("a job that is %s and %s reads %s", (state, planned, word) => {
+  render(<JobRow job={{ ...JOB, state, planned, inferred: planned !== null }} />);
+  expect(screen.getByText(word).className).toBe(`badge state-${word.toLowerCase()}`);
 });
 
 test("names are text", () => {
@@ -665,6 +678,7 @@ test("datasets are ranked by their blast radius, each with its figures and its p
     unused: 0,
     hidden: 0,
     truncated: true,
+    components: { total: 1, largest: [] },
   };
   const { container } = render(<Ranking answer={answer} json="/api/v2/analysis" />);
   expect(container.querySelector("img")).toBeNull();
@@ -678,6 +692,26 @@ test("datasets are ranked by their blast radius, each with its figures and its p
   ]);
   expect(screen.getByRole("link", { name: /img/ }).getAttribute("href")).toMatch(/^\/datasets\//);
   expect(container.textContent).toContain("more than are shown");
+});
+
+test("the parts of an estate are listed, each with a dataset that is known; one alone is none", () => {
+  const part = { datasets: 1_200, jobs: 34, columns: 5_600 };
+  const largest = [
+    { component: 1, ...part, around: { namespace: "s3://lake", name: EVIL } },
+    { component: 2, ...part, around: null },
+  ];
+  const answer = { components: { total: 2_071, largest } } as RankedDatasets;
+  const { container, rerender } = render(<Components answer={answer} json="/api/v2/analysis" />);
+  expect(container.querySelector("img")).toBeNull();
+  expect(screen.getAllByRole("row").map((row) => row.textContent)).toEqual([
+    "AroundDatasetsJobsColumns",
+    `${EVIL}s3://lake1,200345,600`,
+    "nothing that is still known1,200345,600",
+  ]);
+  expect(container.textContent).toContain("The largest 2 of 2,071.");
+  const alone = { components: { total: 1, largest: largest.slice(0, 1) } } as RankedDatasets;
+  rerender(<Components answer={alone} json="/api/v2/analysis" />);
+  expect(screen.queryByRole("table")).toBeNull();
 });
 
 test("a dataset's page lists its unused columns, and those with the most downstream first", () => {

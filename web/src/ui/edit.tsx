@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { ApiError, segments, sendJson } from "../lib/api";
 import { useResource } from "../lib/resource";
-import type { Facets, Named } from "../lib/types";
+import type { Facets, Health, Named } from "../lib/types";
 import { Dialog } from "./dialog";
 import { Icon } from "./icons";
 
@@ -71,7 +71,7 @@ export function Edit({
   of: Edited;
   done: () => void;
 }) {
-  const { data: health } = useResource<{ may: string[] }>("/api/v2/health");
+  const { data: health } = useResource<Health>("/api/v2/health");
   const [open, setOpen] = useState(false);
   if (!health?.may.includes("write")) return null;
   return (

@@ -5,7 +5,7 @@ import { Link } from "../lib/router";
 import type { JobFacts, Named } from "../lib/types";
 import { Ago } from "./basics";
 import { Icon } from "./icons";
-import { StateBadge } from "./state";
+import { StateBadge, shownState } from "./state";
 
 /** Arrow keys move between the links of a list, Home and End to its ends. */
 export function arrows(event: KeyboardEvent<HTMLElement>): void {
@@ -47,7 +47,7 @@ export function JobRow({ job, children }: { job: JobFacts; children?: ReactNode 
         {children}
       </div>
       <div className="row-end">
-        <StateBadge state={job.state} inferred={job.inferred} />
+        <StateBadge state={shownState(job)} inferred={job.inferred} />
         <span className="muted">
           <Ago time={job.since} />
         </span>

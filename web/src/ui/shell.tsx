@@ -1,21 +1,38 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { GOES, listen } from "../lib/keyboard";
 import { link } from "../lib/live";
+import { useResource } from "../lib/resource";
 import { root } from "../lib/root";
 import { Link, usePlace } from "../lib/router";
 import { change, isDark, settings } from "../lib/settings";
 import { useStore } from "../lib/store";
+import type { Health } from "../lib/types";
 import { Dialog } from "./dialog";
 import { Icon, type IconName } from "./icons";
 import { Palette } from "./palette";
 
-const NAV: { to: string; name: string; icon: IconName; first: string }[] = [
+interface Entry {
+  to: string;
+  name: string;
+  icon: IconName;
+  first: string;
+}
+
+const NAV: Entry[] = [
   { to: "/", name: "Overview", icon: "overview", first: "" },
   { to: "/graph", name: "Graph", icon: "graph", first: "graph" },
   { to: "/connectors", name: "Connectors", icon: "plug", first: "connectors" },
   { to: "/events", name: "Events", icon: "events", first: "events" },
   { to: "/doctor", name: "Doctor", icon: "pulse", first: "doctor" },
 ];
+
+/** Only where the server has a lake that was, or can be, analysed. */
+const ANALYSIS: Entry = {
+  to: "/analysis",
+  name: "Blast radius",
+  icon: "target",
+  first: "analysis",
+};
 
 const WORDS = {
   connecting: "Connecting",
@@ -64,6 +81,8 @@ export function Shell({ children, wide }: { children: ReactNode; wide: boolean }
   const { theme } = useStore(settings);
   const { parts } = usePlace();
   const lost = useStore(link) === "lost";
+  const { data: health } = useResource<Health>("/api/v2/health");
+  const entries = health?.analysis ? [...NAV, ANALYSIS] : NAV;
   useEffect(
     () =>
       listen(
@@ -84,7 +103,7 @@ export function Shell({ children, wide }: { children: ReactNode; wide: boolean }
           <span>Headwater</span>
         </Link>
         <nav aria-label="Pages">
-          {NAV.map((item) => (
+          {entries.map((item) => (
             <Link
               key={item.to}
               to={item.to}

@@ -1,16 +1,18 @@
-import type { State } from "../lib/types";
+import type { Planned, ShownState, State } from "../lib/types";
 
 /** A run's state by colour, shape and word, so that no one of them has to be seen. */
 
-const WORDS: Record<State, string> = {
+const WORDS: Record<ShownState, string> = {
   NEW: "New",
   RUNNING: "Running",
   COMPLETED: "Completed",
   FAILED: "Failed",
   ABORTED: "Aborted",
+  PAUSED: "Paused",
+  STOPPED: "Stopped",
 };
 
-export const SHAPES: Record<State, string> = {
+export const SHAPES: Record<ShownState, string> = {
   NEW: "M6 1.500a4.500 4.500 0 1 1 0 9 4.500 4.500 0 0 1 0-9zM6 3.300a2.700 2.700 0 1 0 0 5.400 2.700 2.700 0 0 0 0-5.400z",
   RUNNING: "M3 1.200 10.500 6 3 10.800z",
   COMPLETED:
@@ -18,13 +20,21 @@ export const SHAPES: Record<State, string> = {
   FAILED:
     "M6 .5 11.500 6 6 11.500.5 6zM5.300 3.200v3.400h1.400V3.200zM5.300 7.500v1.300h1.400V7.500z",
   ABORTED: "M1.500 1.500h9v9h-9z",
+  PAUSED: "M2.500 1.500h2.500v9H2.500zM7 1.500h2.500v9H7z",
+  STOPPED: "M1.500 1.500h9v9h-9zM3.200 3.200v5.600h5.600V3.200z",
 };
 
-export function stateWord(state: State, inferred = false): string {
-  return inferred ? "Gone silent" : (WORDS[state] ?? state);
+/** What to show of a state: paused and stopped where somebody wanted it so. */
+export function shownState(of: { state: State; planned?: Planned | null | undefined }): ShownState {
+  return of.planned ? (of.planned.toUpperCase() as Uppercase<Planned>) : of.state;
 }
 
-export function StateMark({ state, size = 12 }: { state: State; size?: number }) {
+export function stateWord(state: ShownState, inferred = false): string {
+  const planned = state === "PAUSED" || state === "STOPPED";
+  return inferred && !planned ? "Gone silent" : (WORDS[state] ?? state);
+}
+
+export function StateMark({ state, size = 12 }: { state: ShownState; size?: number }) {
   return (
     <svg
       className={`mark state-${state.toLowerCase()}`}
@@ -38,7 +48,7 @@ export function StateMark({ state, size = 12 }: { state: State; size?: number })
   );
 }
 
-export function StateBadge({ state, inferred = false }: { state: State; inferred?: boolean }) {
+export function StateBadge({ state, inferred = false }: { state: ShownState; inferred?: boolean }) {
   return (
     <span className={`badge state-${state.toLowerCase()}`}>
       <StateMark state={state} />

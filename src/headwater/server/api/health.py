@@ -37,6 +37,7 @@ class Health(_Troubles):
     events: int
     assumed: dict[str, int]
     may: list[str]
+    analysis: bool
 
 
 @api.get("/api/v2/health", role="none", answer=Health, status=(200, 503))
@@ -58,6 +59,7 @@ async def health(app: App, request: Request) -> Response:
         "events": _events.get(app, 0),
         "assumed": dict(sorted(app.store.assumed.items())),
         "may": app.auth.may(request.credential),
+        "analysis": app.analysis is not None,
     }
     if problems:
         body["problems"] = problems

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
-from headwater.server.api.types import Time
+from headwater.server.api.types import Named, Time
 from headwater.server.routing import Routes
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.server.analysis import AnalysedDataset
+    from headwater.server.analysis import AnalysedDataset, AnalysedEstate
     from headwater.server.app import App
     from headwater.server.store.entities import Dataset
     from headwater.server.store.view import View
@@ -25,6 +26,9 @@ __all__ = ["api"]
 api = Routes()
 
 STEP = 500
+COMPONENTS = 20
+NAMES = 5
+"""Datasets of a component that are tried as its name: the server may no longer have some."""
 ORDERS = ("jobs", "datasets", "owners", "unused-columns")
 _KNOWN = (
     "WITH k (space, name) AS ({in}) SELECT k.space, k.name, d.root FROM k"
@@ -57,11 +61,28 @@ class RankedDataset(AnalysedFigures):
     name: str
 
 
+class Component(TypedDict):
+    """A part of the estate that no edge joins to the others, and its dataset with the most downstream."""
+
+    component: int
+    datasets: int
+    jobs: int
+    columns: int
+    around: Named | None
+
+
+class Components(TypedDict):
+    """How many parts the estate has, and the largest of them."""
+
+    total: int
+    largest: list[Component]
+
+
 class RankedDatasets(TypedDict):
     """Datasets by what lies behind them, as of `analysedAt`; null while nothing was analysed.
 
     Use counts since `since`. `unused` counts the unused datasets of the estate, `hidden` the datasets
-    that may not be read.
+    that may not be read. `components` are those in which something may be read.
     """
 
     analysedAt: Time | None
@@ -72,6 +93,7 @@ class RankedDatasets(TypedDict):
     unused: int
     hidden: int
     truncated: bool
+    components: Components
 
 
 class AnalysedField(TypedDict):
@@ -126,6 +148,41 @@ def analysis(
         "unused": sum(row.unused for row in rows),
         "hidden": len(estate.datasets) - len(rows) if estate else 0,
         "truncated": len(found) > limit,
+        "components": _components(view, estate, rows),
+    }
+
+
+def _components(
+    view: View, estate: AnalysedEstate | None, rows: list[AnalysedDataset]
+) -> Components:
+    readable = {row.component for row in rows}
+    seen = [one for one in (estate.components if estate else ()) if one.component in readable]
+    shown = seen[:COMPONENTS]
+    members: dict[int, list[AnalysedDataset]] = {one.component: [] for one in shown}
+    for row in rows:
+        if row.component in members:
+            members[row.component].append(row)
+    first = [
+        row
+        for some in members.values()
+        for row in heapq.nlargest(NAMES, some, lambda row: row.jobs)
+    ]
+    around: dict[int, Named] = {}
+    for named in _known(view, first):
+        name: Named = {"namespace": named["namespace"], "name": named["name"]}
+        around.setdefault(named["component"], name)
+    return {
+        "total": len(seen),
+        "largest": [
+            {
+                "component": one.component,
+                "datasets": one.datasets,
+                "jobs": one.jobs,
+                "columns": one.columns,
+                "around": around.get(one.component),
+            }
+            for one in shown
+        ],
     }
 
 

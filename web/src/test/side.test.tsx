@@ -1,0 +1,125 @@
+import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+import { ColumnSide } from "../graph/edgeside";
+import type { Box } from "../graph/model";
+import { describe } from "../graph/nodes";
+import { NodeSide } from "../graph/side";
+import type { JobNode } from "../lib/types";
+import { answering } from "./answers";
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+const JOB: JobNode = {
+  id: "job:shop:mix",
+  kind: "job",
+  namespace: "shop",
+  name: "mix",
+  integration: "spark",
+  type: "",
+  processing: "streaming",
+  updatedAt: "",
+  state: "RUNNING",
+  planned: null,
+  inferred: false,
+  run: null,
+  since: "2026-01-08T11:26:00Z",
+  error: null,
+  distance: 0,
+  more: { upstream: 0, downstream: 0 },
+};
+
+function box(node: JobNode): Box {
+  return { id: node.id, node } as Box;
+}
+
+function open(node: JobNode) {
+  const nothing = () => {};
+  render(
+    <NodeSide
+      box={box(node)}
+      wires={[]}
+      nodes={new Map()}
+      close={nothing}
+      focus={nothing}
+      fold={nothing}
+      select={nothing}
+      impact={nothing}
+    />,
+  );
+}
+
+const ASSUMED = /does not report which input feeds which output: every input is taken to feed all/;
+
+test("a job whose inputs are taken to feed all of its outputs says so, and no other does", () => {
+  open({ ...JOB, assumed: true });
+  expect(screen.getByText(ASSUMED).className).toBe("muted");
+  cleanup();
+  open({ ...JOB, assumed: false });
+  expect(screen.queryByText(ASSUMED)).toBeNull();
+});
+
+test("a job that somebody stopped is stopped in its box and beside the graph", () => {
+  const stopped: JobNode = { ...JOB, state: "ABORTED", planned: "stopped" };
+  open({ ...JOB, actions: [stopped, { ...JOB, id: "job:shop:other", state: "ABORTED" }] });
+  const badges = [...document.querySelectorAll(".badge")].map((one) => one.textContent);
+  expect(badges).toEqual(["Running", "Stopped", "Aborted"]);
+  expect(describe(box(stopped))).toMatch(/mix, Stopped since/);
+});
+
+const REVENUE = "datasetField:s3://lake:stats:revenue";
+const PRICE = { namespace: "postgres://db", name: "items", field: "price" };
+const TARGET = { namespace: "s3://lake", name: "stats", field: "revenue" };
+const EDGE = {
+  origin: "datasetField:postgres://db:items:price",
+  destination: REVENUE,
+  source: PRICE,
+  target: TARGET,
+  jobs: [],
+  how: [],
+  evidence: [],
+};
+
+function openColumn(name: string, at: string | null) {
+  const pick = vi.fn();
+  const target = { ...TARGET, name };
+  const asked = answering({
+    "/api/v2/columns": {
+      columns: [{ id: REVENUE, dataset: "dataset:s3://lake:stats", field: "revenue", distance: 0 }],
+      edges: [{ ...EDGE, target }],
+      truncated: false,
+    },
+    [`/api/v2/datasets/s3%3A%2F%2Flake/${name}/why`]: {
+      inputs: [
+        {
+          ...PRICE,
+          node: EDGE.origin,
+          changedAt: "2026-01-08T11:00:00Z",
+          change: "price changed from int to long",
+          lastWrittenAt: null,
+        },
+        { ...PRICE, field: "n", node: "n", changedAt: null, change: null, lastWrittenAt: null },
+      ],
+    },
+  });
+  render(<ColumnSide id={REVENUE} at={at} close={() => {}} pick={pick} drop={() => {}} />);
+  return { pick, asked };
+}
+
+test("a column says which of its inputs changed last, and leads to it", async () => {
+  const { pick } = openColumn("stats", null);
+  const list = await screen.findByRole("region", { name: "Changed last" });
+  const rows = within(list).getAllByRole("listitem");
+  expect(rows[0]?.textContent).toMatch(/^items\.priceprice changed from int to long, .* ago$/);
+  expect(rows[1]?.textContent).toBe("items.nnever changed");
+  fireEvent.click(within(list).getAllByRole("button")[0] as HTMLElement);
+  expect(pick).toHaveBeenCalledWith(EDGE.origin);
+});
+
+test("of a moment in the past it is not asked which input changed last", async () => {
+  const { asked } = openColumn("past", "2026-01-08T10:00:00Z");
+  await screen.findByRole("button", { name: /items/ });
+  expect(asked.map((one) => one.path)).toEqual(["/api/v2/columns"]);
+});
