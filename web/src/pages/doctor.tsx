@@ -216,7 +216,7 @@ export function DoctorPage() {
               />
             )}
             {data.pairs.length > 0 && health && !may ? (
-              <p className="muted">Your token may only read; applying needs the role admin.</p>
+              <p className="muted">Your token may only read; applying needs the role write.</p>
             ) : null}
           </Panel>
           {recorded.length > 0 ? (

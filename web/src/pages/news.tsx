@@ -28,8 +28,9 @@ function Line({ change }: { change: Change }) {
       return (
         <>
           <JobLink job={named} /> is{" "}
-          <Link to={runUrl(String(change.data.run))} aria-label={`Run of ${named.name}`}>
+          <Link to={runUrl(String(change.data.run))}>
             <StateBadge state={shownState(change.data as unknown as RunNews)} />
+            <span className="sr"> run of {named.name}</span>
           </Link>
         </>
       );
