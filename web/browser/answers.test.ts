@@ -348,21 +348,41 @@ test("what somebody paused or stopped is calm on every page", async () => {
 
 test("a column beside the graph says which of its inputs changed last", async () => {
   const server = await serve();
-  await server.loadDemo();
-  const orders = "dataset:s3://warehouse:lake/orders";
+  const base = { _producer: "x", _schemaURL: "x" };
+  const schema = (...fields: [string, string][]) => ({
+    schema: { ...base, fields: fields.map(([name, type]) => ({ name, type })) },
+  });
+  const input = (field: string) => ({ namespace: "s3://lake", name: "items", field });
+  const how = { inputFields: [input("price"), input("quantity")] };
+  const stats = {
+    namespace: "s3://lake",
+    name: "stats",
+    facets: {
+      ...schema(["revenue", "long"]),
+      columnLineage: { ...base, fields: { revenue: how } },
+    },
+  };
+  for (const [n, type] of ["int", "long"].entries()) {
+    const facets = schema(["price", type], ["quantity", "int"]);
+    const io = { inputs: [{ namespace: "s3://lake", name: "items", facets }], outputs: [stats] };
+    const run = `00000000-0000-4000-8000-00000000000${n}`;
+    await server.post("/api/v1/lineage", runEvent("START", "sum", run, io));
+    await server.post("/api/v1/lineage", runEvent("COMPLETE", "sum", run, io));
+  }
   const at = new URLSearchParams({
-    node: orders,
-    columns: orders,
-    column: "datasetField:s3://warehouse:lake/supplier_stats:revenue",
-    depth: "4",
+    node: "dataset:s3://lake:stats",
+    columns: "1",
+    column: "datasetField:s3://lake:stats:revenue",
   });
   const { page, faults } = await open(browser, `${server.url}/graph?${at}`);
   await drawn(page);
   const side = page.getByRole("complementary", { name: "Column" });
   const list = side.getByRole("region", { name: "Changed last" }).getByRole("listitem");
-  await expect.poll(() => list.count()).toBe(6);
+  await expect.poll(() => list.count()).toBe(2);
+  expect(await list.first().textContent()).toMatch(/^items\.price.*int.*long/);
+  expect(await list.last().textContent()).toBe("1 other never changed");
   await accessible(page);
-  await list.getByRole("button", { name: "shop.public.order_items.price" }).click();
+  await list.getByRole("button", { name: "items.price" }).click();
   await side.getByRole("heading", { name: "price" }).waitFor();
   expect(faults).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { apiPath } from "../lib/api";
 import { flowKey, useRate } from "../lib/flow";
+import { plural } from "../lib/format";
 import { datasetUrl, nameIn, nodeUrl, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
@@ -77,6 +78,11 @@ export function Evidence({ edge }: { edge: ColumnEdge }) {
 
 const INPUTS = 12;
 
+function unchanged(same: number, changed: number): string {
+  if (changed > 0) return `${plural(same, "other")} never changed`;
+  return same === 1 ? "Its only input never changed" : `None of its ${same} inputs ever changed`;
+}
+
 /** Which of the columns that a column comes from changed last. */
 export function ColumnInputs({
   column,
@@ -92,31 +98,30 @@ export function ColumnInputs({
   );
   const inputs = data?.inputs ?? [];
   if (inputs.length === 0) return null;
+  const changed = inputs.filter((one) => one.changedAt);
+  const same = inputs.length - changed.length;
   return (
     <section aria-label="Changed last">
       <h3>
         Which input changed last <Json path={path} />
       </h3>
       <ul className="side-list">
-        {inputs.slice(0, INPUTS).map((one) => (
+        {changed.slice(0, INPUTS).map((one) => (
           <li key={one.node}>
             <button type="button" className="link" onClick={() => pick(one.node)}>
               <span>
                 {one.name}.<b>{one.field}</b>
               </span>
             </button>
-            {one.changedAt ? (
-              <span className="wrap">
-                {one.change}, <Ago time={one.changedAt} />
-              </span>
-            ) : (
-              <span className="muted">never changed</span>
-            )}
+            <span className="wrap">
+              {one.change}, <Ago time={one.changedAt} />
+            </span>
           </li>
         ))}
-        {inputs.length > INPUTS ? (
-          <li className="muted">and {inputs.length - INPUTS} more</li>
+        {changed.length > INPUTS ? (
+          <li className="muted">and {changed.length - INPUTS} more</li>
         ) : null}
+        {same > 0 ? <li className="muted">{unchanged(same, changed.length)}</li> : null}
       </ul>
     </section>
   );
