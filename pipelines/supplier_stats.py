@@ -41,12 +41,15 @@ class Days(NamedTuple):
 def latest_day(table: DataFrame) -> date | None:
     """The last day that has orders. Iceberg knows it from its files' statistics and opens none."""
     found = newest(table).first()
-    return found["last"].date() if found and found["last"] else None
+    return found["day"] if found else None
 
 
 def newest(table: DataFrame) -> DataFrame:
-    """The time of the newest order; the bare column, of which files have statistics."""
-    return table.agg(F.max("bid_time").alias("last"))
+    """The day of the newest order: of the greatest time, since files have statistics of the bare column.
+
+    Spark makes the day of it, in the session's zone. Python would in that of this machine.
+    """
+    return table.agg(F.max("bid_time").alias("last")).select(F.to_date("last").alias("day"))
 
 
 def hourly(table: DataFrame) -> DataFrame:

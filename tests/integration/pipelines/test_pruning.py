@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 DAYS = ("2026-03-01", "2026-03-02", "2026-03-03")
@@ -42,6 +45,33 @@ def test_the_latest_day_is_found_without_opening_a_file(table: DataFrame) -> Non
     assert "LocalTableScan" in found
     assert "BatchScan" not in found
     assert supplier_stats.latest_day(table) == date(2026, 3, 3)
+
+
+@pytest.fixture(params=["Pacific/Kiritimati", "Pacific/Niue"])
+def machine_zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A machine that is half a day before or after UTC."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("machine_zone")
+@pytest.mark.parametrize("order", DAYS)
+def test_the_latest_day_is_one_of_utc_wherever_the_job_runs(table: DataFrame, order: str) -> None:
+    import supplier_stats
+
+    day = date.fromisoformat(order)
+    for at in ("00:00:00", "23:59:59.999"):
+        upto = table.where(f"bid_time <= TIMESTAMP '{order} {at}'")
+        assert supplier_stats.latest_day(upto) == day
+
+
+def test_a_table_without_orders_has_no_latest_day(table: DataFrame) -> None:
+    import supplier_stats
+
+    assert supplier_stats.latest_day(table.where("supplier = 'nobody'")) is None
 
 
 def test_only_the_days_that_are_summed_up_are_read(table: DataFrame) -> None:
