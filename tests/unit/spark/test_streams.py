@@ -132,17 +132,54 @@ def test_a_query_that_is_read_again_keeps_what_its_commands_read() -> None:
     assert again.outputs == before.outputs
 
 
-def test_rows_that_commands_of_micro_batches_write_have_a_rate() -> None:
-    statistics = QueryStatistics(lambda _: {})
-    query: Any = SimpleNamespace(
-        progress=report(0, None, {"orders": {"0": 9}}, 9),
+def running(
+    last: progress.Progress, statistics: QueryStatistics, outputs: tuple[Dataset, ...]
+) -> Any:
+    """A query that runs, after a report of its progress."""
+    return SimpleNamespace(
+        progress=last,
         life=SimpleNamespace(over=False),
         ref=SimpleNamespace(run_id="run"),
         spark_run="spark-run",
         settings=SETTINGS,
-        lineage=PlanLineage(inputs=(TOPIC,), outputs=(TABLE, FILES)),
+        lineage=PlanLineage(inputs=(TOPIC,), outputs=outputs),
         counted=lambda: ({}, statistics.outputs),
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "rate", "written", "expected"),
+    [
+        (500, 100.0, 500, {"input": 100.0, "output": 100.0}),
+        (500, 100.0, 50, {"input": 100.0, "output": 10.0}),
+        (500, 100.0, 0, {"input": 100.0, "output": 0.0}),
+        (0, 0.0, 0, {"input": 0.0, "output": 0.0}),
+        # Windows that close while nothing comes; a first batch, which follows no other.
+        (0, 0.0, 7, {"input": 0.0}),
+        (500, "Infinity", 500, {"input": 0.0}),
+    ],
+)
+def test_rates_in_and_out_are_over_the_same_time(
+    rows: int, rate: float | str, written: int, expected: dict[str, float]
+) -> None:
+    # A batch every five seconds that takes one: Spark's input rate is over the five.
+    source = {"description": "s", "endOffset": {"orders": {"0": 9}}, "inputRowsPerSecond": rate}
+    said = {
+        "numInputRows": rows,
+        "inputRowsPerSecond": rate,
+        "durationMs": {"triggerExecution": 1000},
+        "sources": [source],
+        "sink": {"numOutputRows": written},
+    }
+    last = progress.read(json.dumps(said))
+    samples = samples_of(running(last, QueryStatistics(lambda _: {}), (TABLE,)), WriteRates())
+    assert {sample.direction: sample.records_per_second for sample in samples} == expected
+
+
+def test_rows_that_commands_of_micro_batches_write_have_a_rate() -> None:
+    statistics = QueryStatistics(lambda _: {})
+    last = report(0, None, {"orders": {"0": 9}}, 9)
+    query = running(last, statistics, (TABLE, FILES))
     now = [100.0]
     written = WriteRates(lambda: now[0])
 

@@ -83,9 +83,8 @@ def samples_of(query: QueryRun, written: WriteRates) -> list[FlowSample]:
             found.append(sample(one, "input", rate, source.topics[one.name].get("lag")))
     outputs = query.lineage.outputs
     if len(outputs) == 1 and progress.written is not None:
-        seconds = (progress.duration or 0) / 1000
-        rate = round(progress.written / seconds, 3) if seconds else 0.0
-        found.append(sample(outputs[0], "output", rate))
+        if progress.write_rate is not None:
+            found.append(sample(outputs[0], "output", progress.write_rate))
         return found
     counts = query.counted()[1]
     for one in outputs:

@@ -46,6 +46,19 @@ class Progress(NamedTuple):
         return sum(known) if known else None
 
     @property
+    def write_rate(self) -> float | None:
+        """Rows a second that the sink got, over the time that the input's rate is over.
+
+        That is from the trigger before to this one, waiting included. A batch that only writes, such as
+        one that closes windows, does not say how long it was: None.
+        """
+        if not self.written:
+            return None if self.written is None else 0.0
+        if not self.rows or not self.input_rate:
+            return None
+        return round(self.written * self.input_rate / self.rows, 3)
+
+    @property
     def topics(self) -> frozenset[str]:
         """The topics that records may come from."""
         return frozenset(topic for source in self.sources for topic in source.topics)
