@@ -19,6 +19,7 @@ from headwater.cli.lab import graph
 from headwater.cli.output import duration, size
 from headwater.lab import ports
 from headwater.lab.lab import Lab
+from headwater.lab.services import pipeline_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -321,11 +322,11 @@ def started(
     monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
     monkeypatch.setattr(os, "execve", replaced)
 
-    def call(**given: str) -> dict[str, str]:
+    def call(program: object = program_file, **given: str) -> dict[str, str]:
         for name, value in given.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(Replaced) as ended:
-            graph.run([str(program_file)], home)
+            graph.run([str(program)], home)
         return ended.value.env
 
     return call
@@ -375,6 +376,29 @@ def test_an_address_of_the_lab_does_not_hide_another_destination(
     env = started(**{name: "console"})
     assert "OPENLINEAGE_URL" not in env
     assert env[name] == "console"
+
+
+@pytest.mark.parametrize("folder", ["", pipeline_streams.programs()])
+def test_the_programs_of_a_lab_on_hive_ask_hive_where_they_can(
+    started: Callable[..., dict[str, str]], home: Path, folder: str | Path
+) -> None:
+    lab = Lab(home)
+    lab.home.settings.wanted += ["hive", "catalog"]
+    lab.home.settings.hive = True
+    lab.home.save()
+    env = lab.env()
+    rest, hive = env["ICEBERG_CATALOG_URI"], env["HMS_ENDPOINT"]
+
+    def asked(program: object) -> tuple[str, str]:
+        found = started(program)
+        return found["ICEBERG_CATALOG_URI"], found["HMS_ENDPOINT"]
+
+    assert asked(Path(folder, "supplier_stats.py")) == ("", hive)
+    assert asked(Path(folder, "supplier_stats_export.py")) == (rest, hive)
+    # A program of one's own gets what `lab env` prints.
+    mine = home / "supplier_stats.py"
+    mine.write_text("")
+    assert asked(mine) == (rest, hive)
 
 
 def test_logs(run: Callable[..., Ran], home: Path) -> None:

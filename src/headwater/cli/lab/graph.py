@@ -70,7 +70,7 @@ def run(
     from headwater.lab.files import fetch
     from headwater.lab.files.artifacts import lock
     from headwater.lab.process import HOME_MARK, PARENT_MARK, SERVICE_MARK
-    from headwater.lab.services.pipeline_streams import BUNDLE, programs, spark_job
+    from headwater.lab.services.pipeline_streams import BUNDLE, catalog_env, programs, spark_job
 
     program = Path(words[0]).absolute()
     if not program.is_file():
@@ -84,7 +84,11 @@ def run(
     scratch = lab.home.data(program.stem)
     scratch.mkdir(parents=True, exist_ok=True)
     command = spark_job(lab.context, str(program), *words[1:], scratch=scratch)
-    variables = _lineage_env({**command.env, **lab.env()}, os.environ)
+    variables = {**command.env, **lab.env()}
+    if program.resolve().parent == programs().resolve():
+        # Those that ask Hive themselves take a REST catalog for the one to ask.
+        variables |= catalog_env(lab.context, program.name)
+    variables = _lineage_env(variables, os.environ)
     env = process.environment(lab.home.root, "", variables)
     # The lab ends what it finds marked as its own; this is the user's.
     marks = (HOME_MARK, SERVICE_MARK, PARENT_MARK)

@@ -20,6 +20,7 @@ from headwater.lab.demo.verdict import Judge
 from headwater.lab.files import fetch
 from headwater.lab.files.artifacts import lock
 from headwater.lab.services import DEFAULT, bundles, with_needs
+from headwater.lab.services.pipeline_streams import EXPORT_PROGRAM
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from headwater.lab.lab import Lab
 
 STREAMS = ("supplier-stats", "iceberg-ingestion")
-EXPORT = "supplier-stats-export"
 PROGRAMS = (
     ("supplier_stats.py", "supplier_stats"),
-    ("supplier_stats_export.py", EXPORT),
+    (EXPORT_PROGRAM, "supplier-stats-export"),
 )
 SERVICES = (*DEFAULT, "server", "agent")
 ENDED_SECONDS = 20.0
@@ -88,9 +88,7 @@ class Demo:
         for program, name in PROGRAMS:
             if self._ending.is_set():
                 return
-            # PyIceberg lacks a package to ask Hive itself, and asks the REST catalog over it.
-            rest = {"ICEBERG_CATALOG_URI": self.lab.context.url("catalog")}
-            self._batch = BatchJob(self.lab, program, name=name, env=rest if name == EXPORT else {})
+            self._batch = BatchJob(self.lab, program, name=name)
             self._batch.wait()
 
     def stop(self) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from headwater.lab.services.base import LabContext
 
 BUNDLE = "pipeline"
+# Python without Spark. PyIceberg lacks a package to ask Hive itself, and asks the REST catalog over it.
+EXPORT_PROGRAM = "supplier_stats_export.py"
 DRIVER_MEMORY = "512m"
 # With the first compiler alone, Java has 48 MB for what it compiles. A driver with many
 # kinds of plans fills them within two minutes, and Java then compiles no more and interprets what is new.
@@ -86,7 +88,7 @@ def spark_job(
         "REGISTRY_URL": lab.url("registry", CONFLUENT_API),
         **registry_env(lab),
         "ICEBERG_CATALOG_NAME": lab.home.settings.catalog,
-        **_catalog(lab),
+        **catalog_env(lab, program),
         "ICEBERG_WAREHOUSE": warehouse(lab),
         "S3_ENDPOINT": lab.url("s3"),
         **credentials(lab),
@@ -99,9 +101,9 @@ def spark_job(
     return Command([sys.executable, str(programs() / program), *arguments], env)
 
 
-def _catalog(lab: LabContext) -> dict[str, str]:
-    """Where the program asks for its tables."""
-    if lab.home.settings.hive:
+def catalog_env(lab: LabContext, program: str) -> dict[str, str]:
+    """Where a program of the pipeline asks for its tables."""
+    if lab.home.settings.hive and Path(program).name != EXPORT_PROGRAM:
         # A REST catalog that the shell names would stand above Hive.
         return {"ICEBERG_CATALOG_URI": "", "HMS_ENDPOINT": endpoint(lab)}
     return {"ICEBERG_CATALOG_URI": lab.url("catalog")}
