@@ -81,6 +81,15 @@ def lab(tmp_path: Path) -> Lab:
     return made
 
 
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_registry_binds_the_ports_that_it_declares(lab: Lab, *, secure: bool) -> None:
+    """A port that is not declared is neither looked at before the start nor one that can be fixed."""
+    lab.home.settings.secure = secure
+    registry = SERVICES["registry"]
+    registry.command(lab.context)
+    assert set(lab.home.settings.ports) <= set(registry.port_names())
+
+
 @pytest.mark.parametrize(
     ("fixed", "said"),
     [

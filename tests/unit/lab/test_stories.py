@@ -16,6 +16,7 @@ from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
 from headwater.lab.lab import Lab
 from headwater.lab.stories.base import Check, CheckOutcome, PageLink, Story, StoryResult
+from headwater.lab.stories.cancel import _none_runs
 from headwater.lab.stories.misaligned import _side_by_side, _way_up
 from headwater.lab.stories.schema_change import _history
 from headwater.lab.stories.story_run import StoryRun, running_homes
@@ -235,3 +236,20 @@ def test_a_page_that_shows_it_only_meanwhile_says_so(
     lines = capsys.readouterr().out.splitlines()
     assert "the job: /a" in lines
     assert "it: /b (only while the story plays)" in lines
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "supplier-stats",
+        "supplier-stats-stream",
+        "supplier_stats_stream",
+        "iceberg_ingestion_stream.merge_into_iceberg_table.default_orders",
+    ],
+)
+def test_what_a_cancelled_stream_leaves_running_is_noticed_by_any_name_of_it(job: str) -> None:
+    lineage = SimpleNamespace(running=lambda: ["supplier_stats", "orders-source", job])
+    found = _none_runs(cast("StoryRun", SimpleNamespace(lineage=lineage)))
+    assert found == CheckOutcome(False, f"RUNNING: {job}")
+    lineage.running = lambda: ["supplier_stats", "supplier_stats.overwrite", "orders-source"]
+    assert _none_runs(cast("StoryRun", SimpleNamespace(lineage=lineage))).ok

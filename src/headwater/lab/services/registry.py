@@ -46,6 +46,7 @@ def avro_converter(native_url: str, side: str = "value") -> dict[str, str]:
 class Registry(Service):
     name = "registry"
     title = "schema registry (Apicurio)"
+    ports = ("registry", BEHIND)
 
     def version(self) -> str:
         return version_of("apicurio-registry-app")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headwater.lab import process
 from headwater.lab.demo.run import STREAMS
 from headwater.lab.stories.base import CheckOutcome, Story
+from headwater.spark.job_names import snake
 
 if TYPE_CHECKING:
     import psutil
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from headwater.lab.stories.story_run import StoryRun
 
 CANCELLED, KILLED = STREAMS
+# A stream is a job of its own below the application that runs it, which also names what it runs for a batch.
+APPLICATIONS = tuple(f"{name}-stream" for name in STREAMS)
+THEIRS = {*STREAMS, *APPLICATIONS, *map(snake, APPLICATIONS)}
 
 
 class Cancel(Story):
@@ -74,5 +78,5 @@ def _aborted(story_run: StoryRun, job: str, run: str) -> CheckOutcome:
 
 def _none_runs(story_run: StoryRun) -> CheckOutcome:
     """The streams, their applications, and what they ran for each batch."""
-    left = [job for job in story_run.lineage.running() if job.partition(".")[0] in STREAMS]
+    left = [job for job in story_run.lineage.running() if job.partition(".")[0] in THEIRS]
     return CheckOutcome(not left, f"RUNNING: {', '.join(left)}" if left else "none")
