@@ -7,8 +7,10 @@ as an order may be late. When a window's total is written is a choice:
   long as the watermark has not passed it, and a batch that is done again after a crash sends its totals
   again; therefore a record replaces the one before it with the same key (supplier and window): the last
   one of a key is the one that counts. A topic with `cleanup.policy=compact` keeps just those.
-- `--emit final`: once, when the watermark has passed the window. Readers may simply add up; but a total
-  comes only when an order of a later time (by `--lateness`) has moved the watermark on.
+- `--emit final`: once, when the watermark has passed the window. No record corrects another, so readers
+  may append; but a batch that is done again after a crash sends its totals again, under the same keys:
+  whoever adds up takes each key once. And a total comes only when an order of a later time (by
+  `--lateness`) has moved the watermark on.
 
 Values are Avro in Confluent's wire format, with a subject in the registry, so that a sink connector on the
 topic has columns; `--format json` needs no registry to be read.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect.commands.connector_file import connector_from, read_connector
-from headwater.connect.commands.preview import GivenMetadata, preview, read_schema
+from headwater.connect.commands.preview import GivenMetadata, preview, preview_text, read_schema
 from headwater.errors import UsageError
 from headwater.lineage.schema import SchemaError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AVRO = '{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}'
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "name": "orders-s3",
     "config": {
         "connector.class": "io.confluent.connect.s3.S3SinkConnector",
@@ -108,6 +108,26 @@ def test_the_environment_that_others_set_is_heard(
     before = dict(os.environ)
     assert ["http://lineage:5000" in one.shown for one in destinations()] == [True]
     assert dict(os.environ) == before, "the key would reach the children of this process"
+
+
+def test_a_variable_of_a_pasted_configuration_is_told_as_not_filled_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ARCHIVE_BUCKET", "of-the-server")
+    config = {
+        **DOCUMENT["config"],
+        "s3.bucket.name": "${ARCHIVE_BUCKET}",
+        "s3.region": "${AWS_REGION}",
+        "path": "${topic}/${file:/keys:bucket}/${ARCHIVE_BUCKET}",
+    }
+    found = preview_text(json.dumps({"name": "a", "config": config}), "k:9092", lambda _topic: None)
+    assert found["outputs"] == [{"namespace": "s3://${ARCHIVE_BUCKET}", "name": "topics/orders"}]
+    assert [one.partition(" is not filled in here")[0] for one in found["problems"]] == [
+        "${ARCHIVE_BUCKET}",
+        "${AWS_REGION}",
+    ]
+    many = {**config, **{str(n): f"${{V{n}}}" for n in range(1000)}}
+    assert len(preview_text(json.dumps(many), "k:9092", lambda _: None)["problems"]) == 50
 
 
 def test_a_configuration_alone_is_enough() -> None:

@@ -41,8 +41,7 @@ def read_connector(path: Path, variables: Mapping[str, str] = os.environ) -> Con
         found = connector_from(document, path.stem)
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
-    named = {name for value in found.config.values() for name in _VARIABLE.findall(value)}
-    if unset := sorted(named - variables.keys()):
+    if unset := [name for name in variables_in(found) if name not in variables]:
         raise UsageError(
             f"{path}: not set in the environment: {', '.join(unset)}",
             hint='set them first; for a lab: eval "$(headwater lab env)"',
@@ -52,6 +51,11 @@ def read_connector(path: Path, variables: Mapping[str, str] = os.environ) -> Con
         for key, value in found.config.items()
     }
     return replace(found, config=filled)
+
+
+def variables_in(connector: Connector) -> list[str]:
+    """The variables of the environment that a configuration names."""
+    return sorted({name for value in connector.config.values() for name in _VARIABLE.findall(value)})
 
 
 def connector_in(text: str) -> Connector:

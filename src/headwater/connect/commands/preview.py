@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 from openlineage.client.uuid import generate_new_uuid
 
-from headwater.connect.commands.connector_file import connector_in, read_connector
+from headwater.connect.commands.connector_file import connector_in, read_connector, variables_in
 from headwater.connect.config import read_text
 from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.lineage import derive
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 HEARTBEAT = 300
 MOST_DATASETS = 200
 MOST_COLUMNS = 500
+MOST_VARIABLES = 50
 
 
 class GivenMetadata(NoMetadata):
@@ -87,7 +88,13 @@ def preview_text(
     text: str, bootstrap: str, schema_of: Callable[[str], Schema | None]
 ) -> dict[str, Any]:
     """The lineage of a connector that somebody pasted, as the page of connectors shows it."""
-    derived, _ = preview(connector_in(text), GivenMetadata(bootstrap, schema_of))
+    connector = connector_in(text)
+    derived, _ = preview(connector, GivenMetadata(bootstrap, schema_of))
+    # The variables of who deploys it are not the server's.
+    unfilled = [
+        f"${{{name}}} is not filled in here; headwater connect apply does, from its environment"
+        for name in variables_in(connector)[:MOST_VARIABLES]
+    ]
     edges = []
     for edge in derived.edges[:MOST_DATASETS]:
         columns = derived.columns_of(edge)
@@ -107,7 +114,7 @@ def preview_text(
         "inputs": [_named(one.id) for one in derived.lineage.inputs[:MOST_DATASETS]],
         "outputs": [_named(one.id) for one in derived.lineage.outputs[:MOST_DATASETS]],
         "edges": edges,
-        "problems": list(derived.lineage.problems),
+        "problems": [*derived.lineage.problems, *unfilled],
     }
 
 
