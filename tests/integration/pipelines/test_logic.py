@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import iceberg_ingestion
+import options
 import orders
 import pytest
 import supplier_stats
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ORDER = "order_id string, item string, price decimal(10,2), supplier string, bid_time timestamp"
+BOUNDS = ("window_start", "window_end")
+TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
 NOON = datetime(2026, 3, 1, 12, 0)  # noqa: DTZ001
 
 
@@ -102,6 +106,40 @@ def test_window_totals_are_per_supplier_and_window(spark: SparkSession) -> None:
         (0, "acme"): (Decimal("3.30"), 2),
         (0, "globex"): (Decimal("5.00"), 1),
         (1, "acme"): (Decimal("7.00"), 1),
+    }
+
+
+def test_totals_without_a_schema_are_json(spark: SparkSession) -> None:
+    orders_of_noon = frame(spark, order(1, "10.00"), order(2, "2.50"))
+    stats = supplier_stats_stream.totals(orders_of_noon, "1 minute")
+    (record,) = supplier_stats_stream.to_records(stats, None).collect()
+    start, end = (stats.select(F.date_format(name, TIME)).collect()[0][0] for name in BOUNDS)
+    assert json.loads(record["key"]) == {"supplier": "acme", "window_start": start}
+    assert json.loads(record["value"]) == {
+        "window_start": start,
+        "window_end": end,
+        "supplier": "acme",
+        "total_price": 12.5,
+        "count": 2,
+    }
+
+
+def test_every_setting_of_a_login_to_kafka_can_be_a_variable(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the names that the client itself has, in the version that Spark's source is tested with."""
+    assert spark._jvm is not None
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    config = loader.loadClass("org.apache.kafka.clients.consumer.ConsumerConfig")
+    names = {str(n) for n in config.getMethod("configNames", None).invoke(None, None)}
+    logins = {name for name in names if name.startswith(("security.protocol", "sasl.", "ssl."))}
+    assert logins >= {"ssl.truststore.location", "sasl.jaas.config", "security.protocol"}
+    for name in logins:
+        monkeypatch.setenv(f"KAFKA_{name.upper().replace('.', '_')}", name)
+    given = supplier_stats_stream.arguments().parse_args(["--bootstrap=k:9092", "--registry-url=r"])
+    assert options.kafka(given) == {
+        "kafka.bootstrap.servers": "k:9092",
+        **{f"kafka.{name}": name for name in logins},
     }
 
 

@@ -131,7 +131,7 @@ def test_a_variable_of_a_pasted_configuration_is_told_as_not_filled_in(
 
 
 def test_a_configuration_alone_is_enough() -> None:
-    found = connector_from({**DOCUMENT["config"], "name": "x"})  # type: ignore[dict-item]
+    found = connector_from({**DOCUMENT["config"], "name": "x"})
     assert (found.name, found.type) == ("x", None)
     assert found.config["key.converter.schemas.enable"] == "false"
 

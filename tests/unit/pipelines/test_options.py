@@ -75,6 +75,25 @@ def test_a_login_to_kafka_comes_from_a_file_or_the_environment(
     }
 
 
+def test_certificates_for_kafka_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "KAFKA_SECURITY_PROTOCOL": "SSL",
+        "KAFKA_SSL_TRUSTSTORE_LOCATION": "/etc/kafka/trust.p12",
+        "KAFKA_SSL_TRUSTSTORE_PASSWORD": "hunter2",
+        "KAFKA_SSL_KEYSTORE_LOCATION": "/etc/kafka/me.p12",
+        "KAFKA_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert options.kafka(iceberg_ingestion.arguments().parse_args([])) == {
+        "kafka.bootstrap.servers": "kafka:9092",
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.truststore.location": "/etc/kafka/trust.p12",
+        "kafka.ssl.truststore.password": "hunter2",
+        "kafka.ssl.keystore.location": "/etc/kafka/me.p12",
+        "kafka.ssl.endpoint.identification.algorithm": "",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 import registry
 
+from tests.unit.connect.certificates import Authority
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 BASIC = f"Basic {base64.b64encode(b'ann:p:1').decode()}"
-NAMES = ("SCHEMA_REGISTRY_USER_INFO", "SCHEMA_REGISTRY_TOKEN", "SCHEMA_REGISTRY_CA")
+NAMES = tuple(f"SCHEMA_REGISTRY_{name}" for name in ("USER_INFO", "TOKEN", "CA", "CERT", "KEY"))
 
 
 class Gate(HTTPServer):
@@ -72,8 +77,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
         thread.join()
 
 
-def url(gate: Gate) -> str:
-    return f"http://127.0.0.1:{gate.server_port}/api/"
+def url(gate: Gate, scheme: str = "http") -> str:
+    return f"{scheme}://127.0.0.1:{gate.server_port}/api/"
 
 
 def test_a_schema_is_made_known_once_and_found_again(gate: Gate) -> None:
@@ -105,3 +110,34 @@ def test_a_login_comes_from_the_environment(
     assert "p:1" not in str(told.value)
     monkeypatch.setenv(name, value)
     assert registry.register(url(gate), "totals", {"type": "string"}).id == 11
+
+
+def test_a_registry_is_trusted_by_a_file_and_shown_a_certificate(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ours = Authority(tmp_path, "ours")
+    server, client = ours.issue("server"), ours.issue("client")
+    asking = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(ours.pem))
+    asking.load_cert_chain(server.cert, server.key)
+    asking.verify_mode = ssl.CERT_REQUIRED
+    gate.socket = asking.wrap_socket(gate.socket, server_side=True)
+
+    def register() -> int:
+        return registry.register(url(gate, "https"), "totals", {"type": "string"}).id
+
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        register()
+    monkeypatch.setenv("SCHEMA_REGISTRY_CA", str(ours.pem))
+    with pytest.raises(httpx.HTTPError):  # it is trusted, and does not trust us
+        register()
+    monkeypatch.setenv("SCHEMA_REGISTRY_CERT", str(client.cert))
+    monkeypatch.setenv("SCHEMA_REGISTRY_KEY", str(client.key))
+    assert register() == 11
+    both = tmp_path / "both.pem"
+    both.write_bytes(client.key.read_bytes() + client.cert.read_bytes())
+    monkeypatch.setenv("SCHEMA_REGISTRY_CERT", str(both))
+    monkeypatch.delenv("SCHEMA_REGISTRY_KEY")
+    assert register() == 11
+    monkeypatch.setenv("SCHEMA_REGISTRY_CA", str(Authority(tmp_path, "others").pem))
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        register()

@@ -55,7 +55,9 @@ def read_connector(path: Path, variables: Mapping[str, str] = os.environ) -> Con
 
 def variables_in(connector: Connector) -> list[str]:
     """The variables of the environment that a configuration names."""
-    return sorted({name for value in connector.config.values() for name in _VARIABLE.findall(value)})
+    return sorted(
+        {name for value in connector.config.values() for name in _VARIABLE.findall(value)}
+    )
 
 
 def connector_in(text: str) -> Connector:
