@@ -10,7 +10,6 @@ import threading
 import time
 import webbrowser
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +19,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 
+from headwater.cli.lab.options import Catalog, CatalogKind
 from headwater.cli.output import (
     AsJson,
     FetchBar,
@@ -54,11 +54,6 @@ LEAST_RATE = 0.05
 NUMBER_WIDTH = 9
 
 
-class CatalogKind(str, Enum):
-    rest = "rest"
-    hive = "hive"
-
-
 def demo(
     once: Annotated[
         bool, typer.Option("--once", help="End when everything was seen; exit code 1 if not.")
@@ -69,12 +64,7 @@ def demo(
             "--home", metavar="FOLDER", help="The demo's folder.", show_default="a temporary one"
         ),
     ] = None,
-    catalog: Annotated[
-        CatalogKind,
-        typer.Option(
-            "--catalog", help="What keeps the Iceberg tables: a REST catalog or a Hive metastore."
-        ),
-    ] = CatalogKind.rest,
+    catalog: Catalog = CatalogKind.rest,
     secure: Annotated[
         bool,
         typer.Option(
@@ -209,6 +199,7 @@ def _verify(shown: Demo, view: DemoView) -> Verdict:
 
 
 def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
+    from headwater.lab.demo.run import STREAMS
     from headwater.lab.services.headwater import token_file
 
     try:
@@ -220,6 +211,9 @@ def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
         return
     out.print(verdict_table(verdict))
     out.print(f"\nThe graph: [cyan]{shown.judge.page()}[/]", soft_wrap=True)
+    for row in shown.lab.status([*STREAMS, "spark-history"]):
+        if row.page:
+            out.print(f"The page of {row.service}: [cyan]{row.page}[/]", soft_wrap=True)
     if shown.lab.home.settings.secure:
         file = escape(str(token_file(shown.lab.context)))
         out.print(f"Its page asks for a token, the one in [cyan]{file}[/]", soft_wrap=True)

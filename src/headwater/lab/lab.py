@@ -66,6 +66,8 @@ class ServiceStatus(msgspec.Struct, kw_only=True):
     uptime: float | None = None
     version: str
     log: str
+    page: str | None = None
+    """Where a person watches it, if it has such a page and runs."""
 
 
 class Lab:
@@ -100,16 +102,16 @@ class Lab:
         """
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
-            if tutorial:
-                if "server" in wanted and self._may_have("page"):
-                    wanted = in_order({*wanted, "page"})
-                fixed = {**self._tutorial(wanted), **(fixed or {})}
             if hive:
                 self._begin_with("hive", "keeps its tables without Hive")
             if secure:
                 self._begin_with("secure", "asks for no logins")
             if self.home.settings.hive and "catalog" in wanted:
                 wanted = in_order({*wanted, "hive"})
+            if tutorial:
+                if "server" in wanted and self._may_have("page"):
+                    wanted = in_order({*wanted, "page"})
+                fixed = {**self._tutorial(wanted), **(fixed or {})}
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is reported before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
@@ -196,6 +198,7 @@ class Lab:
         except psutil.Error:
             row.state = "died"
             return row
+        row.page = service.page(self.context)
         if is_ready(service, self.context):
             row.state = "running"
         else:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import psutil
 import pytest
 
 import headwater
@@ -30,6 +31,8 @@ TUTORIAL = {
     "REGISTRY_URL": "http://127.0.0.1:8081/apis/ccompat/v7",
     "OPENLINEAGE_URL": "http://127.0.0.1:5000",
     "OPENLINEAGE_NAMESPACE": "fh-local",
+    "HMS_ENDPOINT": "thrift://127.0.0.1:9083",
+    "SPARK_MASTER_UI": "http://127.0.0.1:18081",
     "SPARK_HISTORY_URL": "http://127.0.0.1:18080",
     "ICEBERG_CATALOG_NAME": "demo_ib",
     "ICEBERG_WAREHOUSE": "s3://warehouse",
@@ -208,6 +211,7 @@ def test_status_as_json(run: Callable[..., Ran], home: Path) -> None:
         "uptime",
         "version",
         "log",
+        "page",
     }
 
 
@@ -269,11 +273,12 @@ def test_a_new_lab_may_have_the_ports_and_names_of_the_tutorials(
     monkeypatch.setattr("headwater.lab.lab.Launch.run", lambda _self: None)
     monkeypatch.setattr(ports, "refusal", lambda _port: None)
     fresh = tmp_path / "fresh"
-    services = ("kafka", "connect", "registry", "s3", "catalog", "server", "spark-history")
+    services = ("kafka", "connect", "registry", "s3", "catalog", "server", "hive", "spark")
     assert run("lab", "up", *services, "--tutorial", "--home", fresh).code == 0
     told = json.loads(run("lab", "env", "--json", "--home", fresh).out)
     assert {name: told[name] for name in TUTORIAL} == TUTORIAL
     assert told["HEADWATER_PAGE"] == "http://127.0.0.1:3000"
+    assert Lab(fresh).home.settings.ports["spark-worker-1-ui"] == 18082
     assert run("lab", "up", "--tutorial", "--home", fresh).code == 0  # again, with more services
     # Where something else has that port, the page is at the server's alone.
     monkeypatch.setattr(ports, "is_free", lambda port: port != 3000)
@@ -287,6 +292,45 @@ def test_a_new_lab_may_have_the_ports_and_names_of_the_tutorials(
     assert ran.code == 2
     assert "has names of its own already" in ran.error
     assert json.loads(run("lab", "env", "--json", "--home", home).out)["ARCHIVE_BUCKET"] == "raw"
+
+
+def test_a_new_lab_may_keep_its_tables_in_hive(
+    run: Callable[..., Ran], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr("headwater.lab.lab.Launch.run", lambda _self: None)
+    fresh = tmp_path / "fresh"
+    assert run("lab", "up", "catalog", "--catalog", "hive", "--tutorial", "--home", fresh).code == 0
+    assert Lab(fresh).home.settings.hive
+    told = json.loads(run("lab", "env", "--json", "--home", fresh).out)
+    assert told["HMS_ENDPOINT"] == "thrift://127.0.0.1:9083"
+    assert told["HIVE_WAREHOUSE"] == told["ICEBERG_WAREHOUSE"]
+    ran = run("lab", "up", "--catalog", "hive", "--home", home)
+    assert ran.code == 2
+    assert "keeps its tables without Hive already" in ran.error
+
+
+def test_up_says_where_engines_are_watched(
+    run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr("headwater.lab.lab.Launch.run", lambda _self: None)
+    monkeypatch.setattr("headwater.lab.lab.is_ready", lambda *_: True)
+    services = ("supplier-stats", "iceberg-ingestion", "spark-history")
+    alive = dict.fromkeys((*services, "kafka"), psutil.Process())
+    monkeypatch.setattr("headwater.lab.process.find", lambda _home: alive)
+    told = run("lab", "up", *services, "--home", home).out
+    port = Lab(home).home.settings.ports
+    pages = {
+        "supplier-stats": f"http://127.0.0.1:{port['supplier-stats-ui']}",
+        "iceberg-ingestion": f"http://127.0.0.1:{port['iceberg-ingestion-ui']}",
+        "spark-history": f"http://127.0.0.1:{port['spark-history']}",
+    }
+    for service, page in pages.items():
+        assert f"The page of {service}: {page}\n" in told
+    assert "The page of kafka" not in told
+    rows = json.loads(run("lab", "status", "--json", "--home", home).out)
+    assert {row["service"]: row["page"] for row in rows if row["page"]} == pages
 
 
 def test_env_of_a_lab_that_was_never_started(run: Callable[..., Ran], tmp_path: Path) -> None:

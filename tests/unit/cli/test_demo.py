@@ -125,7 +125,10 @@ looks = (Verdict(ok=not missing, missing=missing, **parts) for missing in {looks
 judge = SimpleNamespace(verdict=lambda: next(looks), page=lambda: "http://127.0.0.1/graph")
 calls = dict.fromkeys(("start", "flow", "stop", "summarise"), lambda *_, **__: None)
 counter = SimpleNamespace(stages=dict, rows=lambda _: 0)
-lab = SimpleNamespace(home=SimpleNamespace(settings=SimpleNamespace(secure=False)))
+home = SimpleNamespace(settings=SimpleNamespace(secure=False))
+pages = {{"supplier-stats": "http://127.0.0.1:4040"}}
+row = lambda name: SimpleNamespace(service=name, page=pages.get(name))
+lab = SimpleNamespace(home=home, status=lambda names: [row(name) for name in names])
 run.Demo = lambda *_: SimpleNamespace(judge=judge, counter=counter, lab=lab, **calls)
 def looked_at(*_, **__):
     raise KeyboardInterrupt
@@ -141,7 +144,7 @@ def judged(folder: Path, looks: list[list[str]], seconds: float, *options: str) 
         [sys.executable, "-c", program, "demo", "--home", "lab", *options],
         capture_output=True, text=True, check=False, timeout=60, cwd=folder,
     )  # fmt: skip
-    return ran.returncode, ran.stderr
+    return ran.returncode, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize(("options", "code"), [(["--once"], 1), ([], 0)])
@@ -157,3 +160,6 @@ def test_a_machine_that_is_slow_but_gets_on_is_waited_for(tmp_path: Path) -> Non
     """Each look is a second after the last one, and all of them are longer than the time for one."""
     ended, words = judged(tmp_path, [["a", "b", "c"], ["a", "b"], ["a"], []], 1.5, "--once")
     assert ended == 0, words
+    assert "The graph: http://127.0.0.1/graph\n" in words
+    assert words.count("The page of ") == 1
+    assert "The page of supplier-stats: http://127.0.0.1:4040\n" in words

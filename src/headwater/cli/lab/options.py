@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,20 @@ Services = Annotated[
         help="kafka, connect, registry, s3, catalog, postgres (what `up` starts by default); "
         "hive, spark, spark-history, server, page, agent, supplier-stats, iceberg-ingestion.",
         show_default=False,
+    ),
+]
+
+
+class CatalogKind(str, Enum):
+    rest = "rest"
+    hive = "hive"
+
+
+Catalog = Annotated[
+    CatalogKind,
+    typer.Option(
+        "--catalog",
+        help="What keeps the Iceberg tables, where the lab is new: a REST catalog or a Hive metastore.",
     ),
 ]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from headwater.cli.lab.options import Home, Services, open_lab
+from headwater.cli.lab.options import Catalog, CatalogKind, Home, Services, open_lab
 from headwater.cli.output import (
     AsJson,
     FetchBar,
@@ -47,6 +47,7 @@ def up(
             "--tutorial", help="Ports and names as in the tutorials, where the lab is new."
         ),
     ] = False,
+    catalog: Catalog = CatalogKind.rest,
     secure: Annotated[
         bool,
         typer.Option(
@@ -71,6 +72,7 @@ def up(
                 services or (),
                 fixed=_ports(port or []),
                 tutorial=tutorial,
+                hive=catalog is CatalogKind.hive,
                 secure=secure,
                 progress=progress,
                 changed=changed,
@@ -82,6 +84,9 @@ def up(
         print_json(rows)
         return
     _print_table(lab, rows)
+    for row in rows:
+        if row.page:
+            out.print(f"The page of {row.service}: [cyan]{row.page}[/]", soft_wrap=True)
     out.print(f"What a client needs: [bold]headwater lab env{escape(where)}[/]", soft_wrap=True)
 
 

@@ -175,6 +175,10 @@ class Service(ABC):
         """Processes without the lab's mark that a killed server may leave behind."""
         return []
 
+    def page(self, lab: LabContext) -> str | None:
+        """Where a person watches it, if it has such a page."""
+        return None
+
     @abstractmethod
     def env(self, lab: LabContext) -> dict[str, str]:
         """What a client needs."""

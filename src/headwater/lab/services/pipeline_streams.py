@@ -173,8 +173,11 @@ class Stream(Service):
         latest = answer.json().get("latestRun") or {}
         return bool(latest.get("state") == "RUNNING")
 
+    def page(self, lab: LabContext) -> str:
+        return lab.url(self._ui)
+
     def env(self, lab: LabContext) -> dict[str, str]:
-        return {f"{self.name.upper().replace('-', '_')}_UI": lab.url(self._ui)}
+        return {f"{self.name.upper().replace('-', '_')}_UI": self.page(lab)}
 
 
 class SupplierStats(Stream):

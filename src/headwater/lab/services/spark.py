@@ -108,10 +108,13 @@ class SparkMaster(SparkDaemon):
     def ready(self, lab: LabContext) -> bool:
         return bool(answers(lab.url("spark-ui", "/json/")).json()["status"] == "ALIVE")
 
+    def page(self, lab: LabContext) -> str:
+        return lab.url("spark-ui")
+
     def env(self, lab: LabContext) -> dict[str, str]:
         return {
             "SPARK_MASTER": f"spark://{LOOPBACK}:{lab.port('spark')}",
-            "SPARK_MASTER_UI": lab.url("spark-ui"),
+            "SPARK_MASTER_UI": self.page(lab),
             "SPARK_LOCAL_IP": LOOPBACK,
         }
 
@@ -147,6 +150,9 @@ class SparkWorker(SparkDaemon):
         workers = answers(lab.url("spark-ui", "/json/")).json()["workers"]
         here = [w for w in workers if w["port"] == lab.port(self.name)]
         return any(worker["state"] == "ALIVE" for worker in here)
+
+    def page(self, lab: LabContext) -> str:
+        return lab.url(f"{self.name}-ui")
 
     def env(self, lab: LabContext) -> dict[str, str]:
         return {}
@@ -187,10 +193,13 @@ class SparkHistory(SparkDaemon):
     def ready(self, lab: LabContext) -> bool:
         return answers(lab.url(self.name, "/api/v1/applications")).status_code == 200
 
+    def page(self, lab: LabContext) -> str:
+        return lab.url(self.name)
+
     def env(self, lab: LabContext) -> dict[str, str]:
         # An application takes this for a URI, where the server takes its own setting for a path.
         events = self.events(lab).as_uri()
-        return {"SPARK_HISTORY_URL": lab.url(self.name), "SPARK_EVENT_LOG_DIR": events}
+        return {"SPARK_HISTORY_URL": self.page(lab), "SPARK_EVENT_LOG_DIR": events}
 
     @classmethod
     def events(cls, lab: LabContext) -> Path:
