@@ -12,6 +12,7 @@ import fastavro
 import httpx
 import psycopg
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from psycopg.conninfo import conninfo_to_dict
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, NestedField, StringType, TimestamptzType
@@ -223,27 +224,81 @@ def test_records_become_objects_in_s3(
     assert bodies == {b'{"n": 1}', b'{"n": 2}'}
 
 
-def test_mirror_maker_copies_a_topic(kafka: KafkaClient, connect: ConnectClient) -> None:
-    topic = kafka.topic("mirrored")
-    kafka.produce(topic, ["one", "two"])
+def test_objects_in_s3_become_records(
+    kafka: KafkaClient, connect: ConnectClient, s3: S3Client
+) -> None:
+    topic, bucket = kafka.topic("objects"), s3.bucket("drop")
+    s3.client.put_object(Bucket=bucket, Key="a.json", Body=b'{"n": 1}')
+    secret, key = connect.secret("s3.secret.key"), connect.secret("s3.access.key")
     connect.create(
         {
-            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+            "connector.class": "org.apache.camel.kafkaconnector.CamelSourceConnector",
             "topics": topic,
-            "source.cluster.alias": "east",
-            "target.cluster.alias": "west",
-            "source.cluster.bootstrap.servers": kafka.bootstrap,
-            "target.cluster.bootstrap.servers": kafka.bootstrap,
-            "replication.factor": 1,
-            "offset-syncs.topic.replication.factor": 1,
-            "sync.topic.acls.enabled": "false",
-            "key.converter": BYTES,
-            "value.converter": BYTES,
+            "camel.source.url": f"aws2-s3://{bucket}?accessKey=RAW({key})&secretKey=RAW({secret})"
+            f"&region=us-east-1&overrideEndpoint=true&uriEndpointOverride={s3.url}",
+            "key.converter": STRINGS,
+            "value.converter": STRINGS,
         },
-        "mirror",
+        "camel",
     )
+    (record,) = kafka.consume(topic, 1)
+    assert dict(record.headers())["CamelHeader.CamelAwsS3Key"] == b"a.json"
+
+
+def test_mirror_maker_copies_a_topic_and_tells_where_its_groups_are(
+    kafka: KafkaClient, connect: ConnectClient
+) -> None:
+    topic, group = kafka.topic("mirrored"), unique("group")
+    kafka.produce(topic, ["one", "two"])
+    reader = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
+    reader.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    reader.close()
+    clusters = {
+        "source.cluster.alias": "east",
+        "target.cluster.alias": "west",
+        "source.cluster.bootstrap.servers": kafka.bootstrap,
+        "target.cluster.bootstrap.servers": kafka.bootstrap,
+        "key.converter": BYTES,
+        "value.converter": BYTES,
+    }
+    source = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "topics": topic,
+        "replication.factor": 1,
+        "offset-syncs.topic.replication.factor": 1,
+        "sync.topic.acls.enabled": "false",
+    }
+    connect.create({**clusters, **source}, "mirror")
     values = [message.value() for message in kafka.consume(f"east.{topic}", 2)]
     assert values == [b"one", b"two"]
+    checkpoint = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
+        "groups": group,
+        "checkpoints.topic.replication.factor": 1,
+        "emit.checkpoints.interval.seconds": 1,
+    }
+    connect.create({**clusters, **checkpoint}, "checkpoint")
+    (told,) = kafka.consume("east.checkpoints.internal", 1)
+    assert group.encode() in told.key()
+    assert f"east.{topic}".encode() in told.key()
+
+
+def test_mirror_maker_gives_signs_of_life(kafka: KafkaClient, connect: ConnectClient) -> None:
+    heartbeat = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+        "source.cluster.alias": "north",
+        "target.cluster.alias": "south",
+        "source.cluster.bootstrap.servers": kafka.bootstrap,
+        "target.cluster.bootstrap.servers": kafka.bootstrap,
+        "heartbeats.topic.replication.factor": 1,
+        "emit.heartbeats.interval.seconds": 1,
+        "key.converter": BYTES,
+        "value.converter": BYTES,
+    }
+    name = connect.create(heartbeat, "heartbeat")
+    told = kafka.consume("heartbeats", 2)
+    assert all(b"north" in one.key() and b"south" in one.key() for one in told)
+    connect.delete(name)  # it would go on for as long as the lab is there
 
 
 def test_a_file_is_streamed_through_a_topic(
