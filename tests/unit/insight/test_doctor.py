@@ -128,6 +128,19 @@ def test_rules_of_ones_own() -> None:
     assert pairs(estate, {"read": [read]}) == {}
 
 
+def test_files_that_dbt_calls_tables_are_joined_by_a_rule_alone() -> None:
+    """Between a table of a DuckDB file and the file that it is read from, no name tells anything."""
+    estate = one_dataset(
+        ("s3://lake", "raw/orders.parquet"), ("duckdb:///data/shop.duckdb", "shop.main.orders")
+    )
+    assert pairs(estate) == {}
+    read = {"namespace": "duckdb:///data/shop.duckdb", "name": r"shop\.main\.(.*)",
+            "toNamespace": "s3://lake", "toName": r"raw/\1.parquet"}  # fmt: skip
+    (pair,) = pairs(estate, {"read": [read]}).values()
+    assert pair.score >= DEFAULT_SCORE
+    assert pair.dataset.node == ("s3://lake", "raw/orders.parquet")
+
+
 @pytest.mark.parametrize(
     "rules",
     [
