@@ -9,7 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
@@ -18,12 +18,16 @@ import psutil
 import pytest
 
 from headwater.connect.services.kafka import KafkaAdmin
+from headwater.errors import HeadwaterError
 from headwater.lab import process
 from headwater.lab.demo.connectors import Shop
 from headwater.lab.demo.row_counts import RowCounter
+from headwater.lab.demo.run import STREAMS
 from headwater.lab.demo.verdict import EDGES, Judge
+from headwater.lab.home import Home
 from headwater.lab.lab import Lab
 from headwater.lab.services.logins import kafka_client
+from headwater.lab.services.s3 import bucket_folder
 from headwater.lineage.naming import hive_namespace
 
 if TYPE_CHECKING:
@@ -39,9 +43,75 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made.down()
 
 
-def play(lab: Lab, folder: Path, *options: str) -> str:
-    """Run the demo to its verdict, and see that nothing of it is left; returns what it printed."""
+SERVER_PAGES = ("/api/v2/overview", "/api/v2/map", "/api/v2/connectors")
+# What a browser gets, and what fills it: every setting, and the plans of the queries.
+SPARK_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/")
+SPARK_ANSWERS = ("/environment", "/sql?details=true&planDescription=true&length=50")
+
+
+class Pages(threading.Thread):
+    """What the pages of the lineage server and of the streams show, each as it was seen last."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(daemon=True)
+        self.seen: dict[str, bytes] = {}
+        self._home = home
+        self._over = threading.Event()
+        self._http = httpx.Client(trust_env=False, timeout=30, follow_redirects=True)
+
+    def run(self) -> None:
+        while not self._over.wait(3):
+            # A home that is only being made; a Spark that says on every page that it is starting.
+            with suppress(HeadwaterError, ValueError):
+                self._look(Home(self._home))
+
+    def _look(self, home: Home) -> None:
+        settings = home.settings
+        token = {"authorization": f"Bearer {settings.logins.server}"} if settings.secure else {}
+        for path in SERVER_PAGES:
+            self._get("", settings.ports.get("server"), path, token)
+        for stream in STREAMS:
+            port = settings.ports.get(f"{stream}-ui")
+            for path in SPARK_PAGES:
+                self._get(stream, port, path)
+            for one in json.loads(self._get(stream, port, "/api/v1/applications") or b"[]"):
+                for path in SPARK_ANSWERS:
+                    self._get(stream, port, f"/api/v1/applications/{one['id']}{path}", called=path)
+
+    def _get(
+        self,
+        service: str,
+        port: int | None,
+        path: str,
+        headers: dict[str, str] | None = None,
+        called: str = "",
+    ) -> bytes | None:
+        with suppress(httpx.HTTPError):
+            answer = self._http.get(f"http://127.0.0.1:{port or 1}{path}", headers=headers)
+            if answer.is_success:
+                self.seen[f"{service}{called or path}"] = answer.content
+                return answer.content
+        return None
+
+    def stop(self) -> dict[str, bytes]:
+        """Each page by its path, that of a stream with its name before it."""
+        self._over.set()
+        self.join()
+        return self.seen
+
+
+class Played(NamedTuple):
+    """What a demo printed, and what its pages showed meanwhile."""
+
+    printed: str
+    pages: dict[str, bytes]
+
+
+def play(lab: Lab, folder: Path, *options: str) -> Played:
+    """Run the demo to its verdict, and see that nothing of it is left and that all of it is right."""
     home = lab.home.root
+    pages = Pages(home)
+    pages.start()
     done = subprocess.run(
         [sys.executable, "-m", "headwater", "demo", "--once", "--home", str(home), *options],
         cwd=folder,
@@ -65,23 +135,44 @@ def play(lab: Lab, folder: Path, *options: str) -> str:
     }
     assert process.find(home) == {}
     assert not [p for p in process.strays(home) if p.status() != psutil.STATUS_ZOMBIE]
-    return done.stdout + done.stderr
+    found = Played(done.stdout + done.stderr, pages.stop())
+    spark = {f"{name}{path}" for name in STREAMS for path in (*SPARK_PAGES, *SPARK_ANSWERS)}
+    assert found.pages.keys() >= {*SERVER_PAGES, *spark}
+    for stream in STREAMS:
+        assert b"spark.app.name" in found.pages[f"{stream}/environment/"]
+        assert f"The page of {stream}: http://127.0.0.1:" in found.printed
+
+    # The archive has a folder for each topic, and something in both.
+    archive = bucket_folder(lab.home, Home(home).settings.archive) / "topics"
+    sizes = {
+        one.name: sum(file.stat().st_size for file in one.rglob("*.avro"))
+        for one in archive.iterdir()
+    }
+    assert sizes.keys() == {"orders", "bids"}
+    assert all(sizes.values()), sizes
+
+    lab.up(["server"])
+    judge = Judge(lab.context)
+    assert judge.running() == []
+    # No story was played, so nothing changed its columns; and nothing stands beside the pipeline.
+    changes = judge.lineage.get("/api/v2/overview")["changes"]
+    assert [one for one in changes if one["change"] == "schema"] == []
+    used = {d for _, inputs, outputs in EDGES for d in (*inputs, *outputs)}
+    assert with_datasets(judge.lineage) == {judge.lineage.name(d)[0] for d in used}
+    return found
 
 
 @pytest.mark.timeout(1500)
 def test_the_whole_pipeline_is_one_graph_and_every_run_ends(lab: Lab, tmp_path: Path) -> None:
     play(lab, tmp_path)
-    lab.up(["server"])
-    assert Judge(lab.context).running() == []
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1500)
 def test_the_same_pipeline_on_a_hive_metastore(lab: Lab, tmp_path: Path) -> None:
     play(lab, tmp_path, "--catalog", "hive")
-    lab.up(["server", "catalog"])
+    lab.up(["catalog"])
     judge = Judge(lab.context)
-    assert judge.running() == []
 
     # Every job that touches a table names it alike, and creating one leaves no other name behind.
     tables = {"orders_landing", "bids", "orders", "supplier_stats"}
@@ -129,16 +220,16 @@ class CommandLines(threading.Thread):
 def test_the_same_pipeline_behind_logins_tells_nobody_a_secret(lab: Lab, tmp_path: Path) -> None:
     lines = CommandLines()
     lines.start()
-    printed = play(lab, tmp_path, "--secure")
+    played = play(lab, tmp_path, "--secure")
     places: dict[str, bytes] = {
         "command lines": b"\0".join(lines.stop()),
-        "output": printed.encode(),
+        "output": played.printed.encode(),
+        **played.pages,
     }
 
     # Started again, it still asks for logins.
     lab.up(["server", "connect", "registry"])
     judge = Judge(lab.context)
-    assert judge.running() == []
     assert_closed(lab)
     lines = CommandLines()
     lines.start()
@@ -204,3 +295,9 @@ def listed(lineage: LineageClient, namespace: str) -> set[str]:
     """Names of the datasets that the server has in a namespace."""
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/datasets"
     return {dataset["name"] for dataset in lineage.get(path, limit=1000)["datasets"]}
+
+
+def with_datasets(lineage: LineageClient) -> set[str]:
+    """The namespaces in which the server has datasets."""
+    spaces = [one["name"] for one in lineage.get("/api/v1/namespaces", limit=1000)["namespaces"]]
+    return {space for space in spaces if listed(lineage, space)}
