@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
+from headwater.cli.main import _run
+from headwater.cli.output import private_file
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.store import open_store
 from tests.integration.server.making import event
-from tests.integration.server.test_command import app as program
 from tests.security.attacks import eventually, first_quick
 
 if TYPE_CHECKING:
@@ -152,13 +153,33 @@ def test_the_database_and_exports_are_their_owners_alone(
 ) -> None:
     folder = tmp_path / "new" / "folder"
     server = launch(f"sqlite:///{folder}/headwater.db")
-    httpx.post(f"{server.url}/api/v1/lineage", json=event("START", 0)).raise_for_status()
+    made = event("START", 0, outputs=["orders"])
+    httpx.post(f"{server.url}/api/v1/lineage", json=made).raise_for_status()
     assert mode(folder) == 0o700
     assert {mode(file) for file in folder.iterdir()} == {0o600}
-    out = tmp_path / "events.ndjson"
-    found = CliRunner().invoke(program, ["events", "export", str(out), "--store", server.store])
-    assert found.exit_code == 0, found.output
-    assert mode(out) == 0o600
+    exported = ["events", "export", "FILE", "--store", server.store]
+    audited = ["audit", "orders", "--url", server.url, "--html", "FILE"]
+    for words in (exported, audited):
+        for before in (None, "of an earlier export" * 10_000):
+            file = tmp_path / f"{words[0]}-{before is None}"
+            if before is not None:
+                file.write_text(before)
+                file.chmod(0o644)
+            assert _run([str(file) if w == "FILE" else w for w in words], debug=False) == 0
+            assert mode(file) == 0o600
+            assert "earlier" not in file.read_text()
+
+
+def test_an_export_to_a_pipe_leaves_the_pipe_as_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o644)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with private_file(pipe) as written:
+        written.write(b"x")
+    assert os.read(reading, 10) == b"x"
+    os.close(reading)
+    assert mode(pipe) == 0o644
 
 
 def test_a_second_server_on_one_file_is_refused(

@@ -6,8 +6,9 @@ import io
 import json
 import os
 import re
+import stat
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 import typer
@@ -15,8 +16,11 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.table import Table
 
+from headwater.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
     from types import TracebackType
 
     from rich.console import ConsoleOptions, RenderableType
@@ -127,6 +131,22 @@ def print_error(error: HeadwaterError) -> None:
     err.print(f"[bold red]error:[/] {escape_lines(error.message, INDENT)}", soft_wrap=True)
     if error.hint:
         err.print(f"[cyan]hint:[/] {escape(error.hint)}", soft_wrap=True)
+
+
+def private_file(file: str | Path) -> BinaryIO:
+    """A file to write, emptied, that only its owner can read: exports name what an estate holds."""
+    try:
+        opened = os.open(file, os.O_CREAT | os.O_WRONLY, 0o600)
+        try:
+            if stat.S_ISREG(os.fstat(opened).st_mode):  # and not /dev/stdout, or a pipe
+                os.fchmod(opened, 0o600)
+                os.ftruncate(opened, 0)
+            return os.fdopen(opened, "wb")
+        except BaseException:
+            os.close(opened)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error
 
 
 def table_of(*columns: str) -> Table:

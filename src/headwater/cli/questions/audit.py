@@ -10,7 +10,16 @@ import typer
 import typer.core
 
 from headwater.cli.options import spread
-from headwater.cli.output import AsJson, err, escape, out, print_json, print_wide, table_of
+from headwater.cli.output import (
+    AsJson,
+    err,
+    escape,
+    out,
+    print_json,
+    print_wide,
+    private_file,
+    table_of,
+)
 from headwater.cli.questions.from_lake import Lake, of_audit, say_source
 from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
@@ -82,7 +91,9 @@ def report(
     path = path_of("api", "v2", "datasets", named.namespace, named.name, "audit")
     query = {"column": named.field or None, "from": start, "to": end, "depth": depth}
     if html is not None:
-        _write(html, server.get_text(f"{path}/report", **query))
+        text = server.get_text(f"{path}/report", **query)
+        with private_file(html) as written:
+            written.write(text.encode())
         out.print(f"wrote {html}", markup=False, soft_wrap=True)
         return
     found = server.get(path, **query)
@@ -94,13 +105,6 @@ def report(
     if found["truncated"]:
         err.print("[yellow]there is more than is shown[/]")
     say_source(found)
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
 
 
 def _print(text: str) -> None:

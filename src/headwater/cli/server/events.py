@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli.output import AsJson, err, escape, out, print_json
+from headwater.cli.output import AsJson, err, escape, out, print_json, private_file
 from headwater.cli.server.store_options import StoreUrl, counting_bar, opened
 from headwater.errors import UsageError
 
@@ -38,7 +38,7 @@ def export_events(
     with opened(store) as source, counting_bar() as bar:
         ((total,),) = source.connection.all("SELECT count(*) FROM log WHERE kind = 0")
         task = bar.add_task("writing", total=total)
-        target: Any = sys.stdout.buffer if file == "-" else _writable(file)
+        target: Any = sys.stdout.buffer if file == "-" else private_file(file)
         try:
             for line in export(source):
                 target.write(line + b"\n")
@@ -151,14 +151,6 @@ def _take_over(taker: _EventImporter, url: str, bar: Progress) -> dict[str, int]
         bar.update(settings, completed=taken)
     source.close()
     return {**taker.counts, "settings": taken}
-
-
-def _writable(file: str) -> Any:
-    try:
-        # Events name what an estate holds: only their owner is to read an export.
-        return os.fdopen(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb")
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
 
 
 def _readable(file: str) -> Any:
