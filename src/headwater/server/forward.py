@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from headwater.errors import HeadwaterError, UsageError
-from headwater.server.ingest.kafka import PREFIX, READ, WRITE
+from headwater.server.ingest.kafka import PREFIX, READ, WRITE, client_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -156,6 +156,7 @@ class _Forwarder:
                     "linger.ms": 5,
                     "message.timeout.ms": DELIVERY_SECONDS * 1_000,
                     **self.settings.config,
+                    "logger": client_log,
                     "bootstrap.servers": self.settings.bootstrap,
                     "acks": "all",
                     # Keeps the records of a partition in order when one of them is sent again.

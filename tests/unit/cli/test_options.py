@@ -189,6 +189,7 @@ more = partial(pytest.param, marks=pytest.mark.full)
     ("words", "missing", "extra"),
     [
         ("server --kafka-bootstrap 127.0.0.1:9 --port 0", "confluent_kafka", "server"),
+        more("server --forward-kafka 127.0.0.1:9 --port 0", "confluent_kafka", "server"),
         more("server --store postgresql://u@127.0.0.1:9/x", "psycopg", "server"),
         more("rebuild --store STORE", "zstandard", "server"),
         (

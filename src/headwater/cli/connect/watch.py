@@ -214,5 +214,5 @@ def _log(verbose: bool, log_format: LogFormat) -> None:
     root.propagate = False
     logging.getLogger("headwater.connect.librdkafka").setLevel(logging.CRITICAL)
     logging.getLogger("openlineage").setLevel(logging.ERROR)
-    if err.is_terminal:
+    if err.is_terminal and log_format is LogFormat.TEXT:
         err.print("watching; Ctrl-C ends it, runs stay open for the next start", style="dim")

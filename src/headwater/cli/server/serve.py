@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from pathlib import Path  # noqa: TC003  (typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
     from headwater.lineage.schema import Schema
     from headwater.server.app import App
-    from headwater.server.ingest.kafka import KafkaSettings
     from headwater.server.store import Store
 
 __all__ = ["rebuild", "require_free", "server"]
+
+log = logging.getLogger("headwater.server")
 
 
 def server(
@@ -197,9 +199,14 @@ def server(
     if user_role and not user_header:
         raise UsageError("--user-role needs --user-header")
     configure: list[Any] = []
-    if kafka_bootstrap is not None:
-        import confluent_kafka  # noqa: F401  (where it is missing, say so now and not at each retry)
 
+    # Not before the store is open: a refused server must not print an address where nobody listens.
+    def say(text: str) -> None:
+        configure.append(lambda _: _say(text, log_format))
+
+    if kafka_bootstrap is not None or forward_kafka is not None:
+        import confluent_kafka  # noqa: F401  (where it is missing, say so now and not at each retry)
+    if kafka_bootstrap is not None:
         from headwater.server.ingest.kafka import KafkaSettings, consume
 
         source = KafkaSettings(
@@ -211,7 +218,7 @@ def server(
             config=_properties(kafka_config),
         )
         configure.append(lambda app: app.background.append(consume(source)))
-        _say_topic(source)
+        say(f"reading {source.topic} of {source.bootstrap}; dead letters: {source.dead}")
     configure.append(_with_preview)
     if lake is not None:
         from headwater.lake.analysis_results import LakeAnalysis
@@ -234,11 +241,10 @@ def server(
             bootstrap=bootstrap, topic=target, config=_properties(kafka_config)
         )
         configure.append(lambda app: forward(app, out_to))
-        err.print(f"forwarding the log to {target} of {bootstrap}", markup=False, soft_wrap=True)
+        say(f"forwarding the log to {target} of {bootstrap}")
     require_free(host, port)
     scheme = "https" if certificate else "http"
-    # Not before the store is open: a refused server must not print an address where nobody listens.
-    configure.append(lambda _: err.print(f"headwater server on {scheme}://{host}:{port}"))
+    say(f"headwater server on {scheme}://{host}:{port}")
     serve(
         host=host,
         port=port,
@@ -301,9 +307,11 @@ def require_free(host: str, port: int) -> None:
     )
 
 
-def _say_topic(source: KafkaSettings) -> None:
-    text = f"reading {source.topic} of {source.bootstrap}; dead letters: {source.dead}"
-    err.print(text, markup=False, soft_wrap=True)
+def _say(text: str, log_format: LogFormat) -> None:
+    if log_format is LogFormat.JSON:
+        log.info("%s", text)
+    else:
+        err.print(text, markup=False, soft_wrap=True)
 
 
 def _properties(file: Path | None) -> dict[str, str]:

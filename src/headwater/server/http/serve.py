@@ -19,6 +19,7 @@ from headwater.server.app import App, ServerSettings
 from headwater.server.http.event_protocol import protocol_for
 from headwater.server.http.hosts import Hosts, is_loopback
 from headwater.server.http.log_rate_limit import RateLimitFilter
+from headwater.server.ingest.kafka import client_log
 from headwater.server.store import open_store
 from headwater.server.store.database.sqlite import sqlite_path
 
@@ -98,6 +99,7 @@ def serve(
     settings = settings or ServerSettings()
     if insecure:
         settings = msgspec.structs.replace(settings, insecure=True)
+    _configure_logging(log_format)
     url = store or default_store()
     lock = _lock(url)
     opened = open_store(url, limits=limits)
@@ -110,10 +112,6 @@ def serve(
         )
     for extra in configure:
         extra(app)
-    logging.getLogger("uvicorn.error").addFilter(RateLimitFilter())
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter(log_format))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
     if app.auth.locked:
         log.warning(
             "every token of this store is revoked, so every request is refused: "
@@ -149,6 +147,14 @@ def serve(
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def _configure_logging(log_format: LogFormat) -> None:
+    for noisy in (logging.getLogger("uvicorn.error"), client_log):
+        noisy.addFilter(RateLimitFilter())
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(log_format))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def _lock(url: str) -> int | None:

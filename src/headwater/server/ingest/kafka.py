@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 log = logging.getLogger("headwater.server")
+client_log = logging.getLogger("headwater.server.librdkafka")
+"""Of the client library, which writes lines of its own to standard error where it is given none."""
 
 BATCH = 500
 BATCH_BYTES = 1024 * 1024
@@ -243,6 +245,7 @@ class DeadLetters:
                     # The broker's limit decides, on what is sent; the client's is on what is packed.
                     "message.max.bytes": 1_000_000_000,
                     **self._config,
+                    "logger": client_log,
                     "acks": "all",
                     "enable.idempotence": True,
                     "linger.ms": 5,
@@ -328,6 +331,7 @@ class KafkaSource:
                 "queued.max.messages.kbytes": PREFETCH_KB,
                 **self.settings.config,
                 **self._member(),
+                "logger": client_log,
                 "bootstrap.servers": self.settings.bootstrap,
                 "group.id": self.settings.group,
                 "enable.auto.commit": False,
@@ -393,6 +397,7 @@ class KafkaSource:
         from confluent_kafka import Consumer
 
         own = {
+            "logger": client_log,
             "bootstrap.servers": self.settings.bootstrap,
             "group.id": self.settings.group,
             "enable.auto.commit": False,
