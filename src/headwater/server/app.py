@@ -159,6 +159,8 @@ class App:
         """Warnings that health lists beside its status, by component: events are still accepted."""
         self.log_forwarded: int | None = None
         """The last record of the log that Kafka has, where the log is forwarded."""
+        self.forwards = False
+        """Whether this server is the one, of several on a store, that forwards the log."""
         self.router = Router()
         self.preview: Preview | None = None
         """Derives the lineage of a pasted connector; whoever puts the server together sets it."""

@@ -120,7 +120,8 @@ class _Forwarder:
 
     async def step(self) -> bool:
         """Send one batch; answers whether there may be more. Of several servers, one sends."""
-        if not await asyncio.to_thread(self.app.store.database.lead):
+        self.app.forwards = await asyncio.to_thread(self.app.store.database.lead)
+        if not self.app.forwards:
             return False
         if not self._name:
             await asyncio.to_thread(self._connect)

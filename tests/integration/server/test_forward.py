@@ -205,6 +205,18 @@ def test_no_event_waits_for_a_broker_that_is_away(launch: Callable[..., Process]
     assert server.stop() in (0, -15)
 
 
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_of_two_servers_the_one_that_forwards_says_how_far_it_got(
+    launch: Callable[..., Process], store_url: str
+) -> None:
+    options = ["--no-page", "--forward-kafka", "127.0.0.1:1/log"]
+    servers = [launch(store_url, *options) for _ in range(2)]
+    until(lambda: sorted(map(forwarded, servers)) == [-1, 0])
+    other, leading = sorted(servers, key=forwarded)
+    leading.stop()
+    until(lambda: forwarded(other) == 0)
+
+
 def test_retention_keeps_what_was_not_forwarded(store: Store) -> None:
     store.append([msgspec.json.encode(event("START", n, run=n, outputs=["b"])) for n in range(4)])
     assert retain(store, 2**60, 0).events == 0

@@ -31,6 +31,9 @@ def figures(text: str) -> dict[str, float]:
 def test_the_dashboard_and_the_rules_ask_only_for_what_there_is(client: Client) -> None:
     client.post(event("START", 0))
     client.call("POST", "/api/v1/lineage", content="{")
+    client.app.forwards = (
+        True  # as with --forward-kafka, which test_forward.py starts with a broker
+    )
     text = client.call("GET", "/api/v2/metrics").text
     assert lacking(text, agent=False) == {}
     assert undocumented(text) == set()

@@ -41,9 +41,9 @@ def metrics(app: App, view: View) -> Response:
         ),
         *_service(app),
     ]
-    if app.log_forwarded is not None:
+    if app.forwards:  # a server that stands by does not know how far another got
         about = "The last record of the log that Kafka has."
-        found.append(gauge("headwater_forwarded_records", about, app.log_forwarded))
+        found.append(gauge("headwater_forwarded_records", about, app.log_forwarded or 0))
     return Response(exposition(found).encode(), 200, (TEXT,))
 
 
