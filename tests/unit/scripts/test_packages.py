@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import threading
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
-from scripts import audit, dependencies, licences
+from scripts import audit, check_wheel, dependencies, licences
 from scripts.pins import ROOT, Pin, pins
 from scripts.sbom import sbom
 
@@ -105,3 +109,22 @@ def test_an_audit_names_what_is_vulnerable() -> None:
         "metadata": {"dependencies": {"prod": 28}},
     }
     assert audit.page_findings(said) == (["react: high"], 28)
+
+
+def test_a_page_that_no_browser_opened_is_named_and_fails_in_ci(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.html").write_text('<script src="/a.js"></script>')
+    (tmp_path / "a.js").touch()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{served.server_port}"
+        monkeypatch.delenv("CI", raising=False)
+        assert "NOT OPENED" in check_wheel.page(url)
+        monkeypatch.setenv("CI", "true")
+        with pytest.raises(check_wheel.Failed, match="NOT OPENED"):
+            check_wheel.page(url)
+        served.shutdown()
