@@ -191,10 +191,16 @@ def test_a_full_disk_is_503_and_passes(disk: Disk, launch: Callable[..., Process
     disk.narrow(server)
     load = Load(server.url, itertools.count())
     load.wait(lambda: load.answers[503] > 20)
+    answer = httpx.get(f"{server.url}/api/v2/health")
+    assert answer.status_code == 503
+    said = " ".join(answer.json()["problems"])
+    assert "writing: " in said
+    assert "full" in said or not disk.mounted
     disk.widen(server)
     before = load.answers[201]
     load.wait(lambda: load.answers[201] > before + 20)
     load.stop()
+    assert httpx.get(f"{server.url}/api/v2/health").json().get("problems", []) == []
     assert set(load.answers) == {201, 503}
     resend(server, load.unsure)
     server.stop()
