@@ -98,17 +98,14 @@ def test_the_readable_page_asks_nobody_else(client: Client) -> None:
     assert all(path in response.text for path in ("/api/v1/lineage", "/api/v2/evidence"))
 
 
-@pytest.mark.full  # tests/security fuzzes every route in the quick tests
-def test_calls_made_up_from_the_description_do_no_harm(
-    launch: Callable[..., Process], store_url: str, tmp_path: Path
-) -> None:
-    server = launch(store_url, "--no-page")
+def make_up_calls(server: Process, folder: Path, examples: int, timeout: float | None) -> None:
+    """Calls of every operation, as many as said, that schemathesis makes up from the description."""
     for made in example_events():
         assert httpx.post(f"{server.url}/api/v1/lineage", content=json.dumps(made)).is_success
     found = subprocess.run(
         [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/api/v2/openapi.json"),
-            *("--checks", CHECKS, "--phases", "examples,fuzzing", "--max-examples", "3"),
+            *("--checks", CHECKS, "--phases", "examples,fuzzing", "--max-examples", str(examples)),
             *("--exclude-path", "/api/v2/live", "--seed", "7", "--no-shrink", "--no-color"),
             *("--suppress-health-check", "all", "--request-timeout", "10", "--warnings", "off"),
             *("--continue-on-failure", "--generation-database", "none"),
@@ -116,9 +113,24 @@ def test_calls_made_up_from_the_description_do_no_harm(
         check=False,
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        timeout=600,
+        cwd=folder,
+        timeout=timeout,
         env={**os.environ, "PYTHONUTF8": "1"},
     )
     assert found.returncode == 0, found.stdout[-6_000:] + found.stderr[-2_000:]
     assert httpx.get(f"{server.url}/api/v2/health").json()["status"] == "ok"
+
+
+@pytest.mark.full  # tests/security fuzzes every route in the quick tests
+def test_calls_made_up_from_the_description_do_no_harm(
+    launch: Callable[..., Process], store_url: str, tmp_path: Path
+) -> None:
+    make_up_calls(launch(store_url, "--no-page"), tmp_path, 3, 600)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_many_calls_made_up_from_the_description_do_no_harm(
+    launch: Callable[..., Process], store_url: str, tmp_path: Path
+) -> None:
+    make_up_calls(launch(store_url, "--no-page"), tmp_path, 200, None)
