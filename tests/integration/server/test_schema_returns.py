@@ -221,6 +221,7 @@ def test_a_store_from_before_goes_on_and_a_rebuild_mends_its_history(
             "UPDATE claim SET mark = facet, last = ? WHERE facet = ?", (last, number)
         )
     store.connection.run("DROP INDEX log_job")
+    store.connection.run("DROP INDEX log_ahead")
     store.connection.run("DROP TABLE deletion")
     store.connection.run("DROP TABLE named_parent")
     store.connection.run("DELETE FROM migration WHERE version >= 9")

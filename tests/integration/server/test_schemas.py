@@ -286,6 +286,26 @@ def test_a_time_is_far_ahead_after_five_minutes(store: Store, minutes: int, kept
     assert (since == time.strftime("%M:%S", ahead)) == kept
 
 
+def test_a_time_far_ahead_divides_a_period_whatever_the_order(store: Store) -> None:
+    """Of the four claims of a stream, one is of a wrong clock: it counts when it is received."""
+    now = int(time.time())
+    claims = (("a int", -200), ("b int", -100), ("a int", 3600), ("a int", 250))
+    for n, order in enumerate(permutations(claims), 1):
+        name = f"t{n}"
+        for text, ahead in order:
+            one = beat(0, f"writer{n}", n, outputs=[dataset(name, schema=fields(text))])
+            moment = time.gmtime(now + ahead)
+            send(store, {**one, "eventTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", moment)})
+        view = View(store.connection, Bodies(store.packer))
+        found = view.dataset("s3://lake", name)
+        assert found is not None
+        rows = schemas(view, members(view, found.root), None, 100)[::-1]
+        bodies = view.bodies([number for _, number in rows])
+        # The arrival is known to less than a minute.
+        told_of = [(round((t / 1e6 - now) / 100), shown(bodies[f])) for t, f in rows]
+        assert told_of == [(-2, "a int"), (-1, "b int"), (0, "a int")], order
+
+
 def test_each_writing_run_has_a_version_with_the_schema_then_valid(client: Client) -> None:
     for n, text in enumerate(("a int", "a int", "a int, b int"), 1):
         for second, state in ((0, "START"), (5, "COMPLETE")):

@@ -6,6 +6,7 @@ how far its two parts reach is then read from the log, which has every claim.
 
 from __future__ import annotations
 
+import heapq
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,14 +127,11 @@ def _claimed(
     back: bool,
 ) -> Iterator[int]:
     """When an author claimed a schema, the earliest first, or the latest."""
-    reader, low, high = EventReader(_ANY), *between
-    for at, body in _records(session, key, between, back=back):
+    reader = EventReader(_ANY)
+    for time, body in _records(session, key, between, back=back):
         try:
             item = reader.prepare(body)
         except EventError:
-            continue
-        time = item.time if item.time <= at + AHEAD else at
-        if not low <= time <= high:
             continue
         parts = [part for _, part in item.datasets if part.numbers is None]
         parts += [
@@ -147,25 +145,35 @@ def _claimed(
 def _records(
     session: WriteSession, key: ClaimKey, between: tuple[int, int], *, back: bool
 ) -> Iterator[tuple[int, bytes]]:
-    """The events of an author's job, or of no job: when each arrived, and its bytes."""
+    """The events of an author's job, or of no job: the time that counts of each, and its bytes."""
     session.write("log")
     who, values = ("job = ?", [key.job]) if key.job else ("job IS NULL", [])
     if key.run:
         who, values = f"{who} AND run = ?", [*values, key.run]
-    sql = (
-        f"SELECT at, dictionary, body FROM log WHERE kind = 0 AND {who} AND time >= ? AND time <= ?"  # noqa: S608
-        f" AND seq <= ? ORDER BY time {'DESC' if back else 'ASC'} LIMIT ? OFFSET ?"
-    )
     values += [*between, session.log_end]
+    order = "DESC" if back else "ASC"
+    found = [
+        _in_steps(
+            session,
+            f"SELECT {column}, dictionary, body FROM log WHERE kind = 0 AND {who} AND {clock}"  # noqa: S608
+            f" AND {column} >= ? AND {column} <= ? AND seq <= ? ORDER BY {column} {order}",
+            values,
+        )
+        for column, clock in (("time", f"time <= at + {AHEAD}"), ("at", f"time > at + {AHEAD}"))
+    ]
     size = 0
+    for time, dictionary, packed in heapq.merge(*found, key=lambda row: row[0], reverse=back):
+        body = session.packer.unpack(dictionary, bytes(packed))
+        size += len(body)
+        if size > READ_BYTES:
+            return
+        yield time, body
+
+
+def _in_steps(session: WriteSession, sql: str, values: list[int]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, READ_AT_MOST, READ_AT_ONCE):
-        rows = session.connection.all(sql, (*values, READ_AT_ONCE, start))
-        for at, dictionary, packed in rows:
-            body = session.packer.unpack(dictionary, bytes(packed))
-            size += len(body)
-            if size > READ_BYTES:
-                return
-            yield at, body
+        rows = session.connection.all(f"{sql} LIMIT ? OFFSET ?", (*values, READ_AT_ONCE, start))
+        yield from rows
         if len(rows) < READ_AT_ONCE:
             return
 
