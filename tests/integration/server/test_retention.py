@@ -18,7 +18,7 @@ from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import export, rebuild, verify
 from headwater.server.store.keep.retention import retain
 from headwater.server.store.view import Bodies, View
-from headwater.server.store.write.commands import NoSuchError
+from headwater.server.store.write.commands import COMMANDS, NoSuchError
 
 from .making import columns, dataset, event, facet, run_id, schema
 from .old_stores import KEPT, open_kept
@@ -198,6 +198,40 @@ def test_what_is_deleted_is_gone_for_good(store: Store, kind: str) -> None:
     reopened = open_store(store.database.url)
     assert len(list(export(reopened))) == len(list(export(store)))
     reopened.close()
+
+
+DECLARED = {
+    "eventTime": "2026-01-01T00:00:00Z",
+    "producer": "https://example.org",
+    "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent",
+    "dataset": {"namespace": "hunter2", "name": "other"},
+}
+GIVEN: dict[str, dict[str, Any]] = {
+    "event": {"event": DECLARED},
+    "run": {"run": run_id(1), "state": "ABORT", "time": 1},
+    "new_run": {"namespace": "hunter2", "name": "load", "run": run_id(2)},
+    "namespace": {"name": "hunter2", "owner": "me"},
+    "source": {"name": "hunter2", "type": "S3", "url": "s3://x"},
+    "hide": {"kind": "dataset", "namespace": "hunter2", "name": "t"},
+    "tag": {"name": "pii"},
+    "tagged": {"kind": "dataset", "namespace": "hunter2", "name": "t", "tag": "pii", "on": True},
+    "alias": {"namespace": "s3://lake", "name": "kept", "alias": ["hunter2", "x"], "by": "doctor"},
+    "unalias": {"namespace": "s3://lake", "name": "kept", "alias": ["hunter2", "x"]},
+    "retain": {"before": 0},
+    "purge": {"kind": "job", "digest": "0"},
+}
+
+
+def test_every_command_that_names_what_is_deleted_goes_with_it(store: Store) -> None:
+    assert GIVEN.keys() == COMMANDS.keys(), "a command to try, in the order in which it is given"
+    sent = event("START", 1, run=1, outputs=[dataset("kept"), dataset("t", "hunter2")])
+    sent["job"]["namespace"] = "hunter2"
+    send(store, sent, event("START", 1, run=3, outputs=["kept"]))
+    for name, rest in GIVEN.items():
+        store.perform({"command": name, **rest})
+    named = sum("hunter2" in str(rest) for rest in GIVEN.values())
+    assert purge(store, PurgeTarget("namespace", "hunter2")).records == 1 + named
+    assert mentions(store, "hunter2") == []
 
 
 def test_what_was_the_only_thing_leaves_nothing_behind(store: Store) -> None:

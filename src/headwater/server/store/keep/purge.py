@@ -81,7 +81,8 @@ def mentions(value: Any) -> Iterator[Key]:
     """The namespaces and names that a record or a facet holds; a namespace alone has an empty name."""
     if isinstance(value, dict):
         namespace, name = value.get("namespace"), value.get("name")
-        if value.get("command") == "namespace" and isinstance(name, str):
+        # A source has the name of its namespace, unless a client gave it another.
+        if value.get("command") in ("namespace", "source") and isinstance(name, str):
             yield name, ""
         if isinstance(namespace, str):
             yield namespace, name if isinstance(name, str) else ""
