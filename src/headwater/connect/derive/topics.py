@@ -70,8 +70,6 @@ def source_topics(
     # A list may spell a table in other letters than the database, which names the topic.
     spelled = {topic.lower() for topic, _, _ in found if topic in seen}
     found = [item for item in found if item[0] in seen or item[0].lower() not in spelled]
-    if seen and context.chain.unknown:  # which of its topics is not written is unknown
-        found = [item for item in found if item[0] in seen]
     if seen and not found:
         return [(topic, _single(reading), SEEN) for topic in seen]
     if not found and not reading.origins:
