@@ -233,6 +233,19 @@ def test_naming_strategies(settings: dict[str, str], topic: str, expected: list[
             "http://r/apis/ccompat/v7",
             "",
         ),
+        *(
+            (
+                {
+                    "value.converter.apicurio.registry.url": "http://r/apis/registry/v3",
+                    f"value.converter.{auth}.username": "lab",
+                    f"value.converter.{auth}.password": password,
+                },
+                "http://r/apis/ccompat/v7",
+                user,
+            )
+            for auth in ("apicurio.auth", "apicurio.registry.auth")
+            for password, user in (("hunter2", "lab"), ("${file:/x:password}", ""))
+        ),
         (
             {"transforms": "ol", "transforms.ol.value.converter.schema.registry.url": "http://t"},
             "http://t",
@@ -246,6 +259,7 @@ def test_a_connectors_own_registry(settings: dict[str, str], url: str | None, us
     endpoint = registry_of(Connector("c", "sink", settings), "value")
     assert (endpoint.urls[0] if endpoint else None) == url
     assert (endpoint.username if endpoint else "") == user
+    assert bool(endpoint and endpoint.password) == bool(user)
 
 
 def test_the_world_joins_key_and_value_and_a_recorder_sees_changes(store: Store) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TOPIC, RECORD, TOPIC_RECORD = "TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"
 CCOMPAT = "/apis/ccompat/v7"
+APICURIO_AUTH = ("apicurio.registry.auth.", "apicurio.auth.")
+"""How the keys of a login begin in Apicurio's converters, of version 3 and of those before."""
 
 
 def strategy(config: Mapping[str, str], side: str) -> str:
@@ -64,17 +66,25 @@ def registry_of(connector: Connector, side: str) -> Endpoint | None:
         for native in ("/apis/registry/v2", "/apis/registry/v3"):
             first = first.replace(native, CCOMPAT)
         first, in_url = _without_user(first)
-        source = config.get(f"{prefix}basic.auth.credentials.source", "")
-        user = config.get(f"{prefix}basic.auth.user.info", "") if source == "USER_INFO" else in_url
-        if "${" in user:
-            user = ""
-        name, _, password = user.partition(":")
+        name, password = _login(config, prefix, in_url)
         token = config.get(f"{prefix}bearer.auth.token", "")
         return Endpoint(
             (first,), username=name, password=password, token="" if "${" in token else token,
             timeout=5.0,
         )  # fmt: skip
     return None
+
+
+def _login(config: Mapping[str, str], prefix: str, in_url: str) -> tuple[str, str]:
+    """The user and the password of a converter: with Confluent's keys, in the address, or Apicurio's."""
+    source = config.get(f"{prefix}basic.auth.credentials.source", "")
+    user = config.get(f"{prefix}basic.auth.user.info", "") if source == "USER_INFO" else in_url
+    logins = [user.partition(":")[::2]]
+    for auth in APICURIO_AUTH:
+        name, password = f"{prefix}{auth}username", f"{prefix}{auth}password"
+        logins.append((config.get(name, ""), config.get(password, "")))
+    name, password = next((login for login in logins if login[0]), ("", ""))
+    return ("", "") if "${" in f"{name}{password}" else (name, password)
 
 
 def _without_user(url: str) -> tuple[str, str]:
