@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headwater.cli.main import app
+from headwater.cli.server.serve import _with_preview
 from headwater.errors import UsageError
 from headwater.server.api.openapi import document
 from headwater.server.app import ServerSettings
@@ -325,6 +326,40 @@ def test_every_answer_that_a_limited_token_gets_counts_what_it_hides(
         whole, part = both(path, params=params)
         assert whole["hidden"] == 0
         assert part["hidden"] > 0, path
+    never = [{"one": "s3://lake:orders", "other": "s3://lake:raw"}]
+    asked["content"] = json.dumps({"rules": {"never": never}})
+    whole, part = both("/api/v2/doctor/findings", **asked)
+    assert (whole["hidden"], part["hidden"]) == (0, view_hides(client, token))
+
+
+def view_hides(client: Client, token: str) -> int:
+    """How many jobs and datasets the header says are hidden from a token."""
+    header = ask(client, token, "/api/v2/doctor").headers["x-headwater-hidden"]
+    found = dict(one.split("=") for one in header.split(", "))
+    return int(found["jobs"]) + int(found["datasets"])
+
+
+def test_a_preview_has_no_columns_of_a_topic_that_is_hidden(limited: tuple[Client, str]) -> None:
+    client, token = limited
+    _with_preview(client.app)
+    topic = dataset("clicks", "kafka://broker:9092", schema=schema(f"{MARK}_id"))
+    sent = of(TEAM, event("START", 100, run=9, job=f"{MARK}_clicks", outputs=[topic]))
+    assert ask(client, ADMIN, "/api/v1/lineage", "POST", content=json.dumps(sent)).is_success
+    config = {
+        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "topics": "clicks",
+        "connection.url": "jdbc:postgresql://reports:5432/bi",
+    }
+    body = {"config": json.dumps({"name": "copy", "config": config}), "bootstrap": "broker:9092"}
+
+    def previewed(who: str) -> list[Any]:
+        asked = {"method": "POST", "content": json.dumps(body)}
+        answer = ask(client, who, "/api/v2/connectors/preview", **asked)
+        assert answer.is_success, answer.text
+        return [edge["columns"] for edge in answer.json()["edges"]]
+
+    assert previewed(ADMIN) == [[[f"{MARK}_id", f"{MARK}_id"]]]
+    assert previewed(token) == [None]
 
 
 def test_the_commands_say_how_much_is_hidden(

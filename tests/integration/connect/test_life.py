@@ -129,10 +129,12 @@ def test_apply_validates_shows_a_diff_and_leaves_a_transform_out(
         "transforms": "openlineage",
         "transforms.openlineage.type": "com.acme.OpenLineageLifecycleSmt",
         "transforms.openlineage.topics": topic,
+        "transforms.openlineage.dataset.names": "shop.applied",
     }
     file.write_text(json.dumps({"name": name, "config": {**config, **lineage}}))
     shown = agent.command("apply", str(file), "--dry-run")
     assert "left out" in shown
+    assert "what it declares is kept as headwater.dataset.names" in shown
     assert f"+ topic = {topic}" in shown
     assert connect.http.get(f"/connectors/{name}").status_code == 404
     agent.command("apply", str(file))

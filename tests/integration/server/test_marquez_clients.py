@@ -248,6 +248,10 @@ def test_events_that_marquez_forgives_are_taken_and_counted(client: Client) -> N
     assert client.get("/api/v2/health")["assumed"] == {
         NAMED_RUN: 2, NO_ZONE: 2, NO_OBJECT: 2, OTHER_TYPE: 1,
     }  # fmt: skip
+    doubts = [f for f in client.get("/api/v2/doctor")["findings"] if f["kind"] == "assumed"]
+    assert sorted(f["count"] for f in doubts) == [1, 2, 2, 2]
+    reasons = (NAMED_RUN, NO_ZONE, NO_OBJECT, OTHER_TYPE)
+    assert all(sum(reason in f["text"] for f in doubts) == 1 for reason in reasons)
     named = str(to_run_uuid("nightly-42"))
     for name in (named, "nightly-42"):
         run = client.get(f"/api/v1/jobs/runs/{name}")
