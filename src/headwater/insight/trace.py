@@ -37,12 +37,18 @@ def trace(
     limit: int,
     downstream: bool = False,
     follow: Callable[[Edge[N]], bool] | None = None,
+    counts: Callable[[N], bool] | None = None,
 ) -> Walk[N]:
-    """Everything that leads to these nodes, and if asked everything that they lead to."""
+    """Everything that leads to these nodes, and if asked everything that they lead to.
+
+    With `counts`, only the nodes it accepts count towards the limit.
+    """
     known = graph if follow is None else _Followed(graph, follow)
-    found = walk(known, start, Direction.UPSTREAM, depth=depth, limit=limit)
+    found = walk(known, start, Direction.UPSTREAM, depth=depth, limit=limit, counts=counts)
     if downstream:
-        walk(known, start, Direction.DOWNSTREAM, depth=depth, limit=limit, found=found)
+        walk(
+            known, start, Direction.DOWNSTREAM, depth=depth, limit=limit, counts=counts, found=found
+        )
     return found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .making import columns, dataset, event, facet
+from .making import columns, dataset, event, facet, run_id
 
 if TYPE_CHECKING:
     from .conftest import Client
@@ -82,6 +82,25 @@ def test_walks_keep_to_the_pairs(client: Client, known: str) -> None:
     origin, destination = "dataset:kafka://k:9092:orders", f"dataset:{SPACE}:bids"
     path = f"/api/v2/evidence?origin={origin}&destination={destination}"
     assert client.call("GET", path).status_code == 404
+
+
+@pytest.mark.parametrize("known", ["lineage", "columnLineage", ""])
+def test_the_runs_before_a_run_keep_to_the_pairs(client: Client, known: str) -> None:
+    load(client, known)
+    # What a job pairs since then counts for its later runs alone.
+    client.post(
+        event("COMPLETE", 5, run=3, job="sink"),
+        event("START", 60, run=5, job="sink", inputs=[ORDERS, BIDS], outputs=["orders_landing", "bids"]),
+    )  # fmt: skip
+    before = {run_id(number) for number in ((4, 3, 1) if known else (4, 3, 2, 1))}
+    found = client.get("/api/v1/runlineage/upstream", runId=run_id(4))["runs"]
+    assert {one["run"]["id"] for one in found} == before
+    reads = {one["run"]["id"]: [i["name"] for i in one["inputs"]] for one in found}
+    assert reads[run_id(3)] == ["orders"] if known else ["orders", "bids"]
+    assert len(client.get("/api/v1/runlineage/upstream", runId=run_id(4), depth=1)["runs"]) == 2
+    # A run that is asked for itself is shown with all that it read.
+    own = client.get("/api/v1/runlineage/upstream", runId=run_id(3))["runs"]
+    assert {one["run"]["id"] for one in own} == {run_id(3), run_id(2), run_id(1)}
 
 
 def test_where_no_pairs_are_known_all_feeds_all_and_is_marked(client: Client) -> None:

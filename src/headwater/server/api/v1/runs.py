@@ -53,12 +53,24 @@ def upstream_runs(
     run: str = text(name="runId", required=True, example="00000000-0000-4000-8000-000000000001"),
     depth: int = integer(10, 0, 50),
 ) -> dict[str, Any]:
-    """The runs that made what a run read, and those before them."""
+    """The runs that made what a run read, and those before them.
+
+    Of a run before it, as far as pairs are known, the inputs that feed what was read of it.
+    """
     first = the_run(view, run)
     graph = view.run_graph()
-    found = trace(graph, [(first.id,)], depth=depth, limit=1_000)
-    runs = [one for (number,) in found.distance if (one := graph.run(number)) is not None]
-    return {"runs": [_upstream(view, one, graph.inputs(one.id)) for one in runs]}
+    # A step from a run leads to what it read, the next one to the run that made that.
+    found = trace(
+        graph, [(first.id, 0)], depth=2 * depth + 1, limit=1_000, counts=lambda node: not node[1]
+    )
+    passed = {(near, far) for near, far, _ in found.steps}
+    answers = []
+    for node in found.distance:
+        one = None if node[1] else graph.run(node[0])
+        if one is not None:
+            reads = [read for read in graph.inputs(one.id) if (node, graph.node(read)) in passed]
+            answers.append(_upstream(view, one, reads))
+    return {"runs": answers}
 
 
 def _upstream(view: View, run: entities.Run, inputs: list[entities.RunInput]) -> dict[str, Any]:

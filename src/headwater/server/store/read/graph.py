@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headwater.lineage.graph import Pairs, Step
     from headwater.lineage.lifecycle import RunHistory
     from headwater.server.store.entities import Job, Node, Run
-    from headwater.server.store.read.output_sources import OutputSources
+    from headwater.server.store.read.output_sources import OutputSources, PairedSources
     from headwater.server.store.view import View
 
 __all__ = ["SHORTEST", "RunGraph", "StoredGraph", "failing"]
@@ -49,6 +49,8 @@ STREAMS = 50
 
 Edge = tuple[int, int, int]
 """A job, the dataset it touches (by what its name stands for), and the direction."""
+
+RunNode = tuple[int, int]
 
 JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
 
@@ -295,7 +297,11 @@ def _dataset(edge: Edge) -> int:
 
 
 class RunGraph:
-    """Runs, each after those that made what it read. Runs are known by `(id,)`."""
+    """Runs, each after what it read, and that after the run that made it.
+
+    A run is known by its number and 0, what a run read by the number of its maker (0 if nobody knows
+    it) and of the dataset.
+    """
 
     _MAKER = (
         "SELECT v.run, v.uuid FROM dataset_version v WHERE v.dataset = ? AND v.time <= ?"
@@ -340,17 +346,46 @@ class RunGraph:
             return RunInput(dataset, None, None)
         return RunInput(dataset, bytes(rows[0][1]), self.run(int(rows[0][0])))
 
+    @staticmethod
+    def node(read: RunInput) -> RunNode:
+        """What a run read, as a node."""
+        return (read.maker.id if read.maker is not None else 0), read.dataset
+
     def next(
-        self, nodes: Collection[tuple[int]], direction: Direction | None
-    ) -> Iterator[Step[tuple[int]]]:
-        """The steps from runs to those that made what they read; only upstream is known."""
+        self, nodes: Collection[RunNode], direction: Direction | None
+    ) -> Iterator[Step[RunNode]]:
+        """The steps from runs to what they read and on to those that made it; only upstream is known."""
         if direction is Direction.DOWNSTREAM:
             return
-        for (number,) in nodes:
-            for read in self.inputs(number):
-                if read.maker is not None:
-                    yield (number,), (read.maker.id,), False
+        for run, dataset in nodes:
+            if not dataset:
+                for read in self.inputs(run):
+                    yield (run, 0), self.node(read), False
+            elif run:
+                yield (run, dataset), (run, 0), False
 
-    def pairs(self, nodes: Collection[tuple[int]]) -> dict[tuple[int], Pairs[tuple[int]]]:
-        """None: a run depends on every run that made what it read."""
-        return {}
+    def pairs(self, nodes: Collection[RunNode]) -> dict[RunNode, Pairs[RunNode]]:
+        """The pairs of those of these runs that read several datasets, as their jobs had them then."""
+        found: dict[RunNode, Pairs[RunNode]] = {}
+        for number, dataset in nodes:
+            run = None if dataset else self.run(number)
+            if run is None or len(self.inputs(number)) < 2:
+                continue
+            paired = self.view.output_sources(run.state.life.end).partial([run.job]).get(run.job)
+            if paired is not None:
+                found[number, 0] = self._pairs(run, paired)
+        return found
+
+    def _pairs(self, run: Run, paired: dict[int, PairedSources]) -> Pairs[RunNode]:
+        written = [number for number, way in map(unslot, run.state.io) if way == OUTPUT]
+        reads = self.inputs(run.id)
+        roots = self.view.roots([*written, *(read.dataset for read in reads)])
+        return {
+            (run.id, output): frozenset(
+                self.node(read)
+                for read in reads
+                if (sources := paired.get(roots.get(output, 0))) is None
+                or roots.get(read.dataset) in sources.inputs
+            )
+            for output in written
+        }
