@@ -129,6 +129,7 @@ STORIES = {
     "moved": [sink(0), sink(5), stream(10), by_name(30)],
     "copied": [sink(0), stream(10), sink(20), copy(15)],
     "only read": [stream(0, OLD), stream(240, OLD), stream(120), stream(180), by_name(30)],
+    "only read within a minute": [stream(0, OLD), stream(50, OLD), stream(30), by_name(55)],
     "three": [sink(0), stream(10), sink(20), sink(12, "third"), by_name(1)],
 }
 

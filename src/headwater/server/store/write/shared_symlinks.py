@@ -4,7 +4,8 @@ Two that share a symlink are one if the times at which events declared it overla
 one and writes the other. Otherwise the table moved from one to the other, when the later one was
 first declared; of two that were declared at once, the later is what a job wrote from the other. The
 answer follows from the set of events, so it is recomputed whenever one arrives that may change it; an
-order of arrival changes nothing.
+order of arrival changes nothing. It goes by jobs and not by runs, whose reads and writes are not
+kept as long: a job that ever read one and ever wrote the other keeps them apart.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ __all__ = ["claim", "declared", "settle"]
 # Enough for any estate; more declarations of one name are somebody's mistake, and every pair counts.
 MAX_RIVALS = 32
 MAX_FACETS = 16
-MINUTE = 60_000_000
 
 Key = tuple[str, str]
 
@@ -58,11 +58,9 @@ def _declare(session: WriteSession, dataset: Dataset, number: int, time: int) ->
         held[1] = time
         session.dirty["dataset"][dataset.id] = dataset
     elif time > held[2]:
-        # Not written for every event that only reads the dataset: after a restart the end is known
-        # to the minute.
-        if time // MINUTE > held[2] // MINUTE:
-            session.dirty["dataset"][dataset.id] = dataset
+        # Written for events that only read the dataset too: a restart must not judge by another end.
         held[2] = time
+        session.dirty["dataset"][dataset.id] = dataset
 
 
 def _bound(dataset: Dataset) -> None:
