@@ -233,6 +233,20 @@ def test_what_disagrees_is_a_finding_with_both_schemas(client: Client) -> None:
     assert [side["fields"][0]["type"] for side in (found["one"], found["other"])] == ["int", "long"]
 
 
+def test_a_job_is_live_as_long_as_any_of_its_runs(client: Client) -> None:
+    client.post(
+        beat(0, "one", 1, outputs=[topic("id int")]),
+        event("START", 5, job="one", run=2, job_facets=STREAM, outputs=[topic("id int")]),
+        event("COMPLETE", 6, job="one", run=2),
+        beat(7, "two", 3, outputs=[topic("id int, a int")]),
+    )
+    page = "/api/v2/datasets/kafka%3A%2F%2Fbroker%3A9092/orders"
+    (found,) = client.get(page)["findings"]
+    assert (found["kind"], found["fields"]) == ("writers", ["a"])
+    client.post(event("COMPLETE", 8, job="one", run=1))
+    assert client.get(page)["findings"] == []
+
+
 def test_names_that_stand_for_one_dataset_have_one_schema(store: Store) -> None:
     link = facet(identifiers=[{"namespace": "hive://m", "name": "db.t", "type": "TABLE"}])
     send(store, beat(0, "reader", 1, inputs=[dataset("db.t", "hive://m", schema=fields("a int"))]))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from headwater.lineage.lifecycle import State
 from headwater.lineage.schema import read_fields
 from headwater.lineage.schema.claims import Rank, current, findings, types
+from headwater.server.store.database import within
+from headwater.server.store.entities import STATUSES
 from headwater.server.store.write.schemas import is_topic, read_claims, to_claims
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from headwater.server.store.view import View
 
 __all__ = ["SchemaReports", "standing"]
+
+RUNNING = STATUSES.index(State.RUNNING)
 
 
 class SchemaReports(NamedTuple):
@@ -40,9 +44,11 @@ def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> SchemaReports:
     topic = is_topic(dataset)
     version = current(claims, ends, topic=topic)
     jobs = view.jobs({row[1] for row in rows if row[1]})
-    latest = view.runs(job.latest for job in jobs.values() if job.latest is not None)
-    running = {run.job for run in latest.values() if run.state.life.state is State.RUNNING}
-    live = {str(number) for number in jobs if number in running}
+    # A job may have several runs at once: any that claimed, and the latest, which may not have yet.
+    runs = {abs(row[2]) for row in rows if row[2]}
+    runs |= {job.latest for job in jobs.values() if job.latest is not None}
+    sql = f"SELECT DISTINCT job FROM run WHERE status = {RUNNING} AND id IN ({{in}})"  # noqa: S608
+    live = {str(number) for (number,) in within(view.connection, sql, runs) if number in jobs}
     disagree = findings(claims, ends, live, topic=topic)
     subjects: dict[str, set[str]] = defaultdict(set)
     for claim in version.claims if version is not None else ():
