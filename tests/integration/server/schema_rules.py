@@ -22,6 +22,7 @@ OF_TOPICS = (*TEXTS, "a int, key int", "c int, key int", "key int")
 
 Names = frozenset[str]
 History = list[tuple[int, Names]]
+Whose = tuple[Rank, str, str]
 
 
 def _body(text: str) -> bytes:
@@ -37,6 +38,12 @@ class Claimed(NamedTuple):
     key: str
     text: str
     version: int = 0
+    part: str = ""
+    """What of a topic it is about, where it does not replace the other part."""
+
+    @property
+    def whose(self) -> Whose:
+        return self.rank, self.author, self.part
 
     @property
     def looks(self) -> bytes:
@@ -182,7 +189,17 @@ class Stretch(NamedTuple):
     claim: Claimed
 
 
-def _stretches(claims: list[Claimed]) -> list[Stretch]:
+def _on_part(claim: Claimed, *, topic: bool) -> list[Claimed]:
+    """The claim, or where a job makes it on a topic, one on each part that it has fields of."""
+    if not topic or claim.rank <= Rank.DECLARED:
+        return [claim]
+    named = claim.text.split(", ")
+    split = {"key": [f for f in named if f.startswith("key ")],
+             "value": [f for f in named if not f.startswith("key ")]}  # fmt: skip
+    return [claim._replace(part=part, text=", ".join(some)) for part, some in split.items() if some]
+
+
+def _stretches(claims: list[Claimed], *, topic: bool) -> list[Stretch]:
     found: list[Stretch] = []
     for key in {(c.key, c.rank, c.author, c.version) for c in claims}:
         mine = [c for c in claims if (c.key, c.rank, c.author, c.version) == key]
@@ -192,26 +209,27 @@ def _stretches(claims: list[Claimed]) -> list[Stretch]:
                 seconds = [c.second for c in same]
                 found.append(Stretch(min(seconds), max(seconds), same[0]))
             continue
-        last: Stretch | None = None
+        last: dict[str, Stretch] = {}
         for second in sorted({c.second for c in mine}):
             at_once = [c for c in mine if c.second == second]
-            claim = max(at_once, key=lambda c: _body(c.text))
-            if last is not None and last.claim.looks == claim.looks:
-                found.remove(last)
-                last = last._replace(last=second)
-            else:
-                last = Stretch(second, second, claim)
-            found.append(last)
+            for claim in _on_part(max(at_once, key=lambda c: _body(c.text)), topic=topic):
+                before = last.get(claim.part)
+                if before is not None and before.claim.looks == claim.looks:
+                    found.remove(before)
+                    last[claim.part] = before._replace(last=second)
+                else:
+                    last[claim.part] = Stretch(second, second, claim)
+                found.append(last[claim.part])
     return found
 
 
-def _counts(stretches: list[Stretch], ends: list[Ended], now: int) -> dict[tuple[Rank, str], str]:
-    """The text that counts for each author at a moment."""
+def _counts(stretches: list[Stretch], ends: list[Ended], now: int) -> dict[Whose, str]:
+    """The text that counts for each author, and part, at a moment."""
     begun = [one for one in stretches if one.first <= now]
     alive = [one for one in begun if not _is_over(one, ends, now)]
-    found: dict[tuple[Rank, str], str] = {}
-    for rank, author in {(one.claim.rank, one.claim.author) for one in alive}:
-        mine = [one for one in alive if (one.claim.rank, one.claim.author) == (rank, author)]
+    found: dict[Whose, str] = {}
+    for whose in {one.claim.whose for one in alive}:
+        mine, author = [one for one in alive if one.claim.whose == whose], whose[1]
         if any(one.claim.version for one in begun if one.claim.author == author):
             mine = [one for one in mine if one.claim.version]
             if not mine:
@@ -221,7 +239,7 @@ def _counts(stretches: list[Stretch], ends: list[Ended], now: int) -> dict[tuple
             one = min(mine, key=lambda one: (one.first, one.claim.looks))
         else:
             one = max(mine, key=lambda one: (one.first, one.claim.looks))
-        found[rank, author] = one.claim.text
+        found[whose] = one.claim.text
     tables = [one for one in begun if one.claim.author.startswith("catalog ")]
     if tables:
         firsts: dict[str, int] = {}
@@ -229,9 +247,9 @@ def _counts(stretches: list[Stretch], ends: list[Ended], now: int) -> dict[tuple
             firsts[one.claim.author] = min(one.first, firsts.get(one.claim.author, one.first))
         newest = max(firsts, key=lambda author: (firsts[author], author))
         found = {
-            (rank, author): text
-            for (rank, author), text in found.items()
-            if not author.startswith("catalog ") or author == newest
+            whose: text
+            for whose, text in found.items()
+            if not whose[1].startswith("catalog ") or whose[1] == newest
         }
     return found
 
@@ -259,12 +277,12 @@ def history(reports: list[Report], *, topic: bool) -> History:
     """Each schema and since when."""
     claims = [claim for report in reports for claim in report.claims()]
     ends = [end for report in reports for end in report.ends()]
-    stretches = _stretches(claims)
+    stretches = _stretches(claims, topic=topic)
     versions: History = []
     decided: dict[str, tuple[Rank, Names]] = {}
     for now in sorted({c.second for c in claims} | {e.second for e in ends}):
         parts: dict[str, tuple[Rank, Names]] = {}
-        for (rank, _), text in _counts(stretches, ends, now).items():
+        for (rank, *_), text in _counts(stretches, ends, now).items():
             for part, names in _parts(_names(text), topic=topic).items():
                 best, known = parts.get(part, (rank, frozenset()))
                 if rank < best:

@@ -222,6 +222,7 @@ def test_a_store_from_before_goes_on_and_a_rebuild_mends_its_history(
         )
     store.connection.run("DROP INDEX log_job")
     store.connection.run("DROP INDEX log_ahead")
+    store.connection.run("ALTER TABLE claim DROP COLUMN parts")
     store.connection.run("DROP TABLE deletion")
     store.connection.run("DROP TABLE named_parent")
     store.connection.run("DELETE FROM migration WHERE version >= 9")

@@ -106,6 +106,39 @@ def test_a_topic_that_three_producers_report_has_one_schema(client: Client) -> N
     assert len(client.get(path)["versions"]) == 1
 
 
+def test_a_job_that_reports_no_key_says_nothing_of_it(store: Store) -> None:
+    """Its newer claim replaces that on the value; what it claimed of the key stays, whatever goes."""
+    send(
+        store,
+        beat(0, "writer", 1, outputs=[topic("key string, id int")]),
+        beat(5, "writer", 1, outputs=[topic("id int, a int")]),
+        beat(9, "writer", 2, outputs=[topic("id int, b int")]),
+    )
+    expected = [
+        ("00:00", "id int, key string"),
+        ("00:05", "a int, id int, key string"),
+        ("00:09", "b int, id int, key string"),
+    ]
+    assert told(store, "orders", KAFKA) == expected
+    retain(store, time.time_ns() // 1000)
+    rows = store.connection.all("SELECT parts, count(*) FROM claim GROUP BY parts ORDER BY parts")
+    assert rows == [(1, 1), (3, 1)], "the latest of each part"
+    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
+    send(store, {**beat(0, "writer", 2, outputs=[topic("id int")]), "eventTime": later})
+    assert told(store, "orders", KAFKA)[-1][1] == "id int, key string"
+    rebuild(store)
+    assert told(store, "orders", KAFKA)[-1][1] == "id int, key string"
+
+
+def test_a_schema_that_is_declared_is_whole(store: Store) -> None:
+    """A schema given by hand may leave the key out that it had; a job may still know one."""
+    for second, text in ((0, "key string, id int"), (1, "id int")):
+        send(store, static(second, dataset=topic(text)))
+    assert told(store, "orders", KAFKA)[-1] == ("00:01", "id int")
+    send(store, beat(5, "writer", 3, outputs=[topic("key string, other int")]))
+    assert told(store, "orders", KAFKA)[-1][1] == "id int, key string"
+
+
 def test_the_registry_decides_by_version_on_inputs_and_outputs_alike(client: Client) -> None:
     one = topic("id long, key string", headwater_schemaSource=source("orders-value", part="value"))
     two = topic("id long, note string", headwater_schemaSource=source("orders-value", 2))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from enum import IntEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,10 +19,12 @@ from .model import Field
 from .types import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+T = TypeVar("T")
 Part = Literal["whole", "value", "key"]
-Author = tuple["Rank", str]
+Author = tuple["Rank", str, str]
+"""Whose claims replace each other: rank, author, and the part where parts are claimed on their own."""
 Types = dict[str, str]
 KEY = "key"
 CATALOG = "catalog "
@@ -48,6 +50,15 @@ class Rank(IntEnum):
     """An output of a batch that has not completed."""
 
     @property
+    def by_part(self) -> bool:
+        """Whether the key and the value of a topic are claimed on their own.
+
+        A job that reports no key says nothing of it; what a registry answers, and what is declared,
+        is whole.
+        """
+        return self > Rank.DECLARED
+
+    @property
     def ends(self) -> bool:
         """Whether altering or overwriting the dataset ends such a claim."""
         return self > Rank.DECLARED
@@ -64,7 +75,7 @@ class Claim(msgspec.Struct, frozen=True):
     The author is a job; of rank SOURCE it is a subject or table, and `version` orders its claims
     where it has one (0 where not). Claims of one run are one as long as they do not differ; it
     replaces them, and of several runs of an author the one whose claim began last counts. `facet` is
-    the caller's own mark and counts for nothing.
+    the caller's own mark and counts for nothing. `of` is the claim that this one is a part of.
     """
 
     rank: Rank
@@ -75,6 +86,7 @@ class Claim(msgspec.Struct, frozen=True):
     run: str = ""
     version: int = 0
     facet: int = 0
+    of: Claim | None = None
 
 
 class Ends(NamedTuple):
@@ -131,39 +143,45 @@ def shape(fields: tuple[Field, ...]) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
-class _Shapes:
-    """The shapes of fields that are asked for again and again, as long as those are not too many."""
+class _Remembered(Generic[T]):
+    """What is computed of fields again and again, as long as those are not too many."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[tuple[Field, ...], bytes]] = {}
+    def __init__(self, compute: Callable[[tuple[Field, ...]], T]) -> None:
+        self._compute = compute
+        self._known: dict[int, tuple[tuple[Field, ...], T]] = {}
         self._fields = 0
 
-    def of(self, fields: tuple[Field, ...]) -> bytes:
-        """The shape of fields that a caller keeps."""
+    def of(self, fields: tuple[Field, ...]) -> T:
+        """The same of fields that a caller keeps."""
         known = self._known.get(id(fields))
         if known is None or known[0] is not fields:
-            if len(self._known) >= SHAPES or self._fields >= SHAPED_FIELDS:
+            if len(self._known) >= REMEMBERED or self._fields >= REMEMBERED_FIELDS:
                 self._known.clear()
                 self._fields = 0
             self._fields += len(fields)
-            known = self._known[id(fields)] = (fields, shape(fields))
+            known = self._known[id(fields)] = (fields, self._compute(fields))
         return known[1]
 
 
-SHAPES = 8_192
-SHAPED_FIELDS = 500_000
-remembered_shape = _Shapes().of
+def _of_topic(fields: tuple[Field, ...]) -> dict[Part, tuple[Field, ...]]:
+    key = tuple(f for f in fields if f.name == KEY)
+    if not key or len(key) == len(fields):
+        part: Part = "key" if key else "value"
+        return {part: fields} if fields else {}
+    return {"value": tuple(f for f in fields if f.name != KEY), "key": key}
+
+
+REMEMBERED = 8_192
+REMEMBERED_FIELDS = 500_000
+remembered_shape = _Remembered(shape).of
+_topic_parts = _Remembered(_of_topic).of
 
 
 def parts(fields: tuple[Field, ...], *, topic: bool) -> dict[Part, tuple[Field, ...]]:
     """The parts that a claim has fields of; a topic's key and value are claimed on their own."""
     if not topic:
         return {"whole": fields} if fields else {}
-    split: dict[Part, tuple[Field, ...]] = {
-        "value": tuple(f for f in fields if f.name != KEY),
-        "key": tuple(f for f in fields if f.name == KEY),
-    }
-    return {part: found for part, found in split.items() if found}
+    return _topic_parts(fields)
 
 
 def history_and_current(
@@ -184,7 +202,7 @@ def history_and_current(
     ranks: dict[Part, tuple[Rank, bytes]] = {}
     held: _Claims = {}
     time = 0
-    for time, held in _moments(claims, ends, since):
+    for time, held in _moments(claims, ends, since, topic=topic):
         before = found[-1].fields if found else ()
         version = _resolve(time, held, before, topic=topic)
         if version is None:
@@ -228,7 +246,7 @@ def current(
     before: tuple[Field, ...] = (),
 ) -> ResolvedSchema | None:
     """The schema now, with descriptions as they were last reported."""
-    held, time = _last(claims, ends)
+    held, time = _last(claims, ends, topic=topic)
     return _resolve(time, held, before, topic=topic)
 
 
@@ -236,7 +254,7 @@ def findings(
     claims: Iterable[Claim], ends: Ends, live: Collection[str], *, topic: bool
 ) -> list[ClaimConflict]:
     """What disagrees now; `live` are the jobs that write the dataset at this moment."""
-    held, _ = _last(claims, ends)
+    held, _ = _last(claims, ends, topic=topic)
     found: list[ClaimConflict] = []
     for part, ranks in _by_part(held, topic=topic).items():
         best = min(ranks)
@@ -252,7 +270,9 @@ def findings(
                 wrong = _contradicted(known, types(_part(writer, part, topic=topic)))
                 if wrong:
                     since = max(writer.since, first.since)
-                    found.append(ClaimConflict("source", since, first.claim, writer.claim, wrong))
+                    found.append(
+                        ClaimConflict("source", since, _whole(first), _whole(writer), wrong)
+                    )
     return found
 
 
@@ -267,15 +287,17 @@ class _CurrentClaim(NamedTuple):
 _Claims = dict[Author, _CurrentClaim]
 
 
-def _last(claims: Iterable[Claim], ends: Ends) -> tuple[_Claims, int]:
+def _last(claims: Iterable[Claim], ends: Ends, *, topic: bool) -> tuple[_Claims, int]:
     held: _Claims = {}
     time = 0
-    for time, held in _moments(claims, ends):  # noqa: B007  (the last is wanted)
+    for time, held in _moments(claims, ends, topic=topic):  # noqa: B007  (the last is wanted)
         pass
     return held, time
 
 
-def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tuple[int, _Claims]]:
+def _moments(
+    claims: Iterable[Claim], ends: Ends, since: int = 0, *, topic: bool
+) -> Iterator[tuple[int, _Claims]]:
     """Each moment at which some author's schema changes, with all that count from then on.
 
     Of those before `since` only the last. The mapping is one and the same and goes on changing.
@@ -283,10 +305,7 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
     stops, renewals = set(ends.all), sorted(set(ends.dataset))
     sorted_stops = sorted(stops)
     shapes: dict[int, bytes] = {}  # by the identity of the fields, which are large to hash
-    claims = _once(claims, shapes)
-    authors: dict[Author, list[Claim]] = {}
-    for claim in claims:
-        authors.setdefault((claim.rank, claim.author), []).append(claim)
+    authors = _by_author(claims, shapes, topic=topic)
     until = _succeeded(authors)
     succeeded: dict[int, list[Author]] = {}
     for author, moment in until.items():
@@ -326,6 +345,33 @@ def _moments(claims: Iterable[Claim], ends: Ends, since: int = 0) -> Iterator[tu
             yield time, held
     if moved:
         yield since - 1, held
+
+
+def _by_author(
+    claims: Iterable[Claim], shapes: dict[int, bytes], *, topic: bool
+) -> dict[Author, list[Claim]]:
+    """The claims of each author, those on a part for themselves where they are made so."""
+    found: dict[Author, list[Claim]] = {}
+    for part, of_part in _split(claims, topic=topic).items():
+        for claim in _once(of_part, shapes):
+            found.setdefault((claim.rank, claim.author, part), []).append(claim)
+    return found
+
+
+def _split(claims: Iterable[Claim], *, topic: bool) -> dict[str, list[Claim]]:
+    """The claims on each part that is claimed on its own; under no part, those that are whole."""
+    found: dict[str, list[Claim]] = {}
+    for claim in claims:
+        if not topic or not claim.rank.by_part:
+            found.setdefault("", []).append(claim)
+            continue
+        for part, fields in _topic_parts(claim.fields).items():
+            if fields is not claim.fields:
+                one = msgspec.structs.replace(claim, fields=fields, of=claim)
+            else:
+                one = claim
+            found.setdefault(part, []).append(one)
+    return found
 
 
 def _succeeded(authors: Mapping[Author, list[Claim]]) -> dict[Author, int]:
@@ -456,7 +502,7 @@ def _resolve(
             schemas = [_merged(schemas, known)]
         # Most schemas are those of one claim: that very tuple, of which more is known by then.
         fields = (*fields, *schemas[0]) if fields else schemas[0]
-        made.update({id(one.claim): one.claim for one in deciding})
+        made.update({id(claim): claim for claim in map(_whole, deciding)})
     return ResolvedSchema(time, fields, tuple(made.values()), time) if fields else None
 
 
@@ -472,6 +518,11 @@ def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_Curre
 
 def _part(one: _CurrentClaim, part: Part, *, topic: bool) -> tuple[Field, ...]:
     return parts(one.claim.fields, topic=topic).get(part, ())
+
+
+def _whole(one: _CurrentClaim) -> Claim:
+    """The claim as it was made, with all its parts."""
+    return one.claim.of or one.claim
 
 
 def _merged(
@@ -516,7 +567,7 @@ def _pairs(
             wrong = () if wrong else tuple(sorted(base.keys() ^ theirs.keys()))
         if wrong:
             since = max(first.since, other.since)
-            yield ClaimConflict(kind, since, first.claim, other.claim, wrong)
+            yield ClaimConflict(kind, since, _whole(first), _whole(other), wrong)
 
 
 def _conflicts(one: Types, other: Types) -> tuple[str, ...]:

@@ -94,7 +94,8 @@ TABLES: dict[str, Table] = {
         _table("event_count", "hour:i type:i n:i", "hour type"),
         _table(
             "claim",
-            "dataset:i job:i run:i side:i subject:t version:i mark:i rank:i facet:i first:i last:i",
+            "dataset:i job:i run:i side:i subject:t version:i mark:i rank:i facet:i first:i last:i"
+            " parts:i",
             "dataset job run side subject version mark",
         ),
         _table("schema_end", "dataset:i run:i time:i", "dataset run time", changes=False),
@@ -317,8 +318,10 @@ INSERT INTO setting (name, value)
   SELECT 'unnamed_parents', '1' WHERE EXISTS (SELECT 1 FROM job);
 """
 
-# Events whose time is so far ahead that their arrival counts (`AHEAD`), which are few.
+# Events whose time is so far ahead that their arrival counts (`AHEAD`), which are few; and the parts of
+# a topic that a claim is about (`ClaimKey.row`).
 _THIRTEENTH = """
+ALTER TABLE claim ADD COLUMN parts {int} NOT NULL DEFAULT 3;
 CREATE INDEX log_ahead ON log (job, at) WHERE time > at + 300000000;
 """
 

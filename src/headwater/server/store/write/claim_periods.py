@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from headwater.server.store.write.incoming.prepared import PreparedEvent
     from headwater.server.store.write.session import WriteSession
 
-__all__ = ["ClaimKey", "ClaimPeriod", "divided", "with_claim"]
+__all__ = ["KEY", "VALUE", "WHOLE", "ClaimKey", "ClaimPeriod", "divided", "with_claim"]
 
 READ_AT_ONCE = 32
 READ_AT_MOST = 1_000
 READ_BYTES = 8 * 1024 * 1024
 """How much of an author's log is read on either side of a late claim, as everybody's events wait
 meanwhile. Where no claim is found in it, the period has none but its first and its last."""
+VALUE, KEY = 1, 2
+WHOLE = VALUE | KEY
 _ANY = Limits(members=sys.maxsize, values=sys.maxsize, datasets=sys.maxsize, name=sys.maxsize)
 """What the log holds was taken in under the limits of its day."""
 
@@ -45,14 +47,30 @@ class ClaimKey(NamedTuple):
     subject: str = ""
     version: int = 0
 
-    def row(self, facet: int, first: int, last: int, *, single: bool = False) -> tuple[Any, ...]:
+    def row(
+        self, facet: int, first: int, last: int, *, single: bool = False, parts: int = WHOLE
+    ) -> tuple[Any, ...]:
         """A row of the table; `single` where the author has one claim at most.
 
-        What has a version is ordered by it and kept once, whatever is claimed between.
+        What has a version is ordered by it and kept once, whatever is claimed between. `parts` are
+        the parts of a topic that it claims, `VALUE` and `KEY`, where those replace each other.
         """
         rank, dataset, job, run, side, subject, version = self
         mark = 0 if single else facet if version else first
-        return (dataset, job, run, side, subject, version, mark, int(rank), facet, first, last)
+        return (
+            dataset,
+            job,
+            run,
+            side,
+            subject,
+            version,
+            mark,
+            int(rank),
+            facet,
+            first,
+            last,
+            parts,
+        )
 
 
 class ClaimPeriod(NamedTuple):

@@ -21,7 +21,15 @@ from headwater.lineage.schema.claims import (
 )
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
-from headwater.server.store.write.claim_periods import ClaimKey, ClaimPeriod, divided, with_claim
+from headwater.server.store.write.claim_periods import (
+    KEY,
+    VALUE,
+    WHOLE,
+    ClaimKey,
+    ClaimPeriod,
+    divided,
+    with_claim,
+)
 from headwater.server.store.write.sources import type_of
 
 if TYPE_CHECKING:
@@ -60,6 +68,7 @@ OUTDATED = """
 DELETE FROM claim WHERE last < ? AND EXISTS (
   SELECT 1 FROM claim o WHERE o.dataset = claim.dataset AND o.job = claim.job
   AND o.side = claim.side AND o.subject = claim.subject AND o.rank = claim.rank
+  AND (o.parts & claim.parts) = claim.parts
   AND (o.version, CASE WHEN o.run < 0 THEN o.last ELSE o.first END, o.last, o.run, o.mark)
     > (claim.version, CASE WHEN claim.run < 0 THEN claim.last ELSE claim.first END,
        claim.last, claim.run, claim.mark))
@@ -270,8 +279,8 @@ class SchemaProjection:
             return
         held.batch[3:] = now
         key = ClaimKey(rank, dataset.id, job.id, -run.id, OUTPUT)
-        self.session.rows["claim"].append(key.row(facet, first, last, single=True))
         root = self._root(dataset)
+        self._store(root, key, facet, first, last, single=True)
         if not stored[0]:
             self._effect(root, _ANNOUNCED, facet, first)
             if done is not None:
@@ -299,7 +308,6 @@ class SchemaProjection:
         self, dataset: Dataset, key: ClaimKey, held: Held | None, facet: int, time: int
     ) -> Held:
         """Take one more claim in; answers the one that its author made last."""
-        rows = self.session.rows["claim"]
         if held is not None and held[0] == facet and held[1] <= time:
             if time > held[2]:
                 ended = self._root(dataset).state.ended
@@ -307,22 +315,40 @@ class SchemaProjection:
                 crossed = ended is not None and held[2] < ended
                 held[2] = time
                 if crossed:
-                    rows.append(key.row(*held))
+                    self._store(self._root(dataset), key, *held)
                     self._recompute(self._root(dataset))
             return held
         root = self._root(dataset)
         if held is None:
-            rows.append(key.row(facet, time, time))
+            self._store(root, key, facet, time, time)
             self._effect(root, key.rank, facet, time)
             return [facet, time, time]
         if key.version:
             return self._answered(root, key, held, facet, time)
         if time <= held[2]:
             return self._late(dataset, key, held, facet, time)
-        rows.append(key.row(*held))
-        rows.append(key.row(facet, time, time))
+        self._store(root, key, *held)
+        self._store(root, key, facet, time, time)
         self._recompute(root, self._since(root, time))
         return [facet, time, time]
+
+    def _store(
+        self,
+        root: Dataset,
+        key: ClaimKey,
+        facet: int,
+        first: int,
+        last: int,
+        *,
+        single: bool = False,
+    ) -> None:
+        """Store a claim with the parts of the dataset that it is about."""
+        about = WHOLE
+        if key.rank.by_part and is_topic(root):
+            found = parts(self.session.fields(facet), topic=True)
+            about = VALUE * ("value" in found) | KEY * ("key" in found)
+        row = key.row(facet, first, last, single=single, parts=about)
+        self.session.rows["claim"].append(row)
 
     def _answered(self, root: Dataset, key: ClaimKey, held: Held, facet: int, time: int) -> Held:
         """Take in what a registry or catalog answered as one version, beside what it answered last."""
@@ -346,7 +372,8 @@ class SchemaProjection:
         session, connection = self.session, self.session.connection
         if time == held[2] and session.body(facet) < session.body(held[0]):
             return held
-        session.rows["claim"].append(key.row(*held))
+        root = self._root(dataset)
+        self._store(root, key, *held)
         session.write("claim")
         sql = _PERIODS + " AND first <= ? ORDER BY first DESC, last DESC LIMIT 2"
         rows = connection.all(sql, (*key[1:], time))
@@ -361,8 +388,10 @@ class SchemaProjection:
         for mark, *one in rows:
             if ClaimPeriod(*one) not in found:
                 connection.run("DELETE" + _OF_KEY + " AND mark = ?", (*key[1:], mark))
-        session.rows["claim"] += [key.row(*one) for one in found if one not in known]
-        self._recompute(self._root(dataset))
+        for period in found:
+            if period not in known:
+                self._store(root, key, *period)
+        self._recompute(root)
         newest = max(found, key=lambda one: one.first)
         return [*newest] if ClaimPeriod(*held) in known else held
 
@@ -393,13 +422,13 @@ class SchemaProjection:
         session.write("claim")
         ids = self._members(root)
         sql = (
-            "SELECT dataset, job, run, side, subject, version, mark, rank, facet, first, last"
+            "SELECT dataset, job, run, side, subject, version, mark, rank, facet, first, last, parts"
             " FROM claim WHERE rank <> 2 AND run >= 0 AND dataset IN ({in})"
         )
         rows = within(session.connection, sql, ids)
         runs = self._runs({row[2] for row in rows if row[2]})
         for row in rows:
-            dataset, job, run, side, subject, version, _, rank, facet, first, last = row
+            dataset, job, run, side, subject, version, _, rank, facet, first, last, about = row
             held: Held | None
             if run:
                 use = runs[run].state.io.get(slot(dataset, side)) if run in runs else None
@@ -412,7 +441,7 @@ class SchemaProjection:
                 place = f"{rank} {subject} {version}"
                 held = member.state.claims.get(place) if member is not None else None
             if held is not None and held[:2] == [facet, first] and held[2] > last:
-                session.rows["claim"].append((*row[:10], held[2]))
+                session.rows["claim"].append((*row[:10], held[2], about))
 
     def _runs(self, ids: set[int]) -> dict[int, Run]:
         session = self.session
