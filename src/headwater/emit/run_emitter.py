@@ -142,7 +142,7 @@ class RunEmitter:
             self.job,
             replace(self.run, facets={**self.run.facets, **facets}),
             self.lineage,
-            end=End(ending.reason) if ending else None,
+            end=End(ending.reason, by=ending.by) if ending else None,
             failure=_failure(ending) if ending and failed else None,
         )
 

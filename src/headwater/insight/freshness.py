@@ -35,6 +35,8 @@ class JobStatus(NamedTuple):
     streaming: bool = False
     planned: JobProblem | None = None
     """How somebody ended the newest run on purpose, where its producer reports that."""
+    by: str = ""
+    """Who ended the newest run, where that is known."""
 
 
 class JobProblem(str, Enum):
@@ -62,6 +64,8 @@ class Cause(Generic[N]):
     since: int
     distance: int
     root: bool
+    by: str = ""
+    """Who ended its run, where that is known."""
 
     @property
     def rank(self) -> tuple[bool, int, int]:
@@ -135,9 +139,12 @@ def freshness(
     }
     before = MemoryGraph((e for e in found.edges if near.issuperset(e)), estate.pairs(jobs))
     causes = [
-        Cause(job, kind, since, found.distance[job], not _explained(job, before, found, wrong))
+        Cause(
+            job, kind, since, found.distance[job], not _explained(job, before, found, wrong),
+            known[job].by,
+        )
         for job, (kind, since) in wrong.items()
-    ]
+    ]  # fmt: skip
     causes.sort(key=lambda cause: (*cause.rank, cause.job))
     writers = [known[node] for node in jobs if found.distance[node] == 1 and node in known]
     last = max((s.last for s in writers if s.last is not None), default=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
 
@@ -92,6 +92,8 @@ class Reason(Generic[N]):
     root: bool
     path: tuple[N, ...]
     changes: tuple[tuple[N, ObservedChange], ...] = ()
+    by: str = ""
+    """Who ended the run of a job, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,15 @@ def why(
         if row.node not in places or row.level < found.rows[places[row.node]].level:
             places[row.node] = place
     reasons = [
-        Reason(one.job, CauseKind(one.trouble.value), one.since, "", one.root, found.path(at))
+        Reason(
+            one.job,
+            CauseKind(one.trouble.value),
+            one.since,
+            "",
+            one.root,
+            found.path(at),
+            by=one.by,
+        )
         for one in verdict.causes
         if (at := places.get(one.job)) is not None
     ]
@@ -167,10 +177,7 @@ def _with_changes(
     known = graph.changes(near, reason.since - SHORTLY, reason.since)
     changes = [(node, change) for node, some in known.items() for change in some]
     changes.sort(key=lambda one: (-one[1].time, one[0], one[1].text))
-    return Reason(
-        reason.node, reason.kind, reason.since, reason.detail, reason.root, reason.path,
-        tuple(changes[:CHANGES]),
-    )  # fmt: skip
+    return replace(reason, changes=tuple(changes[:CHANGES]))
 
 
 def last_change(

@@ -308,7 +308,11 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """Why a run ended; `inferred` when its producer could not report that itself."""
+    """Why a run ended; `inferred` when its producer could not report that itself.
+
+    `by` is the person, token or user of the operating system that ended it, where that is known.
+    """
 
     reason: str
     inferred: bool = False
+    by: str = ""

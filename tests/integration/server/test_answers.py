@@ -440,6 +440,25 @@ def test_a_check_that_only_warns_is_no_cause(client: Client, severity: str, coun
     assert len(why_of(client, "s3://lake", "sums")["causes"]) == count
 
 
+@pytest.mark.parametrize(
+    ("by", "shown"),
+    [("ops [x]", " by ops [x]"), ("", ""), (None, ""), (5, None), ("a" * 300, f" by {'a' * 256}")],
+)
+def test_why_names_whoever_stopped_a_stream(
+    client: Client, monkeypatch: pytest.MonkeyPatch, by: Any, shown: str | None
+) -> None:
+    stream = {"jobType": facet(processingType="STREAMING", integration="SPARK")}
+    end = {"headwater_end": facet(reason="signal SIGTERM", inferred=False, by=by)}
+    client.post(
+        event("START", 0, job="copy", outputs=["orders"], job_facets=stream),
+        event("ABORT", 9, job="copy", outputs=["orders"], job_facets=stream, run_facets=end),
+    )
+    said = Command(client, monkeypatch)("why", "orders")
+    # A facet that is not as documented says nothing.
+    word = "aborted" if shown is None else f"was stopped (planned){shown}"
+    assert f"because copy {word} since {at(9)}" in said
+
+
 def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(client: Client) -> None:
     now = datetime.now(timezone.utc)
 

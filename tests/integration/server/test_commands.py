@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from headwater.server.store import Store, StoreError
+from headwater.server.app import ServerSettings
+from headwater.server.http.auth import create_token
+from headwater.server.store import Store, StoreError, open_store
 from headwater.server.store.keep.checkpoint import PROJECTED
 from headwater.server.store.keep.rebuild import export, rebuild, verify
 from headwater.server.store.keep.stale_runs import close_stale
 
 from .conftest import Client, dataset_url, job_url
-from .making import dataset, event, facet, run_id, schema
+from .making import at, dataset, event, facet, run_id, schema
 
 MINUTE = 60_000_000
 
@@ -46,6 +48,37 @@ def test_a_run_is_closed_by_hand(client: Client) -> None:
         ]
         == "2026-01-01T00:00:30Z"
     )
+
+
+def test_a_run_closed_by_hand_names_whoever_did(store_url: str) -> None:
+    store = open_store(store_url)
+    token = create_token(store, "night shift", "admin")
+    client = Client(store, ServerSettings(tokens=["boss"]))
+
+    def call(method: str, path: str, token: str, content: str | None = None) -> Any:
+        headers = {"authorization": f"Bearer {token}"}
+        response = client.call(method, path, headers=headers, content=content)
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+    try:
+        for number, job in ((1, "copy"), (2, "load"), (3, "late")):
+            begun = event("START", 0, run=number, job=job, outputs=["b"])
+            call("POST", "/api/v1/lineage", "boss", json.dumps(begun))
+        closed = call("POST", f"/api/v2/runs/{run_id(1)}/abort", token)
+        end = closed["facets"]["headwater_end"]
+        assert (end["reason"], end["by"]) == ("aborted by hand", "night shift")
+        closed = call("POST", f"/api/v2/runs/{run_id(2)}/abort", "boss")
+        assert "by" not in closed["facets"]["headwater_end"]  # a token given at start has no name
+        call("POST", f"/api/v2/runs/{run_id(3)}/abort", token)
+        call("POST", f"/api/v1/jobs/runs/{run_id(3)}/complete?at={at(30)}", "boss")
+        why = call("GET", "/api/v2/datasets/s3%3A%2F%2Flake/b/why", "boss")
+        assert {(one["named"]["name"], one["kind"], one["by"]) for one in why["causes"]} == {
+            ("copy", "aborted", "night shift"),
+            ("load", "aborted", None),
+        }
+    finally:
+        client.close()
 
 
 def test_metadata_is_put_as_marquez_takes_it(client: Client) -> None:

@@ -16,7 +16,7 @@ from headwater.server.http import HttpError
 from headwater.server.http.auth import read_people
 from headwater.server.http.proxies import Person, Proxies, read_root_path
 
-from .making import event
+from .making import event, run_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,6 +67,14 @@ def test_people_have_the_role_that_they_were_given(
         live = proxy.stream("GET", "/api/v2/live", headers=headers)
         with live as stream:
             assert stream.status_code == reads
+
+
+def test_a_run_that_a_person_aborts_names_that_person(signed_in: Process) -> None:
+    headers = {"x-forwarded-user": "ann"}
+    with http(signed_in) as proxy:
+        assert proxy.post("/api/v1/lineage", json=event("START", 0), headers=headers).is_success
+        closed = proxy.post(f"/api/v2/runs/{run_id(1)}/abort", headers=headers).json()
+        assert closed["facets"]["headwater_end"]["by"] == "ann"
 
 
 def test_a_stranger_is_nobody_whatever_the_headers_say(signed_in: Process) -> None:

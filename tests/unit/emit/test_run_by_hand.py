@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from pwd import getpwuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -119,6 +120,8 @@ def test_one_life(programs: Programs, how: str) -> None:
     sources = last["outputs"][0]["facets"]["columnLineage"]["fields"]["total"]["inputFields"]
     kinds = [(s["field"], s["transformations"][0]["type"]) for s in sources]
     assert kinds == [("price", "DIRECT"), ("at", "INDIRECT")]
+    by = last["run"]["facets"]["headwater_end"].get("by")
+    assert by == (getpwuid(os.getuid()).pw_name if how in ("SIGTERM", "SIGINT") else None)
     if expected == "FAIL":
         assert "hunter2" not in json.dumps(last)
 

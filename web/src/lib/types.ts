@@ -399,6 +399,7 @@ export interface Cause {
   named: Named;
   since: string | null;
   detail: string | null;
+  by?: string | null;
   path: string[];
   changes: Changed[];
 }

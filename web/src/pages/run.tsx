@@ -47,6 +47,11 @@ export function Failure({ facets }: { facets: Facets }) {
   return <Trace message={text(error.message)} trace={text(error.stackTrace)} />;
 }
 
+/** Who ended a run, where that is known; an end that its job reported later is the job's own. */
+export function endedBy(run: Run): string {
+  return run.state === "ABORTED" ? text(facet(run.facets, "headwater_end").by) : "";
+}
+
 /** Where the engine of a run can be watched: its page ends with it, its history stays. */
 export function watched(run: Run | undefined): [string, ReactNode][] {
   const facets = run?.facets ?? {};
@@ -210,6 +215,7 @@ export function RunPage({ id }: { id: string }) {
             ["State", <StateBadge key="s" state={state} />],
             ["Started", clock(data.startedAt)],
             ["Ended", data.endedAt ? clock(data.endedAt) : "not yet"],
+            ["Ended by", endedBy(data) || null],
             [
               "Duration",
               data.durationMs !== null

@@ -37,6 +37,7 @@ export function Causes({ causes }: { causes: Cause[] }) {
               {cause.named.name}
             </Link>{" "}
             {WORDS[cause.kind]}
+            {cause.by ? ` by ${cause.by}` : ""}
             {cause.planned ? " (planned)" : ""}
             {cause.root ? "" : ", as a consequence"}
             {cause.detail ? <p className="row-error wrap">{cause.detail}</p> : null}
@@ -82,6 +83,7 @@ export function StaleDataset({ dataset, answer }: { dataset: Named; answer: WhyA
                 {cause.named.name}
               </Link>{" "}
               {WORDS[cause.kind]}
+              {cause.by ? ` by ${cause.by}` : ""}
             </p>
             {cause.detail ? <p className="row-error wrap">{cause.detail}</p> : null}
           </Fragment>

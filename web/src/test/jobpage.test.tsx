@@ -210,3 +210,20 @@ test("the engine of a run is linked while it runs, its history for good, and onl
   open("evil", {}, runs("evil", { ...RUN, facets: evil }));
   expect((await screen.findByText("javascript:alert(1)")).closest("a")).toBeNull();
 });
+
+test("a run says who ended it, as long as that is how it ended", async () => {
+  const facets = { headwater_end: { reason: "aborted by hand", inferred: false, by: "ann" } };
+  for (const [id, state, shown] of [
+    ["01b1", "ABORTED", true],
+    ["01b2", "COMPLETED", false],
+  ] as const) {
+    const run = { ...RUN, id, state, facets, endedAt: RUN.createdAt };
+    answering({ [`/api/v1/jobs/runs/${id}`]: run });
+    render(<RunPage id={id} />);
+    await screen.findByText("Ended");
+    expect(screen.queryByText("Ended by")?.nextSibling?.textContent).toBe(
+      shown ? "ann" : undefined,
+    );
+    cleanup();
+  }
+});

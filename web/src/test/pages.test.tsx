@@ -525,7 +525,7 @@ test("a cause has its error, its way and what changed before; planned is said so
     <Causes
       causes={[
         { ...cause, path: [...cause.path], changes: [...cause.changes] },
-        { ...paused, root: false, path: [], changes: [] },
+        { ...paused, root: false, path: [], changes: [], by: "ann" },
       ]}
     />,
   );
@@ -535,7 +535,7 @@ test("a cause has its error, its way and what changed before; planned is said so
   expect(first?.textContent).toContain("before: a, price was removed");
   expect(first?.querySelector("a")?.getAttribute("href")).toBe("/jobs/shop/sink");
   expect(container.querySelector("img")).toBeNull();
-  expect(second?.textContent).toContain("was paused (planned), as a consequence");
+  expect(second?.textContent).toContain("was paused by ann (planned), as a consequence");
 });
 
 const INCIDENT: Incident = {

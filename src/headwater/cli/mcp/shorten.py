@@ -64,7 +64,7 @@ def why(found: Answer) -> Answer:
             "cause": cause["kind"],
             "kind": _kind(cause["node"]),
             "name": _named(cause["named"]),
-            **_given(since=cause["since"], detail=cause["detail"]),
+            **_given(since=cause["since"], detail=cause["detail"], by=cause.get("by")),
             "explainedByAnotherCause": not cause["root"],
             **({"planned": True} if cause["planned"] else {}),
             "path": [_bare(node) for node in cause["path"]],

@@ -75,7 +75,8 @@ def _print_cause(cause: dict[str, Any]) -> None:
     style = "dim" if cause["planned"] else "red" if cause["root"] else "none"
     lead = "because" if cause["root"] else "and so"
     name = escape(cause["named"]["name"])
-    _print(f"  [{style}]{lead}[/] [bold]{name}[/] {word} since {cause['since']}")
+    by = f" by {escape(cause['by'])}" if cause.get("by") else ""
+    _print(f"  [{style}]{lead}[/] [bold]{name}[/] {word}{by} since {cause['since']}")
     if cause["detail"]:
         _print(f"      {escape(cause['detail'])}")
     _print(f"      [dim]{escape(' → '.join(name_in(node) for node in cause['path']))}[/]")

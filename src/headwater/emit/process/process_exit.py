@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -30,12 +31,16 @@ MEMORY_SECONDS = 15.0
 
 
 class RunEnd(NamedTuple):
-    """What ends a run: the event, the reason in short, and for a failure its message and trace."""
+    """What ends a run: the event, the reason in short, and for a failure its message and trace.
+
+    `by` is the user whose program was interrupted.
+    """
 
     type: EventType
     reason: str
     message: str = ""
     stack_trace: str = ""
+    by: str = ""
 
 
 COMPLETE = RunEnd(EventType.COMPLETE, "finished")
@@ -50,13 +55,30 @@ def of_exception(error: BaseException | None) -> RunEnd:
     if error is None:
         return COMPLETE
     if isinstance(error, KeyboardInterrupt):
-        return RunEnd(EventType.ABORT, "interrupted")
+        return interrupted("interrupted")
     if isinstance(error, SystemExit):
         return of_exit(error.code)
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     hidden = [text for find in TRACES if (text := find(error)) and text not in trace]
     trace = "\n".join([trace, *hidden])
     return failed("exception", _first(error), trace)
+
+
+def interrupted(reason: str) -> RunEnd:
+    """The end of a program that a signal or Ctrl-C interrupted, by the user that it runs as."""
+    return RunEnd(EventType.ABORT, reason, by=_user())
+
+
+@functools.cache
+def _user() -> str:
+    """The name of the user this process runs as; empty where the system has no name for it."""
+    # Not `getpass.getuser`, which believes variables of the environment.
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, OSError):
+        return ""
 
 
 def failed(reason: str, message: str, trace: str) -> RunEnd:
@@ -123,7 +145,7 @@ class ProcessExit:
     def now(self) -> RunEnd:
         """The end this process would have if it ended now."""
         if self.signalled:
-            return RunEnd(EventType.ABORT, f"signal {self.signalled}")
+            return interrupted(f"signal {self.signalled}")
         if self._exception is not None:
             return of_exception(self._exception)
         return of_exit(self._code)

@@ -231,6 +231,7 @@ class EndFacet(msgspec.Struct):
     state: str | None = None
     reason: str | None = None
     inferred: bool | None = None
+    by: str | None = None
 
 
 class NominalTimeFacet(msgspec.Struct):

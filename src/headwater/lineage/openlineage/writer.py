@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from headwater.lineage.naming import DatasetName
     from headwater.lineage.openlineage.events import EventType
 
-__all__ = ["MAX_BYTES", "Writer", "client_event", "encode", "facet", "stamp"]
+__all__ = ["MAX_BY", "MAX_BYTES", "Writer", "client_event", "encode", "facet", "stamp"]
 
 MAX_BYTES = 1_000_000
 MAX_SQL = 100_000
 MAX_PROBLEMS = 20
 MAX_PROBLEM = 500
+MAX_BY = 256
 TRIMMED_TEXT = 20_000
 TRIMMED_DATASETS = 100
 
@@ -143,7 +144,8 @@ class Writer:
 
     def end_facet(self, end: End) -> dict[str, Any]:
         """The `headwater_end` run facet."""
-        return self._facet("headwater_end", reason=end.reason, inferred=end.inferred)
+        by = end.by[:MAX_BY] or None
+        return self._facet("headwater_end", reason=end.reason, inferred=end.inferred, by=by)
 
     def _head(self, kind: str, time: datetime) -> dict[str, Any]:
         return {

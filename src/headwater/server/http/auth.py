@@ -64,6 +64,7 @@ class _TokenGrant(NamedTuple):
 
     role: str
     limit: Limit | None = None
+    name: str = ""
 
 
 _Row = tuple[bytes, _TokenGrant, bool]
@@ -198,6 +199,10 @@ class Authenticator:
         """The namespaces that the request may read; None where it may read all."""
         return self._held(who).limit
 
+    def name(self, who: Credential) -> str:
+        """The person or the name of the token that asks; empty where there is none."""
+        return who.name if isinstance(who, Person) else self._held(who).name
+
     def may(self, who: Credential) -> list[str]:
         """The roles whose requests would pass: all of them where no token is needed."""
         try:
@@ -256,10 +261,10 @@ class Authenticator:
 
     def _load(self) -> list[_Row]:
         with self._database.reading() as connection:
-            rows = connection.all("SELECT hash, role, namespaces, revoked FROM token")
+            rows = connection.all("SELECT hash, role, namespaces, revoked, name FROM token")
         return [
-            (bytes(digest), _TokenGrant(role, _limit(namespaces)), revoked is not None)
-            for digest, role, namespaces, revoked in rows
+            (bytes(digest), _TokenGrant(role, _limit(namespaces), name), revoked is not None)
+            for digest, role, namespaces, revoked, name in rows
         ]
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import JobProblem
 from headwater.lineage.lifecycle import State
 from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.writer import MAX_BY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.server.store.entities import Job, RunState
 
-__all__ = ["end_facets", "is_stream", "planned_end"]
+__all__ = ["RunEnding", "end_facets", "is_stream", "run_ending"]
 
 FACETS = ("headwater_connect", "headwater_end")
 CONNECTOR_ENDS = {"PAUSED": JobProblem.PAUSED, "STOPPED": JobProblem.STOPPED}
@@ -28,15 +29,23 @@ def end_facets(run: RunState) -> list[int]:
     return [held[0] for name in FACETS if (held := run.facets.get(name)) and held[0]]
 
 
-def planned_end(bodies: Iterable[bytes]) -> JobProblem | None:
-    """How these facets say that somebody paused or stopped a run, if they do."""
-    found = None
+class RunEnding(NamedTuple):
+    """How somebody ended a run: on purpose or not, and who it was, where its facets report that."""
+
+    planned: JobProblem | None = None
+    by: str = ""
+
+
+def run_ending(bodies: Iterable[bytes]) -> RunEnding:
+    """How these facets say that somebody ended a run, if they do."""
+    found = RunEnding()
     for body in bodies:
         read = known.read(body, known.EndFacet) or known.EndFacet()
         if read.state in CONNECTOR_ENDS:
-            found = CONNECTOR_ENDS[read.state]
-        elif read.reason in STOPS and not read.inferred:
-            found = JobProblem.STOPPED
+            found = RunEnding(CONNECTOR_ENDS[read.state])
+        elif read.reason and not read.inferred:
+            planned = JobProblem.STOPPED if read.reason in STOPS else None
+            found = RunEnding(planned, (read.by or "")[:MAX_BY])
     return found
 
 

@@ -149,7 +149,7 @@ class QueryRuns(Generic[Q]):
         """End one query: by a signal, by its failure, by itself, or because it was stopped."""
         run = query.spark_run
         if PROCESS_EXIT.signalled:
-            ending = RunEnd(EventType.ABORT, f"signal {PROCESS_EXIT.signalled}")
+            ending = PROCESS_EXIT.now
         elif failure is not None:
             ending = failure
         else:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from headwater.lineage.model import End
+from headwater.lineage.openlineage.writer import Writer
 from headwater.server.api.lookup import the_run, to_uuid
 from headwater.server.api.present import Presenter
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Run
+from headwater.server.api.v2.about import PRODUCER
 from headwater.server.http import Request, Response
 from headwater.server.routing import Routes
 from headwater.server.store.view import View
@@ -23,9 +26,16 @@ api = Routes()
 
 @api.route("POST", "/api/v2/runs/{id}/abort", answer=Run)
 async def abort(app: App, request: Request) -> Response:
-    """Close a run by hand."""
+    """Close a run by hand; `headwater_end` among its facets names the person or token that did."""
     run = str(to_uuid(request.path["id"]))
-    command = {"command": "run", "run": run, "state": "ABORT", "time": time.time_ns() // 1000}
+    end = End("aborted by hand", by=app.auth.name(request.credential))
+    command = {
+        "command": "run",
+        "run": run,
+        "state": "ABORT",
+        "time": time.time_ns() // 1000,
+        "facets": {"headwater_end": Writer(PRODUCER).end_facet(end)},
+    }
     await carry_out(app, command)
     with app.store.database.reading() as connection:
         view = View(connection, app.bodies)

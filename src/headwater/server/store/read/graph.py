@@ -21,7 +21,7 @@ from headwater.server.store.entities import (
     to_run,
     unslot,
 )
-from headwater.server.store.planned_ends import end_facets, is_stream, planned_end
+from headwater.server.store.planned_ends import RunEnding, end_facets, is_stream, run_ending
 from headwater.server.store.read.parent_runs import jobs_naming
 
 if TYPE_CHECKING:
@@ -164,9 +164,9 @@ class StoredGraph:
         """How jobs stand, judged by the last runs of each."""
         found = self.view.jobs(number for _, number in jobs)
         runs = self.recent({job.id for job in found.values()})
-        planned = self._planned([some[0] for some in runs.values() if some])
+        endings = self._endings([some[0] for some in runs.values() if some])
         return {
-            key: self._status(found[key[1]], runs[found[key[1]].id], planned)
+            key: self._status(found[key[1]], runs[found[key[1]].id], endings)
             for key in jobs
             if key[1] in found
         }
@@ -188,7 +188,11 @@ class StoredGraph:
         A batch that somebody ended has not done its work, whoever that was.
         """
         pairs = list(runs)
-        found = self._planned([run for _, run in pairs])
+        found = {
+            run: ending.planned
+            for run, ending in self._endings([run for _, run in pairs]).items()
+            if ending.planned is not None
+        }
         jobs = {job.id: job for job, run in pairs if run.id in found}
         streams = {
             number for number, job in jobs.items() if is_stream(job) or self._has_stream(job)
@@ -197,23 +201,23 @@ class StoredGraph:
             run.id: found[run.id] for job, run in pairs if run.id in found and job.id in streams
         }
 
-    def _planned(self, runs: list[Run]) -> dict[int, JobProblem]:
-        """The runs that somebody ended, streams or not, as far as their producers report it."""
+    def _endings(self, runs: list[Run]) -> dict[int, RunEnding]:
+        """How somebody ended these runs, streams or not, as far as their producers report it."""
         held = {run.id: numbers for run in runs if (numbers := end_facets(run.state))}
         bodies = self.view.bodies(number for numbers in held.values() for number in numbers)
         return {
-            run: how
+            run: run_ending(bodies[n] for n in numbers if n in bodies)
             for run, numbers in held.items()
-            if (how := planned_end(bodies[n] for n in numbers if n in bodies)) is not None
         }
 
-    def _status(self, job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> JobStatus:
+    def _status(self, job: Job, runs: list[Run], endings: dict[int, RunEnding]) -> JobStatus:
         lives = [run.state.life for run in runs]
         if not lives:
             return JobStatus(State.NEW)
         state = lives[0].state
         since = lives[0].end if state.finished else lives[0].started or lives[0].first
-        streaming = is_stream(job) or self._runs_streams(job, runs, planned)
+        ending = endings.get(runs[0].id, RunEnding())
+        streaming = is_stream(job) or self._runs_streams(job, runs, ending)
         if wrong := failing(lives, streaming=streaming):
             # A problem lasts since the first of the runs that went wrong one after the other.
             since = min(life.end or 0 for life in wrong)
@@ -225,17 +229,18 @@ class StoredGraph:
         # What somebody repeats between two scheduled runs does not change the schedule.
         gaps = [a - b for a, b in itertools.pairwise(starts) if a - b >= SHORTEST]
         habit = int(median(gaps)) if len(gaps) >= ENOUGH - 1 else None
-        wanted = planned.get(runs[0].id) if streaming else None
-        return JobStatus(state, since, last, habit, streaming, wanted)
+        wanted = ending.planned if streaming else None
+        by = ending.by if state is State.ABORTED else ""
+        return JobStatus(state, since, last, habit, streaming, wanted, by)
 
-    def _runs_streams(self, job: Job, runs: list[Run], planned: dict[int, JobProblem]) -> bool:
+    def _runs_streams(self, job: Job, runs: list[Run], ending: RunEnding) -> bool:
         """Whether a job that somebody ended, or that runs again, is the application of a stream.
 
         Such a job is a batch by its events: asked for only where that makes a difference.
         """
         ends = [run.state.life.state for run in runs]
         again = ends[0] is State.RUNNING and not all(end in DELIVERED for end in ends)
-        if not again and runs[0].id not in planned:
+        if not again and ending.planned is None:
             return False
         return self._has_stream(job)
 

@@ -9,6 +9,7 @@ from headwater.lineage.openlineage.events import EventType, canonical
 from headwater.server.store.database import StoreError
 from headwater.server.store.entities import DELETED, Run
 from headwater.server.store.write import identity, shared_symlinks
+from headwater.server.store.write.datasets import hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,7 @@ def _the_run(store: Store, text: str) -> Run:
 
 
 def _run(store: Store, projection: Projection, command: Command) -> Ids:
-    """A run started, ended or taken to have ended."""
+    """A run started, ended or taken to have ended; with facets that explain it."""
     run = _the_run(store, command["run"])
     job = store.session.job_of(run.job)
     life = run.state.life
@@ -63,6 +64,9 @@ def _run(store: Store, projection: Projection, command: Command) -> Ids:
         life.infer_end(command["time"], command.get("after") or life.last or 0)
     else:
         life.observe(EventType(command["state"]), command["time"])
+    facets = command.get("facets", {}).items()
+    numbers = [(name, store.session.intern(canonical(facet))) for name, facet in facets]
+    hold(run.state.facets, numbers, command["time"])
     store.session.touch(run)
     store.session.dirty["job"][job.id] = job
     projection.settle(job, run, command["time"], *before)

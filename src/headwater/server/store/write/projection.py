@@ -23,7 +23,7 @@ from headwater.server.store.entities import (
     RunState,
     slot,
 )
-from headwater.server.store.planned_ends import end_facets, is_stream, planned_end
+from headwater.server.store.planned_ends import end_facets, is_stream, run_ending
 from headwater.server.store.write import job_edges, set_by_hand, shared_symlinks
 from headwater.server.store.write.datasets import DatasetProjection, Numbers, hold
 from headwater.server.store.write.incoming.prepared import AHEAD, NEITHER, EventPart, producer_of
@@ -214,7 +214,7 @@ class Projection:
         """How somebody ended a stream on purpose; the application of one has to be asked about."""
         if not is_stream(job):
             return {}
-        how = planned_end(self.session.body(number) for number in end_facets(run.state))
+        how = run_ending(self.session.body(number) for number in end_facets(run.state)).planned
         return {"planned": how.value} if how else {}
 
     def _io(self, job: Job, run: Run, item: PreparedEvent, *, snapshot: bool) -> bool:

@@ -46,7 +46,10 @@ class RecentChange(TypedDict):
 
 
 class WhyCause(TypedDict):
-    """What is wrong with a job or a dataset; `root` if nothing further up explains it."""
+    """What is wrong with a job or a dataset; `root` if nothing further up explains it.
+
+    `by` is who ended the job's run, where that is known.
+    """
 
     kind: Literal[
         "failed",
@@ -65,6 +68,7 @@ class WhyCause(TypedDict):
     named: Named
     since: Time | None
     detail: str | None
+    by: str | None
     distance: int
     path: list[str]
     changes: list[RecentChange]
@@ -158,6 +162,7 @@ def _causes(view: View, reasons: list[Reason[Node]]) -> list[dict[str, Any]]:
                 "named": {"namespace": one.space, "name": one.name},
                 "since": when(reason.since or None),
                 "detail": reason.detail or error,
+                "by": reason.by or None,
                 "distance": (len(reason.path)) // 2,
                 "path": [ids[node] for node in reason.path if node in ids],
                 "changes": [
