@@ -38,6 +38,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether consumer groups that no connector accounts for are reported; needs `kafka`."""
     skip_groups: tuple[str, ...] = ()
     """Patterns of the names of groups that are not."""
+    producers: bool = True
+    """Whether transactional producers that no connector accounts for are reported; needs `kafka`."""
+    skip_producers: tuple[str, ...] = ()
+    """Patterns of the transactional ids of producers that are not."""
 
     def __repr__(self) -> str:
         return f"ClusterConfig({self.name!r}, {self.endpoint!r})"

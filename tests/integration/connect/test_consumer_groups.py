@@ -1,4 +1,4 @@
-"""Readers that nobody reports, on a real broker: jobs of their own, and unknown to `impact`."""
+"""Readers and writers that nobody reports, on a real broker: jobs of their own, and unknown to `impact`."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ def agent(
     made = ClusterAgent(
         tmp_path, connect.url, "--kafka-bootstrap", kafka.bootstrap,
         "--poll", "0.3", "--heartbeat", "2", "--grace", "8", "--skip-groups", "skipped-*",
+        "--skip-producers", "skipped-*",
         env={"OPENLINEAGE_URL": server, "OPENLINEAGE_NAMESPACE": "lab"},
     ).start()  # fmt: skip
     yield made
@@ -149,3 +150,56 @@ def test_groups_can_be_left_out(agent: ClusterAgent, kafka: KafkaClient, server:
     finally:
         watched.close()
         skipped.close()
+
+
+class Writer:
+    """A program that writes in transactions, and tells nobody."""
+
+    def __init__(self, kafka: KafkaClient, name: str, number: int) -> None:
+        from confluent_kafka import Producer
+
+        settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{name}-{number}"}
+        self._producer = Producer(settings)
+        self._producer.init_transactions(60)
+
+    def write(self, *topics: str) -> None:
+        """One transaction."""
+        self._producer.begin_transaction()
+        for topic in topics:
+            self._producer.produce(topic, b"1")
+        self._producer.commit_transaction(60)
+
+
+def test_a_writer_that_nobody_reports_is_a_job_until_it_is_silent(
+    agent: ClusterAgent, kafka: KafkaClient, server: str
+) -> None:
+    letters = str.maketrans("0123456789", "ghijklmnop")
+    name, skipped = unique("ledger").translate(letters), unique("skipped-by-us").translate(letters)
+    orders, bids = kafka.topic("orders"), kafka.topic("bids")
+    writers = [Writer(kafka, name, number) for number in range(2)]
+    other = Writer(kafka, skipped, 0)
+    shown = Server(server, "lab", f"producer.{name}-*")
+
+    def wait(met: Callable[[], bool], what: str) -> None:
+        wait_until(
+            met, seconds=120, what=f"{what}; {shown.states()}:\n{agent.log[-3000:]}", interval=0.2
+        )
+
+    def writing(state: str) -> bool:
+        writers[0].write(orders)
+        writers[1].write(bids)
+        other.write(orders)
+        return shown.states() == [state]
+
+    wait(lambda: writing("RUNNING"), "a run of the producers")
+    topics = {f"dataset:kafka://{kafka.bootstrap}:{topic}" for topic in (orders, bids)}
+    wait(lambda: shown.graph() >= {f"job:lab:producer.{name}-*", *topics}, "both topics")
+    assert shown.facets()["headwater_transactionalProducer"]["transactionalId"] == f"{name}-*"
+    assert shown.jobs(skipped) == []
+    asked = [HEADWATER, "why", bids, "--url", server, "--json"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["verdict"] == "live"
+    wait(lambda: shown.states() == ["COMPLETED"], "the end of the run")
+    end = shown.facets()["headwater_end"]
+    assert (end["reason"], end["inferred"]) == ("no transactions", True)

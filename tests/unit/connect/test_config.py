@@ -38,6 +38,7 @@ clusters:
   - url: http://west:8083
     namespace: west
     consumer_groups: false
+    skip_producers: [tx-*]
     kafka: k9:9092
     registry: http://r9:8081
     worker_properties: worker.properties
@@ -97,6 +98,8 @@ def test_a_file_of_clusters(folder: Path) -> None:
     assert west.defaults["value.converter.schema.registry.url"] == "http://registry:8081"
     assert (east.consumer_groups, east.skip_groups) == (True, ("etl-*", "batch"))
     assert (west.consumer_groups, west.skip_groups) == (False, ())
+    assert (east.producers, east.skip_producers) == (True, ())
+    assert (west.producers, west.skip_producers) == (True, ("tx-*",))
     assert cloud.endpoint.urls[0].endswith("/environments/env-1/clusters/lkc-2")
     assert (cloud.endpoint.username, cloud.endpoint.password) == ("k", "from-env")
     for secret in ("from-file", "from-env", "word"):

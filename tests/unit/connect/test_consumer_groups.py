@@ -17,9 +17,10 @@ from headwater.connect.agent.lineage import JobNames
 from headwater.connect.agent.process import ClusterThread
 from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium.server_runs import ServerRuns
+from headwater.connect.groups.client_watcher import MAX_WATCHED as MAX_GROUPS
 from headwater.connect.groups.generated import common_name
-from headwater.connect.groups.life import TrackedGroup, encode_group
-from headwater.connect.groups.watcher import MAX_GROUPS, GroupWatcher
+from headwater.connect.groups.life import GROUP, PRODUCER, TrackedClient, encode_client
+from headwater.connect.groups.watcher import GroupWatcher
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.life.state import TrackedConnector
 from headwater.connect.services.consumer_groups import MAX_CLIENTS
@@ -60,7 +61,7 @@ class Brokers:
         self.bootstraps = ("k1:9092", "k2:9092")
         topics = frozenset({"orders", "bids", "__consumer_offsets"})
         self.cluster: KafkaCluster | None = KafkaCluster("id-1", ("k2:9092",), topics)
-        self.problem = self.groups_problem = ""
+        self.problem = self.groups_problem = self.producers_problem = ""
         self.admin = self
         self.groups: dict[str, Any] = {}
         self.offsets: dict[str, dict[tuple[str, int], int]] = {}
@@ -382,10 +383,10 @@ def test_a_generated_group_that_assigns_partitions_itself_is_seen_among_dead_one
 
 def test_a_generated_group_that_was_reported_by_its_own_name_is_taken_back(bench: Bench) -> None:
     name = "etl-20261117"
-    earlier = TrackedGroup(
+    earlier = TrackedClient(
         cluster="lab", name=name, run=RUN, last_event=EventType.RUNNING, emitted_at=1
     )
-    bench.outbox.commit([OutboxChange(earlier.key, encode_group(earlier), [])])
+    bench.outbox.commit([OutboxChange(earlier.key, encode_client(earlier), [])])
     bench.watcher = bench.make()
     bench.kafka.put(name, "orders", committed={"orders": 100})
     assert bench.said() == [("COMPLETE", f"consumer-group.{name}")]
@@ -460,7 +461,7 @@ def test_more_groups_than_are_asked_for_are_a_problem(bench: Bench) -> None:
     assert bench.kafka.groups_problem == ""
 
 
-def test_two_connect_clusters_on_one_kafka_report_its_groups_once(bench: Bench) -> None:
+def test_two_connect_clusters_on_one_kafka_report_its_clients_once(bench: Bench) -> None:
     threads: list[ClusterThread] = []
     for name, cluster, groups in (
         ("c", "id-1", True), ("b", "id-1", True), ("a", "id-1", False), ("d", "id-2", True),
@@ -470,6 +471,7 @@ def test_two_connect_clusters_on_one_kafka_report_its_groups_once(bench: Bench) 
             endpoint=Endpoint(("http://c:8083",)),
             kafka={"bootstrap.servers": "127.0.0.1:1"},
             consumer_groups=groups,
+            producers=name != "b",
         )
         thread = ClusterThread(
             config, bench.outbox, JobNames(), FlowReporter(()), ServerRuns(()), lambda: threads
@@ -479,7 +481,14 @@ def test_two_connect_clusters_on_one_kafka_report_its_groups_once(bench: Bench) 
         kafka._cluster = KafkaCluster(cluster, (), frozenset())
         kafka._until = float("inf")
         threads.append(thread)
-    reporting = [one.config.name for one in threads if one.groups and one.reports_groups]
-    assert reporting == ["b", "d"]
+    reporting = {
+        kind: [
+            thread.config.name
+            for thread in threads
+            if thread.reports(kind) and any(one.kind is kind for one in thread.watchers)
+        ]
+        for kind in (GROUP, PRODUCER)
+    }
+    assert reporting == {GROUP: ["b", "d"], PRODUCER: ["a", "d"]}
     for thread in threads:
         thread.stop()

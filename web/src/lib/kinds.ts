@@ -65,6 +65,8 @@ export function jobKind(job: Pick<JobFacts, "integration" | "type" | "processing
     case "kafka":
       if (job.type === "consumer_group")
         return { icon: "readers", label: "Consumer group", short: "Group" };
+      if (job.type === "transactional_producer")
+        return { icon: "wave", label: "Transactional producer", short: "Producer" };
       return { icon: "wave", label: "Kafka client" };
     case "flink":
       return { icon: "wave", label: "Flink job" };

@@ -111,6 +111,9 @@ test("every kind has an icon and a word", () => {
     "Spark stream",
   );
   expect(
+    jobKind({ integration: "kafka", type: "transactional_producer", processing: "service" }).label,
+  ).toBe("Transactional producer");
+  expect(
     jobKind({ integration: "kafka", type: "consumer_group", processing: "streaming" }).label,
   ).toBe("Consumer group");
   expect(jobKind({ integration: "", type: "", processing: "batch" }).label).toBe("Job");

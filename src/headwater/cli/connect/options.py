@@ -140,6 +140,8 @@ def cluster_config(
     times: dict[str, float] | None = None,
     consumer_groups: bool = True,
     skip_groups: list[str] | None = None,
+    producers: bool = True,
+    skip_producers: list[str] | None = None,
 ) -> ClusterConfig:
     """One cluster as options and environment describe it."""
     from headwater.connect.agent.clusters_file import endpoint_of
@@ -178,6 +180,8 @@ def cluster_config(
         mappings=tuple(str(path) for path in mappings or ()),
         consumer_groups=consumer_groups,
         skip_groups=tuple(skip_groups or ()),
+        producers=producers,
+        skip_producers=tuple(skip_producers or ()),
     )
 
 

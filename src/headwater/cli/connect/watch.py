@@ -99,6 +99,19 @@ def watch(
         list[str] | None,
         typer.Option("--skip-groups", metavar="GLOB", help="Names of groups not to report."),
     ] = None,
+    producers: Annotated[
+        bool,
+        typer.Option(
+            "--producers/--no-producers",
+            help="Report transactional producers that no connector accounts for.",
+        ),
+    ] = True,
+    skip_producers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--skip-producers", metavar="GLOB", help="Transactional ids of those not to report."
+        ),
+    ] = None,
     login: LoginOptions,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     log_format: LogFormatOption = LogFormat.TEXT,
@@ -145,6 +158,8 @@ def watch(
                 sample=sample,
                 consumer_groups=consumer_groups,
                 skip_groups=skip_groups,
+                producers=producers,
+                skip_producers=skip_producers,
                 times={key: value for key, value in given.items() if value is not None},
             ),
             worker_properties,

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _TOP = {
     "clusters", "state", "transport", "mappings", "namespace", "consumer_groups", "skip_groups",
-    *Intervals.__struct_fields__,
+    "producers", "skip_producers", *Intervals.__struct_fields__,
 }  # fmt: skip
 _CLUSTER = {
     "name", "url", "urls", "namespace", "auth", "tls", "kafka", "registry", "worker_properties",
     "sample", "mappings", "internal", "confluent_cloud", "consumer_groups", "skip_groups",
-    *Intervals.__struct_fields__,
+    "producers", "skip_producers", *Intervals.__struct_fields__,
 }  # fmt: skip
 _REGISTRY = {"url", "auth", "tls"}
 
@@ -93,6 +93,8 @@ def _cluster(item: Any, top: dict[str, Any], where: str, folder: Path) -> Cluste
         internal=bool(item.get("internal", False)),
         consumer_groups=bool(merged.get("consumer_groups", True)),
         skip_groups=tuple(_listed(merged.get("skip_groups"))),
+        producers=bool(merged.get("producers", True)),
+        skip_producers=tuple(_listed(merged.get("skip_producers"))),
     )
 
 

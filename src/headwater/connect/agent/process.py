@@ -16,6 +16,7 @@ from headwater.connect.agent.lineage import ClusterLineage, JobNames
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.store import STATUS
 from headwater.connect.debezium.server_runs import ServerRuns
+from headwater.connect.groups.producers import ProducerWatcher
 from headwater.connect.groups.watcher import GroupWatcher
 from headwater.connect.services.endpoint import ConnectError
 from headwater.connect.services.iceberg_catalog import Catalogs
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from headwater.connect.agent.clusters_file import AgentConfig
     from headwater.connect.config import ClusterConfig
+    from headwater.connect.groups.life import ClientKind
     from headwater.connect.life.state import TrackedConnector
     from headwater.emit import Destination
 
@@ -68,11 +70,12 @@ class ClusterThread:
             lookup=lookup,
         )
         self._peers = peers
-        self.groups = (
-            GroupWatcher(config, self.metadata.kafka, outbox, self._connectors)
-            if self.metadata.kafka and config.consumer_groups
-            else None
-        )
+        self.watchers: list[GroupWatcher | ProducerWatcher] = []
+        if kafka := self.metadata.kafka:
+            if config.consumer_groups:
+                self.watchers.append(GroupWatcher(config, kafka, outbox, self._connectors))
+            if config.producers:
+                self.watchers.append(ProducerWatcher(config, kafka, outbox, self._connectors))
         self.began = time.time()
         self.polls = self.failed_polls = 0
         self.polled_at = self.poll_seconds = 0.0
@@ -86,10 +89,10 @@ class ClusterThread:
             self._threads.append(
                 threading.Thread(target=self._measure, name=f"{config.name} flow", daemon=True)
             )
-        if self.groups:
-            name = f"{config.name} groups"
+        for watcher in self.watchers:
+            name = f"{config.name} {watcher.kind.title}s"
             self._threads.append(
-                threading.Thread(target=self._watch_groups, name=name, daemon=True)
+                threading.Thread(target=self._watch, args=(watcher,), name=name, daemon=True)
             )
 
     def start(self) -> None:
@@ -146,24 +149,23 @@ class ClusterThread:
             except Exception:
                 log.debug("cluster %s: flow not measured", self.config.name, exc_info=True)
 
-    def _watch_groups(self) -> None:
-        assert self.groups is not None
+    def _watch(self, watcher: GroupWatcher | ProducerWatcher) -> None:
         began, failed = time.monotonic(), False
-        while not self._stop.wait(self.groups.interval):
+        while not self._stop.wait(watcher.interval):
             # Until Connect has answered, every group of a connector would be unattributed.
             waits = time.monotonic() - began < self.config.times.grace
-            if not self.reports_groups or (waits and not self.agent.has_polled):
+            if not self.reports(watcher.kind) or (waits and not self.agent.has_polled):
                 continue
             try:
-                self._reporter.post(self.groups.round())
+                self._reporter.post(watcher.round())
                 failed = False
             except OutboxInUseError:
                 break  # the polls log it
             except Exception as error:
                 if not failed:
                     log.warning(
-                        "cluster %s: consumer groups not read, asked again: %s: %s",
-                        self.config.name, type(error).__name__, redact(str(error)),
+                        "cluster %s: %ss not read, asked again: %s: %s",
+                        self.config.name, watcher.kind.title, type(error).__name__, redact(str(error)),
                     )  # fmt: skip
                     log.debug("cluster %s", self.config.name, exc_info=True)
                 failed = True
@@ -172,17 +174,16 @@ class ClusterThread:
     def _connectors(self) -> list[TrackedConnector]:
         return [tracked for peer in self._peers() for tracked in peer.agent.tracked]
 
-    @property
-    def kafka_id(self) -> str:
-        """The id of the Kafka cluster whose groups this thread may report; empty: not known."""
-        cluster = self.metadata.kafka.cluster if self.metadata.kafka and self.groups else None
+    def kafka_id(self, kind: ClientKind) -> str:
+        """The id of the Kafka cluster whose clients of a kind it may report; empty: not known."""
+        watches = any(watcher.kind is kind for watcher in self.watchers)
+        cluster = self.metadata.kafka.cluster if self.metadata.kafka and watches else None
         return cluster.id if cluster else ""
 
-    @property
-    def reports_groups(self) -> bool:
-        """Whether this thread reports its Kafka's groups: one of those on the same cluster does."""
-        own = self.kafka_id
-        names = [peer.config.name for peer in self._peers() if own and peer.kafka_id == own]
+    def reports(self, kind: ClientKind) -> bool:
+        """Whether it reports its Kafka's clients of a kind: one of those on the same cluster does."""
+        own = self.kafka_id(kind)
+        names = [peer.config.name for peer in self._peers() if own and peer.kafka_id(kind) == own]
         return not names or self.config.name == min(names)
 
 

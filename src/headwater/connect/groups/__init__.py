@@ -1,1 +1,1 @@
-"""Unattributed readers: the consumer groups that no connector and no Spark job accounts for."""
+"""Unattributed readers and writers: consumer groups and producers that no connector and no Spark job accounts for."""

@@ -1,4 +1,4 @@
-"""The events of a consumer group: what it reads, in the model, written by the one writer."""
+"""The events of a client of Kafka's: what it reads or writes, in the model, written by the one writer."""
 
 from __future__ import annotations
 
@@ -6,34 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.groups.life import REPORTED
+from headwater.connect.groups.life import GROUP, REPORTED
 from headwater.connect.run_event import WRITER
 from headwater.lineage.model import Dataset, Evidence, Job, Lineage, Run
-from headwater.lineage.moments import iso
 from headwater.lineage.openlineage.events import from_micros
 from headwater.lineage.openlineage.writer import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from headwater.connect.groups.life import ClientEmission, ClientKind
 
-    from headwater.connect.groups.life import GroupEmission, WatchedGroup
-    from headwater.emit.flow import FlowSample
-
-__all__ = ["GroupTopics", "group_event", "job_name"]
+__all__ = ["ClusterTopics", "client_event"]
 
 MAX_TOPICS = 500
 
 
-class GroupTopics(msgspec.Struct, frozen=True):
-    """Where the topics of a cluster's groups are: their namespace and the cluster they belong to."""
+class ClusterTopics(msgspec.Struct, frozen=True):
+    """Where the topics of a cluster's clients are: their namespace and the cluster they belong to."""
 
     namespace: str
     cluster_id: str = ""
     bootstrap: tuple[str, ...] = ()
 
-    def dataset(self, topic: str, *, seen: bool) -> Dataset:
-        """A topic that a group reads: seen to be read, or concluded from committed offsets."""
-        evidence = Evidence("consumer group", "reads" if seen else "committed offsets", seen)
+    def dataset(self, topic: str, evidence: Evidence) -> Dataset:
+        """A topic that a client uses."""
         return Dataset(
             self.namespace,
             topic,
@@ -44,60 +39,43 @@ class GroupTopics(msgspec.Struct, frozen=True):
         )
 
 
-def job_name(group: str) -> str:
-    """The name of the job that a group is reported as."""
-    return f"consumer-group.{group}"
-
-
-def group_event(
-    emission: GroupEmission,
-    watched: WatchedGroup,
-    topics: GroupTopics,
-    samples: Sequence[FlowSample],
+def client_event(
+    kind: ClientKind,
+    emission: ClientEmission,
+    topics: ClusterTopics,
+    facets: dict[str, dict[str, Any]],
     *,
     namespace: str,
     heartbeat: float,
 ) -> bytes:
-    """The bytes of an event of a group's run."""
+    """The bytes of an event of a client's run, with these facets of its run."""
     tracked, time = emission.tracked, from_micros(emission.tracked.emitted_at)
+    unknown = (
+        "What it does with the records it reads is not reported."
+        if kind is GROUP
+        else "Where the records that it writes come from is not reported."
+    )
     job = Job(
         namespace,
-        job_name(tracked.name),
-        "STREAMING",
+        f"{kind.name}.{tracked.name}",
+        kind.processing,
         "KAFKA",
-        "CONSUMER_GROUP",
+        kind.job_type,
         heartbeat=heartbeat,
-        documentation=f"Consumer group {tracked.name}, as Kafka's brokers show it. What it does "
-        "with the records it reads is not reported.",
+        documentation=f"{kind.title.capitalize()} {tracked.name}, as Kafka's brokers show it. "
+        f"{unknown}",
         deleted=time if emission.end is REPORTED else None,
     )
-    facets = {"headwater_consumerGroup": _facet(tracked.name, watched, samples)}
-    if samples:
-        facets["headwater_flow"] = {"topics": [_measured(sample) for sample in samples]}
-    lineage = Lineage(
-        inputs=tuple(
-            topics.dataset(topic, seen=seen)
-            for topic, seen in list(tracked.topics.items())[:MAX_TOPICS]
-        )
+    used = tuple(
+        topics.dataset(topic, _evidence(kind, seen=seen))
+        for topic, seen in list(tracked.topics.items())[:MAX_TOPICS]
     )
+    lineage = Lineage(inputs=used) if kind is GROUP else Lineage(outputs=used)
     run = Run(tracked.run, facets=facets)
     return encode(WRITER.run_event(emission.type, time, job, run, lineage, end=emission.end))
 
 
-def _facet(name: str, watched: WatchedGroup, samples: Sequence[FlowSample]) -> dict[str, Any]:
-    shown, lags = watched.shown, [one.lag for one in samples if one.lag is not None]
-    return {
-        "group": name,
-        "groups": shown.groups if shown and shown.groups > 1 else None,
-        "state": shown.state if shown else None,
-        "members": shown.members if shown else None,
-        "clients": list(shown.clients) if shown else [],
-        "lag": sum(lags) if lags else None,
-        "lastActiveAt": iso(watched.active_at) if watched.active_at else None,
-    }
-
-
-def _measured(sample: FlowSample) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(sample)
-    del found["run"]
-    return found
+def _evidence(kind: ClientKind, *, seen: bool) -> Evidence:
+    """A topic was seen to be used, or concluded from the offsets that a group committed."""
+    use = "writes" if kind is not GROUP else "reads" if seen else "committed offsets"
+    return Evidence(kind.title, use, seen)

@@ -1,4 +1,4 @@
-"""Consumer groups that are not reported as readers: those of connectors, skipped ones, and internal topics."""
+"""Clients that are not reported: those of connectors, skipped ones, and internal topics."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from headwater.connect.life.state import TrackedConnector
 
-__all__ = ["SKIPPED", "connector_groups", "is_internal", "is_skipped"]
+__all__ = [
+    "SKIPPED_GROUPS", "SKIPPED_PRODUCERS", "connector_groups", "is_connector_producer", "is_internal",
+    "is_skipped",
+]  # fmt: skip
 
-SKIPPED = (
+SKIPPED_GROUPS = (
     "spark-kafka-*",  # Spark's own: the queries behind them report themselves
     "cg-control-*",  # workers of the Iceberg sink, on its control topic
     "*-schemahistory",  # Debezium, on the history of its schemas
@@ -23,6 +26,16 @@ SKIPPED = (
 )
 """Names of groups, as patterns, that are never reported."""
 
+SKIPPED_PRODUCERS = (
+    "connect-cluster-*",  # the leader of a Connect cluster, on the topic of configurations
+    "*worker-txn-*",  # the Iceberg sink, on its control topic
+    "*coordinator-txn-*",
+    "headwater",
+    "headwater-*",
+    "_*",
+)
+"""Transactional ids, as patterns, that are never reported."""
+
 
 def connector_groups(connectors: Iterable[TrackedConnector]) -> set[str]:
     """The groups by which connectors read; the Iceberg sink has one more, for its coordinator."""
@@ -30,9 +43,16 @@ def connector_groups(connectors: Iterable[TrackedConnector]) -> set[str]:
     return names | {f"{name}-coord" for name in names}
 
 
-def is_skipped(group: str, patterns: Iterable[str]) -> bool:
-    """Whether a group's name fits one of these patterns, or one of `SKIPPED`."""
-    return any(fnmatchcase(group, pattern) for pattern in (*SKIPPED, *patterns))
+def is_connector_producer(transactional_id: str, connectors: Collection[str]) -> bool:
+    """Whether an id is that of a task of one of these source connectors: `<cluster>-<name>-<task>`."""
+    stem, _, task = transactional_id.rpartition("-")
+    parts = stem.split("-") if task.isdecimal() else []
+    return any("-".join(parts[at:]) in connectors for at in range(1, len(parts)))
+
+
+def is_skipped(name: str, patterns: Iterable[str]) -> bool:
+    """Whether the name of a client fits one of these patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_internal(topic: str) -> bool:

@@ -1,4 +1,7 @@
-"""Consumer groups with a new generated name at each start: those alike are one reader."""
+"""Consumer groups with a new generated name at each start: those alike are one reader.
+
+So are the producers of one application one writer, which have a transactional id for each task.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from typing import TYPE_CHECKING
 from headwater.connect.services.consumer_groups import MAX_CLIENTS, ConsumerGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["common_name", "merged", "together"]
+__all__ = ["common_name", "merged", "producer_name", "together"]
 
 ANY = "*"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -21,6 +24,8 @@ _POD = re.compile(r"(?<=-)[b-df-hj-np-tv-xz2-9]{6,10}-[b-df-hj-np-tv-xz2-9]{5}$"
 _WORD = re.compile(r"[0-9A-Za-z]+")
 _ROW = re.compile(r"\*(?:[-_.]+(?:\*|[0-9]+(?![0-9A-Za-z])))+")
 _HEX = re.compile(r"[0-9a-f]{8,}|[0-9A-F]{8,}")
+_SEPARATORS = "-_.:"
+_VERSION = re.compile(r"(?:^|[-_.:])v[0-9]+$")
 _DIGITS = 8
 """From so many digits on, a number is a date, a time or an id; fewer may be a tenant or a version."""
 
@@ -40,11 +45,26 @@ def _is_generated(word: str) -> bool:
     return turns > 1 and _HEX.fullmatch(word) is not None
 
 
-def together(groups: Iterable[str]) -> dict[str, list[str]]:
-    """Groups by their common names, in the order in which they come."""
+def producer_name(transactional_id: str) -> str:
+    """A transactional id with `*` for what was generated in it, and for the numbers at its end.
+
+    Kafka Streams, Flink and Spring number the producers of one application. A version stays.
+    """
+    name = common_name(transactional_id)
+    stem = name.rstrip(f"0123456789{ANY}{_SEPARATORS}")
+    tail = name[len(stem) :]
+    if not tail.strip(_SEPARATORS) or _VERSION.search(name):
+        return name
+    return f"{stem}{tail[0] if tail[0] in _SEPARATORS else ''}{ANY}"
+
+
+def together(
+    names: Iterable[str], common: Callable[[str], str] = common_name
+) -> dict[str, list[str]]:
+    """Clients by their common names, in the order in which they come."""
     found: dict[str, list[str]] = defaultdict(list)
-    for group in groups:
-        found[common_name(group)].append(group)
+    for name in names:
+        found[common(name)].append(name)
     return dict(found)
 
 

@@ -1,146 +1,87 @@
-"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports.
-
-Beside the polls of Connect, in a thread of its own: a broker that is slow or away costs no poll.
-Nothing is emitted while the brokers do not list groups; runs that stay silent are then closed by
-the server, as any that miss their heartbeats.
-"""
+"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports."""
 
 from __future__ import annotations
 
-import logging
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from headwater.connect.agent.flow import FlowMeter
-from headwater.connect.groups.event import GroupTopics, group_event
-from headwater.connect.groups.excluded import connector_groups, is_internal, is_skipped
-from headwater.connect.groups.generated import common_name, merged, together
-from headwater.connect.groups.life import (
-    GroupTimes,
-    TrackedGroup,
-    WatchedGroup,
-    decode_group,
-    encode_group,
-    key_of,
+from headwater.connect.groups import generated
+from headwater.connect.groups.client_watcher import ClientWatcher
+from headwater.connect.groups.excluded import SKIPPED_GROUPS, connector_groups, is_skipped
+from headwater.connect.groups.life import GROUP
+from headwater.connect.services.consumer_groups import (
+    WITHOUT_MEMBERS,
+    ConsumerGroup,
+    describe_groups,
+    list_groups,
 )
-from headwater.connect.life.intervals import micros
-from headwater.connect.services.consumer_groups import WITHOUT_MEMBERS, describe_groups, list_groups
 from headwater.connect.services.kafka import KafkaError
-from headwater.emit import OutboxChange
-from headwater.lineage.naming import kafka_namespace
+from headwater.lineage.moments import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from headwater.connect.config import ClusterConfig
-    from headwater.connect.groups.life import GroupEmission
-    from headwater.connect.life.state import TrackedConnector
-    from headwater.connect.services.kafka import KafkaAdmin
-    from headwater.emit import Outbox
+    from headwater.connect.groups.life import WatchedClient
     from headwater.emit.flow import FlowSample
 
-log = logging.getLogger(__name__)
-
-POLLS_PER_ROUND = 6
-MAX_GROUPS = 200
-"""How many groups are asked about in one round: those that are reported already, then others with members."""
 MAX_ALIKE = 10
 """How many groups of one reader with generated names are asked about: those with members first."""
 
 
-class GroupWatcher:
+class GroupWatcher(ClientWatcher[ConsumerGroup]):
     """The consumer groups of one Kafka cluster that no connector accounts for."""
 
-    def __init__(
-        self,
-        config: ClusterConfig,
-        kafka: KafkaAdmin,
-        outbox: Outbox,
-        connectors: Callable[[], Iterable[TrackedConnector]],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.interval = config.times.poll * POLLS_PER_ROUND
-        self._config, self._kafka, self._outbox = config, kafka, outbox
-        self._connectors, self._clock = connectors, clock
-        # A heartbeat is emitted by a round, so none can be promised more often.
-        heartbeat = max(config.times.heartbeat, self.interval)
-        self._times = GroupTimes(heartbeat, config.times.grace)
-        self._flow = FlowMeter(kafka)
+    kind = GROUP
+
+    def _prepare(self) -> None:
+        self._flow = FlowMeter(self._kafka)
         self._samples: dict[str, tuple[FlowSample, ...]] = {}
-        self._watched: dict[str, WatchedGroup] = {}
-        for key, value in outbox.state(key_of(config.name)).items():
-            tracked = decode_group(value)
-            if tracked is None:
-                log.warning("%s: ignoring its state, which another version wrote", key)
-            else:
-                self._watched[tracked.name] = WatchedGroup(tracked)
+
+    def common_name(self, name: str) -> str:
+        """The name of the reader that a group is."""
+        return generated.common_name(name)
 
     def round(self) -> list[FlowSample]:
         """Ask once, emit what changed, and return how fast the groups read."""
-        cluster = self._kafka.cluster
-        if cluster is None or self._kafka.problem:
+        if self._kafka.cluster is None or self._kafka.problem:
             return []  # the cluster's problems name the reason
         try:
             states, complete = list_groups(self._kafka)
         except KafkaError as error:
             self._kafka.groups_problem = error.message
             return []
-        now = micros(self._clock())
+        now = self._now()
         groups = connector_groups(self._connectors())
-        free = self._unaccounted(states, groups)
-        gone = self._taken_over(states, groups) - free.keys()
-        ends = [(self._watched[name], self._watched[name].take_back(now)) for name in gone]
-        emissions = [(watched, end) for watched, end in ends if end is not None]
+        patterns = (*SKIPPED_GROUPS, *self._config.skip_groups)
+
+        def accounted(name: str) -> bool:
+            return name in groups or is_skipped(name, patterns)
+
+        free = self._unaccounted(states, accounted)
+        gone = self._taken_over(states, accounted) - free.keys()
         asked = [group for alike in free.values() for group in alike[:MAX_ALIKE]]
         described = describe_groups(self._kafka, {group: states[group] for group in asked})
-        known = frozenset(topic for topic in cluster.topics if not is_internal(topic))
-        for name in [*free, *(self._watched.keys() - free.keys() - gone)]:
-            found = merged(name, free.get(name, []), described)
-            if found is None and (name in free or not complete):
-                continue  # its coordinator did not answer
-            watched = self._watched.setdefault(
-                name, WatchedGroup(TrackedGroup(cluster=self._config.name, name=name))
-            )
-            emission = watched.step(found, known, now, self._times)
-            if emission is not None:
-                emissions.append((watched, emission))
+        found = {name: generated.merged(name, alike, described) for name, alike in free.items()}
+        # One that is None has a coordinator that did not answer.
+        emissions = self._step(found, gone, now, complete=complete)
         samples = self._measure(now)
         self._commit(emissions)
-        self._watched = {
-            name: watched
-            for name, watched in self._watched.items()
-            if name not in gone and (name in free or not watched.idle)
-        }
+        self._forget(found, gone)
         return samples
 
-    def _accounted(self, name: str, groups: set[str]) -> bool:
-        return name in groups or is_skipped(name, self._config.skip_groups)
-
-    def _taken_over(self, states: dict[str, str], groups: set[str]) -> set[str]:
-        """The watched readers that are not reported any more, or by another name."""
-        others = together(name for name in states if self._accounted(name, groups))
-        return {
-            name
-            for name in self._watched
-            if self._accounted(name, groups) or name in others or common_name(name) != name
-        }
-
-    def _unaccounted(self, states: dict[str, str], groups: set[str]) -> dict[str, list[str]]:
+    def _unaccounted(
+        self, states: dict[str, str], accounted: Callable[[str], bool]
+    ) -> dict[str, list[str]]:
         """The readers to ask about and the groups of each, as many as one round may ask for."""
-        free = [name for name in states if not self._accounted(name, groups)]
+        free = [name for name in states if not accounted(name)]
         free.sort(key=lambda name: (states[name] in WITHOUT_MEMBERS, name))
-        alike = together(free)
-        running = {name for name, watched in self._watched.items() if watched.tracked.open}
-        order = sorted(
-            alike, key=lambda name: (name not in running, states[alike[name][0]] in WITHOUT_MEMBERS)
+        alike = generated.together(free)
+        order, self._kafka.groups_problem = self._at_most(
+            alike, lambda name: states[alike[name][0]] in WITHOUT_MEMBERS
         )
-        self._kafka.groups_problem = (
-            f"Kafka {self._kafka.bootstrap} has {len(order)} consumer groups that no connector "
-            f"accounts for: {MAX_GROUPS} of them are watched; leave some out by skip_groups"
-            if len(order) > MAX_GROUPS
-            else ""
-        )
-        return {name: alike[name] for name in order[:MAX_GROUPS]}
+        return {name: alike[name] for name in order}
 
     def _measure(self, now: int) -> list[FlowSample]:
         """How far the groups have come whose runs are under way."""
@@ -164,35 +105,27 @@ class GroupWatcher:
         self._flow.forget_others({one.tracked.run for one in running})
         return [sample for samples in self._samples.values() for sample in samples]
 
-    def _topics(self) -> GroupTopics:
-        cluster = self._kafka.cluster
-        return GroupTopics(
-            kafka_namespace(self._kafka.bootstrap),
-            cluster.id if cluster else "",
-            self._kafka.bootstraps,
-        )
+    def _facets(self, watched: WatchedClient[ConsumerGroup]) -> dict[str, dict[str, Any]]:
+        shown, name = watched.shown, watched.tracked.name
+        samples = self._samples.get(name, ())
+        lags = [one.lag for one in samples if one.lag is not None]
+        facets: dict[str, dict[str, Any]] = {
+            "headwater_consumerGroup": {
+                "group": name,
+                "groups": shown.groups if shown and shown.groups > 1 else None,
+                "state": shown.state if shown else None,
+                "members": shown.members if shown else None,
+                "clients": list(shown.clients) if shown else [],
+                "lag": sum(lags) if lags else None,
+                "lastActiveAt": iso(watched.active_at) if watched.active_at else None,
+            }
+        }
+        if samples:
+            facets["headwater_flow"] = {"topics": [_measured(sample) for sample in samples]}
+        return facets
 
-    def _commit(self, emissions: list[tuple[WatchedGroup, GroupEmission]]) -> None:
-        """Write the events and the state after them; nothing is remembered before it is on disk."""
-        topics, changes = self._topics(), []
-        for watched, emission in emissions:
-            after = emission.tracked
-            body = group_event(
-                emission,
-                watched,
-                topics,
-                self._samples.get(after.name, ()),
-                namespace=self._config.namespace,
-                heartbeat=self._times.heartbeat,
-            )
-            state = encode_group(after) if after.open else None
-            changes.append(OutboxChange(after.key, state, [(after.run, body)]))
-        if changes:
-            self._outbox.commit(changes)
-        for watched, emission in emissions:
-            watched.tracked = emission.tracked
-            log.info(
-                "%s: consumer group %s: %s of run %s",
-                self._config.name, emission.tracked.name, emission.type.value, emission.tracked.run,
-                extra={"run": emission.tracked.run},
-            )  # fmt: skip
+
+def _measured(sample: FlowSample) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(sample)
+    del found["run"]
+    return found

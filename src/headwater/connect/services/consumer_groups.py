@@ -40,6 +40,14 @@ class ConsumerGroup(msgspec.Struct, frozen=True):
     groups: int = 1
     """How many groups of generated names it stands for."""
 
+    def used(self, before: ConsumerGroup | None) -> dict[str, bool]:
+        """The topics that it reads, and whether it was seen to since the round before."""
+        read = dict.fromkeys((topic for topic, _ in self.committed), False)
+        for (topic, part), offset in self.committed.items():
+            if before is not None and before.committed.get((topic, part)) != offset:
+                read[topic] = True
+        return read | dict.fromkeys(self.assigned, True)
+
 
 class GroupListing(NamedTuple):
     """The state of each group by name; without `complete`, a broker that keeps some did not answer."""

@@ -69,6 +69,8 @@ class KafkaAdmin:
         """Why the last question was not answered; empty when it was."""
         self.groups_problem = ""
         """Why not every consumer group is known, where they are asked for."""
+        self.producers_problem = ""
+        """Why not every transactional producer is known, where they are asked for."""
 
     @property
     def cluster(self) -> KafkaCluster | None:
@@ -160,7 +162,7 @@ class KafkaAdmin:
 
     def newest_record(self, topic: str) -> tuple[bytes | None, bytes | None] | None:
         """Key and value of one of a topic's newest records; None when it has none."""
-        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka import TopicPartition
 
         ends = self.ends([topic]).get(topic)
         filled = [
@@ -169,9 +171,7 @@ class KafkaAdmin:
         if not filled:
             return None
         number, end = max(filled, key=lambda pair: pair[1])
-        consumer = Consumer(
-            {**self._config, "group.id": "headwater-sample", "enable.auto.commit": False}
-        )
+        consumer = self.consumer("headwater-sample")
         try:
             consumer.assign([TopicPartition(topic, number, max(0, end - 1))])
             message = consumer.poll(5.0)
@@ -180,6 +180,13 @@ class KafkaAdmin:
             return message.key(), message.value()
         finally:
             consumer.close()
+
+    def consumer(self, group: str, **settings: Any) -> Any:
+        """A consumer that commits nothing, for partitions that are assigned to it."""
+        from confluent_kafka import Consumer
+
+        own = {"group.id": group, "enable.auto.commit": False}
+        return Consumer({**self._config, **own, **settings})
 
     @property
     def admin(self) -> Any:

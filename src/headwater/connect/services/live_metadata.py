@@ -121,6 +121,7 @@ class LiveMetadata:
         found = {
             "kafka": self.kafka.problem if self.kafka else "",
             "consumer groups": self.kafka.groups_problem if self.kafka else "",
+            "transactional producers": self.kafka.producers_problem if self.kafka else "",
             "registry": "; ".join(r.problem for r in registries if r.problem),
             "catalog": self.catalogs.problem if self.catalogs else "",
         }
