@@ -140,6 +140,46 @@ def _is_value(value: str, grade: int, *, spaced: bool = False, quoted: bool = Fa
     return len(value) >= 24 or (not spaced and (value.endswith("=") or (len(value) >= 6 and mixed)))
 
 
+# One search keeps every other thread waiting for as long as it takes, so a long text is searched by
+# steps, and two of them share more than a credential is long. A repeated group takes 200 bytes for each
+# repetition, so a value is read no further than this; one that has not ended then is taken to go on to
+# the end of the text, as one does whose closing quote was cut off.
+_SEARCHED, _SHARED, _LONGEST = 64 * 1024, 16 * 1024, 64 * 1024
+_AHEAD = 1024  # more than any pattern looks ahead
+
+
+def _search(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
+    """What the pattern finds first from there on."""
+    while len(text) - at > _SEARCHED + _SHARED:
+        found = pattern.search(text, at, at + _SEARCHED + _SHARED)
+        if found is None or found.start() >= at + _SEARCHED:
+            at += _SEARCHED
+        elif found.end() + _AHEAD < found.endpos:
+            return found
+        elif whole := pattern.match(text, found.start(), found.start() + _LONGEST):
+            return whole  # what ended with the step may go on beyond it
+        else:
+            at = found.start() + 1
+    return pattern.search(text, at)
+
+
+def _sub(pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
+    """The text with all that the pattern finds replaced."""
+    if len(text) <= _SEARCHED + _SHARED:
+        return pattern.sub(by, text)
+    parts: list[str] = []
+    done = 0
+    while (found := _search(pattern, text, done)) is not None:
+        parts += text[done : found.start()], found.expand(by) if isinstance(by, str) else by(found)
+        done = _end(found)
+    return "".join((*parts, text[done:]))
+
+
+def _end(found: re.Match[str]) -> int:
+    cut_off = found.end() == found.endpos
+    return len(found.string) if cut_off else found.end()
+
+
 # Text: `key=value` and its kin
 
 _KEY = re.compile(
@@ -149,7 +189,7 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _UNQUOTED = re.compile(
-    r"(?:[^\s\"'&;<,]|<(?!/)|,(?!\s|$|[\w.\-]{1,60}\s{0,2}[=:])|[\"'](?![\s,}\]:)]|$))+"
+    r"(?:[^\s\"'&;<,]+|<(?!/)|,(?!\s|$|[\w.\-]{1,60}\s{0,2}[=:])|[\"'](?![\s,}\]:)]|$))+"
 )
 # Each ends at its closing quote or, where that was cut off, at the end of the text.
 _QUOTED = {
@@ -168,7 +208,7 @@ def _pairs(text: str) -> str:
     """Mask the value of each `key=value` with a key that holds a secret."""
     parts: list[str] = []
     done = at = 0
-    while (found := _KEY.search(text, at)) is not None:
+    while (found := _search(_KEY, text, at)) is not None:
         at = found.end()
         grade = _grade(found["key"])
         if not grade or not _separates(text, found):
@@ -207,20 +247,20 @@ def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tupl
         at = literal.end()
     opening = text[at : at + 1]
     quoted = _QUOTED.get(opening)
-    if quoted is not None and (match := quoted.match(text, at)):
-        return at, match.end() if _is_value(match[1], grade, spaced=spaced, quoted=True) else at
+    if quoted is not None and (match := quoted.match(text, at, at + _LONGEST)):
+        return at, _end(match) if _is_value(match[1], grade, spaced=spaced, quoted=True) else at
     if opening == "{" and not found["sep"][-1:].isspace() and (match := _BRACED.match(text, at)):
         return at, match.end() if _is_value(match[1], grade) else at
     if "jaas" in found["key"].lower() and (match := _LINE.match(text, at)):
         return at, match.end()
     if opening in ("", "(", "[") or text.startswith((MASK, "{"), at) or _CALL.match(text, at):
         return at, at
-    match = _UNQUOTED.match(text, at)
+    match = _UNQUOTED.match(text, at, at + _LONGEST)
     if match is None:
         return at, at
     value = _without_closing(match[0])
     if found["kind"] or _is_value(value, grade, spaced=spaced):
-        return at, at + len(value)
+        return at, at + len(value) if _end(match) == match.end() else len(text)
     return at, at
 
 
@@ -259,9 +299,9 @@ _SCHEME = re.compile(
 )
 _SQL = re.compile(
     r"(\bIDENTIFIED\s{1,8}(?:WITH\s{1,8}\S{1,60}\s{1,8})?(?:BY|AS)\s{1,8}(?:(?:PASSWORD|VALUES)\s{1,8})?)"
-    r"('(?:[^'\\]|\\.|'')*'?|\"[^\"]*\"?|[^\s;'\"]+)"
+    r"('(?:[^'\\]+|\\.|'')*'?|\"[^\"]*\"?|[^\s;'\"]+)"
     r"|((?<![\w'\"`.])(?:PASSWORD|PASSPHRASE|(?-i:SECRET)|SECRET_ACCESS_KEY|ACCESS_TOKEN|CREDENTIALS)"
-    r"(?:\s{1,8}|\s{0,8}\(\s{0,8})[EN]?)('(?:[^'\\]|\\.|'')*'?)",
+    r"(?:\s{1,8}|\s{0,8}\(\s{0,8})[EN]?)('(?:[^'\\]+|\\.|'')*'?)",
     re.IGNORECASE | re.DOTALL,
 )
 _ELEMENT = re.compile(
@@ -347,8 +387,8 @@ def strip_users(text: str) -> str:
 
 
 def _user_parts(text: str, mark: str) -> str:
-    text = _USER.sub(lambda match: _user(match, mark), text)
-    return _ODD_USER.sub(f"://{mark}", text)
+    text = _sub(_USER, lambda match: _user(match, mark), text)
+    return _sub(_ODD_USER, f"://{mark}", text)
 
 
 def _user(match: re.Match[str], mark: str) -> str:
@@ -359,26 +399,26 @@ def _user(match: re.Match[str], mark: str) -> str:
 
 
 def _elements(text: str) -> str:
-    return _ELEMENT.sub(_element, text) if "<name>" in text.lower() else text
+    return _sub(_ELEMENT, _element, text) if "<name>" in text.lower() else text
 
 
 # Each way to mask, with what a text must have in lower case to need it.
 _STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("@",), lambda text: _user_parts(text, f"{MASK}@")),
-    (("hook", "/services/t", "with/key"), lambda text: _WEBHOOK.sub(rf"\1{MASK}", text)),
-    (("-----begin",), lambda text: _PEM.sub(MASK, text)),
-    (("oracle:",), lambda text: _ORACLE.sub(rf"\1{MASK}@", text)),
-    (("sqlplus ",), lambda text: _SQLPLUS.sub(rf"\1{MASK}@", text)),
-    (("mysql ", "mysqldump ", "mysqladmin "), lambda text: _MYSQL_FLAG.sub(rf"\1{MASK}", text)),
-    (("password",), lambda text: _NETRC.sub(rf"\1{MASK}", text)),
-    (("cookie",), lambda text: _COOKIE.sub(rf"\1{MASK}", text)),
-    (("identified", "pass", "secret", "token", "credential"), lambda text: _SQL.sub(_sql, text)),
+    (("hook", "/services/t", "with/key"), lambda text: _sub(_WEBHOOK, rf"\1{MASK}", text)),
+    (("-----begin",), lambda text: _sub(_PEM, MASK, text)),
+    (("oracle:",), lambda text: _sub(_ORACLE, rf"\1{MASK}@", text)),
+    (("sqlplus ",), lambda text: _sub(_SQLPLUS, rf"\1{MASK}@", text)),
+    (("mysql ", "mysqldump ", "mysqladmin "), lambda text: _sub(_MYSQL_FLAG, rf"\1{MASK}", text)),
+    (("password",), lambda text: _sub(_NETRC, rf"\1{MASK}", text)),
+    (("cookie",), lambda text: _sub(_COOKIE, rf"\1{MASK}", text)),
+    (("identified", "pass", "secret", "token", "credential"), lambda text: _sub(_SQL, _sql, text)),
     (("pass", "pw", "secret", "credential", "jaas", "token", "key", "sig", "auth", "jwt", "sas"),
-     lambda text: _elements(_PROPERTY.sub(_flag, _FLAG.sub(_flag, _pairs(text))))),
-    (("-u ", "--user"), lambda text: _LOGIN_FLAG.sub(rf"\1{MASK}", text)),
-    (("bearer ", "basic "), lambda text: _SCHEME.sub(rf"\1 {MASK}", text)),
+     lambda text: _elements(_sub(_PROPERTY, _flag, _sub(_FLAG, _flag, _pairs(text))))),
+    (("-u ", "--user"), lambda text: _sub(_LOGIN_FLAG, rf"\1{MASK}", text)),
+    (("bearer ", "basic "), lambda text: _sub(_SCHEME, rf"\1 {MASK}", text)),
     (("akia", "asia", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "dapi", "aiza",
-      "hw_", "/bot", "npm_", "k_live_", "hvs."), lambda text: _SHAPES.sub(MASK, text)),
+      "hw_", "/bot", "npm_", "k_live_", "hvs."), lambda text: _sub(_SHAPES, MASK, text)),
 )  # fmt: skip
 
 

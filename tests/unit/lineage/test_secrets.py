@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -56,6 +57,61 @@ def test_a_credential_is_masked_by_its_key(case: dict[str, Any]) -> None:
     assert not holds(text)
     assert '"password"' not in text.partition(":")[2]
     assert not holds_secret(text.encode())
+
+
+@pytest.mark.parametrize("case", lines("masked.ndjson"), ids=lambda case: case["kind"])
+def test_a_long_text_is_masked_by_steps_as_it_is_at_once(
+    case: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, step = planted(case["text"]), 4096
+    rest = "\n" + "a = b; more of it\n" * 500
+    at_borders = [
+        ("a = b; some text\n" * 500)[: border - before - 1] + f"\n{text}{rest}"
+        for border in (step, 2 * step)
+        for before in (1, len(text) // 2, len(text))
+    ]
+    at_once = [redact(one) for one in at_borders]
+    for name in ("_SEARCHED", "_SHARED", "_LONGEST"):
+        monkeypatch.setattr(secrets, name, step)
+    by_steps = [redact(one) for one in at_borders]
+    if "cut off" in case["kind"]:
+        assert not any(map(holds, by_steps))
+    else:
+        assert by_steps == at_once
+
+
+HOSTILE = {
+    "quotes in SQL": ("password '", "''"),
+    "backslashes in SQL": ("password '", "\\a"),
+    "an open value": ("password=", "<"),
+    "an open string": ('password="', "\\a"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_long_text_takes_little_memory(case: str) -> None:
+    """A repeated group of a pattern keeps 200 bytes for each repetition: 220 MB a MB before."""
+    start, repeated = HOSTILE[case]
+    program = (
+        "import resource, sys\n"
+        "from headwater.lineage.secrets import redact\n"
+        f"text = {start!r} + {repeated!r} * (1_000_000 // {len(repeated)})\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "redact(text)\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert float(found.stdout) < 40  # whatever its length
+
+
+def test_a_value_that_does_not_end_is_masked_to_the_end() -> None:
+    for start, held in (("password '", "x y'' "), ("password=", "xy"), ('password="', "x y ")):
+        assert redact(f"a {start}" + held * 40_000 + " b") in (
+            f"a {start.rstrip(chr(34) + chr(39))}***",
+            f"a {start}***",
+        )
 
 
 def test_what_stands_beside_a_credential_stays() -> None:
