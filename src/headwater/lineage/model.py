@@ -87,10 +87,14 @@ class Catalog(msgspec.Struct, frozen=True):
 
 
 class LifecycleChange(msgspec.Struct, frozen=True):
-    """What a job does to a dataset itself; `previous` is its name before a RENAME."""
+    """What a job does to a dataset itself; `previous` is its name before a RENAME.
+
+    `partial` is an OVERWRITE that leaves rows of others: of some partitions, or by a filter.
+    """
 
     change: Change
     previous: DatasetName | None = None
+    partial: bool = False
 
 
 class Statistics(msgspec.Struct, frozen=True):

@@ -238,6 +238,31 @@ def test_overwriting_takes_the_place_of_what_another_job_wrote(store: Store) -> 
     assert [text for _, text in told(store, "t")] == ["a int", "a int, b int", "c int", "a int"]
 
 
+def test_jobs_that_each_overwrite_a_partition_add_up(store: Store) -> None:
+    def run(number: int, job: str, text: str, **own: Any) -> None:
+        out = dataset("t", schema=fields(text), lifecycleStateChange=change("OVERWRITE"))
+        if own:
+            out["outputFacets"] = {"headwater_overwrite": facet(**own)}
+        for second, state in ((0, "START"), (5, "COMPLETE")):
+            send(store, event(state, number * 10 + second, run=number, job=job, outputs=[out]))
+
+    for number in range(0, 6, 2):
+        run(1 + number, "europe", "a int, eu int", partial=True)
+        run(2 + number, "states", "a int, us int", partial=True)
+    expected = ["a int, eu int", "a int, eu int, us int"]
+    assert [text for _, text in told(store, "t")] == expected
+    run(7, "whole", "a int", partial=False)
+    run(8, "europe", "a int, eu int", partial=True)
+    expected += ["a int", "a int, eu int"]
+    assert [text for _, text in told(store, "t")] == expected
+    # Other producers do not say how much they replaced: all of it.
+    run(9, "other", "b int")
+    expected += ["b int"]
+    assert [text for _, text in told(store, "t")] == expected
+    rebuild(store)
+    assert [text for _, text in told(store, "t")] == expected
+
+
 def test_a_job_event_and_a_dataset_event_have_their_ranks(store: Store) -> None:
     job = {"namespace": "jobs", "name": "load"}
     send(store, static(0, job=job, outputs=[dataset("t", schema=fields("a int"))]))
@@ -492,6 +517,8 @@ def some_events(draw: st.DrawFn) -> list[dict[str, Any]]:
         side = draw(st.sampled_from(["inputs", "outputs"]))
         how = draw(st.sampled_from(["stream", "batch", "batch", "job", "dataset"]))
         one: dict[str, Any] = {side: [dataset(*name, **facets)]}
+        if kind == "OVERWRITE" and side == "outputs" and draw(st.booleans()):
+            one[side][0]["outputFacets"] = {"headwater_overwrite": facet(partial=True)}
         if how == "dataset":
             made.append(static(second, dataset=one[side][0]))
         elif how == "job":

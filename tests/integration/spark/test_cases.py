@@ -13,7 +13,7 @@ from .cases import CASES, Case
 from .cases.truth import differences, found, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
@@ -129,6 +129,54 @@ def written(stage: Stage, name: str) -> PlanLineage:
     stage.case = name
     found = [read_batch(stage.spark, execution) for _, execution in stage.drain()]
     return [one for one in found if one.outputs][-1]
+
+
+def test_an_overwrite_says_whether_rows_stay(stage: Stage) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    stage.case = "overwritten"
+    rows = stage.orders.select("id", "city")
+    stage.sql("create table {out} (id bigint, city string) using iceberg partitioned by (city)")
+    stage.spark.sql(
+        "create table parted (id bigint, city string) using parquet partitioned by (city)"
+    )
+    path = stage.path("parted")
+
+    def partial(write: Callable[[], object]) -> bool:
+        stage.drain()
+        write()
+        (made,) = written(stage, "overwritten").outputs
+        assert made.change is not None
+        assert made.change.change == "OVERWRITE"
+        return made.change.partial
+
+    def files(**options: str) -> Callable[[], None]:
+        writer = rows.write.mode("overwrite").partitionBy("city").options(**options)
+        return lambda: writer.parquet(path)
+
+    def table() -> None:
+        stage.spark.sql(f"insert overwrite parted select id, city from {stage.table('orders')}")
+
+    assert partial(lambda: stage.sql("insert overwrite {out} partition (city = 'Bern') select 1"))
+    assert partial(lambda: rows.writeTo(stage.out).overwrite(F.col("city") == "Bern"))
+    assert partial(lambda: rows.writeTo(stage.out).overwritePartitions())
+    assert partial(
+        lambda: stage.spark.sql("insert overwrite parted partition (city = 'x') select 1")
+    )
+    assert partial(files(partitionOverwriteMode="dynamic"))
+    assert not partial(lambda: rows.writeTo(stage.out).overwrite(F.lit(True)))
+    assert not partial(lambda: stage.sql("insert overwrite {out} select id, city from {orders}"))
+    assert not partial(table)
+    assert not partial(files())
+    stage.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        assert partial(table)
+        assert partial(files())
+        assert not partial(files(partitionOverwriteMode="static"))
+        # Without partitions there is nothing that could stay.
+        assert not partial(lambda: rows.write.mode("overwrite").parquet(stage.path("plain")))
+    finally:
+        stage.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
 
 
 def test_a_table_says_its_catalog_its_name_in_it_and_its_columns(stage: Stage) -> None:

@@ -85,6 +85,20 @@ def test_a_table_of_hive(spark: SparkSession, hive: HiveClient) -> None:
     assert fields(found) == {"a": ["id"], "b": ["city"]}
 
 
+def test_an_overwrite_of_a_partition_leaves_the_others(spark: SparkSession) -> None:
+    spark.sql(f"create table {SHOP}.days (a bigint) partitioned by (day string) stored as textfile")
+    spark.sql("set hive.exec.dynamic.partition.mode=nonstrict")
+
+    def partial(sql: str) -> bool:
+        (made,) = reading(spark, sql).outputs
+        assert made.change is not None
+        return made.change.partial
+
+    assert partial(f"insert overwrite {SHOP}.days partition (day = 'x') select id from {SHOP}.come")
+    assert partial(f"insert overwrite {SHOP}.days select id, city from {SHOP}.come")
+    assert not partial(f"insert overwrite {SHOP}.go select id, city from {SHOP}.come")
+
+
 def test_a_table_of_a_data_source(spark: SparkSession, hive: HiveClient) -> None:
     spark.sql(f"create table {SHOP}.plain (id bigint) using parquet")
     found = reading(spark, f"insert into {SHOP}.plain select id from {SHOP}.come")

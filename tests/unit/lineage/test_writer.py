@@ -120,6 +120,19 @@ def test_facets_follow_the_schemas_of_the_installed_client(name: str) -> None:
     assert url in {found._get_schema() for found in known}
 
 
+def test_an_overwrite_of_a_part_says_so_of_this_write_alone() -> None:
+    def own(change: LifecycleChange, disabled: tuple[str, ...] = ()) -> Any:
+        event = run_event(Lineage((), (replace(OUTPUT, change=change),)), disabled)
+        return event["outputs"][0].get("outputFacets", {}).get("headwater_overwrite")
+
+    made = own(LifecycleChange("OVERWRITE", partial=True))
+    path = ROOT / "docs" / "facets" / "headwater_overwrite.json"
+    Draft202012Validator(json.loads(path.read_text())).validate(made)
+    assert made["partial"] is True
+    assert own(LifecycleChange("OVERWRITE")) is None
+    assert own(LifecycleChange("OVERWRITE", partial=True), ("headwater_overwrite",)) is None
+
+
 def test_the_registry_that_was_asked_stands_beside_the_schema() -> None:
     other = SchemaOrigin("registry", "orders-key", "1", "key")
     origin = SchemaOrigin("registry", "orders-value", "3", "value", others=(other,))

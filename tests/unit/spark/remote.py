@@ -42,7 +42,9 @@ class Described(ConnectServer):
 
     def table(self, parts: list[str]) -> ConnectTable | None:
         name = ".".join(parts)
-        return ConnectTable(f"s3://w/{parts[-1]}", "iceberg", "") if name in TABLES else None
+        divided = name == "lab.shop.orders"
+        place = f"s3://w/{parts[-1]}"
+        return ConnectTable(place, "iceberg", "", divided) if name in TABLES else None
 
     def columns(self, parts: list[str]) -> dict[str, Any] | None:
         return TABLES.get(".".join(parts))

@@ -334,3 +334,39 @@ def test_a_snapshot_that_is_not_clear_is_said_to_be_unknown(sql: str) -> None:
     assert found.columns == {"city": ["city IDENTITY"]}
     (source,) = found.query.sources
     assert [one.version for one in source.datasets] == [""]
+
+
+FS = "InsertIntoHadoopFsRelationCommand file:/w/p, {}Parquet, [path=file:/w/p], {}, `spark_catalog`.`default`.`p`, [a, day]"
+HIVE = "InsertIntoHiveTable `spark_catalog`.`default`.`h`, Serde, {}, [a, day], Hive"
+V2 = "RelationV2[id#1L, price#2] lab.shop.orders"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "change", "partial"),
+    [
+        (FS.format("false, ", "Append"), "dynamic", "", False),
+        (FS.format("false, [day#3], ", "Overwrite"), "static", "OVERWRITE", False),
+        (FS.format("false, [day#3], ", "Overwrite"), "dynamic", "OVERWRITE", True),
+        (FS.format("false, ", "Overwrite"), "dynamic", "OVERWRITE", False),
+        (FS.format("[day=x], false, [day#3], ", "Overwrite"), "static", "OVERWRITE", True),
+        (HIVE.format("false, false"), "static", "", False),
+        (HIVE.format("true, false"), "dynamic", "OVERWRITE", False),
+        (HIVE.format("[day=Some(x)], true, false"), "static", "OVERWRITE", True),
+        (HIVE.format("[day=None], true, false"), "static", "OVERWRITE", True),
+        (HIVE.format("[day=None], false, false"), "static", "", False),
+        (f"AppendData {V2}, false", "static", "", False),
+        (f"OverwriteByExpression {V2}, true, false", "static", "OVERWRITE", False),
+        (f"OverwriteByExpression {V2}, (id#1L <=> 1), false", "static", "OVERWRITE", True),
+        (f"OverwritePartitionsDynamic {V2}, false", "dynamic", "OVERWRITE", True),
+        ("OverwritePartitionsDynamic RelationV2[id#1] lab.shop.people, false", "dynamic", "OVERWRITE", False),
+    ],
+)  # fmt: skip
+def test_an_overwrite_says_whether_rows_stay(
+    monkeypatch: pytest.MonkeyPatch, text: str, mode: str, change: str, partial: bool
+) -> None:
+    monkeypatch.setattr(Described, "setting", lambda _self, _key: mode)
+    root = parse_tree(f"{text}\n+- Project [id#1L]\n   +- {ORDERS}")
+    target, _ = statements.read(RemoteSession(Described()), root, "insert overwrite x select 1")
+    assert (target.change, target.partial) == (change, partial)
+    if "`" in text:
+        assert target.names == ("a", "day")

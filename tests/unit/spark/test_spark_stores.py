@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from headwater.lineage import sql
+from headwater.lineage.model import Dataset, LifecycleChange
 from headwater.lineage.naming import DatasetName, hive_namespace
+from headwater.spark import jvm
 from headwater.spark.columns.output import flat
 from headwater.spark.columns.records import json_path
 from headwater.spark.columns.source import Source
@@ -18,7 +20,7 @@ from headwater.spark.plan import writes
 from headwater.spark.stores import files, jdbc, kafka
 from headwater.spark.stores.catalog import default_location
 from headwater.spark.stores.files import roots
-from headwater.spark.stores.formats import is_log
+from headwater.spark.stores.formats import by_name, is_log
 from headwater.spark.stores.iceberg import FORMAT as ICEBERG
 from headwater.spark.stores.paths import TypedPaths, name_of
 
@@ -398,3 +400,124 @@ def test_a_table_made_from_a_query_is_found_in_the_field_of_its_command(
     assert found is not None
     assert [one.name for one in found.outputs] == ["/warehouse/out"]
     assert found.operation == "create_table_as_select"
+
+
+class Plan:
+    """A plan, or a part of one, as the JVM shows it: every member is a method without arguments."""
+
+    def __init__(self, kind: str = "", **members: Any) -> None:
+        self.kind = kind
+        for name, value in members.items():
+            setattr(self, name, lambda value=value: value)
+
+    def getClass(self) -> Plan:  # noqa: N802
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        return f"org.apache.spark.{self.kind}"
+
+
+class Answering(FakeSession):
+    """A session whose plans are Python's own objects."""
+
+    def texts(self, given: Any, *paths: str) -> list[Any]:
+        found = (jvm._follow(given, path) for path in paths)
+        return [one if isinstance(one, list) else jvm._text(one) for one in found]
+
+    def mapping(self, given: Any) -> dict[str, str]:
+        return dict(given)
+
+
+def v2(kind: str, parts: int = 1, options: dict[str, str] | None = None, **more: Any) -> Plan:
+    table = Plan("acme.Table", partitioning=["identity"] * parts)
+    relation = Plan("DataSourceV2Relation", table=table)
+    return Plan(kind, table=relation, writeOptions=options or {}, query=None, **more)
+
+
+@pytest.mark.parametrize(
+    ("plan", "partial"),
+    [
+        (v2("OverwriteByExpression", deleteExpr="true"), False),
+        (v2("OverwriteByExpression", deleteExpr="(day#1 <=> x)"), True),
+        (v2("OverwriteByExpression", options={"overwrite-mode": "dynamic"}, deleteExpr="true"), True),
+        (v2("OverwritePartitionsDynamic"), True),
+        (v2("OverwritePartitionsDynamic", parts=0), False),
+    ],
+)  # fmt: skip
+def test_an_overwrite_of_a_table_says_whether_rows_stay(
+    monkeypatch: pytest.MonkeyPatch, plan: Any, partial: bool
+) -> None:
+    monkeypatch.setattr("headwater.spark.plan.leaves.v2", lambda *_: Source((Dataset("a", "b"),)))
+    here: Any = Answering()
+    (output,) = writes.READERS[kind(plan)](here, plan).outputs
+    assert output.change == LifecycleChange("OVERWRITE", partial=partial)
+
+
+@pytest.mark.parametrize(
+    ("static", "dynamic", "partial"),
+    [(0, False, False), (0, True, True), (1, False, True)],
+)
+def test_an_overwrite_of_files_says_whether_rows_stay(
+    static: int, dynamic: bool, partial: bool
+) -> None:
+    plan = Plan(
+        "InsertIntoHadoopFsRelationCommand",
+        catalogTable=None,
+        mode=Plan(toString="Overwrite"),
+        fileFormat=Format("org.apache.spark.ParquetFileFormat"),
+        outputPath=Plan(toString="file:/out"),
+        staticPartitions=Plan(size=static),
+        dynamicPartitionOverwrite=dynamic,
+        query=None,
+    )
+    here: Any = Answering()
+    (output,) = writes.READERS[kind(plan)](here, plan).outputs
+    assert output.change == LifecycleChange("OVERWRITE", partial=partial)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_an_overwrite_of_a_hive_table_says_whether_rows_stay(
+    monkeypatch: pytest.MonkeyPatch, partial: bool
+) -> None:
+    monkeypatch.setattr(
+        "headwater.spark.stores.catalog.read_table", lambda *_: Dataset("file", "/h")
+    )
+    partition = Plan(isEmpty=not partial)
+    plan = Plan("InsertIntoHiveTable", table=None, overwrite=True, partition=partition, query=None)
+    here: Any = Answering()
+    (output,) = writes.READERS[kind(plan)](here, plan).outputs
+    assert output.change == LifecycleChange("OVERWRITE", partial=partial)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "dynamic", "partial"),
+    [
+        ("delta", {}, False, False),
+        ("delta", {}, True, True),
+        ("delta", {"replaceWhere": "day = 1"}, False, True),
+        ("hudi", {"hoodie.datasource.write.operation": "insert_overwrite"}, False, True),
+        ("hudi", {"hoodie.datasource.write.operation": "insert_overwrite_table"}, True, False),
+        ("hudi", {}, True, False),
+    ],
+)
+def test_a_table_format_says_whether_an_overwrite_leaves_rows(
+    name: str, options: dict[str, str], dynamic: bool, partial: bool
+) -> None:
+    table_format = by_name(name)
+    assert table_format is not None
+    assert table_format.overwrites_part(options, dynamic=dynamic) is partial
+
+
+@pytest.mark.parametrize(
+    ("options", "setting", "dynamic"),
+    [
+        ({}, "STATIC", False),
+        ({}, "dynamic", True),
+        ({"PartitionOverwriteMode": "dynamic"}, "STATIC", True),
+        ({"partitionOverwriteMode": "static"}, "DYNAMIC", False),
+    ],
+)
+def test_the_option_of_a_writer_goes_before_the_setting(
+    options: dict[str, str], setting: str, dynamic: bool
+) -> None:
+    assert writes.is_dynamic(options, setting) is dynamic

@@ -260,6 +260,15 @@ class LifecycleFacet(msgspec.Struct):
     previousIdentifier: SymlinkIdentifier | None = None  # noqa: N815
 
 
+OVERWRITTEN = "headwater_overwrite"
+
+
+class OverwriteFacet(msgspec.Struct):
+    """`headwater_overwrite`: whether an OVERWRITE left a part of the dataset as it was."""
+
+    partial: bool | None = None
+
+
 ABOUT = "headwater_about"
 """Description and owners that people gave by hand."""
 DELETED_FACET = "headwater_deleted"
@@ -314,6 +323,7 @@ _KNOWN: dict[str, type[msgspec.Struct]] = {
     "nominalTime": NominalTimeFacet,
     "headwater_end": EndFacet,
     "lifecycleStateChange": LifecycleFacet,
+    OVERWRITTEN: OverwriteFacet,
     "documentation": DocumentationFacet,
     "datasetType": DatasetTypeFacet,
     "tags": TagsFacet,

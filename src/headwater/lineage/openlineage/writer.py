@@ -324,12 +324,19 @@ class Writer:
                 facets["headwater_columns"] = self._facet(
                     "headwater_columns", unknown=list(item.columns.unknown)
                 )
-        counts = self._statistics("outputStatistics", item)
-        return self._use(item, self._wanted(facets), "outputFacets", counts)
+        own = self._statistics("outputStatistics", item) or {}
+        if (
+            item.change is not None
+            and item.change.partial
+            and "headwater_overwrite" not in self.disabled
+        ):
+            # Of this write, not of the dataset: the next one may replace it as a whole.
+            own["headwater_overwrite"] = self._facet("headwater_overwrite", partial=True)
+        return self._use(item, self._wanted(facets), "outputFacets", own)
 
     @staticmethod
-    def _use(item: Dataset, facets: Facets, key: str, counts: Facets | None) -> dict[str, Any]:
-        parts = (("facets", facets), (key, counts))
+    def _use(item: Dataset, facets: Facets, key: str, own: Facets | None) -> dict[str, Any]:
+        parts = (("facets", facets), (key, own))
         return {**item.id._asdict(), **{name: part for name, part in parts if part}}
 
     def _statistics(self, name: str, item: Dataset) -> Facets | None:

@@ -51,7 +51,10 @@ def _both(one: Dataset, other: Dataset) -> Dataset:
     columns = None
     if one.columns is not None and other.columns is not None:
         columns = _columns(one.columns, other.columns)
-    return replace(one, columns=columns, change=one.change or other.change)
+    changes = [item.change for item in (one, other) if item.change is not None]
+    # What replaces the table as a whole says more than what replaces a part of it.
+    change = next((c for c in changes if not c.partial), next(iter(changes), None))
+    return replace(one, columns=columns, change=change)
 
 
 def _columns(one: ColumnLineage, other: ColumnLineage) -> ColumnLineage:

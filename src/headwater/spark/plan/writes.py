@@ -15,7 +15,7 @@ from headwater.spark.stores import files, formats, jdbc, kafka, relations
 from headwater.spark.stores.catalog import at_location, identifier_of, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from headwater.spark.jvm import JvmSession
 
@@ -54,6 +54,7 @@ _TARGET = (
 # What asks for new columns: options of a writer, in lower case, and a setting of Iceberg's.
 _MERGE_OPTIONS = ("mergeschema", "merge-schema")
 _MERGE_SETTING = "spark.sql.iceberg.merge-schema"
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 OPERATIONS = {
     "MERGE": "merge_into_table",
     "UPDATE": "update_table",
@@ -94,9 +95,12 @@ def _read_write(session: JvmSession, plan: Any, node: str) -> Write | None:
     return reader(session, plan) if reader is not None else None
 
 
-def changed(given: tuple[Dataset, ...], change: Change) -> tuple[Dataset, ...]:
-    """Datasets to which something happens as a whole."""
-    return tuple(msgspec.structs.replace(d, change=LifecycleChange(change)) for d in given)
+def changed(
+    given: tuple[Dataset, ...], change: Change, *, partial: bool = False
+) -> tuple[Dataset, ...]:
+    """Datasets to which something happens, as a whole unless `partial`."""
+    done = LifecycleChange(change, partial=partial)
+    return tuple(msgspec.structs.replace(d, change=done) for d in given)
 
 
 def _names(session: JvmSession, plan: Any) -> tuple[str, ...]:
@@ -125,7 +129,7 @@ def _v2(session: JvmSession, plan: Any) -> Write:
     if evolves:
         outputs = tuple(_as_it_is_now(session, relation, one) for one in outputs)
     if operation != "append":
-        outputs = changed(outputs, "OVERWRITE")
+        outputs = changed(outputs, "OVERWRITE", partial=_v2_partial(session, plan, options))
     names = _field_names(schema)
     table_format = formats.owner(owner or "")
     added: tuple[dict[str, Any], ...] = ()
@@ -136,6 +140,25 @@ def _v2(session: JvmSession, plan: Any) -> Write:
         operation, plan.query(), outputs, () if by_query and not added else names, added=added,
         evolves=evolves,
     )  # fmt: skip
+
+
+def _v2_partial(session: JvmSession, plan: Any, options: dict[str, str]) -> bool:
+    """Whether an overwrite leaves rows: those that its filter or its partitions do not cover."""
+    condition, partitions = session.texts(plan, "deleteExpr", "table.table.partitioning")
+    if condition is not None and condition != "true":
+        return True
+    dynamic = condition is None or is_dynamic(options, "")
+    return dynamic and partitions != []
+
+
+def is_dynamic(options: Mapping[str, str], setting: str) -> bool:
+    """Whether a writer replaces only the partitions that its rows are in.
+
+    By its options, the second of which is Iceberg's, else by Spark's setting.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    asked = (given[key] for key in ("partitionoverwritemode", "overwrite-mode") if key in given)
+    return next(asked, setting).lower() == "dynamic"
 
 
 def _field_names(schema: Any) -> tuple[str, ...]:
@@ -211,7 +234,9 @@ def _files(session: JvmSession, plan: Any) -> Write:
         found = files.one(plan.outputPath().toString(), file_format, "output path")
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if overwrite:
-        outputs = changed(outputs, "OVERWRITE")
+        static, dynamic = session.texts(plan, "staticPartitions.size", "dynamicPartitionOverwrite")
+        partial = static not in (None, "0") or dynamic == "true"
+        outputs = changed(outputs, "OVERWRITE", partial=partial)
     operation = "insert_into_hadoop_fs_relation_command"
     return Write(operation, plan.query(), outputs, _names(session, plan))
 
@@ -221,7 +246,9 @@ def _hive(session: JvmSession, plan: Any) -> Write:
     found = catalogs.read_table(session, plan.table(), "hive table")
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if plan.overwrite():
-        outputs = changed(outputs, "OVERWRITE")
+        # Hive replaces the partitions that are named or written, never those of a table besides.
+        partial = not plan.partition().isEmpty()
+        outputs = changed(outputs, "OVERWRITE", partial=partial)
     return Write("insert_into_hive_table", plan.query(), outputs, _names(session, plan))
 
 
@@ -257,7 +284,11 @@ def _save(session: JvmSession, plan: Any) -> Write:
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     mode = table_format.save_mode(options) if table_format is not None else ""
     if str(plan.mode().toString()) == "Overwrite" or mode == "OVERWRITE":
-        outputs = changed(outputs, "OVERWRITE")
+        dynamic = is_dynamic(options, session.setting(OVERWRITE_MODE))
+        partial = table_format is not None and table_format.overwrites_part(
+            options, dynamic=dynamic
+        )
+        outputs = changed(outputs, "OVERWRITE", partial=partial)
     # Rows that only name those to delete give the table no column.
     return Write(operation, plan.query(), outputs, row_level="DELETE" if mode == "DELETE" else "")
 

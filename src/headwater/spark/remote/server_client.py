@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CACHE_SECONDS = 60.0
 CONNECT_SECONDS = 2.0
 _DETAILS = "# Detailed Table Information"
+_PARTITIONS = "# Partition"
 
 
 class OwnRequests(threading.local):
@@ -44,6 +45,7 @@ class ConnectTable(NamedTuple):
     location: str
     provider: str
     type: str
+    partitioned: bool = False
 
 
 class ConnectServer:
@@ -115,13 +117,17 @@ class ConnectServer:
         except Exception:  # noqa: BLE001
             return None
         details: dict[str, str] = {}
-        in_details = False
+        in_details = partitioned = False
         for row in rows:
+            partitioned = partitioned or str(row[0]).startswith(_PARTITIONS)
             in_details = in_details or row[0] == _DETAILS
             if in_details:
                 details.setdefault(str(row[0]), str(row[1]))
         return ConnectTable(
-            details.get("Location", ""), details.get("Provider", ""), details.get("Type", "")
+            details.get("Location", ""),
+            details.get("Provider", ""),
+            details.get("Type", ""),
+            partitioned,
         )
 
     def columns(self, parts: list[str]) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from headwater.spark.plan.writes import OVERWRITE_MODE, is_dynamic
 from headwater.spark.remote import tables
 from headwater.spark.remote.explain.layout import (
     PlanTextNode,
@@ -119,13 +120,17 @@ def read(
         operation, change = _V2[kind]
         if verb == "MERGE" and operation == "append":
             operation = "merge_into_table"
-        parts, names = _relation(rest)
-        return Target(operation, parts, change=change, names=names), root.below[-1]
+        parts, names, condition = _relation(rest)
+        partial = tables.is_partitioned(session, parts)
+        if kind != "OverwritePartitionsDynamic":
+            partial = kind == "OverwriteByExpression" and condition != "true"
+        target = Target(operation, parts, change=change, names=names, partial=partial)
+        return target, root.below[-1]
     if kind in ("ReplaceData", "WriteDelta") and verb in _ROWS:
-        parts, names = _relation(rest)
+        parts, names, _ = _relation(rest)
         return Target(_ROWS[verb], parts, row_level=verb, names=names), root.below[-1]
     if kind in ("InsertIntoHadoopFsRelationCommand", "InsertIntoHiveTable"):
-        return _inserted(kind, rest), root.below[-1]
+        return _inserted(session, kind, rest), root.below[-1]
     if kind == "InsertIntoDataSourceDirCommand":
         return _folder(rest), _only(root)
     if kind == "CreateViewCommand":
@@ -148,15 +153,16 @@ def _created(session: RemoteSession, statement: str) -> tuple[str, ...]:
     return tuple(tables.full(session, match[1]))
 
 
-def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The name and the columns in `RelationV2[a#1, b#2] lab.shop.orders, false`."""
+def _relation(rest: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Name, columns and what follows in `RelationV2[a#1, b#2] lab.shop.orders, (a#1 = 2), false`."""
     at = rest.index("[")
     end = close(rest, at)
     names = tuple(part.rpartition("#")[0] for part in split(rest[at + 1 : end]))
-    name = relation_name(split(rest[end + 1 :].strip())[0])
+    named, *more = split(rest[end + 1 :].strip())
+    name = relation_name(named)
     if " " in name or "/" in name:
         raise UnclearText("which table is written is not clear")
-    return tuple(name.split(".")), names
+    return tuple(name.split(".")), names, more[0] if more else ""
 
 
 def _ticked(rest: str) -> tuple[str, ...]:
@@ -167,23 +173,39 @@ def _ticked(rest: str) -> tuple[str, ...]:
     return tuple(parts if len(parts) > 2 else [SESSION, *parts])
 
 
-def _inserted(kind: str, rest: str) -> Target:
+def _inserted(session: RemoteSession, kind: str, rest: str) -> Target:
+    parts, arguments = _ticked(rest), split(rest)
+    # Before the first flag stand the values of partitions, if any are given.
+    flag = next((at for at, one in enumerate(arguments) if one in ("true", "false")), 0)
+    named = bool(flag) and arguments[flag - 1].startswith("[")
+    if kind == "InsertIntoHiveTable":
+        # `table, serde, [day=Some(x)], overwrite, if not exists, [names], …`
+        over = arguments[flag] == "true"
+        names = _listed(arguments[flag + 2] if len(arguments) > flag + 2 else "")
+        change = "OVERWRITE" if over else ""
+        partial = over and named
+        return Target("insert_into_hive_table", parts, change=change, names=names, partial=partial)
+    # `path, [day=x], if not exists, [day#1], format, [options], mode, table, …, [names]`
     mode = _MODE.search(rest)
     over = mode is not None and mode[1] == "Overwrite"
-    change = "OVERWRITE" if over else ""
-    listed = bracketed(split(rest)[-1])
-    names = tuple(split(listed)) if listed else ()
-    if kind == "InsertIntoHiveTable":
-        return Target("insert_into_hive_table", _ticked(rest), change=change, names=names)
-    parts = _ticked(rest)
-    operation = "insert_into_hadoop_fs_relation_command"
-    if parts:
-        return Target(operation, parts, change=change, names=names)
-    arguments = split(rest)
-    made = (
-        files.one(arguments[0], arguments[2].lower(), "output path") if len(arguments) > 2 else None
+    divided = len(arguments) > flag + 1 and arguments[flag + 1].startswith("[")
+    dynamic = divided and is_dynamic({}, session.setting(OVERWRITE_MODE))
+    made = None
+    if not parts and len(arguments) > 2:
+        made = files.one(arguments[0], arguments[2].lower(), "output path")
+    return Target(
+        "insert_into_hadoop_fs_relation_command",
+        parts,
+        fixed=(made,) if made else (),
+        change="OVERWRITE" if over else "",
+        names=_listed(arguments[-1]),
+        partial=over and (named or dynamic),
     )
-    return Target(operation, fixed=(made,) if made else (), change=change, names=names)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    listed = bracketed(text)
+    return tuple(split(listed)) if listed else ()
 
 
 def _folder(rest: str) -> Target:

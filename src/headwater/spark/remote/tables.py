@@ -14,6 +14,8 @@ from headwater.spark.stores.catalog import SESSION
 from headwater.spark.stores.paths import name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headwater.spark.remote.server_client import RemoteSession
 
 
@@ -67,6 +69,12 @@ def existing(session: RemoteSession, parts: list[str], asked: str = "") -> Datas
         )
     evidence = observed("table property location", ".".join(parts))
     return Dataset(*place, type="TABLE", evidence=evidence)
+
+
+def is_partitioned(session: RemoteSession, parts: Sequence[str]) -> bool:
+    """Whether a table has partitions; one that cannot be described may have some."""
+    found = session.server.table(list(parts))
+    return found is None or found.partitioned
 
 
 def gone(session: RemoteSession, parts: list[str]) -> Dataset | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from headwater.lineage.model import Change, Dataset, LifecycleChange
 from headwater.lineage.naming import DatasetName
+from headwater.spark.plan.writes import OVERWRITE_MODE, is_dynamic
 from headwater.spark.remote import tables
 from headwater.spark.stores import files, formats, jdbc
 from headwater.spark.stores.catalog import SESSION
@@ -35,7 +36,8 @@ class Target(NamedTuple):
     """What a command writes; a table's place may be known only when the command is done.
 
     `parts` is a table's full name, `previous` the name it had. `fixed` are datasets that are known
-    without asking. `options` belong to Kafka. `position` when columns meet by their place.
+    without asking. `options` belong to Kafka. `position` when columns meet by their place. `partial` when
+    an overwrite leaves rows of others.
     """
 
     operation: str
@@ -49,6 +51,7 @@ class Target(NamedTuple):
     previous: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     foreach: bool = False
+    partial: bool = False
 
     def datasets(self, session: RemoteSession) -> tuple[Dataset, ...]:
         """The datasets as they are now; none when their location is not known."""
@@ -64,7 +67,7 @@ class Target(NamedTuple):
             return found
         before = tables.gone(session, list(self.previous)) if self.previous else None
         previous = DatasetName(*before.id) if before is not None else None
-        change = LifecycleChange(self.change, previous)  # type: ignore[arg-type]
+        change = LifecycleChange(self.change, previous, self.partial)  # type: ignore[arg-type]
         return tuple(msgspec.structs.replace(one, change=change) for one in found)
 
     @property
@@ -76,7 +79,18 @@ class Target(NamedTuple):
 def of_v2(session: RemoteSession, write: Any) -> Target:
     """The target of `writeTo(...)`."""
     operation, change = _V2.get(type(write).Mode.Name(write.mode), ("append", ""))
-    return Target(operation, tuple(tables.full(session, write.table_name)), change=change)
+    parts = tuple(tables.full(session, write.table_name))
+    if operation == "overwrite_partitions_dynamic":
+        partial = tables.is_partitioned(session, parts)
+    else:
+        by_filter = operation == "overwrite_by_expression"
+        partial = by_filter and not _is_true(write.overwrite_condition)
+    return Target(operation, parts, change=change, partial=partial)
+
+
+def _is_true(condition: Any) -> bool:
+    """Whether the condition of an overwrite is that of every row."""
+    return bool(condition.literal.boolean)
 
 
 def of_v1(session: RemoteSession, write: Any) -> Target:
@@ -86,14 +100,15 @@ def of_v1(session: RemoteSession, write: Any) -> Target:
         method = type(write.table).TableSaveMethod.Name(write.table.save_method)
         parts = tuple(tables.full(session, write.table.table_name))
         if method.endswith("INSERT_INTO"):
-            return _inserted(session, parts, mode)
+            return _inserted(session, parts, mode, dict(write.options))
         return _saved(session, parts, mode)
     format_name = (
         write.source or session.setting("spark.sql.sources.default") or "parquet"
     ).lower()
     options = dict(write.options)
     path = write.path or {key.lower(): value for key, value in options.items()}.get("path", "")
-    return of_format(session, format_name, path, options, mode)
+    divided = bool(write.partitioning_columns)
+    return of_format(session, format_name, path, options, mode, divided=divided)
 
 
 def of_format(
@@ -104,9 +119,14 @@ def of_format(
     mode: str,
     *,
     stream: str = "",
+    divided: bool = False,
 ) -> Target:
-    """The target of a format's writer; `stream` is the operation of a streaming one."""
+    """The target of a format's writer; `stream` is the operation of a streaming one.
+
+    `divided` when it writes partitions.
+    """
     change = "OVERWRITE" if mode == "OVERWRITE" else ""
+    dynamic = bool(change) and is_dynamic(options, session.setting(OVERWRITE_MODE))
     if format_name == "kafka":
         return Target(stream or _SAVE, options=options)
     if format_name == "jdbc":
@@ -114,28 +134,38 @@ def of_format(
         return Target(stream or _SAVE, fixed=(made,) if made else (), change=change)
     table_format = formats.by_name(format_name)
     if table_format is not None:
+        partial = bool(change) and table_format.overwrites_part(options, dynamic=dynamic)
         by_expression = "overwrite_by_expression" if change else "append"
         operation = stream or (by_expression if table_format.saves_by_name else _SAVE)
         if table_format.saves_by_name and "/" not in path:
-            return Target(operation, tuple(tables.full(session, path)), change=change)
+            parts = tuple(tables.full(session, path))
+            return Target(operation, parts, change=change, partial=partial)
         made = table_format.at_path(session, path, "output path") if path else None
-        return Target(operation, fixed=(made,) if made else (), change=change)
+        return Target(operation, fixed=(made,) if made else (), change=change, partial=partial)
     if format_name in FILES:
         made = files.one(path, format_name, "output path") if path else None
-        return Target(stream or _FS, fixed=(made,) if made else (), change=change)
+        fixed = (made,) if made else ()
+        return Target(stream or _FS, fixed=fixed, change=change, partial=dynamic and divided)
     if format_name not in QUIET_SOURCES:
         session.problem(f"{format_name}: a writer whose dataset is not known")
     return Target(stream or _SAVE)
 
 
-def _inserted(session: RemoteSession, parts: tuple[str, ...], mode: str) -> Target:
+def _inserted(
+    session: RemoteSession, parts: tuple[str, ...], mode: str, options: dict[str, str]
+) -> Target:
     over = mode == "OVERWRITE"
     change = "OVERWRITE" if over else ""
+    divided = over and tables.is_partitioned(session, parts)
+    dynamic = divided and is_dynamic(options, session.setting(OVERWRITE_MODE))
     if parts[0] == SESSION:
-        return Target(_FS, parts, change=change, position=True)
-    dynamic = session.setting("spark.sql.sources.partitionOverwriteMode").lower() == "dynamic"
+        found = session.server.table(list(parts))
+        hive = found is not None and found.provider.lower() == "hive"
+        partial = dynamic or (divided and hive)
+        return Target(_FS, parts, change=change, position=True, partial=partial)
     operation = "overwrite_partitions_dynamic" if dynamic else "overwrite_by_expression"
-    return Target(operation if over else "append", parts, change=change, position=True)
+    done = operation if over else "append"
+    return Target(done, parts, change=change, position=True, partial=dynamic)
 
 
 def _saved(session: RemoteSession, parts: tuple[str, ...], mode: str) -> Target:

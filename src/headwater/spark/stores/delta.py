@@ -178,6 +178,10 @@ class Delta(TableFormat):
         path = attempt(sink, "path")
         return self.at_path(session, str(path), "streaming sink") if path else None
 
+    def overwrites_part(self, options: Mapping[str, str], *, dynamic: bool) -> bool:
+        """By a filter, or the partitions that are written."""
+        return dynamic or any(key.lower() == "replacewhere" for key in options)
+
     def generated_columns(
         self, table: Any, names: tuple[str, ...], written: list[dict[str, Any]]
     ) -> tuple[dict[str, Any], ...]:

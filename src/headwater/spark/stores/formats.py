@@ -156,6 +156,10 @@ class TableFormat:
         """`OVERWRITE` or `DELETE` where a writer's options say so, whatever its save mode is."""
         return ""
 
+    def overwrites_part(self, options: Mapping[str, str], *, dynamic: bool) -> bool:
+        """Whether an overwrite at a path leaves rows; `dynamic` is how Spark would treat partitions."""
+        return False
+
     def generated_columns(
         self, table: Any, names: tuple[str, ...], written: list[dict[str, Any]]
     ) -> tuple[dict[str, Any], ...]:

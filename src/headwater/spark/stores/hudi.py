@@ -9,7 +9,14 @@ import msgspec
 from headwater.spark.columns.source import MappedSource, Source
 from headwater.spark.columns.value import Value
 from headwater.spark.jvm import attempt, kind, option
-from headwater.spark.plan.writes import Write, changed, fields, row_level
+from headwater.spark.plan.writes import (
+    OVERWRITE_MODE,
+    Write,
+    changed,
+    fields,
+    is_dynamic,
+    row_level,
+)
 from headwater.spark.stores import catalog as catalogs
 from headwater.spark.stores import relations
 from headwater.spark.stores.formats import TableFormat
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.spark.jvm import JvmSession
 
 _INSTANT = "as.of.instant"
+_OPERATION = "hoodie.datasource.write.operation"
 
 
 def _insert(session: JvmSession, plan: Any) -> Write:
@@ -28,7 +36,10 @@ def _insert(session: JvmSession, plan: Any) -> Write:
     source = relations.relation(session, relation.relation(), option(relation.catalogTable()))
     outputs = source.datasets if source is not None else ()
     if plan.overwrite():
-        outputs = changed(outputs, "OVERWRITE")
+        (named,) = session.texts(plan, "partitionSpec.size")
+        dynamic = is_dynamic({}, session.setting(OVERWRITE_MODE))
+        partial = named not in (None, "0") or dynamic
+        outputs = changed(outputs, "OVERWRITE", partial=partial)
     names = tuple(item["name"] for item in fields(relation))
     return Write("insert_into_hudi_table", plan.query(), outputs, names)
 
@@ -126,10 +137,14 @@ class Hudi(TableFormat):
 
     def save_mode(self, options: Mapping[str, str]) -> str:
         """By the option for the write operation: an overwrite, or rows that only name those to delete."""
-        operation = options.get("hoodie.datasource.write.operation", "")
+        operation = options.get(_OPERATION, "")
         if operation == "delete":
             return "DELETE"
         return "OVERWRITE" if operation.startswith("insert_overwrite") else ""
+
+    def overwrites_part(self, options: Mapping[str, str], *, dynamic: bool) -> bool:
+        """By the option for the write operation; the save mode alone replaces the table."""
+        return options.get(_OPERATION, "") == "insert_overwrite"
 
 
 FORMAT = Hudi()

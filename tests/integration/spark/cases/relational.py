@@ -58,7 +58,7 @@ def insert_overwrite_by_position(s: Stage) -> None:
     id <- orders.id
     city <- orders.city
     operation: overwrite_partitions_dynamic
-    change: OVERWRITE
+    change: OVERWRITE in part
 """)
 def overwrite_partitions(s: Stage) -> None:
     s.sql("create table {out} (id bigint, city string) using iceberg partitioned by (city)")

@@ -6,7 +6,7 @@ n <-                              a column that comes from no column
 rows <- orders.city FILTER        what decides about rows
 unknown: a b                      columns nobody can tell the sources of
 operation: append
-change: OVERWRITE                 what happens to the output as a whole
+change: OVERWRITE                 what happens to the output as a whole, or `in part`
 version: orders = 123             which snapshot was asked for
 """
 
@@ -85,6 +85,8 @@ def found(lineage: PlanLineage, names: dict[DatasetName, str], output: str) -> T
         if _short(dataset.id, names) != output:
             continue
         truth.change = dataset.change.change if dataset.change else ""
+        if dataset.change is not None and dataset.change.partial:
+            truth.change += " in part"
         told = lineage.columns.get(dataset.id)
         if told is None:
             truth.unknown = frozenset({"everything"})

@@ -39,6 +39,8 @@ def told(event: dict[str, Any], names: dict[DatasetName, str], output: str) -> T
         facets = one["facets"]
         change = facets.get("lifecycleStateChange", {})
         made.change = change.get("lifecycleStateChange", "")
+        if one.get("outputFacets", {}).get("headwater_overwrite", {}).get("partial"):
+            made.change += " in part"
         lineage = facets.get("columnLineage")
         if lineage is None:
             made.unknown = frozenset({"everything"})

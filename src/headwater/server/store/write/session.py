@@ -310,6 +310,8 @@ class WriteSession:
                 source = known.read(self.body(number), SchemaOrigin) if number else None
             elif name in _OF_DATASETS:
                 self._understand_dataset(part, name, number)
+        if part.change == "OVERWRITE" and self._is_partial(part):
+            part.change = ""  # what others wrote stays, so it is a write like any other
         if source is not None and part.schema:
             self._attribute(part, source)
 
@@ -331,6 +333,13 @@ class WriteSession:
         elif number:
             change = known.read(self.body(number), known.LifecycleFacet)
             part.change = (change.lifecycleStateChange if change else None) or ""
+
+    def _is_partial(self, part: EventPart) -> bool:
+        for name, number in part.io_numbers:
+            if name == known.OVERWRITTEN and number:
+                read = known.read(self.body(number), known.OverwriteFacet)
+                return bool(read and read.partial)
+        return False
 
     def _understand_job(self, part: EventPart, name: str, number: int) -> None:
         if name == PART_OF:

@@ -59,7 +59,7 @@ class EventPart(msgspec.Struct, eq=False, gc=False):
     names_parent: bool = False
     """Whether a job declares which job it is a part of."""
     change: str = ""
-    """The `lifecycleStateChange` of the dataset."""
+    """The `lifecycleStateChange` of the dataset; an overwrite of a part of it is none."""
 
 
 class PreparedEvent(msgspec.Struct, eq=False, gc=False):
