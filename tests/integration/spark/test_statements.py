@@ -71,6 +71,13 @@ def test_a_multi_insert_is_one_run_with_the_columns_of_each_output(ran: Ran) -> 
     assert columns(second) == {"x": {("o", "id")}, "y": {("o", "k")}}
     rows = [one["outputFacets"]["outputStatistics"]["rowCount"] for one in (first, second)]
     assert rows == [18, 20]
+    named = ran.last("multi_insert.default_f")
+    assert [columns(one) for one in named["outputs"]] == [
+        {"x": {("o", "id")}, "y": {("o", "v")}},
+        {"x": {("o", "v")}, "y": {("o", "id")}},
+    ]
+    rows = [one["outputFacets"]["outputStatistics"]["rowCount"] for one in named["outputs"]]
+    assert rows == [20, 20]
 
 
 @SCRIPTS

@@ -170,12 +170,18 @@ def test_what_was_attributed_before_counts_as_written() -> None:
         ("merge with schema evolution into a using b on 1 = 1", "merge_into", ("a",)),
         ("drop table if exists a", "drop_table_if_exists", ("a",)),
         ("from o insert into a select b insert overwrite c select d", "multi_insert", ("a", "c")),
+        ("with x as (select 'insert into q' s from y) -- from\n from x insert into a select b insert overwrite `c` select d",
+         "multi_insert", ("a", "c")),
+        ("with x as (select 1 from y) insert into a select (select max(b) from c)", "insert_into", ("a",)),
+        ("with x as (from y select 1) insert into a select * from x", "insert_into", ("a",)),
+        ("from o select 'insert into a'", "", ()),
+        ("from (select 1 as `insert into a`) select 1", "", ()),
         ("begin insert into a select 1; update c set d = 1; end", "", ("a", "c")),
         ("begin insert into a select 1; execute immediate 'drop table c'; end", "", ()),
         ("select 1", "", ()),
         ("/* open", "", ()),
     ],
-)
+)  # fmt: skip
 def test_what_a_statement_says_before_it_runs(
     sql: str, operation: str, targets: tuple[str, ...]
 ) -> None:

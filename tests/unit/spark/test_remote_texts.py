@@ -247,10 +247,60 @@ def test_statements_that_change_a_table(sql: str, operation: str, parts: str, ch
         ("select * from a", False),
         ("use lab", False),
         ("create namespace lab.a", False),
+        ("from o insert into a select 1", True),
+        ("from o insert into a select 1 insert overwrite b select 2", True),
+        ("with x as (select 1) from x insert into a select 1 insert into b select 2", True),
+        ("from o select 'insert into a'", False),
     ],
 )
 def test_statements_that_write(sql: str, writes: bool) -> None:
     assert statements.writes(sql) is writes
+    if writes:
+        assert not statements.reads(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads", "rows"),
+    [
+        ("from o select 1", True, False),
+        ("with x as (select 1) select * from x", True, False),
+        ("from o insert into a select 1 insert into b select 2", False, True),
+        ("with x as (select 1) insert into a select * from x", False, True),
+        ("create view a as select 1", False, False),
+        ("begin insert into a select 1; end", False, False),
+    ],
+)
+def test_a_statement_that_neither_reads_nor_changes_rows_may_change_names(
+    sql: str, reads: bool, rows: bool
+) -> None:
+    assert (statements.reads(sql), statements.changes_rows(sql)) == (reads, rows)
+
+
+def test_a_multi_insert_has_a_target_and_a_query_for_each_insert() -> None:
+    sql = "from lab.shop.orders insert into lab.shop.people select id, city insert into b select id"
+    root = parse_tree(
+        f"Union false, false\n:- AppendData {PEOPLE}, false\n:  +- Project [id#1L, city#3]\n"
+        f":     +- {ORDERS}\n+- AppendData RelationV2[id#21L] lab.shop.b, false\n"
+        "   +- Project [id#31L]\n      +- RelationV2[id#31L] lab.shop.orders"
+    )
+    found = statements.read_all(RemoteSession(Described()), root, sql)
+    assert [(".".join(t.parts), node.kind if node else "") for t, node in found] == [
+        ("lab.shop.people", "Project"),
+        ("lab.shop.b", "Project"),
+    ]
+    named = statements.multi_insert(RemoteSession(Described()), sql)
+    assert [".".join(target.parts) for target in named] == [
+        "spark_catalog.lab.shop.people",
+        "spark_catalog.default.b",
+    ]
+
+
+def test_what_is_not_known_of_a_script_is_said() -> None:
+    script = "-- one\nBEGIN INSERT INTO a SELECT 1; CREATE TABLE `b` AS SELECT 1; END"
+    assert statements.is_script(script)
+    assert statements.script_problem(script).endswith("is not known; its text names a, b")
+    dynamic = "begin execute immediate 'drop table a'; end"
+    assert statements.script_problem(dynamic).endswith("is not known")
 
 
 def test_types_in_both_ways_of_writing_them() -> None:

@@ -65,7 +65,14 @@ SQL_COMMAND = re.compile(rf"^(?:with\b.*?\b)?{_COMMAND}", _FLAGS)
 SQL_QUERY = re.compile(r"^[\s(]*(?:select|values|table|show|describe|desc|explain)\b", _FLAGS)
 """Statements that write nothing; one that begins with WITH or FROM may."""
 _COMMANDS = re.compile(rf"\b{_COMMAND}", _FLAGS)
-_MULTI_INSERT = re.compile(r"^from\b.*?\binsert\s+(?:into|overwrite)\b", _FLAGS)
+_MULTI_INSERT = re.compile(
+    r"^\s*(?:with\b(?:(?!\b(?:insert|select)\b).)*?\b)?from\b.*?\binsert\s+(?:into|overwrite)\b",
+    _FLAGS,
+)
+_MAY_BE_MULTI_INSERT = re.compile(r"^(?:with|from)\b", _FLAGS)
+_TEXTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+"""Comments and literals, which may hold anything."""
+_QUOTED = re.compile(r"`[^`]*`")
 _SCRIPT = re.compile(r"^begin\b", _FLAGS)
 _DYNAMIC = re.compile(r"\b(?:execute\s+immediate|identifier\s*\(|call\b)", _FLAGS)
 """What gives a script a target that is not in its text."""
@@ -244,17 +251,40 @@ def statement(sql: str) -> EntryPoint:
     text = without_comments(sql)
     for path in _SQL_PATH.findall(text):
         TYPED.add(path)
-    if _SCRIPT.match(text):
+    if is_script(text):
         # A statement inside a script may take its target from a variable.
         return EntryPoint(
             "sql", "", "", sql, () if _DYNAMIC.search(text) else _targets(text), script=True
         )
-    if _MULTI_INSERT.match(text):
+    if is_multi_insert(text):
         return EntryPoint("sql", "multi_insert", "", sql, _targets(text))
     found = SQL_COMMAND.match(text)
     if found is None:
         return EntryPoint("sql", "", sql=sql)
     return EntryPoint("sql", operation(_EVOLUTION.sub("", found[1])), _plain(found[2]), sql)
+
+
+def is_script(text: str) -> bool:
+    """Whether a statement without leading comments is a script of several: `BEGIN … END`."""
+    return bool(_SCRIPT.match(text))
+
+
+def is_multi_insert(text: str) -> bool:
+    """Whether a statement without leading comments is `[WITH …] FROM … INSERT …`, of one or several."""
+    return bool(_MAY_BE_MULTI_INSERT.match(text) and _MULTI_INSERT.match(_outside_brackets(text)))
+
+
+def _outside_brackets(text: str) -> str:
+    """What is left of a statement without texts, quoted names and everything in brackets."""
+    kept, depth = [], 0
+    for char in _QUOTED.sub(" x ", _TEXTS.sub(" x ", text)):
+        if char == "(":
+            depth += 1
+        elif char == ")":
+            depth = max(0, depth - 1)
+        elif not depth:
+            kept.append(char)
+    return "".join(kept)
 
 
 def without_comments(sql: str) -> str:
@@ -267,7 +297,8 @@ def without_comments(sql: str) -> str:
 
 
 def _targets(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, (_plain(one[1]) for one in _COMMANDS.findall(text)))))
+    found = _COMMANDS.findall(_TEXTS.sub(" x ", text))
+    return tuple(dict.fromkeys(filter(None, (_plain(one[1]) for one in found))))
 
 
 def _plain(name: str | None) -> str:

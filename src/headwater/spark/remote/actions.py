@@ -109,7 +109,7 @@ class ConnectActions:
             command.session.problem(
                 "names changed while the plan was read: its columns are not known"
             )
-            command.query = None
+            command.forget_columns()
         action.lineage = command.lineage()
         action.command = command
         self._app.worker.post(self._start, action)
@@ -165,14 +165,16 @@ class ConnectActions:
             if action.lineage.outputs:
                 return job_names.job(settings, action.lineage, target.operation)
         failed = action.ending is not None and action.ending.type is not EventType.COMPLETE
+        if statements.is_script(action.sql):
+            named = statements.script_targets(action.sql)[:1]
+            return job_names.plain(settings, "script", *map(_short, named))
         if action.sql:
             match = SQL_COMMAND.match(statements.bare(action.sql))
             writes_nothing = target is not None and not target.parts
             if match is None or (writes_nothing and not failed):
                 return ""
             table = (match[2] or "").replace("`", "")
-            short = job_names.snake("_".join(table.split(".")[-2:]))
-            return job_names.plain(settings, job_names.operation(match[1]), short)
+            return job_names.plain(settings, job_names.operation(match[1]), _short(table))
         operation = job_names.operation(action.method or action.kind)
         return job_names.plain(settings, operation) if failed else ""
 
@@ -204,3 +206,8 @@ class ConnectActions:
                     internal_errors.log_and_ignore("naming an action")(self._start)(action)
             elif time.time() - action.life.emitted_at >= age:
                 action.life.running()
+
+
+def _short(table: str) -> str:
+    """The last parts of a table's name as it is written."""
+    return job_names.snake("_".join(table.split(".")[-2:]))

@@ -40,7 +40,6 @@ _WITHOUT_SOURCE = (
     "cached_local_relation",
     "chunked_cached_local_relation",
 )
-_ROW_CHANGES = ("insert", "merge", "update", "delete")
 
 
 class ClientHooks:
@@ -182,10 +181,9 @@ class ClientCalls:
         PROCESS_EXIT.alive()
         if kind == "sql_command":
             sql = statement_of(message)
-            rows = statements.bare(sql)[:7].lower().startswith(_ROW_CHANGES)
-            if not rows and not statements.reads(sql):
+            if not statements.changes_rows(sql) and not statements.reads(sql):
                 self._app.names_change()
-            if not statements.writes(sql) and not statements.changes(sql):
+            if not (statements.writes(sql) or statements.changes(sql) or statements.is_script(sql)):
                 return None
         return self._app.actions.call_started(kind, copied(message))
 

@@ -6,6 +6,7 @@ Nothing is run: the command itself is on its way to the server meanwhile.
 from __future__ import annotations
 
 import time
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +16,7 @@ from headwater.spark.columns.output import OutputColumn
 from headwater.spark.columns.types import keeps, schema_of
 from headwater.spark.columns.value import IDENTITY, TRANSFORM, Value
 from headwater.spark.model import PlanLineage
-from headwater.spark.plan import row_level
+from headwater.spark.plan import multi_insert, row_level
 from headwater.spark.plan.compose import Composer, Query
 from headwater.spark.plan.writes import Write
 from headwater.spark.remote import statements, tables, targets
@@ -28,7 +29,7 @@ from headwater.spark.remote.server_client import RemoteSession, types_of
 from headwater.spark.remote.targets import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from headwater.spark.remote.server_client import ConnectServer
 
@@ -41,6 +42,8 @@ class CommandLineage:
         self.sql = sql
         self.target: Target | None = None
         self.query: Query | None = None
+        self.others: list[tuple[Target, Query | None]] = []
+        """Further inserts of a multi-insert, each with its query."""
         self.seconds = 0.0
 
     @property
@@ -48,31 +51,43 @@ class CommandLineage:
         """Enough to give the job its name before the place of its table is known."""
         if self.target is None:
             return PlanLineage(sql=self.sql)
-        return PlanLineage(outputs=self.target.stands_for, operation=self.target.operation)
+        operation = multi_insert.OPERATION if self.others else self.target.operation
+        return PlanLineage(outputs=self.target.stands_for, operation=operation)
+
+    def set_targets(self, given: Sequence[Target], queries: Sequence[Query | None] = ()) -> None:
+        """Keep what a statement writes, each with its query where that was read."""
+        pairs = list(zip_longest(given, queries))
+        if pairs:
+            (self.target, self.query), *self.others = pairs
+
+    def forget_columns(self) -> None:
+        """Keep the targets alone: what the queries were read as is in doubt."""
+        self.query = None
+        self.others = [(target, None) for target, _ in self.others]
 
     def lineage(self) -> PlanLineage:
         """The lineage as far as it is known now."""
-        target, query = self.target, self.query
-        problems = tuple(self.session.problems)
-        if target is None:
-            return PlanLineage(sql=self.sql, problems=problems, seconds=self.seconds)
+        if self.target is None:
+            found = PlanLineage(problems=tuple(self.session.problems))
+        else:
+            writes = ((self.target, self.query), *self.others)
+            found = multi_insert.together([self._written(*write) for write in writes])
+        return msgspec.structs.replace(found, sql=self.sql, seconds=self.seconds)
+
+    def _written(self, target: Target, query: Query | None) -> PlanLineage:
         outputs = target.datasets(self.session)
         if query is None:
-            found = PlanLineage(outputs=self._described(outputs), operation=target.operation)
+            described = self._described(target, outputs)
             problems = tuple(self.session.problems)
-            return msgspec.structs.replace(
-                found, sql=self.sql, problems=problems, seconds=self.seconds
-            )
+            return PlanLineage(outputs=described, operation=target.operation, problems=problems)
         options = target.options
         write = Write(target.operation, None, outputs, target.names, target.row_level, options)
         composer = Composer(self.session, 1.0, {})  # type: ignore[arg-type]
-        found = composer.compose(query, write)
-        return msgspec.structs.replace(found, sql=self.sql, seconds=self.seconds)
+        return composer.compose(query, write)
 
-    def _described(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _described(self, target: Target, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Outputs with the columns that the server knows of them."""
-        target = self.target
-        if target is None or not target.parts or target.kind != "table":
+        if not target.parts or target.kind != "table":
             return outputs
         columns = self.session.server.columns(list(target.parts))
         if not columns:
@@ -154,8 +169,13 @@ def _statement(command: CommandLineage, message: Any, sql: str, definitions: Ite
     if change is not None:
         command.target = change
         return
+    if statements.is_script(sql):
+        session.problem(statements.script_problem(sql))
+        return
     if not statements.writes(sql):
         return
+    # What the text names, for the case that no plan can be had.
+    command.set_targets(statements.multi_insert(session, sql))
     client_plan = ClientPlan()
     client_plan.add(message)
     for more in definitions:
@@ -167,12 +187,16 @@ def _statement(command: CommandLineage, message: Any, sql: str, definitions: Ite
     if not found.analysed:
         raise UnclearText("the statement could not be analysed")
     root = parse_tree(found.analysed)
-    target, text_node = statements.read(session, root, sql)
-    command.target = target
-    if text_node is None:
-        return
-    reader = QueryReader(session, client_plan, found.physical, literals)
-    command.query = _rows(reader, found.parsed, text_node, target) or reader.query(text_node)
+    commands = statements.read_all(session, root, sql)
+    command.set_targets([target for target, _ in commands])
+    queries: list[Query | None] = []
+    for target, text_node in commands:
+        if text_node is None:
+            queries.append(None)
+            continue
+        reader = QueryReader(session, client_plan, found.physical, literals)
+        queries.append(_rows(reader, found.parsed, text_node, target) or reader.query(text_node))
+    command.set_targets([target for target, _ in commands], queries)
 
 
 def _rows(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.spark.plan.writes import OVERWRITE_MODE, is_dynamic
+from headwater.spark.driver import wrapped_methods
+from headwater.spark.plan.multi_insert import OPERATION
+from headwater.spark.plan.writes import MAX_INSERTS, OVERWRITE_MODE, is_dynamic
 from headwater.spark.remote import tables
 from headwater.spark.remote.explain.layout import (
     PlanTextNode,
@@ -28,6 +30,9 @@ _WRITES = re.compile(
     r"^(?:with\b.*?\binsert|insert|merge|update|delete|create\s+(?:or\s+replace\s+)?(?:\w+\s+)*?"
     r"(?:table|view)|replace\s+table)\b",
     re.IGNORECASE | re.DOTALL,
+)
+_ROW_CHANGES = re.compile(
+    r"^(?:with\b.*?\binsert|insert|merge|update|delete)\b", re.IGNORECASE | re.DOTALL
 )
 _READS = re.compile(
     r"^\(*\s*(?:select|with|values|from|table|show|describe|desc|explain)\b", re.IGNORECASE
@@ -66,12 +71,45 @@ def bare(statement: str) -> str:
 
 def writes(statement: str) -> bool:
     """Whether a statement is a command whose plan shows what it writes."""
-    return bool(_WRITES.match(bare(statement)))
+    text = bare(statement)
+    return bool(_WRITES.match(text)) or wrapped_methods.is_multi_insert(text)
 
 
 def reads(statement: str) -> bool:
     """Whether a statement only asks, so that no name means something else after it."""
-    return bool(_READS.match(bare(statement)))
+    return bool(_READS.match(bare(statement))) and not writes(statement)
+
+
+def changes_rows(statement: str) -> bool:
+    """Whether a statement changes rows of tables, and what no name means."""
+    text = bare(statement)
+    return bool(_ROW_CHANGES.match(text)) or wrapped_methods.is_multi_insert(text)
+
+
+def is_script(statement: str) -> bool:
+    """Whether a statement is a script of several."""
+    return wrapped_methods.is_script(bare(statement))
+
+
+def multi_insert(session: RemoteSession, statement: str) -> list[Target]:
+    """The tables that a multi-insert names; none where the statement is no such thing."""
+    text = bare(statement)
+    if not wrapped_methods.is_multi_insert(text):
+        return []
+    named = wrapped_methods.statement(text).targets[:MAX_INSERTS]
+    return [Target(OPERATION, tuple(tables.full(session, name))) for name in named]
+
+
+def script_targets(statement: str) -> tuple[str, ...]:
+    """The targets that the text of a script names, unless it may write elsewhere too."""
+    return wrapped_methods.statement(bare(statement)).targets[:MAX_INSERTS]
+
+
+def script_problem(statement: str) -> str:
+    """What is not known of a script, and which targets its text names."""
+    named = ", ".join(script_targets(statement))
+    said = "a script runs on the server: what its statements read and write is not known"
+    return f"{said}; its text names {named}" if named else said
 
 
 def changes(statement: str) -> bool:
@@ -103,6 +141,15 @@ def _renamed(before: tuple[str, ...], name: str) -> tuple[str, ...]:
     if len(after) == len(before) and after[0] == before[0]:
         return tuple(after)
     return (*before[: len(before) - len(after)], *after)
+
+
+def read_all(
+    session: RemoteSession, root: PlanTextNode, statement: str
+) -> list[tuple[Target, PlanTextNode | None]]:
+    """Each command of an analysed plan; a multi-insert is a union of several."""
+    if root.kind != "Union":
+        return [read(session, root, statement)]
+    return [read(session, child, statement) for child in root.below[:MAX_INSERTS]]
 
 
 def read(

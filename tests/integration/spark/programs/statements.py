@@ -20,7 +20,7 @@ rows = spark.range(20).selectExpr("id", "id * 2 v", "cast(id % 3 as int) k")
 rows.repartition(4).write.parquet(str(work / "flat"))
 rows.write.partitionBy("k").parquet(str(work / "parts"))
 rows.write.saveAsTable("o")
-for name in ("a", "b", "c", "d", "e"):
+for name in ("a", "b", "c", "d", "e", "f", "g"):
     spark.sql(f"create table {name} (x bigint, y bigint) using parquet")
 headwater.spark.attach(spark)
 
@@ -36,6 +36,9 @@ def save(source: str, name: str) -> None:
 
 # Every statement has a target of its own, by which the test knows its runs.
 spark.sql("FROM o INSERT INTO a SELECT id, v WHERE v > 3 INSERT INTO b SELECT id, k")
+spark.sql(
+    "WITH w AS (SELECT id, v FROM o) FROM w INSERT INTO f SELECT id, v INSERT INTO g SELECT v, id"
+)
 script = """-- four writes
     BEGIN
       INSERT INTO c SELECT id, v FROM o;

@@ -54,6 +54,36 @@ def batch() -> None:
     orders.write.parquet(str(work / "unheard"))
 
 
+def statements() -> None:
+    """Statements that write more than one table."""
+    rows = spark.range(20).selectExpr("id", "id * 2 v", "id % 3 k")
+    rows.write.mode("overwrite").parquet(str(work / "rows"))
+    spark.read.parquet(str(work / "rows")).createOrReplaceTempView("o")
+    for name in ("first", "second", "third", "fourth"):
+        spark.sql(f"create table {name} (x bigint, y bigint) using parquet")
+    spark.sql(
+        "from o insert into first select id, v where v > 3 insert overwrite second select id, k"
+    )
+    spark.sql("with p as (select * from o) from p insert into second select v, id insert into first"
+              " select k, id")  # fmt: skip
+    try:
+        spark.sql("from o insert into third select id, v insert into fourth select id, nothing")
+    except Exception as error:  # noqa: BLE001
+        print(type(error).__name__)
+    if spark.version >= "4":
+        spark.sql("begin insert into third select id, v from o; insert into fourth select v, id from o;"
+                  " end")  # fmt: skip
+    spark.sql("from o select id").collect()
+    # A table that is made after the script, by a name that it had used.
+    spark.sql("create table parted (x bigint, k bigint) using parquet partitioned by (k)")
+    spark.sql("insert overwrite parted partition (k = 1) select id from o")
+    spark.sql("insert overwrite parted select id, k from o")
+    frame = spark.table("o").selectExpr("id x", "k")
+    frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
+        "k"
+    ).parquet(str(work / "days"))
+
+
 def ticks(name: str) -> Any:
     read = spark.readStream.format("rate").load()
     writer = read.writeStream.queryName(name).format("parquet")
@@ -114,4 +144,11 @@ def leave() -> None:
     sys.exit(3)
 
 
-{"batch": batch, "stream": stream, "last": last, "wait": wait, "leave": leave}[mode]()
+{
+    "batch": batch,
+    "statements": statements,
+    "stream": stream,
+    "last": last,
+    "wait": wait,
+    "leave": leave,
+}[mode]()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 from headwater.lab.waiting import wait_until
@@ -109,6 +110,62 @@ def test_batches_have_one_life_each(server: Server, tmp_path: Path) -> None:
     assert "ContextLogger" not in "".join(
         line for line in told.error.splitlines() if "nothing" not in line
     )
+
+
+def test_statements_that_write_several_tables(server: Server, tmp_path: Path) -> None:
+    told = Client(tmp_path, server.address, "statements").told()
+    assert told.code == 0, told.error
+    rows = str(tmp_path / "rows")
+
+    def columns(output: dict[str, Any]) -> dict[str, list[str]]:
+        fields = output["facets"]["columnLineage"]["fields"].items()
+        return {name: [one["field"] for one in field["inputFields"]] for name, field in fields}
+
+    def ended(job: str) -> dict[str, Any]:
+        assert [kind for kind in told.types(f"supplier_stats.{job}") if kind != "RUNNING"][
+            0::2
+        ] == ["START"]
+        return told.last(f"supplier_stats.{job}")
+
+    done = ended("multi_insert.default_first")
+    assert done["eventType"] == "COMPLETE"
+    assert not facet(done, "headwater_problems")
+    assert names(done["inputs"]) == {rows}
+    first, second = done["outputs"]
+    assert [one["name"].rpartition("/")[2] for one in (first, second)] == ["first", "second"]
+    assert columns(first) == {"x": ["id"], "y": ["v"]}
+    assert columns(second) == {"x": ["id"], "y": ["k"]}
+    assert "lifecycleStateChange" not in first["facets"]
+    assert second["facets"]["lifecycleStateChange"]["lifecycleStateChange"] == "OVERWRITE"
+
+    done = ended("multi_insert.default_second")
+    assert done["eventType"] == "COMPLETE"
+    assert [columns(one) for one in done["outputs"]] == [
+        {"x": ["v"], "y": ["id"]},
+        {"x": ["k"], "y": ["id"]},
+    ]
+    refused = ended("multi_insert.default_third")
+    assert refused["eventType"] == "FAIL"
+    assert "nothing" in facet(refused, "errorMessage")["message"]
+    assert {one["name"].rpartition("/")[2] for one in refused["outputs"]} == {"third", "fourth"}
+    if pyspark.__version__ >= "4":
+        script = ended("script.third")
+        assert script["eventType"] == "COMPLETE"
+        assert not script["inputs"]
+        assert not script["outputs"]
+        (problem,) = facet(script, "headwater_problems")["problems"]
+        assert problem.endswith("is not known; its text names third, fourth")
+
+    def partial(part: str) -> list[bool]:
+        ends = [e for e in told.of(job(told, part)) if e["eventType"] == "COMPLETE"]
+        assert all(
+            e["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] == "OVERWRITE"
+            for e in ends
+        )
+        return ["headwater_overwrite" in e["outputs"][0].get("outputFacets", {}) for e in ends]
+
+    assert partial("insert_into_hadoop_fs_relation.default_parted") == [True, False]
+    assert partial("_days") == [True]
 
 
 def test_queries_are_one_run_each_whatever_their_end(server: Server, tmp_path: Path) -> None:
