@@ -113,7 +113,8 @@ def test_lineage_is_exact(stage: Stage, case: Case) -> None:
         for output in sorted(truth.outputs) or [""]
     ]
     assert seen or not truth.outputs
-    # One write may end in several callbacks; the last is the command a person gave.
+    # One write may end in several callbacks, of which the last is the command a person gave. That all
+    # of them are one run is judged by events, in `test_life_of_batches`.
     wrong = differences(truth, seen[-1]) if seen else []
     problems = [problem for lineage in lineages for problem in lineage.problems]
     assert not wrong, "\n".join([*wrong, *problems])

@@ -44,6 +44,7 @@ REMOTE_LIVES = f"{HERE}remote/test_remote_life.py"
 REMOTE = [
     f"{HERE}remote/test_remote_cases.py",
     f"{REMOTE_LIVES}::test_batches_have_one_life_each",
+    f"{REMOTE_LIVES}::test_statements_that_write_several_tables",
     f"{REMOTE_LIVES}::test_queries_are_one_run_each_whatever_their_end",
     f"{REMOTE_LIVES}::test_queries_that_end_with_the_program_end_as_they_did",
 ]

@@ -16,7 +16,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headwater.spark.job_names import operation
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headwater.lineage.model import ColumnSource
     from headwater.lineage.naming import DatasetName
     from headwater.spark.model import PlanLineage
@@ -100,6 +104,21 @@ def found(lineage: PlanLineage, names: dict[DatasetName, str], output: str) -> T
         if dataset.version
     }
     return truth
+
+
+def writers(truth: Truth, seen: Iterable[Truth]) -> list[Truth]:
+    """Of what each run told, that of the runs which do what the truth is about: it must be one.
+
+    What a case prepares is told apart by its outputs, by its operation, or by reading nothing.
+    """
+    named = operation(truth.operation) if truth.operation else ""
+    return [
+        one
+        for one in seen
+        if one.outputs & truth.outputs
+        and (one.inputs or not truth.inputs)
+        and (not named or not one.operation or one.operation == named)
+    ]
 
 
 def _facts(sources: tuple[ColumnSource, ...], names: dict[DatasetName, str]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from headwater.lineage.naming import DatasetName
 from headwater.spark.job_names import operation
 
 from ..cases import CASES, Case
-from ..cases.truth import read
+from ..cases.truth import read, writers
 from ..drivers import TERMINAL, check_lives, check_valid
 from .judged import EXACT, UNKNOWN, WRONG, judge, problems, told
 from .stage import WAIT
@@ -113,7 +113,7 @@ def verdict(stage: RemoteStage, case: Case) -> Verdict:
 
 
 def played(stage: RemoteStage, case: Case) -> Verdict:
-    """Run a case, and judge the last thing told of it."""
+    """Run a case, and judge the one run that does what its truth is about."""
     stage.case = case.name
     before = len(stage.events())
     words = case.job(stage)
@@ -132,6 +132,15 @@ def played(stage: RemoteStage, case: Case) -> Verdict:
         writing = [event for event in ended if kind(event) == "STREAMING_QUERY"]
     if not writing:
         return Verdict(WRONG, ["nothing was told"], [])
+    if truth.outputs and not case.stream:
+        # One that is unclear may have no outputs that are known, but never a second run.
+        seen = [(told(event, stage.names, ""), event) for event in writing]
+        own = writers(truth, [one for one, _ in seen])
+        if len(own) > 1:
+            jobs = [event["job"]["name"] for one, event in seen if one in own]
+            return Verdict(WRONG, [f"one write is {len(own)} runs: {jobs}"], [])
+    if case.stream and len(writing) > 1:
+        return Verdict(WRONG, [f"one query is {len(writing)} runs"], [])
     last = writing[-1]
     reasons = problems(last)
     worst = Verdict(EXACT, [], reasons)
