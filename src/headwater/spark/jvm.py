@@ -38,6 +38,8 @@ class JvmSession:
         self.spark = spark
         self.jvm: Any = spark._jvm  # noqa: SLF001
         self.problems: dict[str, None] = {}
+        self.execution: Any = None
+        """What is being read, which may be of another session of the program."""
         self._mapper: Any = None
         self._settings: dict[str, str] = {}
         self._reader = jvm_reader(spark)
@@ -54,6 +56,13 @@ class JvmSession:
             except Exception:  # noqa: BLE001
                 self._settings[key] = ""
         return self._settings[key]
+
+    @property
+    def current_database(self) -> str:
+        """The database in which the session of an execution looks up short names."""
+        path = "sparkSession.sessionState.catalog.getCurrentDatabase"
+        found = self.texts(self.execution, path)[0] if self.execution is not None else None
+        return str(found or self.spark.catalog.currentDatabase())
 
     def hadoop_setting(self, key: str) -> str:
         """A setting of the Hadoop configuration that Spark runs with, or nothing."""

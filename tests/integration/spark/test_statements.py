@@ -80,6 +80,12 @@ def test_a_multi_insert_is_one_run_with_the_columns_of_each_output(ran: Ran) -> 
     assert rows == [20, 20]
 
 
+def test_a_short_name_is_of_the_database_of_its_session(ran: Ran) -> None:
+    done = ran.last("create_table_as_select.shop_short")
+    assert names(done["outputs"]) == {str(ran.work / "warehouse/shop.db/short")}
+    assert not [job for job in ran.told.jobs if job.endswith("default_short")]
+
+
 @SCRIPTS
 def test_each_statement_of_a_script_is_a_run_of_its_own(ran: Ran) -> None:
     for job, count in (

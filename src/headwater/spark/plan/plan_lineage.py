@@ -72,6 +72,7 @@ def _batch(
     spark: SparkSession, execution: Any, known: Mapping[int, KnownColumn], seconds: float
 ) -> PlanLineage:
     session = JvmSession(spark)
+    session.execution = execution
     sql, top, name = session.texts(execution, *_HEAD)
     if name is None:
         found = read_refused(session, execution.logical())

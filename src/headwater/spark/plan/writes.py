@@ -319,7 +319,7 @@ def _view(session: JvmSession, plan: Any) -> Write:
     if not str(plan.viewType().toString()).startswith("PersistedView"):
         return Write("create_temp_view", query)
     identifier = plan.name()
-    database = option(identifier.database()) or str(session.spark.catalog.currentDatabase())
+    database = option(identifier.database()) or session.current_database
     logical = catalogs.logical_name(
         session, catalogs.metastore(session), database, identifier.table()
     )

@@ -58,7 +58,8 @@ def catalog_table(
 ) -> Dataset | None:
     """The dataset of a table as Spark's own catalog describes it."""
     parts = [part.replace("``", "`") for part in _PARTS.findall(quoted)]
-    database, name = parts[-2] if len(parts) > 1 else "default", parts[-1]
+    # A table that a writer makes is called as the program calls it.
+    database, name = parts[-2] if len(parts) > 1 else session.current_database, parts[-1]
     if located is None:
         located = default_location(session, database, name)
     address = metastore(session)

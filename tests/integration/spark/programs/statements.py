@@ -56,6 +56,10 @@ if RECURSIVE:
         "CREATE TABLE chain USING parquet AS WITH RECURSIVE r(n, m) AS (SELECT id, v FROM o UNION ALL"
         " SELECT m, id FROM r JOIN o ON n = k WHERE m < 2 AND n < m) SELECT n, m FROM r"
     )
+elsewhere = spark.newSession()
+elsewhere.sql("create database shop")
+elsewhere.catalog.setCurrentDatabase("shop")
+elsewhere.table("default.o").write.saveAsTable("short")
 save("flat/*.parquet", "globbed")
 save("parts/k=*/*.parquet", "globbed_parts")
 spark.read.parquet(str(work / "flat")).selectExpr("id", "_metadata.file_path p").where(
