@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyspark
@@ -16,7 +18,7 @@ from .drivers import Drivers, Told, check_lives, check_valid, names
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.lab.clients import CatalogClient
+    from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
 
 PARENT = "01a1e232-46c5-7db0-bbe3-16e3383f61c1"
 ROOT = "01a1e232-4117-7682-8c12-b95d2088ad22"
@@ -277,6 +279,38 @@ def test_a_statement_has_one_job_name_and_each_time_it_runs_is_one_run(
     # What Iceberg does when a table to be dropped is not there is not judged here.
     counted = {job: count for job, count in counted.items() if "drop_table." + namespace not in job}
     assert counted == expected
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_every_case_has_one_job_name_and_one_run_each_time_in_every_thread(
+    tmp_path: Path,
+    kafka: KafkaClient,
+    catalog: CatalogClient,
+    s3: S3Client,
+    postgres: PostgresClient,
+) -> None:
+    """What each case's statements are called alone, they are called eight times in four threads."""
+    assert {one.lab.home.root for one in (kafka, s3, postgres)} == {catalog.lab.home.root}
+    rounds, threads = 8, 4
+    drivers = Drivers(tmp_path)
+    drivers.seconds = 3500
+    told = drivers.run("repeated_cases.py", str(catalog.lab.home.root), str(rounds))
+    assert told.code == 0, told.error
+    check_lives(told.events)
+    played = json.loads((tmp_path / "played.json").read_text())
+    assert {n: one["writers"] for n, one in played["once"].items() if one["writers"] != 1} == {}
+    expected: Counter[str] = Counter()
+    for one in played["once"].values():
+        expected.update({job: count * rounds * threads for job, count in one["jobs"].items()})
+    runs: dict[str, set[str]] = {}
+    for event in told.events[played["mark"] :]:
+        name = re.sub(rf"({played['namespace']})t\d", r"\1", event["job"]["name"])
+        name = re.sub(r"\.t\d_", ".default_", name)
+        runs.setdefault(name, set()).add(event["run"]["runId"])
+    counted = {job: len(ids) for job, ids in runs.items()}
+    del counted["cases"]
+    assert counted == dict(expected)
 
 
 def checkout(folder: Path, remote: str) -> str:
