@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import EnvironmentProblem, HeadwaterError, UsageError
 from headwater.lake.projection import LogRecord
-from headwater.lake.selection import LakeAlias, Use
+from headwater.lake.selection import LakeAlias, Use, declared_aliases
 from headwater.lake.tables import (
     ALIASES,
     ANALYSED_COLUMNS,
@@ -153,6 +153,13 @@ class IcebergLake:
         names = ("kind", "namespace", "name", "other_namespace", "other_name")
         for kind, space, name, other_space, other_name in self._columns(ALIASES, *names):
             yield LakeAlias(kind, (space, name), (other_space, other_name))
+        where: Any = import_module("pyiceberg.expressions")
+        # A command that is about no job has no node, so no derived table has what it declares.
+        declares = where.And(
+            where.IsNull("node"), where.EqualTo("kind", "command"), where.EqualTo("type", "alias")
+        )
+        found = self._arrow(EVENTS.name, row_filter=declares, selected_fields=("body",))
+        yield from declared_aliases(found["body"].to_pylist())
 
     def parents(self) -> Iterator[tuple[str, str]]:
         """The nodes whose runs name a run of another as their parent, each with that other."""

@@ -8,14 +8,17 @@ selected with it, since any of it may have reported what the dataset is.
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from headwater.lake.records import job_node
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
-__all__ = ["JoinedNames", "LakeAlias", "LakeEstate", "Span", "Use"]
+__all__ = ["JoinedNames", "LakeAlias", "LakeEstate", "Span", "Use", "declared_aliases"]
 
 Name = tuple[str, str]
 Span = tuple[int, int]
@@ -44,6 +47,26 @@ class LakeAlias(NamedTuple):
     kind: str
     name: Name
     other: Name
+
+
+class _Declared(msgspec.Struct, tag_field="command", tag="alias"):
+    namespace: str
+    name: str
+    alias: Name
+
+
+_declared = msgspec.json.Decoder(_Declared).decode
+
+
+def declared_aliases(commands: Iterable[str | bytes]) -> Iterator[LakeAlias]:
+    """The aliases that commands declare, by hand or by doctor, which no event tells.
+
+    What doctor took back held for a while, and counts too.
+    """
+    for body in commands:
+        with suppress(msgspec.DecodeError):
+            found = _declared(body)
+            yield LakeAlias("dataset", found.alias, (found.namespace, found.name))
 
 
 class JoinedNames:

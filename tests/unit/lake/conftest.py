@@ -21,6 +21,8 @@ from .test_projection import made
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lake.tables import LakeTable
+
 TYPES: dict[str, Any] = {
     "string": pa.string(), "binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64(),
     "boolean": pa.bool_(), "timestamp": pa.timestamp("us", tz="UTC"),
@@ -90,12 +92,18 @@ def make_lake() -> None:
             rows[table].append(row)
     projector.close()
     for one in TABLES:
-        schema = pa.schema([(column.name, TYPES[column.type]) for column in one.columns])
-        columns = {
-            column.name: [_shown(row[column.name], column.type) for row in rows[one.name]]
-            for column in one.columns
-        }
-        catalog.create_table(f"lineage.{one.name}", schema).append(pa.table(columns, schema=schema))
+        found = arrow_table(one, rows[one.name])
+        catalog.create_table(f"lineage.{one.name}", found.schema).append(found)
+
+
+def arrow_table(table: LakeTable, rows: list[dict[str, Any]]) -> Any:
+    """Rows of a table of the lake, as Arrow has them."""
+    schema = pa.schema([(column.name, TYPES[column.type]) for column in table.columns])
+    columns = {
+        column.name: [_shown(row[column.name], column.type) for row in rows]
+        for column in table.columns
+    }
+    return pa.table(columns, schema=schema)
 
 
 def _shown(value: Any, kind: str) -> Any:

@@ -16,6 +16,9 @@ BASE = 1_767_225_600
 JOBS = ("load", "clean", "report", "export")
 DATASETS = ("raw", "orders", "totals", "mart", "copy")
 FIELDS = ("id", "price", "name")
+NAMESPACE = "s3://lake"
+Arrived = bytes | dict[str, Any]
+"""An event, or a command that the server's own API makes."""
 
 
 def facet(**content: Any) -> dict[str, Any]:
@@ -88,3 +91,46 @@ def estate(draw: DrawFn) -> list[bytes]:
     )
     again = draw(st.lists(st.sampled_from(events), max_size=3))
     return [msgspec.json.encode(one) for one in [*events, *again]]
+
+
+@st.composite
+def command(draw: DrawFn) -> dict[str, Any]:
+    """What people and doctor do by hand; some of it about what is not there, which a server refuses."""
+    name, kind = draw(st.sampled_from(DATASETS)), draw(st.sampled_from(["job", "dataset"]))
+    if draw(st.booleans()):
+        # Of two names one may be known to no event.
+        others = [(NAMESPACE, other) for other in DATASETS if other != name]
+        alias = list(
+            draw(
+                st.sampled_from([*others, ("hive://metastore", f"shop.{name}"), ("s3://old", name)])
+            )
+        )
+        what = draw(
+            st.sampled_from(
+                [{"command": "alias"}, {"command": "alias", "by": "doctor"}, {"command": "unalias"}]
+            )
+        )
+        return {**what, "namespace": NAMESPACE, "name": name, "alias": alias}
+    if kind == "job":
+        about = {"kind": kind, "namespace": "jobs", "name": draw(st.sampled_from(JOBS))}
+    else:
+        about = {"kind": kind, "namespace": NAMESPACE, "name": name}
+    if draw(st.booleans()):
+        return {"command": "hide", **about}
+    field = draw(st.sampled_from(["", *FIELDS])) if kind == "dataset" else ""
+    return {
+        "command": "tagged",
+        **about,
+        "field": field,
+        "tag": draw(st.sampled_from(["pii", "gold"])),
+        "on": draw(st.booleans()),
+    }
+
+
+@st.composite
+def commanded_estate(draw: DrawFn) -> list[Arrived]:
+    """Events and commands as they arrive."""
+    arrivals: list[Arrived] = [*draw(estate())]
+    for one in draw(st.lists(command(), max_size=4)):
+        arrivals.insert(draw(st.integers(0, len(arrivals))), one)
+    return arrivals

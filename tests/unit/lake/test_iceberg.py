@@ -14,6 +14,12 @@ from typer.testing import CliRunner
 from headwater.cli.main import app
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lake.iceberg import open_lake
+from headwater.lake.records import Arrival, RecordReader
+from headwater.lake.selection import LakeAlias
+from headwater.lake.tables import EVENTS
+
+from .conftest import arrow_table
+from .estates import BASE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +49,23 @@ def test_which_jobs_run_others(own_lake: str) -> None:
     rows["job:jobs:load"]["parent"] = loaded
     runs.overwrite(pa.Table.from_pylist(list(rows.values()), schema=found.schema))
     assert list(open_lake(own_lake).parents()) == [("job:jobs:report", "job:jobs:load")]
+
+
+def test_names_that_were_declared_by_hand(own_lake: str) -> None:
+    command = {
+        "command": "alias",
+        "namespace": "s3://lake",
+        "name": "t",
+        "alias": ["s3://old", "v"],
+    }
+    at = (BASE + 200) * 1_000_000
+    body = json.dumps({**command, "at": at, "id": "x"}).encode()
+    headers = {"headwater.log": b"l", "headwater.kind": b"command"}
+    table, row = RecordReader().read(Arrival("t", 0, 100, at, body, headers))
+    assert (table, row["node"]) == ("events", None)
+    load_catalog("unit").load_table("lineage.events").append(arrow_table(EVENTS, [row]))
+    declared = LakeAlias("dataset", ("s3://old", "v"), ("s3://lake", "t"))
+    assert declared in open_lake(own_lake).aliases()
 
 
 def test_a_difference(lake: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,18 +12,22 @@ import pytest
 from hypothesis import given
 
 from headwater.lake.projection import LogRecord, Projector
+from headwater.lake.records import job_node
 from headwater.lake.tables import COLUMN_EDGES, DERIVED, EDGES, OWNERS, RUNS, SCHEMAS
 from headwater.lineage.openlineage.events import from_micros
 from headwater.server.store import Store, open_store
 from headwater.server.store.entities import to_run
 from headwater.server.store.read.column_graph import ColumnGraph, column_edges
 from headwater.server.store.view import Bodies, View
+from headwater.server.store.write.commands import NoSuchError
 from tests.properties import examples
 
-from .estates import BASE, estate, facet, moment
+from .estates import BASE, commanded_estate, estate, facet, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from .estates import Arrived
 
 MOMENTS = [(BASE + minute * 60 + 30) * 1_000_000 for minute in range(-1, 42, 3)]
 
@@ -34,29 +39,38 @@ def projector() -> Iterator[Projector]:
     found.close()
 
 
-def served(events: list[bytes], folder: str) -> tuple[Store, dict[str, list[LogRecord]]]:
-    """A server's store of these events, and its log by node."""
+def served(
+    arrivals: Sequence[bytes | dict[str, Any]], folder: str
+) -> tuple[Store, dict[str, list[LogRecord]]]:
+    """A server's store of these events and commands, and its log by node; the empty one has the rest."""
     store = open_store(f"sqlite:///{folder}/a.db")
-    for one in events:
-        assert store.append([one])[0].error is None
+    for one in arrivals:
+        if isinstance(one, bytes):
+            assert store.append([one])[0].error is None
+        else:
+            with suppress(NoSuchError):
+                store.perform(one)
     nodes: dict[str, list[LogRecord]] = defaultdict(list)
-    for seq, at, dictionary, body in store.connection.all(
-        "SELECT seq, at, dictionary, body FROM log ORDER BY seq"
+    for kind, at, dictionary, body, *job in store.connection.all(
+        "SELECT l.kind, l.at, l.dictionary, l.body, n.name, j.name FROM log l"
+        " LEFT JOIN job j ON j.id = l.job LEFT JOIN namespace n ON n.id = j.namespace ORDER BY l.seq"
     ):
         raw = store.packer.unpack(dictionary, bytes(body))
         read = msgspec.json.decode(raw)
-        kind = "job" if "job" in read else "dataset"
-        nodes[f"{kind}:{read[kind]['namespace']}:{read[kind]['name']}"].append(
-            LogRecord(0, at, raw)
-        )
-        assert seq
+        if job[1] is not None:
+            node = job_node(*job)
+        else:
+            dataset = read.get("dataset") or {}
+            node = "" if kind else f"dataset:{dataset['namespace']}:{dataset['name']}"
+        nodes[node].append(LogRecord(kind, at, raw))
     return store, nodes
 
 
 def projected(projector: Projector, nodes: dict[str, list[LogRecord]]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {table.name: [] for table in DERIVED}
     for node, records in nodes.items():
-        for name, row in projector.rows(node, records):
+        # Commands of no node are not derived from.
+        for name, row in projector.rows(node, records) if node else ():
             found[name].append(row)
     for table in DERIVED:
         assert all(tuple(sorted(row)) == tuple(sorted(table.names)) for row in found[table.name])
@@ -66,10 +80,10 @@ def projected(projector: Projector, nodes: dict[str, list[LogRecord]]) -> dict[s
 
 
 @examples(200)
-@given(estate())
-def test_edges_and_runs_are_the_servers(projector: Projector, events: list[bytes]) -> None:
+@given(commanded_estate())
+def test_edges_and_runs_are_the_servers(projector: Projector, arrivals: list[Arrived]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(events, folder)
+        store, nodes = served(arrivals, folder)
         rows = projected(projector, nodes)
         sql = (
             "SELECT n.name, j.name, m.name, d.name, e.direction, e.since, e.until FROM edge e"
@@ -94,9 +108,11 @@ def test_edges_and_runs_are_the_servers(projector: Projector, events: list[bytes
 
 @examples(200)
 @given(estate())
-def test_columns_at_any_moment_are_the_servers(projector: Projector, events: list[bytes]) -> None:
+def test_columns_at_any_moment_are_the_servers(
+    projector: Projector, arrivals: list[Arrived]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(events, folder)
+        store, nodes = served(arrivals, folder)
         rows = projected(projector, nodes)[COLUMN_EDGES.name]
         view = View(store.connection, Bodies(store.packer))
         names: dict[int, str] = dict(store.connection.all("SELECT id, name FROM dataset"))
