@@ -50,18 +50,20 @@ def bound(lake: Lake, seconds: float | None) -> None:
     """Let events that arrive later than this wait for a repair; None lets them count at once."""
     given = "" if seconds is None else f"{seconds:g}"
     if given != (lake.table_property(tables.DATASETS, LATE) or ""):
+        # By another bound nobody could tell what waited, nor what counts already.
+        repair(lake)
         lake.note(tables.DATASETS, LATE, given)
 
 
 def repair(lake: Lake) -> tuple[int, int]:
     """Let late events count from now on; answers how many waited, and how many jobs they touched."""
-    late = _late(lake)
-    if late is None:
-        return 0, 0
     settled = lake.position(tables.DATASETS, SETTLED)
     waiting = lake.spark.table(lake.name(tables.EVENTS)).where(beyond(settled))
     reached = further(settled, ends(last_offsets(waiting)))
-    waiting = waiting.where(late)
+    if reached == settled:
+        return 0, 0
+    late = _late(lake)
+    waiting = waiting.where(F.lit(False) if late is None else late)
     count = waiting.count()
     # They count before they are computed: a job that the stream computes meanwhile has them as well.
     lake.note(tables.DATASETS, REPAIRED, json.dumps(reached, sort_keys=True))

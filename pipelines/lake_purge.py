@@ -108,5 +108,7 @@ def forget(lake: Lake, table: LakeTable) -> None:
     # A manifest tells the bounds of files that its commit took away, names among them.
     lake.renew_manifests(table)
     lake.expire(table, moment, 1)
-    # The renewed manifests replaced others a moment ago.
-    lake.expire(table, lake.moment(), 1)
+    # The renewed manifests replaced others a moment ago, and the stream may have appended before that.
+    moment = lake.moment()
+    lake.keep_offsets(table)
+    lake.expire(table, moment, 1)

@@ -213,19 +213,10 @@ class Lake:
 
         All tables are compared at once: most batches change few of them, and the others cost nothing.
         """
-        columns = [name for name in projected.columns if name != "destination"]
-        both = projected.withColumn("side", F.lit(1))
-        for table in tables.DERIVED:
-            old = chosen(self.spark.table(self.name(table)))
-            named = old.withColumns({"destination": F.lit(table.name), "side": F.lit(-1)})
-            both = both.unionByName(named, allowMissingColumns=True)
-        side = (F.max("side") + F.min("side")).alias("side")
-        # Not cached: Spark computes what is cached of a table again when the table is written.
-        changed = (
-            both.groupBy("destination", *columns).agg(side).where("side <> 0").localCheckpoint()
-        )
-        found = changed.groupBy("destination").agg(F.min("side")).collect()
-        goes = {table: lowest < 0 for table, lowest in found}
+        changed, goes = self._changed(projected, chosen)
+        touched = [table for table in tables.DERIVED if goes.get(table.name)]
+        if [table for table in touched if self._remove_doubled(table, changed, chosen)]:
+            changed, goes = self._changed(projected, chosen)
         for table in tables.DERIVED:
             if table.name in goes:
                 rows = changed.where(F.col("destination") == table.name)
@@ -234,6 +225,48 @@ class Lake:
                     self._change(table, rows, merged)
                 else:
                     self._add(table, rows, merged)
+
+    def _changed(
+        self, projected: DataFrame, chosen: Callable[[DataFrame], DataFrame]
+    ) -> tuple[DataFrame, dict[str, bool]]:
+        """The rows that differ, and by table whether others than new ones do.
+
+        `side` is above 0 for a new row and below 0 for one that goes; `copies` of it are there.
+        """
+        columns = [name for name in projected.columns if name != "destination"]
+        both = projected.withColumn("side", F.lit(1))
+        for table in tables.DERIVED:
+            old = chosen(self.spark.table(self.name(table)))
+            named = old.withColumns({"destination": F.lit(table.name), "side": F.lit(-1)})
+            both = both.unionByName(named, allowMissingColumns=True)
+        side = (F.max("side") + F.min("side")).alias("side")
+        copies = F.count(F.when(F.col("side") < 0, 1)).alias("copies")
+        compared = both.groupBy("destination", *columns).agg(side, copies)
+        # Not cached: Spark computes what is cached of a table again when the table is written.
+        changed = compared.where("side <> 0 OR copies > 1").localCheckpoint()
+        found = changed.groupBy("destination").agg(F.min("side")).collect()
+        return changed, {table: lowest <= 0 for table, lowest in found}
+
+    def _remove_doubled(
+        self, table: LakeTable, changed: DataFrame, chosen: Callable[[DataFrame], DataFrame]
+    ) -> bool:
+        """Take away rows that stand twice under one key, all of them; answers whether there were any.
+
+        A purge or a repair beside the stream may have appended what the stream appended too.
+        """
+        keys = ["node", *table.key]
+        rows = changed.where(F.col("destination") == table.name).groupBy(*keys)
+        counted = rows.agg(F.sum("copies").alias("copies"), F.max("side").alias("side"))
+        # One that goes for no new one may stand beside one that stays, and so is not among these.
+        suspects = counted.where("copies > 1 OR side < 0").select(*keys).localCheckpoint()
+        if suspects.isEmpty():
+            return False
+        old = chosen(self.spark.table(self.name(table))).join(suspects, keys, "left_semi")
+        doubled = old.groupBy(*keys).count().where("count > 1").select(*keys).localCheckpoint()
+        if doubled.isEmpty():
+            return False
+        self.merge(table, doubled, keys, ())
+        return True
 
     def _change(self, table: LakeTable, rows: DataFrame, reached: Offsets) -> None:
         """Bring a table to new rows; of the old ones (`side` below 0), those without a new one go."""

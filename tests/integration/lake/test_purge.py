@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import lake_analyse
 import lake_derive
+import lake_purge
 import msgspec
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
@@ -18,11 +19,13 @@ from headwater.server.store.keep.purge import PurgeTarget, purge
 from tests.integration.server.making import columns, dataset, event, schema
 from tests.unit.lake.test_restore import log_of
 
-from .test_upkeep import maintain, stored_edges
+from .local import TOPIC
+from .test_upkeep import AT, maintain, stored_edges
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lake.tables import LakeTable
     from headwater.server.store import Store
 
     from .local import LocalLake
@@ -146,3 +149,19 @@ def test_a_purge_goes_on_after_an_end_in_its_midst(
     local.again().settle()
     assert naming(local) == []
     assert unknown_since(local.edges()) == unknown_since(stored_edges(store))
+
+
+def test_what_is_appended_while_files_go_is_not_taken_in_again(
+    local: LocalLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [LogRecord(0, AT + n, body) for n, body in enumerate(bodies())]
+    local.take(made[:2])
+    beside, renew = local.again(), local.lake.renew_manifests
+
+    def append_first(table: LakeTable) -> None:
+        beside.take(made[2:])
+        renew(table)
+
+    monkeypatch.setattr(local.lake, "renew_manifests", append_first)
+    lake_purge.forget(local.lake, tables.EVENTS)
+    assert local.again().lake.offsets(tables.EVENTS) == {TOPIC: {"0": len(made)}}

@@ -74,3 +74,26 @@ def test_without_a_bound_nothing_waits(local: LocalLake, store: Store) -> None:
     store.append(bodies)
     assert local.edges() == stored_edges(store)
     assert lake_derive.repair(local.lake) == (0, 0)
+
+
+def test_another_bound_leaves_nothing_waiting_and_takes_nothing_back(
+    local: LocalLake, store: Store
+) -> None:
+    late, early = made(0, 1, "load", "b"), made(10, 2, "other", "x")
+    lake_derive.bound(local.lake, 7 * 86_400)
+    local.take([LogRecord(0, AT + 8 * DAY, late)])
+    local.settle()
+    assert local.edges() == []
+    lake_derive.bound(local.lake, None)
+    store.append([late])
+    assert local.edges() == stored_edges(store)
+
+    # What counted without a bound counts still when its job goes on under one.
+    local.take([LogRecord(0, AT + 9 * DAY, early)])
+    local.settle()
+    lake_derive.bound(local.lake, 86_400)
+    goes_on = made(20, 3, "other", "y")
+    local.take([LogRecord(0, AT + 30_000_000, goes_on)])
+    local.settle()
+    store.append([early, goes_on])
+    assert local.edges() == stored_edges(store)

@@ -102,6 +102,21 @@ def test_many_files_become_few_and_nothing_else_changes(local: LocalLake, store:
     assert local.edges() == stored_edges(store)
 
 
+def test_rows_that_two_programs_appended_stand_once_again(local: LocalLake, store: Store) -> None:
+    """A repair beside the stream may have computed the same job, from the same events or from fewer."""
+    bodies = estate(3)
+    local.take(records(bodies[:-1]))
+    local.settle()
+    edges = local.spark.table(local.lake.name(tables.EDGES))
+    ended = edges.where("direction = 'input'").withColumn("valid_to", edges["valid_from"])
+    for copies in (edges, ended):
+        copies.localCheckpoint().writeTo(local.lake.name(tables.EDGES)).append()
+    local.take([*records(bodies[-1:]), *records(bodies[:1])])
+    local.settle()
+    store.append(bodies)
+    assert local.edges() == stored_edges(store)
+
+
 def test_a_table_of_an_earlier_release_is_brought_up_to_date(local: LocalLake) -> None:
     import lake_store
 
