@@ -128,7 +128,7 @@ def show(done: list[Done], *, as_json: bool) -> None:
 
 def main(settings: argparse.Namespace) -> None:
     name = settings.job_name or JOB
-    session = options.session(name, settings, "events")
+    session = options.attach(options.session(name, settings, "events"), name)
     show(maintain(session, settings), as_json=settings.json)
 
 

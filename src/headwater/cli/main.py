@@ -31,6 +31,8 @@ EXTRAS = {
     "connect": "connect", "demo": "all", "lab": "lab", "lake": "lake", "mcp": "mcp", "spark": "spark",
 }  # fmt: skip
 """The extra that a command needs; the other commands are the server's."""
+LAKE_OPTIONS = ("--lake", "--from-lake")
+"""Options by which a command needs the lake's extra, which has the server's."""
 
 app = typer.Typer(
     name="headwater",
@@ -119,8 +121,14 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:  # noqa: BLE001
         if debug and not isinstance(error, ClickException):
             err.print_exception()
-        return _explain(error, EXTRAS.get(next(iter(arguments), ""), "server"))
+        return _explain(error, _extra(arguments))
     return code if isinstance(code, int) else 0
+
+
+def _extra(arguments: list[str]) -> str:
+    """The extra that a command needs, with what it was asked."""
+    asks_lake = any(word.partition("=")[0] in LAKE_OPTIONS for word in arguments)
+    return EXTRAS.get(next(iter(arguments), ""), "lake" if asks_lake else "server")
 
 
 def _from_file(error: Any) -> str:

@@ -114,7 +114,9 @@ VARIABLES = {
     "HEADWATER_PIPELINES": Variable(
         "set by `headwater lab env`: the demo's programs and connectors"
     ),
-    "HEADWATER_LAKE": Variable("the lake's Iceberg catalog, as `--lake` names it"),
+    "HEADWATER_LAKE": Variable(
+        "the lake's Iceberg catalog, as `--lake` names it; `lake sql` and `lake analysis` read it"
+    ),
     "HEADWATER_MAVEN_MIRROR": Variable("a mirror that the lab downloads from"),
 }
 

@@ -46,16 +46,18 @@ ELSEWHERE = {
     r'eval "\$\(headwater lab env|curl -s \$CONNECT_URL': "tests/integration/demo/test_tutorials.py",
     r"headwater spark run": "tests/integration/spark/test_ends_of_drivers.py",
     r"spark-submit --master \"\$SPARK_MASTER\"|JARS=": "tests/integration/pipelines/test_cluster.py",
-    r"headwater lake run|headwater server --forward-kafka": "tests/integration/lake/test_stream.py",
-    r"headwater lake maintain": "tests/integration/lake/test_upkeep.py",
-    r"headwater lake repair": "tests/integration/lake/test_repair.py",
-    r"headwater lake analyse": "tests/integration/lake/test_analyse.py",
+    r"headwater server --forward-kafka": "tests/integration/server/test_forward.py",
+    r"headwater lake (run|maintain|repair|analyse)": "tests/unit/lake/test_programs.py",
     r"headwater lake analysis": "tests/unit/lake/test_analysis_results.py",
-    r"headwater (trace|diff|audit|lake sql) .*--lake": "tests/integration/lake/test_stream.py",
+    r"headwater (trace|diff|audit|lake sql) .*--lake": "tests/unit/lake/test_iceberg.py",
     r"make check-dist": "tests/integration/demo/test_wheel.py",
     r"npm (run check|test|run test:browser|run build)": "tests/browser/vitest.py",
 }
 """Commands that other tests run, with the lab, Spark or Node."""
+LAKE_WORDS = re.compile(
+    r"(?<= )(?:run|maintain|repair|analyse|analysis|sql|trace|diff|audit|--forward-kafka|--lake)(?= )"
+)
+"""Of a command that the lake or its topic has to do with, the words that its test must have."""
 NOT_RUN = (
     r"git clone|npm ci|npm run (dev|pictures)|make (setup|unit|check)|HEADWATER_LAB_HOME=\S+ make",  # a developer's
     r"pip install|python -m venv env",  # `make check-dist` installs the wheel
@@ -104,6 +106,10 @@ def test_what_is_run_elsewhere_is_run_there() -> None:
         assert any(re.match(pattern, command) for command in told), f"{pattern}: on no page"
     for path in {*ELSEWHERE.values(), *FOLLOWED.values()}:
         assert (ROOT / path).is_file(), path
+    for command in told:
+        for path in [path for pattern, path in ELSEWHERE.items() if re.match(pattern, command)]:
+            text = (ROOT / path).read_text()
+            assert all(f'"{word}"' in text for word in LAKE_WORDS.findall(command)), command
     with_commands = {page for page in PAGES if here(page)}
     expected = {f"docs/{one}.md" for one in SCENES} | {"README.md"}
     assert with_commands == expected, "a page with commands needs a scene"
