@@ -48,8 +48,8 @@ $(PAGE): web/node_modules/.ready web/index.html web/vite.config.ts $(shell find 
 	@touch $@
 
 .PHONY: demo
-demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified; CATALOG=hive: on a Hive metastore; SECURE=1: with logins)
-	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG)) $(if $(SECURE),--secure)
+demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified; CATALOG=hive: on a Hive metastore; SECURE=1: with logins; LAKE=1: with the lineage lake)
+	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG)) $(if $(SECURE),--secure) $(if $(LAKE),--lake)
 
 .PHONY: test
 test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (14 minutes)

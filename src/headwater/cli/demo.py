@@ -32,7 +32,7 @@ from headwater.cli.output import (
     state,
     table_of,
 )
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +71,12 @@ def demo(
             "--secure", help="With logins for Kafka, Connect, registry and lineage server."
         ),
     ] = False,
+    lake: Annotated[
+        bool,
+        typer.Option(
+            "--lake", help="Keep the lineage server's log in the lineage lake, and ask it too."
+        ),
+    ] = False,
     rate: Annotated[
         float, typer.Option("--rate", min=0.1, max=MAX_RATE, help="Orders a second.")
     ] = 5.0,
@@ -84,6 +90,8 @@ def demo(
     from headwater.lab.demo.run import Demo
     from headwater.lab.lab import Lab
 
+    if lake and catalog is CatalogKind.hive:
+        raise UsageError("--lake and --catalog hive exclude each other")
     signal.signal(signal.SIGTERM, _interrupt)
     view, over = DemoView(), threading.Event()
     with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
@@ -92,7 +100,7 @@ def demo(
         verified = False
         try:
             with FetchBar() as progress:
-                shown.start(progress, hive=catalog is CatalogKind.hive, secure=secure)
+                shown.start(progress, hive=catalog is CatalogKind.hive, secure=secure, lake=lake)
             view.follow(shown.counter)
             shown.flow()
             for work in (_order, _summarise):
@@ -256,7 +264,15 @@ class DemoView:
 
     def seen(self, verdict: Verdict) -> None:
         """Say what lineage shows for the first time."""
-        items = (*verdict.jobs, *verdict.edges, *verdict.columns, *verdict.schemas, *verdict.impact)
+        parts = (
+            verdict.jobs,
+            verdict.edges,
+            verdict.columns,
+            verdict.schemas,
+            verdict.impact,
+            verdict.lake,
+        )
+        items = [item for part in parts for item in part]
         new = [item for item in items if item.seen and item.what not in self._seen]
         self._seen.update(item.what for item in new)
         past = time.monotonic() - self.began
@@ -359,4 +375,6 @@ def verdict_table(verdict: Verdict) -> Table:
     rows("columns", verdict.columns)
     rows("schemas", verdict.schemas)
     rows("impact", verdict.impact)
+    if verdict.lake:
+        rows("lake", verdict.lake)
     return table

@@ -73,6 +73,8 @@ class LabSettings(msgspec.Struct, kw_only=True):
     """Whether a Hive metastore keeps the Iceberg tables."""
     secure: bool = False
     """Whether Kafka, Connect, the registry and the lineage server ask for logins."""
+    lake: bool = False
+    """Whether the lineage server forwards its log, which a stream keeps in the lineage lake."""
     ports: dict[str, int] = {}
     wanted: list[str] = []
 

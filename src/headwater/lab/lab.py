@@ -48,6 +48,7 @@ TUTORIAL_PORTS = {
     "spark-ui": 18081,
     "spark-worker-1-ui": 18082,
 }
+LAKE = "lineage-lake"
 TUTORIAL_NAMES = {"namespace": "fh-local", "catalog": "demo_ib", "archive": "fh-dev-bucket"}
 
 
@@ -92,13 +93,15 @@ class Lab:
         tutorial: bool = False,
         hive: bool = False,
         secure: bool = False,
+        lake: bool = False,
         progress: fetch.FetchProgress | None = None,
         changed: Callable[[str, str], None] = lambda _service, _state: None,
     ) -> list[ServiceStatus]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are.
 
         With `tutorial`, a lab that is new has the ports and names that tutorials use; with `hive`, its
-        Iceberg tables are kept in a Hive metastore; with `secure`, its services ask for logins.
+        Iceberg tables are kept in a Hive metastore; with `secure`, its services ask for logins;
+        with `lake`, its lineage server forwards its log for the service `lineage-lake`.
         """
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
@@ -106,6 +109,8 @@ class Lab:
                 self._begin_with("hive", "keeps its tables without Hive")
             if secure:
                 self._begin_with("secure", "asks for no logins")
+            if lake or LAKE in wanted:
+                self._begin_with("lake", "has no lineage lake")
             if self.home.settings.hive and "catalog" in wanted:
                 wanted = in_order({*wanted, "hive"})
             if tutorial:

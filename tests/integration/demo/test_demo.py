@@ -25,7 +25,7 @@ from headwater.lab.demo.row_counts import RowCounter
 from headwater.lab.demo.run import STREAMS
 from headwater.lab.demo.verdict import EDGES, Judge
 from headwater.lab.home import Home
-from headwater.lab.lab import Lab
+from headwater.lab.lab import LAKE, Lab
 from headwater.lab.services.logins import kafka_client
 from headwater.lab.services.s3 import bucket_folder
 from headwater.lineage.naming import hive_namespace
@@ -192,6 +192,23 @@ def test_the_same_pipeline_on_a_hive_metastore(lab: Lab, tmp_path: Path) -> None
         assert kept.location() == f"s3://warehouse/hive/{table}"
         assert [str(field.transform) for field in kept.spec().fields] == ["day"]
         assert kept.properties["write.metadata.previous-versions-max"] == "3"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+def test_the_lake_beside_it_answers_as_the_server_does(lab: Lab, tmp_path: Path) -> None:
+    play(lab, tmp_path, "--lake")
+    verdict = json.loads((tmp_path / "demo-verdict.json").read_text())
+    assert [item["seen"] for item in verdict["lake"]] == [True]
+    lab.up(["server"])
+    judge = Judge(lab.context)
+    assert judge.running() == []
+    # The lake reports its own lineage: what it reads, and the tables it writes.
+    own = [job for job in judge.lineage.listed() if job["name"].startswith(LAKE)]
+    read = {one["name"] for job in own for one in job["inputs"]}
+    written = {one["name"] for job in own for one in job["outputs"]}
+    assert "openlineage.events" in read
+    assert "lineage/events" in written
 
 
 class CommandLines(threading.Thread):

@@ -30,6 +30,7 @@ WITHOUT_JARS = {
     "agent",
     "supplier-stats",
     "iceberg-ingestion",
+    "lineage-lake",
     "page",
 }
 

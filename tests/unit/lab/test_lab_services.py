@@ -46,7 +46,7 @@ def test_needs_and_dependants_are_closed() -> None:
     assert with_needs(["connect"]) == ["kafka", "connect"]
     assert with_needs(["catalog"]) == ["s3", "catalog"]
     assert with_needs(["postgres"]) == ["postgres"]
-    streams = ["supplier-stats", "iceberg-ingestion"]
+    streams = ["supplier-stats", "iceberg-ingestion", "lineage-lake"]
     assert with_dependants(["kafka"]) == ["kafka", "connect", "agent", *streams]
     assert with_dependants(["server"]) == ["server", "page", "agent", *streams]
     assert with_dependants(["spark"]) == ["spark", "spark-worker-1", "spark-worker-2"]
@@ -175,7 +175,11 @@ def test_programs_log_their_events_where_a_history_server_reads_them(lab: Lab) -
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"), [("hive", "without Hive already"), ("secure", "asks for no logins already")]
+    ("choice", "said"),
+    [
+        ("hive", "without Hive already"),
+        ("secure", "asks for no logins already"),
+    ],
 )
 def test_a_lab_that_is_not_new_stays_as_it_began(lab: Lab, choice: str, said: str) -> None:
     lab.home.settings.ports["catalog"] = 9001
@@ -240,6 +244,26 @@ def test_a_lab_on_hive_has_its_tables_in_the_metastore_alone(lab: Lab) -> None:
     assert "JdbcCatalog" not in catalog
     SERVICES["hive"].prepare(lab.context)
     assert "<value>s3://warehouse/hive</value>" in lab.home.conf("hive/hive-site.xml").read_text()
+
+
+def test_the_server_of_a_lab_with_a_lake_forwards_its_log(lab: Lab) -> None:
+    server = SERVICES["server"]
+    assert "--forward-kafka" not in server.command(lab.context).argv
+    lab.home.settings.lake = True
+    words = server.command(lab.context).argv
+    assert words[words.index("--forward-kafka") + 1] == f"127.0.0.1:{lab.context.port('kafka')}"
+    assert "--kafka-config" not in words
+    lab.home.settings.secure = True
+    words = server.command(lab.context).argv
+    assert "sasl.password" not in " ".join(words)
+    assert words[words.index("--kafka-config") + 1].endswith("server-kafka.properties")
+
+
+def test_the_stream_of_the_lake_needs_a_lab_that_forwards(lab: Lab) -> None:
+    lab.home.settings.wanted = ["server"]
+    lab.home.save()
+    with pytest.raises(UsageError, match="has no lineage lake"):
+        lab.up(["lineage-lake"])
 
 
 def test_lineage_is_asked_for_tables_where_hive_keeps_them(lab: Lab) -> None:

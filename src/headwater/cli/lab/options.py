@@ -27,7 +27,7 @@ Services = Annotated[
     typer.Argument(
         metavar="[SERVICE]...",
         help="kafka, connect, registry, s3, catalog, postgres (what `up` starts by default); "
-        "hive, spark, spark-history, server, page, agent, supplier-stats, iceberg-ingestion.",
+        "hive, spark, spark-history, server, page, agent, supplier-stats, iceberg-ingestion, lineage-lake.",
         show_default=False,
     ),
 ]

@@ -19,6 +19,7 @@ from headwater.lab.demo.traffic import OrderTraffic
 from headwater.lab.demo.verdict import Judge
 from headwater.lab.files import fetch
 from headwater.lab.files.artifacts import lock
+from headwater.lab.lab import LAKE
 from headwater.lab.services import DEFAULT, bundles, with_needs
 from headwater.lab.services.pipeline_streams import EXPORT_PROGRAM
 from headwater.lab.waiting import wait_until
@@ -50,18 +51,25 @@ class Demo:
         self._ending = threading.Event()
 
     def start(
-        self, progress: FetchProgress | None = None, *, hive: bool = False, secure: bool = False
+        self,
+        progress: FetchProgress | None = None,
+        *,
+        hive: bool = False,
+        secure: bool = False,
+        lake: bool = False,
     ) -> None:
         """Bring up what the pipeline stands on; whatever must be downloaded comes first.
 
         With `hive`, the tables are kept in a Hive metastore, as they are in a home where they once were;
-        with `secure`, the services ask for logins.
+        with `secure`, the services ask for logins; with `lake`, the server's log goes to the lineage lake.
         """
         _ = self.lab.context.java  # a wrong Java is reported before anything comes down
         hive = hive or self.lab.home.settings.hive
-        wanted = with_needs([*SERVICES, *STREAMS, *(["hive"] if hive else [])])
+        wanted = with_needs(
+            [*SERVICES, *STREAMS, *(["hive"] if hive else []), *([LAKE] if lake else [])]
+        )
         fetch.ensure(self.lab.context.cache, lock().select(bundles(wanted)), progress)
-        self.lab.up(SERVICES, hive=hive, secure=secure, changed=self.changed)
+        self.lab.up(SERVICES, hive=hive, secure=secure, lake=lake, changed=self.changed)
         self.traffic.prepare()
         self.shop.create_tables()
 
@@ -81,7 +89,7 @@ class Demo:
             interval=0.3,
         )
         self.changed("orders, bids", "running")
-        self.lab.up(STREAMS, changed=self._new_only)
+        self.lab.up(self._streams, changed=self._new_only)
 
     def summarise(self) -> None:
         """Run the batch job to its end, then the export of what it wrote."""
@@ -105,7 +113,7 @@ class Demo:
         """Let each job report its end while there is a server to take it."""
         if "server" not in running:
             return
-        self.lab.down(STREAMS)
+        self.lab.down(self._streams)
         if "agent" not in running or "connect" not in running:
             return
         with suppress(httpx.HTTPError, HeadwaterError):  # a worker that hangs ends with the lab
@@ -131,6 +139,10 @@ class Demo:
         return Judge(self.lab.context)
 
     @property
+    def _streams(self) -> tuple[str, ...]:
+        return (*STREAMS, LAKE) if self.lab.home.settings.lake else STREAMS
+
+    @property
     def _database(self) -> str:
         return self.lab.env()["POSTGRES_URL"]
 
@@ -142,5 +154,5 @@ class Demo:
             return False
 
     def _new_only(self, service: str, state: str) -> None:
-        if service in STREAMS:
+        if service in self._streams:
             self.changed(service, state)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lab.demo.lake_answers import LakeAnswers
 from headwater.lab.demo.lineage_client import LineageClient, state_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ JOBS = {
 }
 # Every job of the demo is within three jobs of this topic.
 CENTRE, DEPTH = "kafka orders", 3
+LAST = "exports supplier_stats"
+"""The dataset that most jobs lead to."""
 SUMMARY = "supplier_stats.overwrite_by_expression.default_supplier_stats"
 
 # What each job reads and writes; a dataset is a store and a name.
@@ -122,6 +125,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     columns: list[Item]
     schemas: list[Item]
     impact: list[Item]
+    lake: list[Item]
     missing: list[str]
 
 
@@ -130,6 +134,8 @@ class Judge:
 
     def __init__(self, lab: LabContext) -> None:
         self.lineage = LineageClient(lab)
+        self._lab = lab
+        self._lake: LakeAnswers | None = None
 
     def verdict(self) -> Verdict:
         """Look at everything once."""
@@ -154,6 +160,8 @@ class Judge:
         impact = self._impact()
         parts = (seen_jobs, edges, columns, schemas, impact)
         missing = [item.what for part in parts for item in part if not item.seen]
+        lake = self._asked_lake(complete=not missing) if self._lab.home.settings.lake else []
+        missing += [item.what for item in lake if not item.seen]
         return Verdict(
             ok=not missing,
             jobs=seen_jobs,
@@ -161,8 +169,19 @@ class Judge:
             columns=columns,
             schemas=schemas,
             impact=impact,
+            lake=lake,
             missing=missing,
         )
+
+    def _asked_lake(self, *, complete: bool) -> list[Item]:
+        """Whether the lake answers about a moment as the server does: one at which all the rest was seen."""
+        what = f"trace of {LAST} at one moment, the same from lake and server"
+        if not complete:
+            return [Item(what=what, seen=False, state="waits for the rest")]
+        if self._lake is None:
+            self._lake = LakeAnswers(self._lab, self.lineage, LAST)
+        differ = self._lake.differ()
+        return [Item(what=what, seen=not differ, state=differ)]
 
     def _impact(self) -> list[Item]:
         """Whether dropping a column hits exactly the jobs and columns that were written down."""

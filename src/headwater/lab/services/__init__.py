@@ -10,6 +10,7 @@ from headwater.lab.services.connect import Connect
 from headwater.lab.services.headwater import Agent, PageRedirect, Server
 from headwater.lab.services.hive import Hive
 from headwater.lab.services.kafka import Kafka
+from headwater.lab.services.lake import LineageLake
 from headwater.lab.services.pipeline_streams import IcebergIngestion, SupplierStats
 from headwater.lab.services.postgres import Postgres
 from headwater.lab.services.registry import Registry
@@ -40,6 +41,7 @@ SERVICES: dict[str, Service] = {
         Agent(),
         SupplierStats(),
         IcebergIngestion(),
+        LineageLake(),
     )
 }
 DEFAULT = tuple(name for name, service in SERVICES.items() if not service.optional)

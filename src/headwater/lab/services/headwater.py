@@ -9,7 +9,7 @@ import headwater
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers
-from headwater.lab.services.logins import connect_env, producer_env, registry_env
+from headwater.lab.services.logins import connect_env, kafka_client, producer_env, registry_env
 from headwater.lab.services.registry import CONFLUENT_API
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 30
 TOKENS = "server.tokens"
+FORWARD = "server-kafka.properties"
 
 
 def token_file(lab: LabContext) -> Path:
@@ -42,6 +43,7 @@ class Server(Service):
         settings = lab.home.settings
         if not settings.secure:
             return
+        lab.write(FORWARD, [f"{key}={value}" for key, value in kafka_client(lab).items()])
         lab.write(TOKENS, [settings.logins.server])
         if not settings.logins.producer:
             from headwater.server.http.auth import create_token
@@ -59,6 +61,10 @@ class Server(Service):
         argv += ["--host", LOOPBACK, "--port", str(lab.port("server"))]
         if lab.home.settings.secure:
             argv += ["--token-file", str(token_file(lab))]
+        if lab.home.settings.lake:
+            argv += ["--forward-kafka", f"{LOOPBACK}:{lab.port('kafka')}"]
+            if lab.home.settings.secure:
+                argv += ["--kafka-config", str(lab.home.conf(FORWARD))]
         return Command(argv)
 
     def ready(self, lab: LabContext) -> bool:

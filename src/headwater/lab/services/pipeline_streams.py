@@ -135,6 +135,7 @@ class Stream(Service):
     needs = ("kafka", "registry", "catalog", "server")
     bundles = (BUNDLE,)
     program: ClassVar[str]
+    arguments: ClassVar[tuple[str, ...]] = ()
     # Spark ends its query and the last lineage is sent.
     stop_seconds = 12.0
 
@@ -164,7 +165,8 @@ class Stream(Service):
             ("spark.ui.retainedStages", 100),
             ("spark.sql.ui.retainedExecutions", 50),
         ]
-        return spark_job(lab, self.program, "--checkpoint", checkpoint, scratch=data, conf=page)
+        words = ("--checkpoint", checkpoint, *self.arguments)
+        return spark_job(lab, self.program, *words, scratch=data, conf=page)
 
     def ready(self, lab: LabContext) -> bool:
         """Its run is seen in the lineage server."""
