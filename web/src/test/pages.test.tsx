@@ -739,7 +739,7 @@ test("a dataset's page lists its unused columns, and those with the most downstr
 });
 
 test("a role that may not write has nothing to apply", () => {
-  render(<Pairs pairs={DOCTOR.pairs} sure={0.8} act={null} />);
+  render(<Pairs pairs={DOCTOR.pairs} total={DOCTOR.pairs.length} sure={0.8} act={null} />);
   expect(screen.queryByRole("button")).toBeNull();
 });
 
