@@ -281,18 +281,22 @@ def test_a_statement_has_one_job_name_and_each_time_it_runs_is_one_run(
     assert counted == expected
 
 
-@pytest.mark.full
+@pytest.mark.parametrize(
+    "rounds",
+    [pytest.param(1, marks=pytest.mark.full), pytest.param(8, marks=pytest.mark.soak)],
+)
 @pytest.mark.timeout(3600)
 def test_every_case_has_one_job_name_and_one_run_each_time_in_every_thread(
+    rounds: int,
     tmp_path: Path,
     kafka: KafkaClient,
     catalog: CatalogClient,
     s3: S3Client,
     postgres: PostgresClient,
 ) -> None:
-    """What each case's statements are called alone, they are called eight times in four threads."""
+    """What each case's statements are called alone, they are called in four threads, again and again."""
     assert {one.lab.home.root for one in (kafka, s3, postgres)} == {catalog.lab.home.root}
-    rounds, threads = 8, 4
+    threads = 4
     drivers = Drivers(tmp_path)
     drivers.seconds = 3500
     told = drivers.run("repeated_cases.py", str(catalog.lab.home.root), str(rounds))
