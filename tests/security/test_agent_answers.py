@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
-from headwater.connect.agent.lineage import ClusterLineage
+from headwater.connect.agent.cluster_lineage import ClusterLineage
 from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.services.endpoint import Endpoint

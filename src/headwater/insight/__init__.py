@@ -5,6 +5,15 @@ values: how to show them is left to the API, the page and the command line.
 """
 
 from headwater.insight.audit import Audit, AuditedJob, Records, RunUse, Use, audit, through
+from headwater.insight.dataset_pairs import (
+    DEFAULT_SCORE,
+    SHOWN_SCORE,
+    JobUse,
+    KnownDataset,
+    NameRules,
+    Pair,
+    same_datasets,
+)
 from headwater.insight.difference import Difference, Moment, difference
 from headwater.insight.doctor import (
     ClockGap,
@@ -23,15 +32,6 @@ from headwater.insight.freshness import (
     JobStatus,
     freshness,
     trouble_of,
-)
-from headwater.insight.identity import (
-    DEFAULT_SCORE,
-    SHOWN_SCORE,
-    JobUse,
-    KnownDataset,
-    NameRules,
-    Pair,
-    same_datasets,
 )
 from headwater.insight.impact import (
     ColumnReaders,

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, Protocol
 
-from headwater.insight.identity import Identity, same_datasets
+from headwater.insight.dataset_pairs import Identity, same_datasets
 from headwater.lineage.graph import N
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from headwater.insight.identity import JobUse, NameRules, Pair
+    from headwater.insight.dataset_pairs import JobUse, NameRules, Pair
 
 __all__ = ["ClockGap", "Diagnosis", "Doubt", "DoubtKind", "Estate", "KnownJob", "doctor"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.insight.identity import NameRules
+from headwater.insight.dataset_pairs import NameRules
 
 if TYPE_CHECKING:
-    from headwater.insight.identity import Named
+    from headwater.insight.dataset_pairs import Named
 
 __all__ = ["RULES_SHAPE", "NameRuleError", "name_rules"]
 

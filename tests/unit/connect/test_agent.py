@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
-from headwater.connect.agent.store import STATUS
+from headwater.connect.agent.connector_states import STATUS
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.debezium.server_runs import NoLookup
 from headwater.connect.derive.context import DeriveSettings

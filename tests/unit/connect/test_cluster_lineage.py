@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
-from headwater.connect.agent.lineage import ClusterLineage, JobNames
+from headwater.connect.agent.cluster_lineage import ClusterLineage, JobNames
 from headwater.connect.config import ClusterConfig
 from headwater.connect.life.state import (
     Condition,

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from headwater.connect.agent.lineage import JobNames
+from headwater.connect.agent.cluster_lineage import JobNames
 from headwater.connect.agent.process import ClusterThread
 from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium.server_runs import ServerRuns

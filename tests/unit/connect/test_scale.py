@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
-from headwater.connect.agent.lineage import ClusterLineage
+from headwater.connect.agent.cluster_lineage import ClusterLineage
 from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium import runs as debezium_runs
 from headwater.connect.debezium import task_jobs

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage import naming
-from headwater.lineage.naming import dialects, drivers
+from headwater.lineage.naming import jdbc_special_urls, jdbc_urls
 
 SECRET = "hunter2"
 odd = st.text(alphabet="abz09%!*+,;:?#&/@$~^'\"(){}[]|\\ -_.", max_size=12)
@@ -103,7 +103,7 @@ def test_an_error_holds_no_secret(user: str, password: str, at: str, table: str)
     assert SECRET not in str(error.value)
 
 
-DIALECTS = sorted({*dialects.PLAIN, *drivers.SPECIAL, "nosuch"})
+DIALECTS = sorted({*jdbc_urls.PLAIN, *jdbc_special_urls.SPECIAL, "nosuch"})
 address_like = st.text(alphabet="aA19:/@?#=;.,[]() %\\&{}-", max_size=24)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.server.http import HttpError
-from headwater.server.http.elements import lines
+from headwater.server.http.body_items import lines
 
 
 @given(st.lists(st.sampled_from([b"{}", b"", b" ", b"\t"])), st.sampled_from([b"\n", b"\r\n"]))

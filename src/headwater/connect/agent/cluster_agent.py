@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from headwater.connect.agent.connector_states import ConnectorStore
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.snapshot import SnapshotReader
-from headwater.connect.agent.store import ConnectorStore
 from headwater.connect.debezium.runs import DebeziumRuns
 from headwater.connect.debezium.server_runs import NoLookup
 from headwater.connect.debezium.task_jobs import TaskRunCloser

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
+from headwater.connect.agent.cluster_lineage import ClusterLineage, JobNames
+from headwater.connect.agent.connector_states import STATUS
 from headwater.connect.agent.flow import INTERVAL, FlowMeter
-from headwater.connect.agent.lineage import ClusterLineage, JobNames
 from headwater.connect.agent.problems import Problems
-from headwater.connect.agent.store import STATUS
 from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.groups.producers import ProducerWatcher
 from headwater.connect.groups.watcher import GroupWatcher

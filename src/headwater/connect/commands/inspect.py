@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.connect.agent.cluster_agent import restart_topic
-from headwater.connect.agent.lineage import ClusterLineage
+from headwater.connect.agent.cluster_lineage import ClusterLineage
+from headwater.connect.agent.connector_states import STATUS
 from headwater.connect.agent.process import live_metadata_of
-from headwater.connect.agent.store import STATUS
 from headwater.connect.config import default_state
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headwater.lineage.secrets import redact
 
-from . import dialects, drivers
+from . import jdbc_special_urls, jdbc_urls
 from .address import NamingError
 from .identifier import split
 from .registry import STORES
@@ -51,7 +51,7 @@ class JdbcTarget:
             head = [given[extra]] if linked else [".".join(given[: extra + 1])]
             given = head + given[extra + 1 :]
         values = dict(store.defaults)
-        if user and self.store in dialects.SCHEMA_IS_USER:
+        if user and self.store in jdbc_urls.SCHEMA_IS_USER:
             values["schema"] = user.upper()
         if user and self.store == "postgres":
             values["database"] = user
@@ -91,12 +91,12 @@ def parse_jdbc(url: str) -> JdbcTarget:
         text = text[match.end() :]
     sub, _, rest = text.partition(":")
     sub = sub.lower()
-    reader = drivers.SPECIAL.get(sub)
+    reader = jdbc_special_urls.SPECIAL.get(sub)
     try:
         if reader:
             key, namespace, parts = reader(rest)
-        elif sub in dialects.PLAIN:
-            key, namespace, parts = dialects.plain(sub, rest)
+        elif sub in jdbc_urls.PLAIN:
+            key, namespace, parts = jdbc_urls.plain(sub, rest)
         else:
             raise NamingError(f"no dialect is known for jdbc:{sub}")
     except NamingError as error:

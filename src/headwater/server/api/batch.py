@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.api.types import Named, Object, Time, Uuid
-from headwater.server.http import HttpError, Request, Response, elements
+from headwater.server.http import HttpError, Request, Response, body_items
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ LARGE = 1024 * 1024
 def split(body: bytes, limit: int) -> list[bytes]:
     """The events of a body: a JSON array of them, or one a line."""
     if body.lstrip()[:1] == b"[":
-        return [bytes(item) for item in elements.array(body, limit)]
-    return elements.lines(body, limit)
+        return [bytes(item) for item in body_items.array(body, limit)]
+    return body_items.lines(body, limit)
 
 
 def result(line: int, receipt: Receipt) -> dict[str, Any]:

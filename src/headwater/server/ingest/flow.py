@@ -13,7 +13,7 @@ import msgspec
 
 from headwater.insight import REPORTS, grows
 from headwater.lineage.openlineage.events import EventProblem, Limits, iso, micros
-from headwater.server.http import elements
+from headwater.server.http import body_items
 from headwater.server.store.database import within
 from headwater.server.store.read.observed import Lag, Lagging
 from headwater.server.store.write.incoming.name_limits import too_long
@@ -116,7 +116,7 @@ class FlowRollups:
     def take(self, body: bytes, limit: int) -> tuple[list[Sample], list[dict[str, Any]]]:
         """Take in at most `limit` samples; answers those taken and, by position, what was wrong."""
         text = body.lstrip()
-        items = elements.array(text if text[:1] == b"[" else _wrapped.decode(text).samples, limit)
+        items = body_items.array(text if text[:1] == b"[" else _wrapped.decode(text).samples, limit)
         taken, problems = [], []
         for i, raw in enumerate(items):
             try:

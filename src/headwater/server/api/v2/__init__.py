@@ -1,10 +1,11 @@
 """Headwater's own API: the graph at any moment, the log by cursor, what the page asks, metrics."""
 
 from headwater.server.api.v2 import (
-    about,
+    abort_run,
     alerts,
     aliases,
     analysis,
+    descriptions,
     events,
     log_head,
     metrics,
@@ -12,7 +13,6 @@ from headwater.server.api.v2 import (
     page,
     purge,
     questions,
-    runs,
     schemas,
     stream,
     timeline,
@@ -21,7 +21,7 @@ from headwater.server.api.v2 import (
 __all__ = ["MODULES"]
 
 MODULES = (
-    about,
+    descriptions,
     alerts,
     aliases,
     analysis,
@@ -32,7 +32,7 @@ MODULES = (
     *page.MODULES,
     purge,
     *questions.MODULES,
-    runs,
+    abort_run,
     schemas,
     stream,
     timeline,

@@ -12,7 +12,7 @@ from headwater.lineage.openlineage.facets import ABOUT
 from headwater.server.store.entities import INPUT, OUTPUT, Dataset, Held, Job, Run
 from headwater.server.store.write import identity, set_by_hand, shared_symlinks
 from headwater.server.store.write.incoming.prepared import EventPart, safe
-from headwater.server.store.write.sources import kind_of, type_of
+from headwater.server.store.write.store_types import kind_of, type_of
 
 if TYPE_CHECKING:
     from headwater.server.store.write.session import WriteSession

@@ -30,7 +30,7 @@ from headwater.server.store.write.claim_periods import (
     divided,
     with_claim,
 )
-from headwater.server.store.write.sources import type_of
+from headwater.server.store.write.store_types import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

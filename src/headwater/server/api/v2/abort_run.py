@@ -11,7 +11,7 @@ from headwater.server.api.lookup import the_run, to_uuid
 from headwater.server.api.present import Presenter
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Run
-from headwater.server.api.v2.about import PRODUCER
+from headwater.server.api.v2.descriptions import PRODUCER
 from headwater.server.http import Request, Response
 from headwater.server.routing import Routes
 from headwater.server.store.view import View

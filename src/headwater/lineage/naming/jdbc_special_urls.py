@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from . import address
 from .address import NamingError
-from .dialects import options, pick, plain
+from .jdbc_urls import options, pick, plain
 from .registry import STORES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .dialects import Parsed
+    from .jdbc_urls import Parsed
 
 
 def _oracle(rest: str) -> Parsed:
