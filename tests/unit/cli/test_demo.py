@@ -120,7 +120,7 @@ from headwater.cli import demo
 from headwater.cli.main import main
 from headwater.lab.demo import run
 from headwater.lab.demo.verdict import Verdict
-parts = dict.fromkeys(("jobs", "edges", "columns", "schemas", "impact"), [])
+parts = dict.fromkeys(("jobs", "edges", "columns", "schemas", "impact", "lake"), [])
 looks = (Verdict(ok=not missing, missing=missing, **parts) for missing in {looks})
 judge = SimpleNamespace(verdict=lambda: next(looks), page=lambda: "http://127.0.0.1/graph")
 calls = dict.fromkeys(("start", "flow", "stop", "summarise"), lambda *_, **__: None)
