@@ -83,7 +83,7 @@ def impact(server: str, topic: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.full), "consumer"])
 def test_a_reader_that_nobody_reports_is_a_job_and_unknown_to_impact(
     agent: ClusterAgent, kafka: KafkaClient, connect: ConnectClient, server: str, protocol: str,
     tmp_path: Path,

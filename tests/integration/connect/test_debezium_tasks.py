@@ -168,6 +168,7 @@ def test_three_tasks_are_one_job_with_one_run_through_all_its_life(sunk: Sunk, e
     sunk.wait(lambda: sunk.server.graph() == {job}, "its edges to end")
 
 
+@pytest.mark.full
 def test_tasks_that_take_long_to_start_keep_their_runs(
     reporting: Reporting, watcher: ClusterAgent, server: str
 ) -> None:

@@ -156,6 +156,7 @@ def kill_loop(
     check_life(mine)
 
 
+@pytest.mark.full
 def test_killed_again_and_again(connect: ConnectClient, kafka: KafkaClient, tmp_path: Path) -> None:
     kill_loop(3, connect, kafka, tmp_path, seed=5)
 

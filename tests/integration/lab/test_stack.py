@@ -111,6 +111,7 @@ def test_a_row_change_is_seen_in_kafka_as_avro(
     assert {record["supplier"] for record in records} == {"acme", "globex"}
 
 
+@pytest.mark.full  # the demo has this sink with two tasks
 def test_the_topic_reaches_an_iceberg_table_by_three_tasks(
     shop: Shop, connect: ConnectClient, registry: RegistryClient, catalog: CatalogClient
 ) -> None:

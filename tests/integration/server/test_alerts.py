@@ -1003,7 +1003,8 @@ def test_the_commands_list_incidents_and_send_a_marked_test_message(
         assert refused.exit_code == code
 
 
-@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_a_killed_server_loses_no_message_and_sends_none_twice(
     store: str,
     request: pytest.FixtureRequest,
@@ -1079,8 +1080,8 @@ def test_of_two_servers_one_sends_and_the_other_takes_over(
     ("options", "linked"),
     [
         ((), True),
-        (("--no-page",), False),
-        (("--root-path", "/lineage"), False),
+        pytest.param(("--no-page",), False, marks=pytest.mark.full),
+        pytest.param(("--root-path", "/lineage"), False, marks=pytest.mark.full),
         (("--host", "0.0.0.0", "--insecure"), False),
     ],
 )
