@@ -170,13 +170,15 @@ def _sub(pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], tex
     parts: list[str] = []
     done = 0
     while (found := _search(pattern, text, done)) is not None:
-        parts += text[done : found.start()], found.expand(by) if isinstance(by, str) else by(found)
-        done = _end(found)
+        made = found.expand(by) if isinstance(by, str) else by(found)
+        parts += text[done : found.start()], made
+        done = found.end() if made == found[0] else _end(found)
     return "".join((*parts, text[done:]))
 
 
 def _end(found: re.Match[str]) -> int:
-    cut_off = found.end() == found.endpos
+    # An escape, a comma or a quote that the cut divides is left out of what was found.
+    cut_off = found.endpos < len(found.string) and found.end() + 1 >= found.endpos
     return len(found.string) if cut_off else found.end()
 
 

@@ -77,6 +77,11 @@ def test_a_run_closed_by_hand_names_whoever_did(store_url: str) -> None:
             ("copy", "aborted", "night shift"),
             ("load", "aborted", None),
         }
+        end = {"headwater_end": facet(reason="stopped", inferred=False)}
+        stopped = event("ABORT", 9, run=4, job="stream", outputs=["c"], run_facets=end)
+        call("POST", "/api/v1/lineage", "boss", json.dumps(stopped))
+        again = call("POST", f"/api/v2/runs/{run_id(4)}/abort", token)
+        assert again["facets"]["headwater_end"]["reason"] == "stopped"  # it had ended before
     finally:
         client.close()
 

@@ -124,7 +124,7 @@ class Consumer:
     """A consumer of `__transaction_state` with one partition, as confluent-kafka's is."""
 
     def __init__(self, kafka: Brokers) -> None:
-        self._kafka, self._at = kafka, 0
+        self._kafka, self._at, self._asked = kafka, 0, False
 
     def list_topics(self, name: str, timeout: float) -> Any:
         refused = self._kafka.refused
@@ -136,6 +136,11 @@ class Consumer:
         self._at = max(0, part.offset)
 
     def consume(self, count: int, timeout: float) -> list[Any]:
+        if self._kafka.silent:
+            return []
+        if not self._asked:  # librdkafka looks for the coordinator of the group, used or not
+            self._asked = True
+            return [Message(0, b"", b"", Error("GROUP_AUTHORIZATION_FAILED"))]
         records = self._kafka.records[self._at : self._at + count]
         found = [Message(self._at + n, *record) for n, record in enumerate(records)]
         self._at += len(found)
@@ -182,6 +187,7 @@ class Brokers:
         topics = frozenset({"orders", "bids", "__consumer_offsets", "__transaction_state"})
         self.cluster = KafkaCluster("id-1", ("k1:9092",), topics)
         self.problem = self.producers_problem = self.refused = ""
+        self.silent = False
         self.records: list[tuple[bytes, bytes | None]] = []
         self.made = self.closed = 0
 
@@ -329,6 +335,22 @@ def test_nothing_is_emitted_while_the_topic_may_not_be_read(bench: Bench) -> Non
     assert bench.kafka.producers_problem == ""
 
 
+def test_partitions_that_do_not_answer_end_no_producer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "MAX_SECONDS", 0.05)
+    bench.write("billing", "orders")
+    bench.events()
+    bench.events()
+    bench.kafka.silent = True
+    assert [bench.said(GRACE), bench.said(GRACE)] == [[], []]
+    assert "did not return all of __transaction_state" in bench.kafka.producers_problem
+    bench.kafka.silent = False
+    bench.write("billing", "orders")
+    assert bench.said() == [("RUNNING", "producer.billing")]
+    assert bench.kafka.producers_problem == ""
+
+
 def test_what_is_read_and_watched_is_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(MAX_WATCHED + 5):
         bench.write(f"p{number:04}x", "orders")
@@ -343,3 +365,8 @@ def test_what_is_read_and_watched_is_bounded(bench: Bench, monkeypatch: pytest.M
     bench.events()
     assert "more transactions than are read" in bench.kafka.producers_problem
     assert bench.watcher._log._next == {}
+    monkeypatch.undo()
+    bench.events()
+    assert not bench.watcher._log.new  # what was passed over then may be old
+    bench.events()
+    assert bench.watcher._log.new

@@ -114,6 +114,26 @@ def test_a_value_that_does_not_end_is_masked_to_the_end() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token spark.jars " + "a" * 90_000 + "\nTAIL " + "b " * 10_000,
+        "token --jars " + "a" * 90_000 + " TAIL",
+        "token <name>spark.jars</name><value>" + "a" * 90_000 + "</value> TAIL",
+    ],
+)
+def test_nothing_is_lost_behind_a_long_value_that_is_no_secret(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("start", ['"password": "', "password=", "IDENTIFIED BY '"])
+def test_nothing_of_a_credential_is_left_behind_a_step(start: str) -> None:
+    for length in range(65_533, 65_538):  # an escape or a comma lies across the end of the step
+        for divided in ("\\n", ",", '\\"'):
+            secret = ("Ab1z" * 20_000)[:length] + divided + "S3CRET" + "y" * 30_000
+            assert "S3CRET" not in redact(f"a {start}{secret}"), (length, divided)
+
+
 def test_what_stands_beside_a_credential_stays() -> None:
     text = "host=db user=app password=hunter2 dbname=shop"
     assert redact(text) == "host=db user=app password=*** dbname=shop"

@@ -20,7 +20,7 @@ from headwater.connect.groups.excluded import (
 )
 from headwater.connect.groups.life import PRODUCER
 from headwater.connect.services.kafka import KafkaError
-from headwater.connect.services.transactions import TransactionLog
+from headwater.connect.services.transactions import TOPIC, TransactionLog
 from headwater.lineage.moments import SECOND, iso
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class ProducerWatcher(ClientWatcher[TransactionalProducer]):
         """Read what is new and emit what changed; how fast producers write is not known."""
         if self._kafka.cluster is None or self._kafka.problem:
             return []  # the cluster's problems name the reason
-        began = self._log.begun
         try:
             steps = self._log.read()
         except KafkaError as error:
@@ -81,7 +80,7 @@ class ProducerWatcher(ClientWatcher[TransactionalProducer]):
             return []
         now = self._now()
         # What is new since the last round is of now, whatever the brokers' clocks show.
-        self._note(steps, now, new=began and not self._log.behind)
+        self._note(steps, now, new=self._log.new)
         sources = {one.name for one in self._connectors() if one.type == "source"}
         patterns = (*SKIPPED_PRODUCERS, *self._config.skip_producers)
 
@@ -92,6 +91,11 @@ class ProducerWatcher(ClientWatcher[TransactionalProducer]):
             sorted(name for name in self._ids if not accounted(name)), self.common_name
         )
         order, problem = self._at_most(alike, lambda _: False)
+        if not problem and self._log.unanswered:
+            problem = (
+                f"Kafka {self._kafka.bootstrap} did not return all of {TOPIC} in time: "
+                "producers may be missing"
+            )
         if not problem and self._log.behind:
             problem = (
                 f"Kafka {self._kafka.bootstrap} has more transactions than are read: "
@@ -100,7 +104,8 @@ class ProducerWatcher(ClientWatcher[TransactionalProducer]):
         self._kafka.producers_problem = problem
         found = {name: self._joined(alike[name]) for name in order}
         gone = self._taken_over(self._ids, accounted) - found.keys()
-        self._commit(self._step(found, gone, now))
+        # Whose partition did not answer is not silent.
+        self._commit(self._step(found, gone, now, complete=not self._log.unanswered))
         self._forget(found, gone)
         return []
 

@@ -137,11 +137,10 @@ class TransactionLog:
         self._next: dict[int, int] = {}
         self.behind = False
         """Whether more was written than is read at once."""
-
-    @property
-    def begun(self) -> bool:
-        """Whether it was read before, so that what is read next is new."""
-        return bool(self._next)
+        self.unanswered = False
+        """Whether some partitions did not answer in time."""
+        self.new = False
+        """Whether all that the last call returned was written since the one before."""
 
     def read(self) -> list[Transaction]:
         """The steps since the last call, at first the last ones; raises KafkaError."""
@@ -166,11 +165,13 @@ class TransactionLog:
     def _read(self, consumer: Any) -> list[Transaction]:
         from confluent_kafka import TopicPartition
 
+        self.new = self.behind = self.unanswered = False
         topic = consumer.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC]
         if topic.error is not None:
             if topic.error.name() == "UNKNOWN_TOPIC_OR_PART":
                 return []  # there was never a transaction
             raise self._refused(topic.error)
+        known = topic.partitions.keys() <= self._next.keys()
         tail = _TAIL_BASE - TAIL
         consumer.assign(
             [
@@ -193,9 +194,12 @@ class TransactionLog:
                 elif error.name() == "_PARTITION_EOF":
                     ahead.discard(number)
                     self._next[number] = message.offset()
-                else:
+                # A consumer without a group of its own still asks for the coordinator of one.
+                elif error.name() != "GROUP_AUTHORIZATION_FAILED":
                     raise self._refused(error)
-        self.behind = bool(ahead) and count > 0
+        full = count >= MAX_RECORDS or size >= MAX_BYTES
+        self.behind, self.unanswered = bool(ahead) and full, bool(ahead) and not full
+        self.new = known and not self.behind
         if self.behind:
             self._next = {number: at for number, at in self._next.items() if number not in ahead}
         return found

@@ -70,7 +70,9 @@ _MULTI_INSERT = re.compile(
     _FLAGS,
 )
 _MAY_BE_MULTI_INSERT = re.compile(r"^(?:with|from)\b", _FLAGS)
-_TEXTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_TEXTS = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"", re.DOTALL
+)
 """Comments and literals, which may hold anything."""
 _QUOTED = re.compile(r"`[^`]*`")
 _SCRIPT = re.compile(r"^begin\b", _FLAGS)
@@ -297,8 +299,8 @@ def without_comments(sql: str) -> str:
 
 
 def _targets(text: str) -> tuple[str, ...]:
-    found = _COMMANDS.findall(_TEXTS.sub(" x ", text))
-    return tuple(dict.fromkeys(filter(None, (_plain(one[1]) for one in found))))
+    found = (_plain(one[1]) for one in _COMMANDS.findall(_TEXTS.sub(" '' ", text)))
+    return tuple(dict.fromkeys(name for name in found if name and name.lower() != "directory"))
 
 
 def _plain(name: str | None) -> str:

@@ -284,7 +284,10 @@ def _save(session: JvmSession, plan: Any) -> Write:
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     mode = table_format.save_mode(options) if table_format is not None else ""
     if str(plan.mode().toString()) == "Overwrite" or mode == "OVERWRITE":
-        dynamic = is_dynamic(options, session.setting(OVERWRITE_MODE))
+        # The key is how Spark hands on what `partitionBy` names.
+        dynamic = "__partition_columns" in options and is_dynamic(
+            options, session.setting(OVERWRITE_MODE)
+        )
         partial = table_format is not None and table_format.overwrites_part(
             options, dynamic=dynamic
         )

@@ -134,7 +134,9 @@ def of_format(
         return Target(stream or _SAVE, fixed=(made,) if made else (), change=change)
     table_format = formats.by_name(format_name)
     if table_format is not None:
-        partial = bool(change) and table_format.overwrites_part(options, dynamic=dynamic)
+        partial = bool(change) and table_format.overwrites_part(
+            options, dynamic=dynamic and divided
+        )
         by_expression = "overwrite_by_expression" if change else "append"
         operation = stream or (by_expression if table_format.saves_by_name else _SAVE)
         if table_format.saves_by_name and "/" not in path:

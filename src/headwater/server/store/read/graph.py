@@ -182,9 +182,12 @@ class StoredGraph:
                 self._recent[run.job].append(run)
         return {job: self._recent[job] for job in wanted}
 
-    def planned(self, runs: Iterable[tuple[Job, Run]]) -> dict[int, JobProblem]:
+    def planned(
+        self, runs: Iterable[tuple[Job, Run]], streams: Collection[int] = ()
+    ) -> dict[int, JobProblem]:
         """The runs of these jobs that somebody paused or stopped, by id.
 
+        Jobs whose ids are in `streams` are known to be streams, or applications of such.
         A batch that somebody ended has not done its work, whoever that was.
         """
         pairs = list(runs)
@@ -194,11 +197,13 @@ class StoredGraph:
             if ending.planned is not None
         }
         jobs = {job.id: job for job, run in pairs if run.id in found}
-        streams = {
-            number for number, job in jobs.items() if is_stream(job) or self._has_stream(job)
+        endless = {
+            number
+            for number, job in jobs.items()
+            if number in streams or is_stream(job) or self._has_stream(job)
         }
         return {
-            run.id: found[run.id] for job, run in pairs if run.id in found and job.id in streams
+            run.id: found[run.id] for job, run in pairs if run.id in found and job.id in endless
         }
 
     def _endings(self, runs: list[Run]) -> dict[int, RunEnding]:

@@ -64,9 +64,10 @@ def _run(store: Store, projection: Projection, command: Command) -> Ids:
         life.infer_end(command["time"], command.get("after") or life.last or 0)
     else:
         life.observe(EventType(command["state"]), command["time"])
-    facets = command.get("facets", {}).items()
-    numbers = [(name, store.session.intern(canonical(facet))) for name, facet in facets]
-    hold(run.state.facets, numbers, command["time"])
+    if (life.state, life.end) != before:  # else it had ended before, which this does not explain
+        facets = command.get("facets", {}).items()
+        numbers = [(name, store.session.intern(canonical(facet))) for name, facet in facets]
+        hold(run.state.facets, numbers, command["time"])
     store.session.touch(run)
     store.session.dirty["job"][job.id] = job
     projection.settle(job, run, command["time"], *before)

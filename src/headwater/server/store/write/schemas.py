@@ -539,7 +539,9 @@ class SchemaProjection:
             times.setdefault((rank, job, run, subject, version, dataset, side), []).append(last)
         most = max(times.values(), key=len)
         if len(most) <= KEPT_OF_ONE:
-            if len(rows) - len({(*key[:2], key[3], *key[5:]) for key in times}) <= KEPT:
+            # Of a topic, the latest of each author stays for the value and for the key.
+            each = 2 if is_topic(root) else 1
+            if len(rows) - each * len({(*key[:2], key[3], *key[5:]) for key in times}) <= KEPT:
                 return
             most = [row[7] for row in rows]
         root.state.floor = sorted(most)[len(most) // 2]

@@ -246,7 +246,8 @@ def planned_ends(view: View) -> list[PlannedEnd]:
     parents = view.jobs({run.job for run in above.values()} - set(streams))
     jobs = streams | {job.id: job for job in parents.values() if job.hidden == 0}
     runs |= latest_runs(view, [job for job in jobs.values() if job.id not in runs])
-    planned = view.graph().planned((job, runs[job.id]) for job in jobs.values() if job.id in runs)
+    pairs = [(job, runs[job.id]) for job in jobs.values() if job.id in runs]
+    planned = view.graph().planned(pairs, jobs.keys())
     return [
         PlannedEnd(jobs[run.job], run.state.life.state, planned[run.id])
         for run in runs.values()
