@@ -350,6 +350,7 @@ def test_why_and_freshness_look_as_many_jobs_far_as_they_are_asked(
     client.post(*({**one, "eventTime": now.isoformat()} for one in further))
     for question in ("freshness", "why"):
         assert "there is more than was looked at" in command(question, "d22"), question
+    assert "nothing is wrong upstream, as far as was looked" in command("why", "d22")
 
 
 def test_why_of_a_column_says_when_it_has_more_inputs(client: Client) -> None:

@@ -51,7 +51,8 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         _print_cause(cause)
     if not found["causes"]:
         seen = ", as far as you may see" if found.get("hidden") else ""
-        _print(f"nothing is wrong upstream{seen}")
+        looked = ", as far as was looked" if found["truncated"] else ""
+        _print(f"nothing is wrong upstream{seen}{looked}")
     for change in found.get("recent", ()):
         _print(
             f"  changed recently: {change['time']} {escape(name_in(change['node']))}:"

@@ -235,7 +235,7 @@ class StoredGraph:
         gaps = [a - b for a, b in itertools.pairwise(starts) if a - b >= SHORTEST]
         habit = int(median(gaps)) if len(gaps) >= ENOUGH - 1 else None
         wanted = ending.planned if streaming else None
-        by = ending.by if state is State.ABORTED else ""
+        by = ending.by if wanted or state is State.ABORTED else ""
         return JobStatus(state, since, last, habit, streaming, wanted, by)
 
     def _runs_streams(self, job: Job, runs: list[Run], ending: RunEnding) -> bool:
