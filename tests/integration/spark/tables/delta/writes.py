@@ -40,7 +40,7 @@ def overwrite_by_path(s: Stage) -> None:
     city <- orders.city
     rows <- orders.city FILTER
     operation: save_into_data_source
-    change: OVERWRITE
+    change: OVERWRITE in part
 """)
 def replace_where(s: Stage) -> None:
     made = orders(s).select("id", "city")
@@ -291,7 +291,7 @@ def insert_into_a_path(s: Stage) -> None:
     city <- orders.city
     rows <- orders.city FILTER
     operation: overwrite_by_expression
-    change: OVERWRITE
+    change: OVERWRITE in part
 """)
 def insert_replace_where(s: Stage) -> None:
     s.sql("create table {out} (id bigint, city string) using delta partitioned by (city)")
@@ -308,7 +308,7 @@ def insert_replace_where(s: Stage) -> None:
     id <- orders.id
     city <- orders.city
     operation: overwrite_partitions_dynamic
-    change: OVERWRITE
+    change: OVERWRITE in part
 """)
 def write_to_overwrite_partitions(s: Stage) -> None:
     s.sql("create table {out} (id bigint, city string) using delta partitioned by (city)")
