@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import lake_derive
 import lake_purge
 import options
-from lake_store import Lake, last_offsets
+from lake_store import Lake, beyond, last_offsets
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
-from pyspark.storagelevel import StorageLevel
 
 from headwater.lake import arrow, tables
 
@@ -32,14 +32,26 @@ JOB = "lineage-lake"
 
 
 def ingest(lake: Lake, batch: DataFrame) -> None:
-    """Append one micro-batch: events to `events`, the rest to `refused` with its reason."""
-    rows = batch.mapInArrow(arrow.read_batches, arrow.READ).persist(StorageLevel.MEMORY_AND_DISK)
+    """Append one micro-batch: events to `events`, the rest to `refused` with its reason.
+
+    Records are parsed while `events` is written, and kept nowhere in between: their bodies are most of
+    what a batch costs. They are parsed again only where some were refused, which then is known, or
+    where `events` had all of them already.
+    """
+    place = {"partition": "kafka_partition", "offset": "kafka_offset"}
+    offsets = last_offsets(batch.select("topic", *place).withColumnsRenamed(place))
+    rows = batch.mapInArrow(arrow.read_batches, arrow.READ)
+    seen = Observation()
+    refused = F.count_if(F.col("destination") == tables.REFUSED.name).alias("refused")
+    if lake.append(tables.EVENTS, rows.observe(seen, refused), offsets) and not seen.get["refused"]:
+        return
+    bad = rows.where(F.col("destination") == tables.REFUSED.name)
+    bad = bad.where(beyond(lake.offsets(tables.REFUSED))).persist()
     try:
-        offsets = last_offsets(rows, "destination")
-        for table in (tables.EVENTS, tables.REFUSED):
-            lake.append(table, rows, offsets)
+        if not bad.isEmpty():
+            lake.append(tables.REFUSED, bad, offsets)
     finally:
-        rows.unpersist()
+        bad.unpersist()
 
 
 def read_topic(spark: SparkSession, settings: argparse.Namespace) -> DataFrame:
@@ -70,9 +82,9 @@ def start(lake: Lake, stream: DataFrame, settings: argparse.Namespace) -> Stream
 
 def settle(lake: Lake, settings: argparse.Namespace) -> None:
     """Carry out purges, and derive what follows from the events since the last time."""
-    lake_purge.purge(lake)
+    lake.despite_losses(lake_purge.purge)
     if not settings.append_only:
-        lake_derive.derive(lake)
+        lake.despite_losses(lake_derive.derive)
 
 
 def run(spark: SparkSession, settings: argparse.Namespace) -> None:

@@ -138,7 +138,7 @@ def spellings(name: str) -> set[str]:
     return {json.dumps(name), json.dumps(name, ensure_ascii=False)}
 
 
-def told(estate: Estate, pairs: DataFrame) -> DataFrame:
+def known_names(estate: Estate, pairs: DataFrame) -> DataFrame:
     """All that is known of the names of datasets and jobs: the rows of `EstateRow`."""
     edges = estate.rows(tables.EDGES)
     aliases = estate.rows(tables.ALIASES).select(*tables.ALIASES.names[1:]).distinct()
@@ -273,7 +273,7 @@ def analyse(lake: Lake, period: float) -> dict[str, int]:
     reached = lake.position(tables.DATASETS, lake_derive.DERIVED)
     estate = read_estate(lake, since)
     pairs = column_pairs(estate).persist(StorageLevel.MEMORY_AND_DISK)
-    members = told(estate, pairs).repartition(1).mapInArrow(arrow.join_batches, arrow.JOINED)
+    members = known_names(estate, pairs).repartition(1).mapInArrow(arrow.join_batches, arrow.JOINED)
     members = members.persist(StorageLevel.MEMORY_AND_DISK)
     found = (
         parts(estate, pairs, members)

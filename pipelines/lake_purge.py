@@ -1,4 +1,4 @@
-"""What a server purged goes from the lake too: its events, what they told, and the files that held them.
+"""What a server purged goes from the lake too: its events, what they reported, and the files that held them.
 
 A purge stands in the log by a digest alone, so that the log does not name what is gone. Each name that a
 record holds is digested and compared. What arrived after the purge is new, and stays.

@@ -1,4 +1,4 @@
-"""What the jobs can be told, by options or the environment, and the session that makes of it."""
+"""The options of the jobs, given by arguments or the environment, and the session that makes of it."""
 
 from __future__ import annotations
 

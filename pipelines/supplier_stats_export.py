@@ -1,7 +1,7 @@
 """Program `supplier-stats-export`: the summary `default.supplier_stats` as CSV on S3.
 
 There is no Spark here whose plan could be read: what it reads and writes the program says itself, by
-`headwater.run`. Only that is told by hand; that the run fails, or is killed, is noticed all the same.
+`headwater.run`. Only that is reported by hand; that the run fails, or is killed, is noticed all the same.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import httpx
 
 from headwater.lake.projection import replay
 from headwater.lake.records import UNLIMITED
-from headwater.lake.selection import LakeEstate
+from headwater.lake.selection import LakeEstate, UseSource
 from headwater.server.app import App, ServerSettings
 from headwater.server.store import open_store
 
@@ -23,23 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from headwater.lake.projection import LogRecord
-    from headwater.lake.selection import LakeAlias, Name, Span, Use
+    from headwater.lake.selection import LakeAlias, Name, Span
 
 __all__ = ["NEVER", "LakeSource", "Scratch", "Wanted", "select"]
 
 NEVER = 2**62
 
 
-class LakeSource(Protocol):
+class LakeSource(UseSource, Protocol):
     """What has to be read of a lake to answer a question."""
-
-    def uses(self) -> Iterable[Use]:
-        """Who touched which dataset, and when."""
-        ...
-
-    def named(self) -> Iterable[tuple[str, Name]]:
-        """Who ever named which dataset."""
-        ...
 
     def aliases(self) -> Iterable[LakeAlias]:
         """Which names stand for one thing."""
@@ -78,7 +70,7 @@ class Wanted(NamedTuple):
 
 def select(source: LakeSource, wanted: Wanted) -> set[str]:
     """The nodes whose records the answer to a question can depend on."""
-    estate = LakeEstate(source.uses(), source.named(), source.aliases())
+    estate = LakeEstate(source, source.aliases())
     parents = list(source.parents()) if wanted.programs else []
     datasets: set[Name] = set()
     nodes: set[str] = set()

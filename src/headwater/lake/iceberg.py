@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import contextmanager
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,10 @@ _FIELDS = (
     "kafka_partition",
     "kafka_offset",
 )
+_EDGE_FIELDS = (
+    "node", "dataset_namespace", "dataset_name", "direction", "valid_from", "valid_to",
+)  # fmt: skip
+_SOURCE_FIELDS = ("node", "source_namespace", "source_name", "valid_from", "valid_to")
 _ORDER = ("arrived", "seq", "topic", "kafka_partition", "kafka_offset")
 
 
@@ -100,6 +105,36 @@ def _reading(table: str) -> Iterator[None]:
         raise HeadwaterError(f"the lake's {table} cannot be read: {problem}") from None
 
 
+def _values(column: Any) -> list[Any]:
+    """A column as Python has it; moments in microseconds."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    found: list[Any] = column.to_pylist()
+    return found
+
+
+class _Indexed:
+    """Rows that are looked up by the text of a column, without a Python object for each of the others."""
+
+    def __init__(self, rows: Any, columns: tuple[str, ...]) -> None:
+        self.rows = rows
+        self._codes = {
+            name: rows[name].combine_chunks().dictionary_encode() for name in columns
+        }  # fmt: skip
+
+    def where(self, column: str, values: Collection[str]) -> Any:
+        """The rows that have one of some values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+        codes = self._codes[column]
+        known = codes.dictionary
+        wanted = pc.is_in(known, value_set=pa.array(sorted(values), known.type))
+        return self.rows.filter(wanted.take(codes.indices))
+
+
 class TooManyRecordsError(HeadwaterError):
     """More records would have to be read than whoever asks has room for."""
 
@@ -117,36 +152,62 @@ class IcebergLake:
 
     def _columns(self, table: LakeTable, *names: str, **scan: Any) -> Iterator[tuple[Any, ...]]:
         """Some columns of a table, each combination once; moments in microseconds."""
-        import pyarrow as pa  # type: ignore[import-untyped]
-
         found = self._arrow(table.name, selected_fields=names, **scan)
         # Of the columns between two datasets there are dozens: they are told apart before Python sees them.
         found = found.group_by(list(names)).aggregate([])
-        columns = []
-        for name in names:
-            column = found[name]
-            if pa.types.is_timestamp(column.type):
-                column = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-            columns.append(column.to_pylist())
-        yield from zip(*columns, strict=True)
+        yield from zip(*(_values(found[name]) for name in names), strict=True)
 
-    def uses(self) -> Iterator[Use]:
-        """Who touched which dataset, and when."""
-        for node, space, name, direction, since, until in self._columns(
-            EDGES, "node", "dataset_namespace", "dataset_name", "direction", "valid_from", "valid_to"
-        ):  # fmt: skip
-            yield Use(node, (space, name), direction == "output", since, until)
-        for node, from_space, from_name, space, name, since, until in self._columns(
-            COLUMN_EDGES, "node", "source_namespace", "source_name",
-            "dataset_namespace", "dataset_name", "valid_from", "valid_to",
-        ):  # fmt: skip
-            yield Use(node, (from_space, from_name), False, since, until)
-            yield Use(node, (space, name), True, since, until)
+    @cached_property
+    def _uses(self) -> _Indexed:
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-    def named(self) -> Iterator[tuple[str, Name]]:
-        """Who ever named which dataset."""
-        for node, *name in self._columns(DATASETS, "node", "dataset_namespace", "dataset_name"):
-            yield node, (name[0], name[1])
+        names = ("node", "space", "name", "writes", "since", "until")
+        edges = self._arrow(EDGES.name, selected_fields=_EDGE_FIELDS).select(list(_EDGE_FIELDS))
+        writes = pc.equal(edges["direction"], "output")
+        edges = edges.set_column(3, "writes", writes).rename_columns(names)
+        # What columns lead into, the job writes then, so it is among the edges.
+        columns = self._arrow(COLUMN_EDGES.name, selected_fields=_SOURCE_FIELDS)
+        columns = columns.select(list(_SOURCE_FIELDS)).group_by(list(_SOURCE_FIELDS)).aggregate([])
+        reads = pa.repeat(pa.scalar(value=False), len(columns))
+        columns = columns.add_column(3, "writes", reads).rename_columns(names)
+        both = pa.concat_tables([edges, columns.cast(edges.schema)])
+        return _Indexed(both.group_by(list(names)).aggregate([]), ("node", "name"))
+
+    @cached_property
+    def _named(self) -> _Indexed:
+        fields = ["node", "dataset_namespace", "dataset_name"]
+        rows = self._arrow(DATASETS.name, selected_fields=tuple(fields)).select(fields)
+        return _Indexed(rows.rename_columns(["node", "space", "name"]), ("name",))
+
+    def names(self) -> Iterator[Name]:
+        """Every dataset that was ever named."""
+        found = self._named.rows.select(["space", "name"]).group_by(["space", "name"]).aggregate([])
+        yield from zip(found["space"].to_pylist(), found["name"].to_pylist(), strict=True)
+
+    def uses_of(self, datasets: Collection[Name]) -> Iterator[Use]:
+        """Who touched some datasets, and when."""
+        for use in self._found("name", {name for _, name in datasets}):
+            if use.dataset in datasets:
+                yield use
+
+    def uses_by(self, nodes: Collection[str]) -> Iterator[Use]:
+        """What some nodes touched, and when."""
+        yield from self._found("node", nodes)
+
+    def _found(self, column: str, values: Collection[str]) -> Iterator[Use]:
+        rows = self._uses.where(column, values)
+        columns = [_values(rows[name]) for name in rows.column_names]
+        for node, space, name, writes, since, until in zip(*columns, strict=True):
+            yield Use(node, (space, name), writes, since, until)
+
+    def naming(self, datasets: Collection[Name]) -> Iterator[str]:
+        """The nodes that ever named some datasets."""
+        rows = self._named.where("name", {name for _, name in datasets})
+        columns = (rows[name].to_pylist() for name in ("node", "space", "name"))
+        for node, space, name in zip(*columns, strict=True):
+            if (space, name) in datasets:
+                yield node
 
     def aliases(self) -> Iterator[LakeAlias]:
         """Which names stand for one thing."""
@@ -195,7 +256,7 @@ class IcebergLake:
         `FEW` nodes those of all others count too.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc  # type: ignore[import-untyped]
+        import pyarrow.compute as pc
 
         where: Any = import_module("pyiceberg.expressions")
         wanted = sorted(nodes)

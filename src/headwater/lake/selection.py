@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,7 +19,7 @@ from headwater.lake.records import job_node
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-__all__ = ["JoinedNames", "LakeAlias", "LakeEstate", "Span", "Use", "declared_aliases"]
+__all__ = ["JoinedNames", "LakeAlias", "LakeEstate", "Span", "Use", "UseSource", "declared_aliases"]
 
 Name = tuple[str, str]
 Span = tuple[int, int]
@@ -89,28 +90,37 @@ class JoinedNames:
         self._parent[self.of(one)] = self.of(other)
 
 
+class UseSource(Protocol):
+    """Who touched which dataset, asked step by step: of a large estate an answer needs a small part."""
+
+    def names(self) -> Iterable[Name]:
+        """Every dataset that was ever named, some perhaps more than once."""
+        ...
+
+    def uses_of(self, datasets: Collection[Name]) -> Iterable[Use]:
+        """Who touched some datasets, and when."""
+        ...
+
+    def uses_by(self, nodes: Collection[str]) -> Iterable[Use]:
+        """What some nodes touched, and when."""
+        ...
+
+    def naming(self, datasets: Collection[Name]) -> Iterable[str]:
+        """The nodes that ever named some datasets."""
+        ...
+
+
 class LakeEstate:
     """Who touched which dataset, by all their names."""
 
-    def __init__(
-        self, uses: Iterable[Use], named: Iterable[tuple[str, Name]], aliases: Iterable[LakeAlias]
-    ) -> None:
+    def __init__(self, source: UseSource, aliases: Iterable[LakeAlias]) -> None:
+        self._source = source
         self._clusters: dict[str, str] = {}
         self._datasets, self._jobs = JoinedNames(), JoinedNames()
-        self._names: dict[Name, set[Name]] = defaultdict(set)
+        self._joined: dict[Name, set[Name]] = defaultdict(set)
         self._members: dict[Name, set[str]] = defaultdict(set)
+        self._declared: set[Name] = set()
         self._read_aliases(list(aliases))
-        self._writing: dict[bool, dict[Name, list[Use]]] = {True: {}, False: {}}
-        self._by_job: dict[Name, list[Use]] = defaultdict(list)
-        self._touched: dict[Name, set[str]] = defaultdict(set)
-        for use in uses:
-            one = self._one(use.dataset)
-            self._writing[use.writes].setdefault(one, []).append(use)
-            self._by_job[self._job(use.node)].append(use)
-            self._members[self._job(use.node)].add(use.node)
-            self._touched[one].add(use.node)
-        for node, dataset in named:
-            self._touched[self._one(dataset)].add(node)
 
     def _read_aliases(self, aliases: list[LakeAlias]) -> None:
         for alias in aliases:
@@ -119,15 +129,17 @@ class LakeEstate:
         for alias in aliases:
             if alias.kind == "dataset":
                 self._datasets.join(self._plain(alias.name), self._plain(alias.other))
+                # It may be asked for by a name under which nothing was ever reported.
+                self._declared.add(alias.name)
             elif alias.kind == "job":
                 self._jobs.join(("", job_node(*alias.name)), ("", job_node(*alias.other)))
         for alias in aliases:
             if alias.kind == "dataset":
-                # It may be asked for by a name under which nothing was ever reported.
-                self._one(alias.name)
+                both = {self._plain(alias.name), self._plain(alias.other)}
+                self._joined[self._one(alias.name)] |= both
             elif alias.kind == "job":
-                both = {job_node(*alias.name), job_node(*alias.other)}
-                self._members[self._job(job_node(*alias.name))] |= both
+                nodes = {job_node(*alias.name), job_node(*alias.other)}
+                self._members[self._job(job_node(*alias.name))] |= nodes
 
     def _plain(self, name: Name) -> Name:
         cluster = self._clusters.get(name[0])
@@ -135,23 +147,49 @@ class LakeEstate:
 
     def _one(self, name: Name) -> Name:
         """What stands for a dataset and all its names."""
-        found = self._datasets.of(self._plain(name))
-        self._names[found].add(name)
-        return found
+        return self._datasets.of(self._plain(name))
 
     def _job(self, node: str) -> Name:
         return self._jobs.of(("", node))
 
+    @cached_property
+    def _known(self) -> set[Name]:
+        """All names of datasets."""
+        return {*self._source.names(), *self._declared}
+
+    @cached_property
+    def _spaces(self) -> dict[str, list[str]]:
+        """The namespaces of each cluster."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for space, cluster in self._clusters.items():
+            found[f"\0{cluster}"].append(space)
+        return found
+
+    def _names(self, datasets: Iterable[Name]) -> set[Name]:
+        """All names of some datasets."""
+        return {
+            (space, plain[1])
+            for one in datasets
+            for plain in self._joined.get(one, (one,))
+            for space in self._spaces.get(plain[0], (plain[0],))
+        }
+
+    def _nodes(self, jobs: Iterable[Name]) -> set[str]:
+        """The nodes of some jobs, each with those that are shown as one with it."""
+        return {node for job in jobs for node in self._members.get(job, (job[1],))}
+
     def called(self, typed: str) -> set[Name]:
         """The datasets that a text may mean, alone, with a namespace or with a column behind it."""
+        text = typed.casefold()
         found = set()
-        for one, names in self._names.items():
-            for namespace, name in names:
-                for whole in (name, f"{namespace}:{name}"):
-                    if typed.casefold() == whole.casefold() or typed.casefold().startswith(
-                        f"{whole.casefold()}."
-                    ):
-                        found.add(one)
+        for namespace, name in self._known:
+            # Most names are no part of it, which is known without the namespace.
+            end = name.casefold()
+            if end not in text:
+                continue
+            for whole in (end, f"{namespace}:{name}".casefold()):
+                if text == whole or text.startswith(f"{whole}."):
+                    found.add(self._one((namespace, name)))
         return found
 
     def at_node(self, node: str) -> set[Name]:
@@ -160,10 +198,10 @@ class LakeEstate:
         if kind == "job":
             return self.touched_by([node])
         return {
-            one
-            for one, names in self._names.items()
-            for whole in (f"{namespace}:{name}" for namespace, name in names)
-            if rest == whole or (kind == "datasetField" and rest.startswith(f"{whole}:"))
+            self._one((namespace, name))
+            for namespace, name in self._known
+            if rest == (whole := f"{namespace}:{name}")
+            or (kind == "datasetField" and rest.startswith(f"{whole}:"))
         }
 
     def walk(
@@ -180,15 +218,12 @@ class LakeEstate:
         for _ in range(depth):
             jobs = {
                 self._job(use.node)
-                for writes in nearer
-                for dataset in ahead
-                for use in self._writing[writes].get(dataset, ())
-                if use.held(during)
+                for use in self._source.uses_of(self._names(ahead))
+                if use.writes in nearer and use.held(during)
             }
             ahead = {
                 self._one(use.dataset)
-                for job in jobs
-                for use in self._by_job[job]
+                for use in self._source.uses_by(self._nodes(jobs))
                 if (len(nearer) == 2 or use.writes not in nearer) and use.held(during)
             } - reached
             reached |= ahead
@@ -198,16 +233,11 @@ class LakeEstate:
 
     def touched_by(self, nodes: Iterable[str]) -> set[Name]:
         """The datasets that some nodes ever touched."""
-        found = set()
-        for node in nodes:
-            found |= {self._one(use.dataset) for use in self._by_job.get(self._job(node), ())}
-            kind, _, rest = node.partition(":")
-            if kind == "dataset":
-                found |= {
-                    one
-                    for one, names in self._names.items()
-                    if any(rest == f"{namespace}:{name}" for namespace, name in names)
-                }
+        some = set(nodes)
+        uses = self._source.uses_by(self._nodes(map(self._job, some)))
+        found = {self._one(use.dataset) for use in uses}
+        if any(node.startswith("dataset:") for node in some):
+            found |= {self._one(n) for n in self._known if f"dataset:{n[0]}:{n[1]}" in some}
         return found
 
     def shown_as_one(self, node: str) -> set[str]:
@@ -216,9 +246,8 @@ class LakeEstate:
 
     def reporters(self, datasets: Iterable[Name]) -> set[str]:
         """All that ever reported something of some datasets, and what is shown as one with it."""
-        found: set[str] = set()
-        for one in datasets:
-            for node in self._touched.get(one, ()):
-                found |= self.shown_as_one(node)
-            found |= {f"dataset:{namespace}:{name}" for namespace, name in self._names.get(one, ())}
-        return found
+        names = self._names(datasets) & self._known
+        nodes = {use.node for use in self._source.uses_of(names)}
+        nodes.update(self._source.naming(names))
+        found = {f"dataset:{namespace}:{name}" for namespace, name in names}
+        return found.union(*map(self.shown_as_one, nodes))

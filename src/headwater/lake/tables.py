@@ -218,7 +218,7 @@ OWNERS = LakeTable(
         LakeColumn("namespace", "string", "its namespace, as it was reported"),
         LakeColumn("name", "string", "its name, as it was reported"),
         LakeColumn("owner", "string", "the owner's name"),
-        LakeColumn("edited", "boolean", "whether a person said so on the page, which counts first"),
+        LakeColumn("edited", "boolean", "whether a person set it on the page, which counts first"),
         LakeColumn("since", "timestamp", "since when it is reported"),
     ),
     (f"bucket({BUCKETS}, node)",),

@@ -9,6 +9,7 @@ from headwater.lake import tables
 from tests.integration.pipelines import jobs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from headwater.lab.clients import CatalogClient, KafkaClient
@@ -27,11 +28,22 @@ class TestLake:
         self.namespace = catalog.namespace("lineage")
         self.checkpoint = folder / "checkpoint"
 
-    def start(self, *arguments: str, once: bool = True) -> jobs.Job:
+    def start(
+        self,
+        *arguments: str,
+        once: bool = True,
+        cluster: str = "",
+        conf: Mapping[str, object] | None = None,
+        name: str = "",
+    ) -> jobs.Job:
         given = ["--topic", self.topic, "--namespace", self.namespace]
         given += ["--checkpoint", self.checkpoint.as_uri(), *arguments]
+        given += ["--job-name", name] if name else []
         env = {} if once else {"AVAILABLE_NOW": None}
-        return jobs.start(self.lab, "lake.py", *given, folder=self.folder / "job", env=env)
+        folder = self.folder / "job"
+        return jobs.start(
+            self.lab, "lake.py", *given, folder=folder, env=env, cluster=cluster, conf=conf
+        )
 
     def run(self, *arguments: str) -> None:
         """Take in what the topic has."""

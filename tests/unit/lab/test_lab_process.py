@@ -15,6 +15,7 @@ from headwater.errors import HeadwaterError
 from headwater.lab import process
 from headwater.lab.lab import Lab
 from headwater.lab.process import Command
+from headwater.lab.services.postgres import NOBODY, unprivileged
 from headwater.lab.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -161,3 +162,17 @@ def test_a_log_that_has_grown_long_is_put_aside(
 def test_waiting_has_an_end_and_says_for_what() -> None:
     with pytest.raises(HeadwaterError, match=r"waited 0\.05 s in vain for godot"):
         wait_until(lambda: False, seconds=0.05, what="godot", interval=0.01)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="PostgreSQL becomes another user for root alone")
+def test_programs_below_a_closed_folder_are_found_by_the_user_that_runs_postgresql(
+    tmp_path: Path,
+) -> None:
+    closed = tmp_path / "root"
+    closed.mkdir(mode=0o700)
+    program = closed / "python"
+    program.symlink_to(sys.executable)
+    asked = "import os, sys; print(os.geteuid(), os.access(sys.argv[1], os.X_OK))"
+    argv = unprivileged([str(program), "-IS", "-c", asked, str(program)])
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert ran.stdout.split() == [str(NOBODY), "True"], ran.stderr

@@ -20,7 +20,7 @@ from headwater.server.app import App, ServerSettings
 from headwater.server.http.auth import create_token
 from headwater.server.store import open_store
 
-from .conftest import TYPES, two_jobs
+from .conftest import TYPES, URL, make_lake, two_jobs, use
 from .test_history import asked
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def fill(table: LakeTable, *rows: tuple[Any, ...]) -> None:
     catalog.load_table(f"lineage.{table.name}").append(pa.Table.from_pylist(named, schema=schema))
 
 
-@pytest.fixture
-def analysed(own_lake: str) -> str:
+def analyse() -> None:
+    """Write down what an analysis of the lake found."""
     fill(
         ANALYSED_DATASETS,
         ("s3://lake", "u", 1, 0, 0, 0, 0, True, 1, 0),
@@ -59,7 +59,24 @@ def analysed(own_lake: str) -> str:
         ("s3://lake", "u", "x", 0, 0, 0, True),
     )
     fill(ANALYSED_COMPONENTS, (2, 1, 99, 1), (1, 2, 1, 3))
-    return own_lake
+
+
+@pytest.fixture(scope="module")
+def analysed_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a lake with an analysis, which no test changes."""
+    folder = tmp_path_factory.mktemp("analysed")
+    with pytest.MonkeyPatch.context() as patch:
+        use(folder, patch)
+        make_lake()
+        analyse()
+    return folder
+
+
+@pytest.fixture
+def analysed(analysed_lake: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A lake with an analysis, to be read only."""
+    use(analysed_lake, monkeypatch)
+    return URL
 
 
 @pytest.fixture
@@ -167,14 +184,17 @@ def test_a_limited_token_sees_only_its_namespaces(server: App) -> None:
     assert asked(server, OF_T, {}, limited)[0] == 404
 
 
-def test_without_an_analysis_there_is_nothing_to_show(server: App, analysed: str) -> None:
+def test_without_an_analysis_there_is_nothing_to_show(server: App, own_lake: str) -> None:
+    analyse()
+    server.analysis = LakeAnalysis(own_lake)
+    assert asked(server, RANKED, {})[1]["datasets"]
     server.analysis = None
     nothing = asked(server, RANKED, {})[1]
     assert (nothing["analysedAt"], nothing["datasets"]) == (None, [])
     assert asked(server, OF_T, {})[1]["figures"] is None
     for table in (ANALYSED_DATASETS, ANALYSED_COLUMNS, ANALYSED_COMPONENTS):
         load_catalog("unit").load_table(f"lineage.{table.name}").delete()
-    server.analysis = LakeAnalysis(analysed)
+    server.analysis = LakeAnalysis(own_lake)
     assert asked(server, RANKED, {})[1] == nothing
 
 

@@ -48,7 +48,19 @@ class MemoryLake:
         self._nodes = nodes
         self._rows = projected(projector, nodes)
 
-    def uses(self) -> Iterable[Use]:
+    def names(self) -> Iterable[Name]:
+        return [name for _, name in self._named()]
+
+    def uses_of(self, datasets: Collection[Name]) -> Iterable[Use]:
+        return [use for use in self._uses() if use.dataset in datasets]
+
+    def uses_by(self, nodes: Collection[str]) -> Iterable[Use]:
+        return [use for use in self._uses() if use.node in nodes]
+
+    def naming(self, datasets: Collection[Name]) -> Iterable[str]:
+        return [node for node, name in self._named() if name in datasets]
+
+    def _uses(self) -> Iterable[Use]:
         for row in self._rows[EDGES.name]:
             name = (row["dataset_namespace"], row["dataset_name"])
             yield Use(row["node"], name, row["direction"] == "output", row["valid_from"], row["valid_to"])  # fmt: skip
@@ -57,7 +69,7 @@ class MemoryLake:
                 name = (row[f"{side}_namespace"], row[f"{side}_name"])
                 yield Use(row["node"], name, writes, row["valid_from"], row["valid_to"])
 
-    def named(self) -> Iterable[tuple[str, Name]]:
+    def _named(self) -> Iterable[tuple[str, Name]]:
         for row in self._rows[DATASETS_TABLE.name]:
             yield row["node"], (row["dataset_namespace"], row["dataset_name"])
 

@@ -312,3 +312,20 @@ def test_no_more_questions_hang_than_there_is_room_for(
     assert len(started) == 4
     for one in started:
         one.let_go.set()
+
+
+def test_a_young_server_asks_the_lake_about_what_was_before_it_keeps(
+    tmp_path: Path, lake: str
+) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/young.db")
+    assert all(receipt.error is None for receipt in store.append(two_jobs()[-1:]))
+    app = App(store, ServerSettings(page=False, keep=60.0))
+    app.past.history = LakeHistory(lake)
+    try:
+        assert "source" not in asked(app, "/api/v2/trace", NODE)[1]
+        minute = (datetime.now(timezone.utc) - timedelta(seconds=30)).isoformat()
+        assert "source" not in asked(app, "/api/v2/trace", {**NODE, "at": minute})[1]
+        code, then = asked(app, "/api/v2/trace", {**NODE, "at": THEN})
+        assert (code, then["source"]) == (200, "lake")
+    finally:
+        asyncio.run(app.close())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# A process each: one of the four in the quick run.
+more = partial(pytest.param, marks=pytest.mark.full)
+
+
 @pytest.mark.parametrize(
     ("command", "argument"),
     [
         ("run", "--derive-every"),
-        ("maintain", "--keep-snapshots"),
-        ("repair", "--namespace"),
-        ("analyse", "--period"),
+        more("maintain", "--keep-snapshots"),
+        more("repair", "--namespace"),
+        more("analyse", "--period"),
     ],
 )
 def test_a_program_lists_its_arguments(command: str, argument: str) -> None:

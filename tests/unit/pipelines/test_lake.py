@@ -154,3 +154,22 @@ def test_a_purge_that_came_to_no_end_is_carried_out_whole(monkeypatch: pytest.Mo
     named[:] = [Rows(), Rows()]
     assert purge._remove(lake, nodes, nodes, {"digest": 1}) == 0
     assert len(done) == 2 + len(tables.TABLES), "and once only"
+
+
+def test_what_a_lost_executor_held_is_computed_again_and_nothing_else_is_tried_twice() -> None:
+    lake = program().Lake(Session(), "c", "n")
+    lost = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_7_0 not found!"
+    errors = [PySparkException(lost), PySparkException(lost)]
+
+    def work(_: Any) -> None:
+        if errors:
+            raise errors.pop()
+
+    lake.despite_losses(work)
+    assert not errors
+    errors += [PySparkException("another"), PySparkException(lost)]
+    with pytest.raises(PySparkException, match="another"):
+        lake.despite_losses(work)
+    errors += [PySparkException(lost)] * 9
+    with pytest.raises(PySparkException, match="not found"):
+        lake.despite_losses(work)

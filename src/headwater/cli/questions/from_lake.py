@@ -93,9 +93,10 @@ def say_source(found: dict[str, Any]) -> None:
 
 
 def _moment(text: str) -> int:
+    from headwater.lineage.moments import TIME
     from headwater.server.api.parameters import parse_moment
 
     try:
         return parse_moment(text)
     except ValueError:
-        raise UsageError(f"{text!r} is neither an RFC 3339 time nor a date") from None
+        raise UsageError(f"{text!r} is not a time: {TIME}") from None

@@ -58,5 +58,5 @@ class LakeAnswers:
 
 
 def _reason(error: Exception) -> str:
-    said = getattr(error, "stderr", None) or b""
-    return said.decode(errors="replace").strip()[-200:] or str(error)
+    printed = getattr(error, "stderr", None) or b""
+    return printed.decode(errors="replace").strip()[-200:] or str(error)

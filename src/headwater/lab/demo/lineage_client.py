@@ -166,6 +166,17 @@ class LineageClient:
         """The same for a job."""
         self._hide(f"/api/v1/namespaces/{self.namespace}/jobs/{quote(job, safe='')}")
 
+    def hide_namespace(self, namespace: str) -> None:
+        """The same for a namespace and what is in it."""
+        self._hide(f"/api/v1/namespaces/{quote(namespace, safe='')}")
+
+    def hide_datasets(self, store: str, prefix: str) -> None:
+        """The same for every dataset of a store whose name begins so."""
+        path = f"/api/v1/namespaces/{quote(self.namespaces[store], safe='')}/datasets"
+        for one in self.get(path, limit=1000).get("datasets", []):
+            if one["name"].startswith(prefix):
+                self.hide_dataset(f"{store} {one['name']}")
+
     def _hide(self, path: str) -> None:
         answer = self.http.delete(path)
         if answer.status_code != 404:

@@ -59,6 +59,8 @@ class LabContext:
     def __init__(self, home: Home, cache: Cache) -> None:
         self.home = home
         self.cache = cache
+        self.server_more = process.Command([])
+        """Further arguments and variables of the lineage server, while a story starts it with them."""
 
     @cached_property
     def java(self) -> Java:

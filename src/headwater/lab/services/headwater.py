@@ -65,7 +65,7 @@ class Server(Service):
             argv += ["--forward-kafka", f"{LOOPBACK}:{lab.port('kafka')}"]
             if lab.home.settings.secure:
                 argv += ["--kafka-config", str(lab.home.conf(FORWARD))]
-        return Command(argv)
+        return Command([*argv, *lab.server_more.argv], lab.server_more.env)
 
     def ready(self, lab: LabContext) -> bool:
         return answers(lab.url("server", "/api/v2/health")).status_code == 200

@@ -59,6 +59,10 @@ def unprivileged(argv: Sequence[str]) -> list[str]:
         )
     keep = "+dac_override"
     become = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    if any(not folder.stat().st_mode & 0o001 for folder in Path(argv[0]).parents):
+        # initdb looks for postgres with access(2), which ignores the capabilities of everyone but root
+        # unless this bit is set: without it a checkout below /root, mode 0700, has no PostgreSQL.
+        become.append("--securebits=+no_setuid_fixup")
     return [setpriv, *become, f"--inh-caps={keep}", f"--ambient-caps={keep}", *argv]
 
 

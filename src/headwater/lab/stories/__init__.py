@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab.stories.base import StoryResult
 from headwater.lab.stories.cancel import Cancel
+from headwater.lab.stories.history import History
 from headwater.lab.stories.late import Late
 from headwater.lab.stories.misaligned import Misaligned
 from headwater.lab.stories.outage import Outage
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
 
 STORIES: dict[str, Story] = {
     story.name: story
-    for story in (Poison(), SchemaChangeStory(), Cancel(), Misaligned(), Late(), Outage())
+    for story in (
+        Poison(),
+        SchemaChangeStory(),
+        Cancel(),
+        Misaligned(),
+        Late(),
+        Outage(),
+        History(),
+    )
 }
 AWAY_SECONDS = 60.0
 

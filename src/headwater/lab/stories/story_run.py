@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.lab.lab import Lab
+    from headwater.lab.process import Command
     from headwater.lab.stories.base import StoryListener
 
 CHECK_SECONDS = 90.0
@@ -117,11 +118,18 @@ class StoryRun:
         self.check(f"{job} is {state}{' in a new run' if not_run else ''}", seen)
         return str(latest["id"])
 
-    def launch(self, *services: str) -> None:
-        """Start services again, without a look at what the lab was asked to run."""
-        names = with_needs(services)
+    def launch(self, *services: str, server: Command | None = None) -> None:
+        """Start services again, without a look at what the lab was asked to run.
+
+        `server` has further arguments and variables of the lineage server, until it is started again.
+        """
+        names, context = with_needs(services), self.lab.context
         with self.lab.home.locked():
-            Launch(self.lab.context, names, lambda _service, _state: None).run()
+            context.server_more = server or process.Command([])
+            try:
+                Launch(context, names, lambda _service, _state: None).run()
+            finally:
+                context.server_more = process.Command([])
 
     def batch(self, program: str, *arguments: str, name: str, env: Mapping[str, str]) -> None:
         """Run a program of the pipeline to its end."""
