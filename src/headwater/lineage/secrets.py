@@ -47,7 +47,7 @@ CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 _PASSWORDS = r"passwords?|passwd|passphrase|passcode|pwd"
 _KEYS = (
     r"(?:api|app|secret|access|account|private|shared|sas|encryption|master|signing|storage|auth"
-    r"|subscription|license|shared_access|secret_access|client_access)_?keys?"
+    r"|subscription|license|fernet|shared_access|secret_access|client_access)_?keys?"
 )
 _TOKENS = (
     r"(?:access|auth|bearer|refresh|session|security|api|id|oauth2?|bot|client|service|personal"
@@ -84,16 +84,21 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NO, _LIKELY, _CERTAIN = 0, 1, 2
 MAX_KEY = 300
 _MIN_LENGTH = 4
+_SHAPED = 15  # no token that is known by its shape is shorter
 
 
 def _words(key: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", _CAMEL.sub("_", key).lower()).strip("_")
 
 
-@lru_cache(maxsize=4096)
 def _grade(key: str) -> int:
     """How sure it is that a key of an event or of a text holds a secret."""
-    words = _words(key[-MAX_KEY:])
+    return _graded(key[-MAX_KEY:])  # what is remembered is bounded
+
+
+@lru_cache(maxsize=4096)
+def _graded(key: str) -> int:
+    words = _words(key)
     if " " in key or _SWITCH.search(words):
         return _NO
     if _HELD.search(words):
@@ -185,7 +190,7 @@ def _end(found: re.Match[str]) -> int:
 # Text: `key=value` and its kin
 
 _KEY = re.compile(
-    r"(?<![\w.\-$])(?P<key>[\w.\-$]{2,120})(?P<sep>(?:\\?[\"'`])?\]?\s{0,8}"
+    r"(?<![\w.\-$])(?P<key>[\w.\-$]{2,120})(?P<sep>(?:\\{0,15}[\"'`])?\]?\s{0,8}"
     r"(?:=>|->|:=|==|[=:>]|%3[dD])\s{0,8})"
     r"(?P<kind>(?:(?:basic|bearer|digest|negotiate|token|apikey)\s{1,8}(?=\S))?)",
     re.IGNORECASE,
@@ -201,23 +206,59 @@ _QUOTED = {
     # JSON inside JSON
     "\\": re.compile(r"\\\"([^\"\\]*(?:\\(?:\\\\\"|[^\"])[^\"\\]*)*)(?:\\?\")?", re.DOTALL),
 }
+# JSON inside JSON inside JSON: its quotes have as many backslashes before them as the first.
+_DEEP = re.compile(r"\\{2,15}[\"']")
+_CLOSING = re.compile(r"(\\*)[\"']")
+_TRIPLE = ('"""', "'''")
+# YAML: the lines below, as far as they are indented.
+_BLOCK = re.compile(r"[|>][+\-\d]{0,2}[ \t]{0,8}\r?\n(?:[ \t]+[^\n]*(?:\n|$))+")
+# `"name": "DB_PASSWORD", "value": "…"` in JSON or YAML
+_NAMED = re.compile(
+    r"(?<![\w.\-$])(?:name|key|variable)\\{0,15}[\"']?\s{0,4}[:=]\s{0,4}\\{0,15}[\"']?"
+    r"(?P<key>[\w.\-$]{2,120})\\{0,15}[\"']?(?P<sep>\s{0,40},?\s{0,40}\\{0,15}[\"']?value\\{0,15}[\"']?"
+    r"\s{0,4}[:=]\s{0,8})(?P<kind>)",
+    re.IGNORECASE,
+)
+# `.option("password", "…")`, `[('password', '…')]`
+_CALLED = re.compile(
+    r"\(\s{0,4}[bru]?\\{0,15}[\"'](?P<key>[\w.\-$]{2,120})(?P<sep>\\{0,15}[\"']\s{0,4},\s{0,8})(?P<kind>)"
+    r"(?=[bru]?\\{0,15}[\"'])"
+)
+_CALLS = (
+    "option",
+    "set",
+    "config",
+    "conf",
+    "put",
+    "property",
+    "header",
+    "parameter",
+    "[",
+    "(",
+    ",",
+)
+# A property as Spark prints it
+_PRINTED = re.compile(
+    r"\((?P<key>(?:spark|fs|hadoop|hive)\.[\w.\-]{3,120})(?P<sep>,)(?P<kind>)(?=[^\s,()\"'])"
+)
 _BRACED = re.compile(r"\{([^{}\n]*)\}")
-_LITERAL_CALL = re.compile(r"[A-Za-z_]\w{0,40}\(\s{0,4}(?=')")
+_LISTED = re.compile(r"\[(?:(?:basic|bearer)\s{1,8})?([^\s\[\]\"',]{4,4000})\]", re.IGNORECASE)
+_LITERAL_CALL = re.compile(r"[A-Za-z_]\w{0,40}\(\s{0,4}(?=')|[bBrRuU]{1,2}(?=[\"'])")
 _LINE = re.compile(r"[^\n]+")
 
 
-def _pairs(text: str) -> str:
+def _pairs(text: str, pattern: re.Pattern[str] = _KEY) -> str:
     """Mask the value of each `key=value` with a key that holds a secret."""
     parts: list[str] = []
     done = at = 0
-    while (found := _search(_KEY, text, at)) is not None:
+    while (found := _search(pattern, text, at)) is not None:
         at = found.end()
         grade = _grade(found["key"])
-        if not grade or not _separates(text, found):
+        if not grade or not _separates(text, found, pattern):
             continue
         separator = found["sep"]
         spaced = separator[:1].isspace() or separator[-1:].isspace()
-        if separator[:1] in _QUOTED and ":" in separator:
+        if pattern is not _KEY or (separator[:1] in _QUOTED and ":" in separator):
             spaced = False  # a member of JSON in a text, and no sentence
         if found["key"].lower() == "token":
             grade = _LIKELY  # parsers call their symbols tokens
@@ -233,8 +274,12 @@ def _pairs(text: str) -> str:
 _QUERIES = ("?", "&")
 
 
-def _separates(text: str, found: re.Match[str]) -> bool:
-    """Whether what follows a key makes it one."""
+def _separates(text: str, found: re.Match[str], pattern: re.Pattern[str]) -> bool:
+    """Whether what stands around a key makes it one."""
+    if pattern is _CALLED:  # and no list of columns
+        return text[max(0, found.start() - 12) : found.start()].rstrip().lower().endswith(_CALLS)
+    if pattern is not _KEY:
+        return True
     separator, before = found["sep"], text[found.start() - 1 : found.start()]
     if ">" in separator and "=" not in separator and "-" not in separator:
         return before == "<"  # an element of XML, not a comparison
@@ -244,18 +289,31 @@ def _separates(text: str, found: re.Match[str]) -> bool:
 
 def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tuple[int, int]:
     """From where to where the value of a key is to be masked; nothing where both are equal."""
-    at = found.end()
+    at = start = found.end()
     if literal := _LITERAL_CALL.match(text, at):
         at = literal.end()
+        if text[at - 1] not in "bBrRuU":
+            start = at
+    if (end := _long_quoted(text, at)) is not None:
+        return at, end if end > at and _is_value(
+            text[at:end].strip("\\\"'"), grade, quoted=True
+        ) else at
     opening = text[at : at + 1]
     quoted = _QUOTED.get(opening)
     if quoted is not None and (match := quoted.match(text, at, at + _LONGEST)):
-        return at, _end(match) if _is_value(match[1], grade, spaced=spaced, quoted=True) else at
+        secret = _is_value(match[1], grade, spaced=spaced, quoted=True)
+        return start, _end(match) if secret else start
     if opening == "{" and not found["sep"][-1:].isspace() and (match := _BRACED.match(text, at)):
         return at, match.end() if _is_value(match[1], grade) else at
+    if (opening == "|" or opening == ">") and (match := _BLOCK.match(text, at, at + _LONGEST)):  # noqa: PLR1714
+        return at, _end(match) - match[0].endswith("\n")
+    if text.startswith(MASK, at):
+        return at, at
     if "jaas" in found["key"].lower() and (match := _LINE.match(text, at)):
         return at, match.end()
-    if opening in ("", "(", "[") or text.startswith((MASK, "{"), at) or _CALL.match(text, at):
+    if opening == "[" and not spaced and (match := _LISTED.match(text, at)):
+        return at, match.end() if _is_value(match[1], grade) else at
+    if opening in ("", "(", "[") or text.startswith("{", at) or _CALL.match(text, at):
         return at, at
     match = _UNQUOTED.match(text, at, at + _LONGEST)
     if match is None:
@@ -264,6 +322,22 @@ def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tupl
     if found["kind"] or _is_value(value, grade, spaced=spaced):
         return at, at + len(value) if _end(match) == match.end() else len(text)
     return at, at
+
+
+def _long_quoted(text: str, at: int) -> int | None:
+    """Where a value ends whose quotes are three, or have several backslashes; None if they do not."""
+    if text.startswith(_TRIPLE, at):
+        end = text.find(text[at : at + 3], at + 3)
+        return len(text) if end < 0 else end + 3
+    opening = _DEEP.match(text, at)
+    if opening is None:
+        return None
+    longest, at = opening.end() - at - 1, opening.end()
+    while found := _search(_CLOSING, text, at):
+        at = found.end()
+        if found.end() - found.start() - 1 <= longest:
+            return found.end()
+    return len(text)
 
 
 def _without_closing(value: str) -> str:
@@ -281,7 +355,8 @@ _PEM = re.compile(
     r"-----BEGIN [A-Z0-9 ]{1,60}-----.*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)", re.DOTALL
 )
 _FLAG = re.compile(
-    r"(?<!\S)(--?(?P<key>[A-Za-z][\w.\-]{1,80})\s{1,8})(?![-=])(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']+)"
+    r"(?<!\S)(--?(?P<key>[A-Za-z][\w.\-]{1,80})\s{1,8})(?![-=])"
+    r"(\"(?:[^\"\\\n]+|\\.)*\"?|'[^'\n]*'?|[^\s\"']+)"
 )
 _LOGIN_FLAG = re.compile(r"(?<!\S)((?:-u|--user)[ =])[^\s:/]{1,200}:(?!\s)[^\s]+")
 # `key value`, as in spark-defaults.conf
@@ -309,9 +384,18 @@ _SQL = re.compile(
 _ELEMENT = re.compile(
     r"(<name>\s{0,8}([\w.\-]{2,200})\s{0,8}</name>\s{0,40}<value>)([^<]*)", re.IGNORECASE
 )
-_USER = re.compile(r"://([^\s/?#\"'<>]*)@")
-# A password with an unencoded / or ?: what follows the colon is then no port.
-_ODD_USER = re.compile(r"://(?!\[)[^\s/?#:@]*:(?!\d*(?:[/?#,]|$))[^\s\"'<>@]{1,256}@")
+# A URL within the query of another
+_ENCODED_USER = re.compile(
+    r"(%3A%2F%2F)(?:[^\s\"'<>&/@%]|%(?!2F|40|3F|23)){1,2000}%40", re.IGNORECASE
+)
+_TAG = re.compile(
+    r"(<(?:[\w\-]{1,40}:)?(?P<key>[\w.\-]{2,120})(?:\s[^<>]{0,400})?>)(?P<value>[^<]+)(?=</|$)"
+)
+# Where a URL ends, and where what may hold a login does.
+_ENDS = re.compile(r"[\s\"'<>]")
+_AUTHORITY_ENDS = re.compile(r"[\s/?#\"'<>]")
+_PORT = re.compile(r"\d*(?:[/?#,]|$)")
+_ODD = 4096
 _ORACLE = re.compile(r"(jdbc:oracle:\w{1,10}:)[^\s@/]{1,128}/\S{0,256}@", re.IGNORECASE)
 # The path of a webhook opens it. Pages about webhooks have short words and dots in theirs.
 _WEBHOOK = re.compile(
@@ -326,7 +410,9 @@ _QUERY = re.compile(r"[?#][\w.%\-\[\]$]*=.*$", re.DOTALL)
 _SHAPES = re.compile(
     r"(?<![\w\-])(?:(?:AKIA|ASIA)[A-Z0-9]{16}(?![\w\-])"
     r"|eyJ[\w\-]{8,}\.[\w\-]{8,}(?:\.[\w\-]*)?"
-    r"|gh[ops]_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{30,}|[rs]k_live_\w{16,}|hvs\.[\w\-]{20,}|github_pat_\w{30,}|glpat-[\w\-]{20,}|xox[abprs]-[\w\-]{10,}"
+    r"|gh[oprsu]_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}|dckr_pat_[\w\-]{20,}|shp(?:at|ss|ca|pa)_[A-Za-z0-9]{30,}"
+    r"|sk-(?:proj|ant)-[\w\-]{30,}|ya29\.[\w\-]{20,}|GOCSPX-[\w\-]{20,}|pypi-AgE[\w\-]{30,}|xapp-\d-[\w\-]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}|[rs]k_live_\w{16,}|hvs\.[\w\-]{20,}|github_pat_\w{30,}|glpat-[\w\-]{20,}|xox[abprs]-[\w\-]{10,}"
     r"|dapi[0-9a-f]{32}|AIza[\w\-]{35}|hw_[\w\-]{43}|bot\d{6,12}:[\w\-]{30,})"
 )
 
@@ -342,6 +428,11 @@ def _flag(match: re.Match[str]) -> str:
     if _grade(match["key"]) != _CERTAIN or not _is_value(match[3].strip("\"'"), _CERTAIN):
         return match[0]
     return f"{match[1]}{MASK}"
+
+
+def _tag(match: re.Match[str]) -> str:
+    secret = _grade(match["key"]) == _CERTAIN and _is_value(match["value"], _CERTAIN)
+    return f"{match[1]}{MASK}" if secret else match[0]
 
 
 def _element(match: re.Match[str]) -> str:
@@ -389,24 +480,77 @@ def strip_users(text: str) -> str:
 
 
 def _user_parts(text: str, mark: str) -> str:
-    text = _sub(_USER, lambda match: _user(match, mark), text)
-    return _sub(_ODD_USER, f"://{mark}", text)
+    """Replace the login of every URL, however long. Each character is read at most three times."""
+    parts: list[str] = []
+    done, at, end = 0, -1, -1
+    url = text.find("://")
+    while url >= 0:
+        start = url + 3
+        if at < start:
+            at = text.find("@", start)
+            if at < 0:
+                break
+        if end < start:
+            end = _first(_ENDS, text, start)
+        if at < end:
+            login = _login_end(text, start, at)
+            if login > start:
+                parts += text[done:start], mark
+                done = start = login
+        url = text.find("://", start)
+    return "".join((*parts, text[done:])) if parts else text
 
 
-def _user(match: re.Match[str], mark: str) -> str:
-    before = match.string[max(0, match.start() - 6) : match.start()].lower()
-    if ":" not in match[1] and (match[1] == "git" or before.endswith(CONTAINER_SCHEMES)):
-        return match[0]
-    return f"://{mark}"
+def _login_end(text: str, start: int, at: int) -> int:
+    """Where the host of a URL begins; -1 if it has no login. `at` is the first @ in it."""
+    end = _first(_AUTHORITY_ENDS, text, start)
+    if at < end:
+        at = text.rfind("@", at, end)
+        if text.find(":", start, at) < 0:
+            scheme = text[max(0, start - 9) : start - 3].lower()
+            if scheme.endswith(CONTAINER_SCHEMES) or text[start:at] == "git":
+                return -1
+        return at + 1
+    # A password with an unencoded / or ?: what follows the colon is then no port.
+    colon = text.find(":", start, end)
+    if (
+        colon < 0
+        or text[start] == "["
+        or not 1 < at - colon <= _ODD
+        or _PORT.match(text, colon + 1)
+    ):
+        return -1
+    return at + 1
+
+
+def _first(ends: re.Pattern[str], text: str, at: int) -> int:
+    """Where the first of some characters is, or the end of the text."""
+    while at < len(text):
+        if found := ends.search(text, at, at + _SEARCHED):
+            return found.start()
+        at += _SEARCHED
+    return len(text)
 
 
 def _elements(text: str) -> str:
+    if "</" in text:
+        text = _sub(_TAG, _tag, text)
     return _sub(_ELEMENT, _element, text) if "<name>" in text.lower() else text
+
+
+def _keyed(text: str) -> str:
+    text = _pairs(text)
+    if "alue" in text:
+        text = _pairs(text, _NAMED)
+    if "(" in text and "," in text:
+        text = _pairs(_pairs(text, _CALLED), _PRINTED)
+    return _elements(_sub(_PROPERTY, _flag, _sub(_FLAG, _flag, text)))
 
 
 # Each way to mask, with what a text must have in lower case to need it.
 _STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("@",), lambda text: _user_parts(text, f"{MASK}@")),
+    (("%2f%2f",), lambda text: _sub(_ENCODED_USER, rf"\1{MASK}%40", text)),
     (("hook", "/services/t", "with/key"), lambda text: _sub(_WEBHOOK, rf"\1{MASK}", text)),
     (("-----begin",), lambda text: _sub(_PEM, MASK, text)),
     (("oracle:",), lambda text: _sub(_ORACLE, rf"\1{MASK}@", text)),
@@ -416,11 +560,12 @@ _STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("cookie",), lambda text: _sub(_COOKIE, rf"\1{MASK}", text)),
     (("identified", "pass", "secret", "token", "credential"), lambda text: _sub(_SQL, _sql, text)),
     (("pass", "pw", "secret", "credential", "jaas", "token", "key", "sig", "auth", "jwt", "sas"),
-     lambda text: _elements(_sub(_PROPERTY, _flag, _sub(_FLAG, _flag, _pairs(text))))),
+     _keyed),
     (("-u ", "--user"), lambda text: _sub(_LOGIN_FLAG, rf"\1{MASK}", text)),
     (("bearer ", "basic "), lambda text: _sub(_SCHEME, rf"\1 {MASK}", text)),
-    (("akia", "asia", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "dapi", "aiza",
-      "hw_", "/bot", "npm_", "k_live_", "hvs."), lambda text: _sub(_SHAPES, MASK, text)),
+    (("akia", "asia", "eyj", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "_pat_", "hf_", "shp", "glpat-", "xox", "xapp-",
+      "dapi", "aiza", "ya29.", "gocspx-", "pypi-", "sk-proj-", "sk-ant-", "hw_", "/bot", "npm_", "k_live_", "hvs."),
+     lambda text: _sub(_SHAPES, MASK, text)),
 )  # fmt: skip
 
 
@@ -429,7 +574,7 @@ def redact(text: str) -> str:
     if len(text) < _MIN_LENGTH:
         return text
     low = text.lower()
-    for hints, mask in _STEPS:
+    for hints, mask in _STEPS if len(text) >= _SHAPED else _STEPS[:-1]:
         for hint in hints:
             if hint in low:
                 text = mask(text)
@@ -442,9 +587,9 @@ def redact(text: str) -> str:
 # What the hints of _STEPS have in them, each from a letter that is rare in JSON and joined by their
 # first letters, which takes half the time. Not the @: a login is found by _login.
 _HINT = re.compile(
-    rb"k(?:e[yn]|ia|ie|_live_)|p(?:ass|w|m_|lus )|c(?:re[td]|le:)|j(?:aas|wt)|s(?:ig|as|ia)|uth"
-    rb"|h(?:ook|[pos]_|w_|vs\.)|/(?:services/t|bot)|-(?:----b|u |-us)|fied|b(?:earer |asic |_pat_)"
-    rb"|y(?:j|sql\w{0,5} )|xox|dapi|za|glpat-"
+    rb"k(?:e[yn]|ia|ie|_live_|r_pat|-proj|-ant-)|p(?:ass|w|m_|lus |ypi-|at_|x-)|c(?:re[td]|le:)"
+    rb"|j(?:aas|wt)|s(?:ig|as|ia|hp)|uth|h(?:ook|[posur]_|w_|f_|vs\.)|/(?:services/t|bot)|-(?:----b|u |-us)|fied|b(?:earer |asic |_pat_)"
+    rb"|y(?:j|sql\w{0,5} |a29)|x(?:ox|app-)|%2f%2f|dapi|za|glpat-"
 )
 # Facets have most of their members in common with others that were searched before: a part between
 # two commas is searched once. No hint has a comma in it.
@@ -455,6 +600,8 @@ _unhinted: set[bytes] = set()
 _AT, _BACKSLASH = b"@\\"
 _URL_END = re.compile(rb"[\s\"'<>]")
 _NAMES = ("name", "key", "variable")
+# In a key like this only what is known by its shape can be a credential.
+_PLAIN = re.compile(r"[\w.\-$]*")
 
 
 def holds_secret(data: bytes, key: str = "") -> bool:
@@ -463,7 +610,7 @@ def holds_secret(data: bytes, key: str = "") -> bool:
     It is called for everything a server has not seen before: most of that has no word in it that
     could stand beside a credential, and is not decoded.
     """
-    if not _hinted(data) and not (key and _grade(key)):
+    if not _hinted(data) and (not key or _known(key[:MAX_KEY]) == (key, _NO)):
         return False
     try:
         value = json.loads(data)
@@ -516,22 +663,50 @@ def clean(raw: bytes) -> bytes:
 def clean_value(value: Any) -> Any:
     """A decoded value with every credential masked."""
     if isinstance(value, str):
-        return redact(value)
+        return _short(value) if len(value) <= _SHORT else redact(value)
     if isinstance(value, list):
         return _items(value)
     if isinstance(value, dict):
-        found = {_key(key): _member(key, item) for key, item in value.items()}
-        if "value" in value:
-            named = [value[key] for key in _NAMES if isinstance(value.get(key), str)]
-            secret = next((name for name in named if _grade(name)), "")
-            if secret:
-                found["value"] = _member(secret, value["value"])
-        return found
+        return _members(value)
     return value
 
 
-def _key(key: str) -> str:
-    return redact(key) if "://" in key and "@" in key else key
+_SHORT = 64
+_short = lru_cache(maxsize=4096)(redact)  # types, names and addresses come again and again
+
+
+def _members(value: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    used: dict[str, int] = {}
+    for key, item in value.items():
+        shown, grade = _known(key) if len(key) <= MAX_KEY else (redact(key), _grade(key))
+        if shown != key:
+            shown = _distinct(shown, value, found, used)
+        found[shown] = _member(grade, item)
+    if "value" in value:
+        named = [value[key] for key in _NAMES if isinstance(value.get(key), str)]
+        if grade := next(filter(None, map(_grade, named)), _NO):
+            found["value"] = _member(grade, value["value"])
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _known(key: str) -> tuple[str, int]:
+    """A key without the credentials in it, and how sure it is that it holds one."""
+    shown = _SHAPES.sub(MASK, key) if _PLAIN.fullmatch(key) else redact(key)
+    return shown, _grade(key)
+
+
+def _distinct(
+    key: str, sent: Mapping[str, Any], found: Mapping[str, Any], used: dict[str, int]
+) -> str:
+    """A masked key; two that look the same now are told apart, so that nothing is lost."""
+    shown, count = key, used.get(key, 1)
+    while shown in sent or shown in found:
+        count += 1
+        shown = f"{key} ({count})"
+    used[key] = count
+    return shown
 
 
 def _items(values: list[Any]) -> list[Any]:
@@ -539,19 +714,19 @@ def _items(values: list[Any]) -> list[Any]:
     found = [clean_value(item) for item in values]
     for i, item in enumerate(values[:-1]):
         if isinstance(item, str) and item[:1] == "-" and _grade(item.lstrip("-")) == _CERTAIN:
-            found[i + 1] = _member(item.lstrip("-"), values[i + 1])
+            found[i + 1] = _member(_CERTAIN, values[i + 1])
     return found
 
 
-def _member(key: str, value: Any) -> Any:
-    grade = _grade(key)
+def _member(grade: int, value: Any) -> Any:
+    """What stands under a key of that grade."""
     if grade:
         if isinstance(value, str) and _is_value(value, grade, quoted=True):
             return MASK
         if type(value) in (int, float) and grade == _CERTAIN and abs(value) > 999:
             return MASK
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return [_member(key, item) for item in value]
+            return [_member(grade, item) for item in value]
     return clean_value(value)
 
 
@@ -659,7 +834,14 @@ def scrub_all(value: Any, hidden: Collection[str] = (), seen: dict[str, str] | N
             seen[value] = value if plain else scrub(value, hidden)
         return seen[value]
     if isinstance(value, dict):
-        return {scrub_all(k, hidden, seen): scrub_all(v, hidden, seen) for k, v in value.items()}
+        found: dict[str, Any] = {}
+        used: dict[str, int] = {}
+        for key, item in value.items():
+            shown = scrub_all(key, hidden, seen)
+            if shown != key:
+                shown = _distinct(shown, value, found, used)
+            found[shown] = scrub_all(item, hidden, seen)
+        return found
     if isinstance(value, list | tuple):
         return [scrub_all(item, hidden, seen) for item in value]
     return value

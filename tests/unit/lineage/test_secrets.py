@@ -14,6 +14,7 @@ import pytest
 
 from headwater.lineage import secrets
 from headwater.lineage.secrets import MaskingFormatter, clean, clean_value, holds_secret, redact
+from tests.properties import FULL
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SECRET = "xQ7vT2mK9w"
@@ -60,24 +61,102 @@ def test_a_credential_is_masked_by_its_key(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", lines("masked.ndjson"), ids=lambda case: case["kind"])
+def test_a_credential_is_masked_in_a_key(case: dict[str, str]) -> None:
+    text = planted(case["text"])
+    for document in ({text: {"a": 1}}, {"facets": {"x": [{"b": {text: None}}]}}):
+        body = json.dumps(document).encode()
+        assert holds_secret(body)
+        cleaned = clean(body)
+        assert not holds(cleaned.decode())
+        assert clean(cleaned) is cleaned
+    assert holds_secret(b"{}", text)
+
+
+def test_keys_that_are_masked_alike_are_told_apart() -> None:
+    jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI"
+    sent = {
+        "password=a": 1, "password=b": 2, "password=*** (2)": 3, "password": "c",
+        f"{jwt}x.y": 4, f"{jwt}z.y": {"token=abcdef1": 5, "token=abcdef2": 6}, "***": 7,
+        "postgres://a:b@h": 8, "postgres://c:d@h": 9,
+    }  # fmt: skip
+    masked = {
+        "password=***": 1, "password=*** (3)": 2, "password=*** (2)": 3, "password": "***",
+        "*** (2)": 4, "*** (3)": {"token=***": 5, "token=*** (2)": 6}, "***": 7,
+        "postgres://***@h": 8, "postgres://***@h (2)": 9,
+    }  # fmt: skip
+    assert list(clean_value(sent).items()) == list(masked.items())
+    assert clean_value(masked) == masked
+    assert secrets.scrub_all({"pw=ab12": 1, "pw=cd34": 2}, ["ab12", "cd34"]) == {
+        "pw=***": 1,
+        "pw=*** (2)": 2,
+    }
+
+
+def test_telling_keys_apart_takes_linear_time() -> None:
+    def spent(size: int) -> float:
+        secrets._known.cache_clear()
+        sent = {f"password=*** ({n})": n for n in range(size)} | {
+            f"password=x{n}": n for n in range(size)
+        }
+        start = time.thread_time()
+        assert len(clean_value(sent)) == 2 * size
+        return time.thread_time() - start
+
+    small, large = min(spent(1_000) for _ in range(3)), spent(10_000)
+    assert large < 30 * small
+
+
+def test_no_long_key_is_remembered() -> None:
+    def remembered() -> int:
+        return secrets._known.cache_info().currsize + secrets._graded.cache_info().currsize
+
+    clean_value({"a": "b"})
+    before = remembered()
+    clean_value({f"{'x' * 5_000}{n}{'y' * 500}": n for n in range(50)})
+    assert remembered() - before <= 1
+
+
+STEP, AHEAD = 600, 420
+
+
+@pytest.mark.parametrize("case", lines("masked.ndjson"), ids=lambda case: case["kind"])
 def test_a_long_text_is_masked_by_steps_as_it_is_at_once(
     case: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, step = planted(case["text"]), 4096
-    rest = "\n" + "a = b; more of it\n" * 500
+    """Wherever a step begins or ends: before a credential, at each character of it, behind it."""
+    text = planted(case["text"])
+    before, rest = "a = b; some text\n" * 100, "\n" + "a = b; more of it\n" * 70
     at_borders = [
-        ("a = b; some text\n" * 500)[: border - before - 1] + f"\n{text}{rest}"
-        for border in (step, 2 * step)
-        for before in (1, len(text) // 2, len(text))
+        before[: border - offset - 1] + f"\n{text}{rest}"
+        for border in ((STEP, 2 * STEP) if FULL else (STEP,))
+        for offset in (range(len(text) + 2) if FULL else (1, len(text) // 2, len(text)))
     ]
-    at_once = [redact(one) for one in at_borders]
+    at_once = redact(f"\n{text}{rest}")
     for name in ("_SEARCHED", "_SHARED", "_LONGEST"):
-        monkeypatch.setattr(secrets, name, step)
-    by_steps = [redact(one) for one in at_borders]
-    if "cut off" in case["kind"]:
-        assert not any(map(holds, by_steps))
-    else:
-        assert by_steps == at_once
+        monkeypatch.setattr(secrets, name, STEP)
+    monkeypatch.setattr(secrets, "_AHEAD", AHEAD)
+    for one in at_borders:
+        by_steps = redact(one)
+        if "cut off" in case["kind"]:
+            assert not holds(by_steps)
+        else:
+            assert by_steps == one[: len(one) - len(text) - len(rest) - 1] + at_once
+
+
+@pytest.mark.parametrize("length", [1_000, 16 * 1024, 65_000, 80_000, 300_000])
+def test_a_login_is_masked_however_long_it_is(length: int) -> None:
+    rest = "some text\n" * 10_000
+    for before in ("", "x", rest, rest[:65_000], rest[:79_990]):
+        for login in (
+            f"app:{'p' * length}",
+            f"{'u' * length}:{SECRET}",
+            f"a:{'p@' * (length // 2)}",
+        ):
+            text = f"{before}postgres://{login}@db/shop and {rest}"
+            assert redact(text) == f"{before}postgres://***@db/shop and {rest}"
+    for before in ("", rest):  # what follows the login may be as long
+        text = f"{before}postgres://app:{SECRET}@db/{'x' * length} and {rest}"
+        assert redact(text) == f"{before}postgres://***@db/{'x' * length} and {rest}"
 
 
 HOSTILE = {
@@ -85,6 +164,8 @@ HOSTILE = {
     "backslashes in SQL": ("password '", "\\a"),
     "an open value": ("password=", "<"),
     "an open string": ('password="', "\\a"),
+    "a long login": ("postgres://a@", "b@"),
+    "many logins": ("postgres://", "a:b@c://"),
 }
 
 
@@ -162,7 +243,9 @@ def harmless() -> list[str]:
 @pytest.mark.parametrize("text", harmless())
 def test_a_harmless_text_stays_as_it_was(text: str) -> None:
     assert redact(text) == text
-    document = {"facets": {"sql": {"query": text}, "documentation": {"description": text}}}
+    document = {
+        "facets": {"sql": {"query": text}, "documentation": {"description": text}, text: {}}
+    }
     assert clean_value(document) == document
 
 
@@ -261,6 +344,9 @@ ATTACKS = [
     "basic a", "--password ", "-u a:", "<name>password</name><value>", "password" * 20, "a.b-c_d$",
     "jdbc:oracle:thin:a/", "secret {", "secret={", "token->", "key\\\\", "xoxb-", "ghp_a", "'password':",
     "password =\n", "jaas.config=", "services/T", "A" * 50 + "password", "passwordA", "\\\\\\\"password",
+    "%3A%2F%2F", "%3a%2f%2fa%3Ab", '("password","', "(('token', '", "name: password, value: ", '"name":"key","value":"',
+    "(spark.a.token,", "<password a>", "<a:password b", "password: |\n a\n", "sig: >\n ", 'password="""', "sig='''",
+    'password=\\\\\\"', 'sig=\\\\" a', "token=[", "sig=[a1b2c3", '--password "\\a', "key value",
 ]  # fmt: skip
 
 
@@ -280,7 +366,7 @@ def test_the_time_is_linear_in_the_length(piece: str) -> None:
     assert large < 30 * max(small, 0.0005)
 
 
-@pytest.mark.parametrize("piece", [*ATTACKS, "pwd=://", "https://a["])
+@pytest.mark.parametrize("piece", [*ATTACKS, "pwd=://", "https://a[", "://a:/", "://@", "://a:b"])
 def test_a_document_is_searched_at_the_price_of_its_length(piece: str) -> None:
     # Linear is not enough: one repetition inside another took 9 seconds a megabyte.
     document = json.dumps({"a": (piece * 30_000)[:100_000] + "@@"}).encode()

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from headwater.lineage.openlineage.hashing import canonical
+from headwater.lineage.secrets import redact
 
 __all__ = [
     "EventError",
@@ -34,8 +35,9 @@ class EventError(ValueError):
     """What was sent is not an event; `problems` has the reasons, field by field."""
 
     def __init__(self, problems: list[EventProblem]) -> None:
-        super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
-        self.problems = problems
+        # Reasons quote what was sent, and are answered, logged and counted in metrics.
+        self.problems = [EventProblem(redact(p.field), redact(p.problem)) for p in problems]
+        super().__init__("; ".join(f"{p.field}: {p.problem}" for p in self.problems))
 
 
 class Limits(msgspec.Struct, frozen=True):

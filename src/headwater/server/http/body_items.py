@@ -47,25 +47,30 @@ def array(body: bytes | msgspec.Raw, limit: int) -> list[msgspec.Raw]:
         raise HttpError(400, "the array is not JSON", [EventProblem("$", str(error))]) from None
 
 
-def lines(body: bytes, limit: int) -> list[bytes]:
-    """The lines of a body that are not empty; raises 413 for more than `limit` lines."""
+def lines(body: bytes, limit: int) -> list[memoryview]:
+    """The lines of a body that are not empty, not copied; raises 413 for more than `limit` lines."""
     if b"\r" in body:  # a line may end in CR LF, and that is one end
         if max(body.count(b"\n"), body.count(b"\r")) > limit:
             raise _too_many(limit)
-        found = body.splitlines()
+        found = [memoryview(line) for line in body.splitlines()]
     else:
         # To look for the next end is ten times as fast as to count or split by it.
-        found, start = [], 0
+        whole, found, start = memoryview(body), [], 0
         while (end := body.find(b"\n", start)) >= 0:
             if len(found) == limit:
                 raise _too_many(limit)
-            found.append(body[start:end])
+            found.append(whole[start:end])
             start = end + 1
-        found.append(body[start:])
-    found = [line for line in found if line.strip()]
+        found.append(whole[start:])
+    found = [line for line in found if not _is_blank(line)]
     if len(found) > limit:
         raise _too_many(limit)
     return found
+
+
+def _is_blank(line: memoryview) -> bool:
+    # An event begins with a brace: most lines need not be copied to see that they are not blank.
+    return bytes(line[:1]) != b"{" and not bytes(line).strip()
 
 
 def _too_many(limit: int) -> HttpError:

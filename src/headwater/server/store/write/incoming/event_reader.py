@@ -102,7 +102,7 @@ class EventReader:
         self._facets = FacetReader(limits)
         self._parts: dict[bytes, EventPart] = {}
         self._names: dict[str, bool] = {}
-        """Namespaces and names, and whether a credential is in them."""
+        """Names, of facets too, and whether a credential is in them."""
         self._lists: dict[bytes, tuple[list[tuple[int, EventPart]], list[str], bool]] = {}
         self._skew = limits.skew // MICROSECOND
 
@@ -286,13 +286,7 @@ class EventReader:
         longest = self.limits.name
         if not (0 < len(space) <= longest and 0 < len(own) <= longest):
             raise NotCompactError
-        tainted = False
-        for text in (space, own):
-            odd = self._names.get(text)
-            if odd is None:
-                odd = self._names[text] = secrets.holds_secret(text.encode())
-            if odd:
-                tainted = True
+        tainted = self._odd(space) or self._odd(own)
         size = _NAMED + len(space) + len(own)
         whole: dict[str, Any] = {"namespace": space, "name": own}
         facets: Held = []
@@ -336,11 +330,18 @@ class EventReader:
             facet = read_facet(name, body)
             hashes[name] = facet.hex
             size += length + len(body)
-            if facet.tainted:
+            if facet.tainted or self._odd(name):
                 tainted = True
             if facet.body != NULL:
                 held.append((name, facet))
         return size, tainted
+
+    def _odd(self, name: str) -> bool:
+        """Whether a credential is in a name."""
+        odd = self._names.get(name)
+        if odd is None:
+            odd = self._names[name] = secrets.holds_secret(name.encode())
+        return odd
 
     def _examine(self, raw: msgspec.Raw, path: str, compact: bool) -> EventPart:
         members = decode_members(raw)
@@ -366,7 +367,7 @@ class EventReader:
                         raise NotCompactError
                     facet = self._facets.facet(name, body)
                     hashes[name] = facet.hex
-                    if facet.tainted:
+                    if facet.tainted or self._odd(name):
                         tainted = True
                     if held is not None and facet.body != NULL:
                         held.append((name, facet))

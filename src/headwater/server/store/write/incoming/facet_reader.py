@@ -41,6 +41,8 @@ _column_lineage = converter(known.ColumnLineageFacet)
 NULL = b"null"
 CHECKED = {name: name.encode() for name in ("schema", *NAMING_FACETS)}
 """Facets that are refused by what is in them."""
+REMEMBERED = frozenset(("producer", "schemaURL", "namespace", "name"))
+"""Members whose texts come again; what another one holds may be a secret because of its key."""
 TEXT = 512
 """Longer texts are not remembered, longer facets only by their digest."""
 
@@ -67,10 +69,10 @@ class FacetReader:
     def text(self, key: str, raw: msgspec.Raw) -> tuple[Any, bool]:
         """Any other member, held to the limits, and whether a credential may be in it."""
         text = bytes(raw)
-        found = self._texts.get(text)
+        found = self._texts.get(text) if key in REMEMBERED else None
         if found is None:
             found = self._other(key, text), secrets.holds_secret(text, key)
-            if len(text) <= TEXT and type(found[0]) is str and key != "runId":
+            if len(text) <= TEXT and type(found[0]) is str and key in REMEMBERED:
                 self._texts[text] = found
         return found
 
