@@ -18,6 +18,8 @@ from headwater.server.store import open_store
 from headwater.server.store.keep.purge import PurgeTarget, purge
 from headwater.server.store.keep.rebuild import rebuild
 from headwater.server.store.keep.retention import retain
+from headwater.server.store.read.timeline import members, schemas
+from headwater.server.store.view import Bodies, View
 from headwater.server.store.write import claim_periods
 from headwater.server.store.write import schemas as schema_projection
 from tests.properties import examples
@@ -36,9 +38,11 @@ from .schema_rules import (
     linked,
     namespace_of,
 )
-from .test_schemas import STREAM, beat, fields, send, told
+from .test_schemas import KAFKA, STREAM, beat, fields, send, stamp, told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headwater.server.store import Store
 
 A_AGAIN = [("00:00", A), ("00:20", B), ("00:40", A)]
@@ -152,6 +156,181 @@ def test_a_run_that_goes_on_after_an_alter_counts_again(store: Store) -> None:
         assert told(store, f"t{number}") == expected
 
 
+def altered(second: int, namespace: str, job: str = "alter", run: int = 9) -> dict[str, Any]:
+    about = dataset("t", namespace, lifecycleStateChange=facet(lifecycleStateChange="ALTER"))
+    return beat(second, job, run, outputs=[about])
+
+
+def said(
+    second: int, text: str, namespace: str, job: str = "writer", run: int = 1, words: str = ""
+) -> dict[str, Any]:
+    found = fields(text)
+    if words:
+        found["fields"][0]["description"] = words
+    return beat(second, job, run, outputs=[dataset("t", namespace, schema=found)])
+
+
+def in_every_order(store: Store, sent: list[dict[str, Any]]) -> Iterator[str]:
+    """Send events in every order, each time of datasets, jobs and runs of their own."""
+    for number, order in enumerate(permutations(sent)):
+        for one in order:
+            moved = json.dumps(one).replace('"t"', f'"t{number}"')
+            moved = moved.replace('"writer"', f'"writer{number}"')
+            send(store, json.loads(moved.replace("-8000-", f"-{8000 + number}-")))
+        yield f"t{number}"
+
+
+BOTH_PARTS = "a int, key int"
+LAKE = "s3://lake"
+GOES_ON: dict[str, tuple[str, list[dict[str, Any]], list[tuple[str, str]]]] = {
+    "the value alone": (
+        KAFKA,
+        [
+            said(0, BOTH_PARTS, KAFKA),
+            altered(1, KAFKA, "writer", 1),
+            said(2, A, KAFKA),
+        ],
+        [("00:00", BOTH_PARTS), ("00:01", A)],
+    ),
+    "first the key, then the value": (
+        KAFKA,
+        [
+            said(0, BOTH_PARTS, KAFKA),
+            said(0, "b int", KAFKA, "other", 2),
+            altered(1, KAFKA, "writer", 1),
+            said(2, "key int", KAFKA),
+            said(5, A, KAFKA),
+        ],
+        [("00:00", "a int, b int, key int"), ("00:01", BOTH_PARTS)],
+    ),
+    "with another description": (
+        LAKE,
+        [
+            said(0, A, LAKE, words="x"),
+            said(0, "b int", LAKE, "other", 2),
+            altered(1, LAKE),
+            said(5, A, LAKE, words="y"),
+        ],
+        [("00:00", B), ("00:01", A)],
+    ),
+    "while another run of the job began": (
+        LAKE,
+        [
+            said(0, A, LAKE, words="x"),
+            altered(1, LAKE),
+            said(2, C, LAKE, run=2),
+            said(3, A, LAKE, words="y"),
+            said(10, "d int", LAKE, "else", 3),
+        ],
+        [("00:00", A), ("00:02", C), ("00:10", "c int, d int")],
+    ),
+    "which another name of the dataset says": (
+        LAKE,
+        [
+            said(0, A, LAKE),
+            said(9, A, LAKE),
+            said(4, C, LAKE, "other", 2),
+            altered(5, "hive://m"),
+            beat(1, "linker", 7, inputs=[dataset("t", LAKE, symlinks=facet(
+                identifiers=[{"namespace": "hive://m", "name": "t", "type": "TABLE"}]))]),
+        ],
+        [("00:00", A), ("00:04", "a int, c int"), ("00:05", A)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", GOES_ON)
+def test_what_goes_on_after_an_alter_counts_from_it_in_any_order(store: Store, how: str) -> None:
+    namespace, sent, expected = GOES_ON[how]
+    for name in in_every_order(store, sent):
+        assert told(store, name, namespace) == expected
+
+
+def in_full(store: Store, name: str, namespace: str) -> list[tuple[str, Any]]:
+    """The history of a dataset with all that is said of its fields, and last the schema now."""
+    view = View(store.connection, Bodies(store.packer))
+    found = view.dataset(namespace, name)
+    if found is None:
+        return []
+    rows = schemas(view, members(view, found.root), None, 100)[::-1]
+    rows.append((0, found.state.facets.get("schema", [0])[0]))
+    bodies = view.bodies([facet for _, facet in rows if facet])
+    return [(stamp(time), json.loads(bodies[number])) for time, number in rows if number]
+
+
+def test_a_version_has_the_descriptions_with_which_it_began_in_any_order(store: Store) -> None:
+    other = said(0, "b int", LAKE, "other", 2, words="of b")
+    sent = [said(0, A, LAKE, words="x"), said(5, A, LAKE, words="y"), other, altered(7, LAKE)]
+    sent.append(said(9, A, LAKE, words="z"))
+    began: list[tuple[str, str]] = []
+    for name in in_every_order(store, sent):
+        found = [
+            (moment, [(one["name"], one["description"]) for one in schema["fields"]])
+            for moment, schema in in_full(store, name, LAKE)
+        ]
+        began = began or found[0][1]
+        assert sorted(began) == [("a", "x"), ("b", "of b")]
+        assert found == [
+            ("00:00", began),
+            ("00:07", [("a", "y")]),
+            ("00:00", [("a", "z")]),
+        ]
+
+
+def test_of_two_jobs_of_one_moment_content_decides_not_which_was_seen_first(store: Store) -> None:
+    sent = [said(3, "a int, key int", KAFKA), said(3, "key int, a int", KAFKA, "other", 2)]
+    assert (
+        len({json.dumps(in_full(store, name, KAFKA)) for name in in_every_order(store, sent)}) == 1
+    )
+
+
+def test_order_and_descriptions_of_fields_are_the_same_in_any_order(store: Store) -> None:
+    expected: dict[tuple[str, str], Any] = {}
+    numbers = count()
+
+    @examples(600)
+    @given(st.data(), st.booleans())
+    def compare(data: st.DataObject, topic: bool) -> None:
+        namespace = namespace_of(topic=topic)
+        reports = data.draw(some_reports(topic=topic))
+        total = sum(len(report.said) for report in reports)
+        spelt = data.draw(st.lists(st.integers(0, 3), min_size=total, max_size=total))
+        seen = []
+        for _ in range(2):
+            number = next(numbers)
+            sent = [one for report in reports for one in report.events(number, namespace)]
+            sent = [in_other_words(*one) for one in zip(sent, spelt, strict=True)]
+            if any(report.alias for report in reports):
+                sent.append(linked(number, namespace))
+            places = [*range(len(sent))]
+            again = data.draw(st.lists(st.sampled_from(places), max_size=3))
+            shuffled = [sent[one] for one in data.draw(st.permutations([*places, *again]))]
+            while shuffled:
+                cut = data.draw(st.integers(1, len(shuffled)))
+                send(store, *shuffled[:cut])
+                shuffled = shuffled[cut:]
+            name = (f"t{number}", namespace)
+            expected[name] = in_full(store, *name)
+            seen.append(expected[name])
+        assert seen[0] == seen[1]
+
+    compare()
+    rebuild(store)
+    assert {name: in_full(store, *name) for name in expected} == expected
+
+
+def in_other_words(event: dict[str, Any], how: int) -> dict[str, Any]:
+    """An event with its fields in another order, or with descriptions; its types are the same."""
+    event = json.loads(json.dumps(event))
+    about = [*event.get("inputs", ()), *event.get("outputs", ()), event.get("dataset", {})]
+    for schema in [one["facets"]["schema"] for one in about if "schema" in one.get("facets", {})]:
+        if how % 2:
+            schema["fields"].reverse()
+        if how > 1:
+            schema["fields"][0]["description"] = f"how {how}"
+    return event
+
+
 def test_a_stream_that_only_drops_the_table_ends_what_was_claimed(store: Store) -> None:
     dropped = dataset("t", lifecycleStateChange=facet(lifecycleStateChange="DROP"))
     send(store, beat(5, "dropper", 2, outputs=[dropped]), out(10, A))
@@ -222,6 +401,7 @@ def test_a_store_from_before_goes_on_and_a_rebuild_mends_its_history(
         )
     store.connection.run("DROP INDEX log_job")
     store.connection.run("DROP INDEX log_ahead")
+    store.connection.run("DROP INDEX facet_change_deleted")
     store.connection.run("ALTER TABLE claim DROP COLUMN parts")
     store.connection.run("DROP TABLE deletion")
     store.connection.run("DROP TABLE named_parent")

@@ -56,17 +56,21 @@ class Rank(IntEnum):
         A job that reports no key says nothing of it; what a registry answers, and what is declared,
         is whole.
         """
-        return self > Rank.DECLARED
+        return self > _DECLARED
 
     @property
     def ends(self) -> bool:
         """Whether altering or overwriting the dataset ends such a claim."""
-        return self > Rank.DECLARED
+        return self > _DECLARED
 
     @property
     def ends_with_dataset(self) -> bool:
         """Whether creating or dropping the dataset ends such a claim."""
-        return self is not Rank.DECLARED
+        return self is not _DECLARED
+
+
+# A member is looked up through its class's class, which is slow where every event asks for it.
+_DECLARED = Rank.DECLARED
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -75,7 +79,8 @@ class Claim(msgspec.Struct, frozen=True):
     The author is a job; of rank SOURCE it is a subject or table, and `version` orders its claims
     where it has one (0 where not). Claims of one run are one as long as they do not differ; it
     replaces them, and of several runs of an author the one whose claim began last counts. `facet` is
-    the caller's own mark and counts for nothing. `of` is the claim that this one is a part of.
+    the caller's own mark and counts for nothing. `of` is the claim that this one is a part of, and
+    `again` are later ones of the same run that differ in order or descriptions of fields alone.
     """
 
     rank: Rank
@@ -87,6 +92,7 @@ class Claim(msgspec.Struct, frozen=True):
     version: int = 0
     facet: int = 0
     of: Claim | None = None
+    again: tuple[Claim, ...] = ()
 
 
 class Ends(NamedTuple):
@@ -103,8 +109,9 @@ class Ends(NamedTuple):
 class ResolvedSchema(msgspec.Struct, frozen=True):
     """The schema of a dataset from a moment on, with the claims that it is made of.
 
-    `settled` is the moment from which on the claims have given this schema: later than `time` where
-    a better rank corrected what the version began with.
+    Order and descriptions of its fields are those reported when it began. `settled` is the moment
+    from which on the claims have given this schema: later than `time` where a better rank corrected
+    what the version began with.
     """
 
     time: int
@@ -143,6 +150,11 @@ def shape(fields: tuple[Field, ...]) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+def _content(fields: tuple[Field, ...]) -> bytes:
+    """A hash of all that is said of fields, which decides where nothing else does."""
+    return hashlib.sha256(msgspec.json.encode(fields)).digest()[:16]
+
+
 class _Remembered(Generic[T]):
     """What is computed of fields again and again, as long as those are not too many."""
 
@@ -174,6 +186,7 @@ def _of_topic(fields: tuple[Field, ...]) -> dict[Part, tuple[Field, ...]]:
 REMEMBERED = 8_192
 REMEMBERED_FIELDS = 500_000
 remembered_shape = _Remembered(shape).of
+_remembered_content = _Remembered(_content).of
 _topic_parts = _Remembered(_of_topic).of
 
 
@@ -277,11 +290,16 @@ def findings(
 
 
 class _CurrentClaim(NamedTuple):
-    """The claim of an author that counts, and since when the author reports that schema."""
+    """The claim of an author that counts, and since when the author reports that schema.
+
+    `since_end` is the same, but not before the last end of claims that it outlived: so far back the
+    order of authors depends on nothing that may not be known any more.
+    """
 
     since: int
     shape: bytes
     claim: Claim
+    since_end: int
 
 
 _Claims = dict[Author, _CurrentClaim]
@@ -302,7 +320,8 @@ def _moments(
 
     Of those before `since` only the last. The mapping is one and the same and goes on changing.
     """
-    stops, renewals = set(ends.all), sorted(set(ends.dataset))
+    stops, renewed = set(ends.all), set(ends.dataset)
+    renewals = sorted(renewed)
     sorted_stops = sorted(stops)
     shapes: dict[int, bytes] = {}  # by the identity of the fields, which are large to hash
     authors = _by_author(claims, shapes, topic=topic)
@@ -330,21 +349,33 @@ def _moments(
             if seen is not None and seen.shape == found:
                 held[author] = seen._replace(claim=claim)
             else:
-                held[author] = _CurrentClaim(time, found, claim)
+                held[author] = _CurrentClaim(time, found, claim, time)
                 moved = True
         for author in succeeded.get(time, ()):
             moved |= held.pop(author, None) is not None
         if time in stops:
-            ended = [a for a, h in held.items() if h.claim.last < time and (
-                a[0].ends_with_dataset if time in renewals else a[0].ends)]  # fmt: skip
-            for author in ended:
-                del held[author]
-                moved = True
+            moved |= _end(held, time, renewed=time in renewed)
         if moved and time >= since:
             moved = False
             yield time, held
     if moved:
         yield since - 1, held
+
+
+def _end(held: _Claims, time: int, *, renewed: bool) -> bool:
+    """Let claims go that were not made again since a moment; True if there are such."""
+    over: list[Author] = []
+    for author, one in held.items():
+        rank = author[0]
+        if not (rank.ends_with_dataset if renewed else rank.ends):
+            continue
+        if one.claim.last < time:
+            over.append(author)
+        elif rank.ends:
+            held[author] = one._replace(since_end=time)
+    for author in over:
+        del held[author]
+    return bool(over)
 
 
 def _by_author(
@@ -402,19 +433,48 @@ def _once(claims: Iterable[Claim], shapes: dict[int, bytes]) -> list[Claim]:
     kept: list[Claim] = []
     for made in groups.values():
         if len(made) > 1:
-            made.sort(key=lambda c: (c.first, c.last, shapes[id(c.fields)]))
-        for n, claim in enumerate(made):
-            if n and shapes[id(claim.fields)] == shapes[id(kept[-1].fields)]:
-                newer = max(kept[-1], claim, key=_newest)
-                first, last = kept[-1].first, max(kept[-1].last, claim.last)
-                kept[-1] = msgspec.structs.replace(newer, first=first, last=last)
-            else:
-                kept.append(claim)
+            made.sort(key=lambda c: (c.first, shapes[id(c.fields)], _looks(c)))
+        alike: list[Claim] = []
+        for claim in made:
+            if alike and shapes[id(claim.fields)] != shapes[id(alike[0].fields)]:
+                kept.append(_as_one(alike))
+                alike = []
+            alike.append(claim)
+        kept.append(_as_one(alike))
     return kept
 
 
-def _newest(claim: Claim) -> tuple[int, bytes]:
-    return claim.last, msgspec.json.encode(claim.fields)
+def _as_one(alike: list[Claim]) -> Claim:
+    """Claims that differ in order and descriptions of fields alone, as the first of them began."""
+    if len(alike) == 1:
+        return alike[0]
+    last = max(claim.last for claim in alike)
+    return msgspec.structs.replace(alike[0], last=last, again=tuple(alike[1:]))
+
+
+def _looks(claim: Claim) -> bytes:
+    """What decides between claims of one moment; of a part, all that was claimed with it."""
+    return _remembered_content((claim.of or claim).fields)
+
+
+def _as_reported(changes: list[tuple[int, Claim]]) -> Iterator[tuple[int, Claim]]:
+    """The claims of one author over time, with fields as they were reported last at each moment."""
+    for place, (moment, claim) in enumerate(changes, 1):
+        if not claim.again:
+            yield moment, claim
+            continue
+        until = changes[place][0] if place < len(changes) else None
+        begun = [one for one in claim.again if one.first <= moment]
+        later = [
+            one
+            for one in claim.again
+            if one.first > moment and (until is None or one.first < until)
+        ]
+        for one in (begun[-1] if begun else claim, *later):
+            yield (
+                max(moment, one.first),
+                msgspec.structs.replace(one, first=claim.first, last=claim.last, again=()),
+            )
 
 
 def _changes(
@@ -432,11 +492,13 @@ def _changes(
     begin = min((c.first for c in versioned), default=None)
     plain = [c for c in claims if not versioned or not c.version]
     ending = stops if author[0].ends else renewals if author[0].ends_with_dataset else ()
-    for moment, claim in _by_time(plain, shapes, ending):
-        # What came before a version was known stays as it was: history only grows.
-        if begin is None or moment < begin:
-            yield moment, claim
-    yield from _by_version(versioned, shapes, renewals)
+    # What came before a version was known stays as it was: history only grows.
+    found = [
+        (moment, claim)
+        for moment, claim in _by_time(plain, shapes, ending)
+        if begin is None or moment < begin
+    ]
+    yield from _as_reported([*found, *_by_version(versioned, shapes, renewals)])
 
 
 def _by_version(
@@ -473,7 +535,7 @@ def _by_time(
 
     Whether a run still reports counts for nothing else, so that two runs at once do not alternate.
     """
-    claims = sorted(claims, key=lambda c: (c.first, shapes[id(c.fields)], c.run))
+    claims = sorted(claims, key=lambda c: (c.first, shapes[id(c.fields)], _looks(c), c.run))
     begun: list[Claim] = []
     place = 0
     for stop in (*stops, None):
@@ -509,11 +571,15 @@ def _resolve(
 def _by_part(held: _Claims, *, topic: bool) -> dict[Part, dict[Rank, list[_CurrentClaim]]]:
     """The claims on each part by rank, the earlier first."""
     found: dict[Part, dict[Rank, list[_CurrentClaim]]] = {}
-    for one in sorted(held.values(), key=lambda h: (h.since, h.shape)):
+    for one in sorted(held.values(), key=_precedence):
         for part in parts(one.claim.fields, topic=topic):
             found.setdefault(part, {}).setdefault(one.claim.rank, []).append(one)
     order: tuple[Part, ...] = ("whole", "value", "key")
     return {part: found[part] for part in order if part in found}
+
+
+def _precedence(one: _CurrentClaim) -> tuple[int, int, bytes, bytes]:
+    return one.since_end, one.claim.first, one.shape, _looks(one.claim)
 
 
 def _part(one: _CurrentClaim, part: Part, *, topic: bool) -> tuple[Field, ...]:

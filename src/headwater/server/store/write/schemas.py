@@ -35,6 +35,8 @@ from headwater.server.store.write.store_types import type_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from headwater.lineage.schema.claims import Part
+    from headwater.lineage.schema.model import Field
     from headwater.server.store.database import ReadConnection
     from headwater.server.store.entities import Dataset, Held, Io, Job, Run
     from headwater.server.store.write.incoming.prepared import EventPart
@@ -56,7 +58,14 @@ _COLUMNS = (
     "SELECT rank, job, run, subject, version, facet, first, last, dataset, side FROM claim WHERE "
 )
 _CLAIMS = _COLUMNS + "dataset IN ({in})"
-_LATER = _COLUMNS + "(rank <= 2 OR last >= ?) AND dataset IN ({in})"
+# What a run claimed before an end goes on if it claims the same again, in whatever spelling.
+_LATER = (
+    _COLUMNS  # noqa: S608
+    + "(rank <= 2 OR last >= ? OR EXISTS (SELECT 1 FROM claim o WHERE o.dataset = claim.dataset"
+    " AND o.job = claim.job AND o.run = claim.run AND o.side = claim.side"
+    " AND o.subject = claim.subject AND o.version = claim.version AND o.last >= ?))"
+    " AND dataset IN ({in})"
+)
 _HISTORY = "facet_change WHERE kind = 0 AND name = 'schema' AND time "
 _OF_KEY = (
     " FROM claim"
@@ -111,7 +120,7 @@ def read_claims(
     ends = Ends(renewals.union(time for time, _ in found if time >= low), renewals)
     if not low:
         return within(connection, _CLAIMS, ids), ends
-    return within(connection, _LATER, ids, (low,)), ends
+    return within(connection, _LATER, ids, (low, low)), ends
 
 
 def to_claims(rows: Iterable[tuple[Any, ...]], fields: Any) -> list[Claim]:
@@ -222,7 +231,9 @@ class SchemaProjection:
         for number in datasets:
             found = self._dataset(number)
             if found is not None:
-                self._recompute(self._root(found))
+                root = self._root(found)
+                self._refresh(root)
+                self._recompute(root)
 
     def settle(self, job: Job, run: Run) -> None:
         """Bring the claims of a batch up to date: they count once the run has completed."""
@@ -329,8 +340,25 @@ class SchemaProjection:
             return self._late(dataset, key, held, facet, time)
         self._store(root, key, *held)
         self._store(root, key, facet, time, time)
-        self._recompute(root, self._since(root, time))
+        self._recompute(
+            root, 0 if self._goes_on(root, key, held, facet) else self._since(root, time)
+        )
         return [facet, time, time]
+
+    def _goes_on(self, root: Dataset, key: ClaimKey, held: Held, facet: int) -> bool:
+        """Whether a newer claim may be one from before an end, made again in part or in other words.
+
+        It counts on from that end then, not from its own time.
+        """
+        ended = root.state.ended
+        if ended is None:
+            return False
+        if held[2] < ended:
+            return True
+        if not key.rank.by_part or not is_topic(root):
+            return False
+        fields = self.session.fields
+        return not _parts(fields(facet)) <= _parts(fields(held[0]))
 
     def _store(
         self,
@@ -345,7 +373,7 @@ class SchemaProjection:
         """Store a claim with the parts of the dataset that it is about."""
         about = WHOLE
         if key.rank.by_part and is_topic(root):
-            found = parts(self.session.fields(facet), topic=True)
+            found = _parts(self.session.fields(facet))
             about = VALUE * ("value" in found) | KEY * ("key" in found)
         row = key.row(facet, first, last, single=single, parts=about)
         self.session.rows["claim"].append(row)
@@ -363,7 +391,8 @@ class SchemaProjection:
             for since, until in session.connection.all(sql, (*key[1:], facet)):
                 first, last = min(first, since), max(last, until)
         session.rows["claim"].append(key.row(facet, first, last))
-        later = first == last and time > held[2]
+        # After an end, an answer of this version in other words may be what outlived it.
+        later = first == last and time > held[2] and root.state.ended is None
         self._recompute(root, self._since(root, time) if later else 0)
         return [facet, first, last] if held[0] == facet or last > held[2] else held
 
@@ -596,9 +625,17 @@ class SchemaProjection:
         looks = remembered_shape(version.fields)
         session = self.session
         whole = (c for c in version.claims if remembered_shape(c.fields) == looks)
-        if (claim := next(whole, None)) is not None:
-            return claim.facet
-        return session.facet_of(version.claims[0].facet, version.fields)
+        claim = next(whole, None)
+        if claim is None:
+            return session.facet_of(
+                self._of_several(version.claims, version.claims[0]), version.fields
+            )
+        return self._of_several(version.claims, claim)
+
+    def _of_several(self, claims: Sequence[Claim], claim: Claim) -> int:
+        """The facet of a claim; of those that say the same of the fields, the first by content."""
+        same = {c.facet for c in claims if c.facet != claim.facet and c.fields == claim.fields}
+        return min(same | {claim.facet}, key=self.session.body) if same else claim.facet
 
     def _members(self, root: Dataset) -> list[int]:
         session, found = self.session, set[int]()
@@ -621,6 +658,10 @@ def _with_batch(held: Io) -> bool:
 def _is_stored(batch: Held, mark: int) -> bool:
     """Whether the claim of a batch stands in the table as it is."""
     return batch[5] == mark and batch[3] == batch[0] and batch[4] == batch[1]
+
+
+def _parts(fields: tuple[Field, ...]) -> set[Part]:
+    return set(parts(fields, topic=True))
 
 
 def _shape(session: WriteSession, facet: int) -> bytes:
