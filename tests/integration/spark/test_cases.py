@@ -50,6 +50,7 @@ QUICK = frozenset(
         "views_through_to_tables",
         "write_jdbc",
         "time_travel_by_snapshot",
+        "metadata_of_a_table",
         "topic_to_table",
         "merge_for_each_batch",
     ]
@@ -178,6 +179,30 @@ def test_an_overwrite_says_whether_rows_stay(stage: Stage) -> None:
         assert not partial(lambda: rows.write.mode("overwrite").parquet(stage.path("plain")))
     finally:
         stage.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+def test_the_columns_of_a_table_of_metadata_are_not_those_of_the_table(stage: Stage) -> None:
+    from headwater.spark.stores.iceberg import FORMAT
+
+    kinds = stage.spark._jvm.org.apache.iceberg.MetadataTableType.values()  # type: ignore[union-attr]
+    assert {str(one).lower() for one in kinds} == FORMAT.metadata_tables
+    orders = stage.table("orders")
+    for kind in sorted(FORMAT.metadata_tables):
+        stage.case = f"about_{kind}"
+        stage.drain()
+        read = stage.spark.table(f"{orders}.{kind}")
+        read.limit(1).write.mode("overwrite").format("json").save(stage.path(kind))
+        (made,) = written(stage, stage.case).inputs
+        assert stage.names[made.id] == "orders"
+        assert (made.schema, made.schema_source) == (None, None)
+        assert [link.name for link in made.symlinks] == [f"{stage.namespace}.orders"]
+    stage.case = "about_rows"
+    stage.drain()
+    ids = stage.spark.table(f"{orders}.snapshots").rdd.map(lambda row: (row.snapshot_id,))
+    stage.spark.createDataFrame(ids, "id bigint").write.parquet(stage.path("ids"))
+    (made,) = written(stage, stage.case).inputs
+    assert made.schema is None
+    assert [link.name for link in made.symlinks] == [f"{stage.namespace}.orders"]
 
 
 def test_a_table_says_its_catalog_its_name_in_it_and_its_columns(stage: Stage) -> None:

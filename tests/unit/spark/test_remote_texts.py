@@ -339,6 +339,18 @@ def older(sql: str) -> Text:
     return Text("Project [city#3]", f"+- {OLDER}", sql=sql)
 
 
+def test_metadata_of_a_table_is_a_read_of_it_without_columns() -> None:
+    text = Text(
+        "Project [snapshot_id#21L, operation#22]",
+        "+- Filter (operation#22 = append)",
+        "   +- RelationV2[snapshot_id#21L, operation#22] lab.shop.orders.snapshots",
+        literals="append",
+    )
+    ((found,),) = [source.datasets for source in text.query.sources]
+    assert (found.name, found.schema) == ("orders", None)
+    assert text.columns == {"snapshot_id": [], "operation": []}
+
+
 def test_a_name_that_older_sparks_write_twice_is_one_name() -> None:
     assert relation_name("lab.shop.orders lab.shop.orders") == "lab.shop.orders"
     assert relation_name("lab.file:/lake/orders file:/lake/orders") == "file:/lake/orders"

@@ -13,10 +13,11 @@ from headwater.lineage.naming import DatasetName, hive_namespace
 from headwater.spark import jvm
 from headwater.spark.columns.output import flat
 from headwater.spark.columns.records import json_path
-from headwater.spark.columns.source import Source
+from headwater.spark.columns.source import MetadataSource, OpaqueSource, Source
 from headwater.spark.columns.value import IDENTITY, Value
 from headwater.spark.jvm import kind
 from headwater.spark.plan import writes
+from headwater.spark.plan.operators import describe
 from headwater.spark.stores import files, jdbc, kafka
 from headwater.spark.stores.catalog import default_location
 from headwater.spark.stores.files import roots
@@ -184,6 +185,59 @@ def test_a_branch_in_the_name_is_a_version_and_not_a_name() -> None:
     assert made is not None
     assert made.symlinks[0].name == "db.t"
     assert ICEBERG.version(object(), parts, {}) == "trial"
+
+
+@pytest.mark.parametrize(
+    ("identifier", "link"),
+    [(["db", "t", "snapshots"], "db.t"), (["w", "t#files"], "w.t"), (["db", "files"], "db.files")],
+)
+def test_a_table_of_metadata_is_a_read_of_its_table_without_columns(
+    identifier: list[str], link: str
+) -> None:
+    """The classes of Iceberg's are stood for by what they answer; `test_cases.py` asks them."""
+    about = identifier[-1] != "files"
+
+    class Asked(FakeSession):
+        def texts(self, given: Any, *paths: str) -> list[str | None]:
+            assert paths[:2] == ("location", "table.location")
+            return ["s3://w/t", "s3://w/t" if about else None]
+
+    held = SimpleNamespace(location=lambda: "s3://w/t")
+    table = SimpleNamespace(table=lambda: held)
+    given: Any = Asked(c_type="rest", c_uri="http://cat")
+    found = ICEBERG.table(given, table, "c", identifier, {})
+    assert found is not None
+    assert isinstance(found, MetadataSource) is about
+    (made,) = found.datasets
+    assert made.id == DatasetName("s3://w", "t")
+    assert [one.name for one in made.symlinks] == [link]
+    outputs: Any = [SimpleNamespace(name="n", get=lambda _: "long")]
+    describe(found, outputs)
+    assert (found.datasets[0].schema is None) is about
+    assert bool(found.column("n", "long").all()) is not about
+
+
+def test_rows_that_a_program_made_of_a_table_are_not_its_columns() -> None:
+    found = OpaqueSource((Dataset("s3://w", "t"),))
+    outputs: Any = [SimpleNamespace(name="n", get=lambda _: "long")]
+    describe(found, outputs)
+    assert found.datasets[0].schema is None
+
+
+def test_the_timeline_and_the_files_of_a_hudi_table_are_not_its_columns() -> None:
+    def relation(name: str) -> Any:
+        path = SimpleNamespace(toString=lambda: "s3://w/t")
+        return SimpleNamespace(
+            getClass=lambda: SimpleNamespace(getName=lambda: f"org.apache.hudi.{name}"),
+            metaClient=lambda: SimpleNamespace(getBasePath=lambda: path),
+        )
+
+    hudi = by_name("hudi")
+    assert hudi is not None
+    for name in ("TimelineRelation", "FileSystemRelation"):
+        found = hudi.relation(session(), relation(name), None)
+        assert isinstance(found, MetadataSource)
+        assert [one.id for one in found.datasets] == [DatasetName("s3://w", "t")]
 
 
 @pytest.mark.parametrize(

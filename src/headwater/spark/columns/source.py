@@ -56,6 +56,18 @@ class MappedSource(Source):
         return self.columns.get(name) or self.columns.get(name.lower()) or Value.unknown()
 
 
+class MetadataSource(Source):
+    """A leaf that reads what a table says of itself, such as its snapshots or its files.
+
+    It is a read of the table, but its columns are none of the table's.
+    """
+
+    __slots__ = ()
+
+    def column(self, name: str, data_type: Any) -> Value:
+        return Value()
+
+
 class OpaqueSource(Source):
     """A leaf whose datasets may be known while its columns are not."""
 

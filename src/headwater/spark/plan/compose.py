@@ -219,7 +219,10 @@ def _inputs(query: Query, write: Write, outputs: tuple[Dataset, ...]) -> tuple[D
             # The table a command changes is read too, but it counts only where it matters.
             if query.known and dataset.id == own and dataset.id not in used:
                 continue
-            found.setdefault(dataset.id, dataset)
+            known = found.get(dataset.id)
+            # A query may read a table and its metadata, which says nothing of the columns.
+            if known is None or (known.schema is None and dataset.schema is not None):
+                found[dataset.id] = dataset
     return tuple(found.values())
 
 

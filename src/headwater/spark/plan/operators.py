@@ -13,7 +13,7 @@ from headwater.spark.columns import aggregates, lambdas, records, structures  # 
 from headwater.spark.columns.expressions import Expressions
 from headwater.spark.columns.generators import generated
 from headwater.spark.columns.scope import Env, Relation, Scope, is_metadata
-from headwater.spark.columns.source import MappedSource
+from headwater.spark.columns.source import MappedSource, MetadataSource, OpaqueSource
 from headwater.spark.columns.types import schema_of
 from headwater.spark.columns.value import (
     FILTER,
@@ -193,8 +193,10 @@ class ColumnReader:
 
 def describe(source: Source, outputs: list[Node]) -> None:
     """Give the datasets of a leaf the schema that the plan shows of them."""
-    if source.topic or len(source.datasets) != 1 or isinstance(source, MappedSource):
+    if source.topic or len(source.datasets) != 1:
         return
+    if isinstance(source, (MappedSource, MetadataSource, OpaqueSource)):
+        return  # what the plan shows are not the columns of the dataset
     (one,) = source.datasets
     if one.schema is None:
         columns = [(out.name, out.get("dataType")) for out in outputs]

@@ -108,8 +108,8 @@ def script_targets(statement: str) -> tuple[str, ...]:
 def script_problem(statement: str) -> str:
     """What is not known of a script, and which targets its text names."""
     named = ", ".join(script_targets(statement))
-    said = "a script runs on the server: what its statements read and write is not known"
-    return f"{said}; its text names {named}" if named else said
+    unknown = "a script runs on the server: what its statements read and write is not known"
+    return f"{unknown}; its text names {named}" if named else unknown
 
 
 def changes(statement: str) -> bool:

@@ -71,6 +71,17 @@ def existing(session: RemoteSession, parts: list[str], asked: str = "") -> Datas
     return Dataset(*place, type="TABLE", evidence=evidence)
 
 
+def metadata_of(session: RemoteSession, parts: list[str]) -> list[str]:
+    """The name of the table whose metadata another name stands for; empty where it does not."""
+    known = any(parts[-1].lower() in one.metadata_tables for one in formats.table_formats())
+    if not known or len(parts) < 3:
+        return []
+    plain = [
+        part for part in parts[:-1] if not any(f.is_selector(part) for f in formats.table_formats())
+    ]
+    return parts[:-1] if session.server.table(plain) is not None else []
+
+
 def is_partitioned(session: RemoteSession, parts: Sequence[str]) -> bool:
     """Whether a table has partitions; one that cannot be described may have some."""
     found = session.server.table(list(parts))

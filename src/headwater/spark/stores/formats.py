@@ -67,6 +67,9 @@ class TableFormat:
     metadata_columns: ClassVar[frozenset[str]] = frozenset()
     """Columns that its rows show of the format's bookkeeping: facts about a row, not lineage."""
 
+    metadata_tables: ClassVar[frozenset[str]] = frozenset()
+    """What follows the name of a table to read what the format keeps about it, in lower case."""
+
     log_folders: ClassVar[tuple[str, ...]] = ()
     """Folders inside a table in which the format keeps its log: reads of them are no lineage."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.spark.columns.source import MappedSource, Source
+from headwater.spark.columns.source import MappedSource, MetadataSource, Source
 from headwater.spark.columns.value import Value
 from headwater.spark.jvm import attempt, kind, option
 from headwater.spark.plan.writes import (
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _INSTANT = "as.of.instant"
 _OPERATION = "hoodie.datasource.write.operation"
+_ABOUT = ("TimelineRelation", "FileSystemRelation")
+"""What `hudi_query_timeline` and `hudi_filesystem_view` read."""
 
 
 def _insert(session: JvmSession, plan: Any) -> Write:
@@ -122,6 +124,8 @@ class Hudi(TableFormat):
             found = self.at_path(session, path, "hudi table") if path else None
         if found is None:
             return None
+        if kind(relation) in _ABOUT:
+            return MetadataSource((found,))
         options = session.mapping(attempt(relation, "options", "optParams"))
         found = msgspec.structs.replace(found, version=options.get(_INSTANT, ""))
         location = attempt(relation, "location")

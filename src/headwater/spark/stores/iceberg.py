@@ -18,7 +18,7 @@ from headwater.lineage.naming import (
     redact,
 )
 from headwater.lineage.schema import iceberg_table
-from headwater.spark.columns.source import Source
+from headwater.spark.columns.source import MetadataSource, Source
 from headwater.spark.columns.types import struct_schema
 from headwater.spark.jvm import attempt, hidden
 from headwater.spark.model import observed
@@ -69,6 +69,26 @@ class Iceberg(TableFormat):
             "_last_updated_sequence_number",
         }
     )
+    metadata_tables = frozenset(
+        {
+            "entries",
+            "files",
+            "data_files",
+            "delete_files",
+            "history",
+            "metadata_log_entries",
+            "snapshots",
+            "refs",
+            "manifests",
+            "partitions",
+            "all_data_files",
+            "all_delete_files",
+            "all_files",
+            "all_manifests",
+            "all_entries",
+            "position_deletes",
+        }
+    )
     version_options = ("versionasof", "snapshot-id", "branch", "tag")
     time_options = ("timestampasof", "as-of-timestamp")
     saves_by_name = True
@@ -90,9 +110,15 @@ class Iceberg(TableFormat):
     ) -> Source | None:
         """The source behind a `SparkTable`."""
         held = table.table()
-        place = name_of(held.location())
+        # A table of metadata has the table that it is about.
+        location, about = session.texts(held, "location", "table.location")
+        place = name_of(location) if location else None
         if place is None:
             return None
+        if about is not None:
+            identifier = _about(identifier)
+            version = self.version(table, identifier, options)
+            return MetadataSource((self._dataset(session, place, catalog, identifier, version),))
         version = self.version(table, identifier, options)
         found = self._dataset(session, place, catalog, identifier, version)
         # What is read by snapshot, branch or tag may have a schema of its own.
@@ -107,10 +133,10 @@ class Iceberg(TableFormat):
         """The table of an input partition, which carries it to the executors."""
         table = hidden(partition, "tableBroadcast").value()
         place = name_of(table.location())
-        catalog, _, rest = table.name().partition(".")
-        return (
-            self._dataset(session, place, catalog, rest.split(".")) if place is not None else None
-        )
+        catalog, *identifier = table.name().split(".")
+        if attempt(table, "type") is not None:
+            identifier = _about(identifier)
+        return self._dataset(session, place, catalog, identifier) if place is not None else None
 
     def in_catalog(
         self,
@@ -215,6 +241,13 @@ class Iceberg(TableFormat):
 
 
 FORMAT = Iceberg()
+
+
+def _about(identifier: list[str]) -> list[str]:
+    """The table in the name of its metadata: `db.orders.files`, or `path/orders#files`."""
+    *before, last = identifier or [""]
+    place, mark, _ = last.rpartition("#")
+    return [*before, place] if mark else before
 
 
 def with_current_schema(session: JvmSession, given: Dataset, table: Any) -> Dataset:

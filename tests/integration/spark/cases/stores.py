@@ -244,6 +244,42 @@ def time_travel_by_snapshot(s: Stage) -> dict[str, str]:
 
 
 @case("""
+    orders -> out
+    snapshot_id <-
+    added <-
+    operation: create_table_as_select
+""")
+def metadata_of_a_table(s: Stage) -> None:
+    s.sql("""create table {out} using iceberg as select snapshot_id, summary['added-records'] as added
+      from {orders}.snapshots where operation = 'append' and committed_at > timestamp'2020-01-01'""")
+
+
+@case("""
+    orders -> out
+    id <- orders.id
+    file_path <-
+    rows <- orders.id FILTER
+""")
+def a_table_and_its_metadata(s: Stage) -> None:
+    path = s.spark.read.format("iceberg").load(f"{s.table('orders')}.files").select("file_path")
+    rows = s.spark.table(s.table("orders")).where("id > 0").select("id")
+    path.crossJoin(rows).select("id", "file_path").writeTo(s.out).using("iceberg").create()
+
+
+@case("""
+    here -> out
+    snapshot_id <-
+""")
+def metadata_by_path(s: Stage) -> None:
+    path = f"{s.folder}/hadoop/shop/told"
+    s.names[DatasetName("file", path)] = "here"
+    s.spark.sql("create table had.shop.told using iceberg as select 1 id")
+    s.drain()
+    read = s.spark.read.format("iceberg").load(f"file://{path}#history").select("snapshot_id")
+    read.writeTo(s.out).using("iceberg").create()
+
+
+@case("""
     past -> out
     id <- past.id
     version: past = trial

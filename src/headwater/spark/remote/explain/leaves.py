@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.spark.columns.source import OpaqueSource, Source
+from headwater.spark.columns.source import MetadataSource, OpaqueSource, Source
 from headwater.spark.remote import tables
 from headwater.spark.remote.explain.layout import (
     PlanTextNode,
@@ -101,23 +101,29 @@ class LeafReader:
         except UnclearText as error:
             # The columns are the same, whichever it is.
             self.session.problem(str(error))
-        found = tables.existing(self.session, parts, asked)
+        about = tables.metadata_of(self.session, parts)
+        found = tables.existing(self.session, about or parts, asked)
         types = self.session.server.columns(parts) or {}
         if found is None:
             self.session.problem(f"{name}: a table whose place is not known")
             return OpaqueSource(()), types
-        return UntypedSource((found,)), types
+        return (MetadataSource((found,)) if about else UntypedSource((found,))), types
 
     def _by_path(self, path: str) -> tuple[Source, dict[str, Any]]:
         read = self._one([r for r in self.reads if r.paths == (path,)])
         table_format = formats.by_name(read.format) if read is not None else None
         found = None
+        metadata = False
         if table_format is not None:
-            found = table_format.at_path(self.session, path, "table at a path")
+            place, _, kind = path.rpartition("#")
+            metadata = bool(place) and kind.lower() in table_format.metadata_tables
+            asked = place if metadata else path
+            found = table_format.at_path(self.session, asked, "table at a path")
         if found is None:
             self.session.problem("a table by its path whose kind is not known")
             return OpaqueSource(()), {}
-        return UntypedSource((found,)), self._types(read)
+        source = MetadataSource((found,)) if metadata else UntypedSource((found,))
+        return source, self._types(read)
 
     def _relation(self, text_node: PlanTextNode) -> tuple[Source, dict[str, Any]]:
         rest = text_node.rest
