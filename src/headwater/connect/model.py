@@ -24,6 +24,8 @@ class Connector(msgspec.Struct, frozen=True):
     type: Role | None
     config: Mapping[str, str]
     active_topics: tuple[str, ...] = ()
+    topics_given: str = ""
+    """The option by which a person gave `active_topics`, where Connect was not asked."""
 
     @property
     def connector_class(self) -> str:

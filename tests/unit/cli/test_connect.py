@@ -55,7 +55,8 @@ def test_preview_prints_the_start_event(
     assert _run(words, debug=False) == 0
     said = capsys.readouterr().out
     assert said.count("config key: topics") == 1
-    assert said.count("runtime topics") == 1
+    assert "observed" not in said, "nothing was asked: what was given by options is derived"
+    assert said.count("--topics") == 1
 
 
 @pytest.mark.parametrize(

@@ -74,19 +74,28 @@ def _field(field: Any) -> dict[str, Any]:
 
 
 def cases() -> list[dict[str, Any]]:
-    """Every case of every file, in order."""
+    """Every case of every file, in order; `{name}` in what is expected is the connector's."""
     return [
-        {**case, "file": path.stem}
+        {**case, "file": path.stem, "expected": _filled(case)}
         for path in sorted(FIXTURES.glob("*.json"))
         for case in json.loads(path.read_text(encoding="utf-8"))
     ]
 
 
+def _filled(case: Mapping[str, Any]) -> Any:
+    place = "/connectors/{name}/topics"
+    text = json.dumps(case["expected"]).replace(place, place.format(name=_name(case)))
+    return json.loads(text)
+
+
+def _name(case: Mapping[str, Any]) -> str:
+    return str(case.get("name", case["case"].replace(" ", "-")))
+
+
 def connector(case: Mapping[str, Any]) -> Connector:
     """The case's connector."""
-    name = case.get("name", case["case"].replace(" ", "-"))
     return Connector(
-        name, case.get("type"), normalise(case["config"]), tuple(case.get("topics", ()))
+        _name(case), case.get("type"), normalise(case["config"]), tuple(case.get("topics", ()))
     )
 
 

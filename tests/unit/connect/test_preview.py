@@ -170,3 +170,27 @@ def test_schemas_of_every_format(text: str, names: list[str]) -> None:
 def test_a_schema_that_is_none() -> None:
     with pytest.raises(SchemaError):
         read_schema("{")
+
+
+def test_what_a_person_gave_is_not_called_observed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from headwater.cli.main import _run
+
+    (tmp_path / "sink.json").write_text(json.dumps(DOCUMENT))
+    (tmp_path / "orders.avsc").write_text(AVRO)
+    words = ["--config", str(tmp_path / "sink.json"), "--topics", "orders"]
+    words += ["--schema", f"orders={tmp_path / 'orders.avsc'}", "--json"]
+    assert _run(["connect", "preview", *words], debug=False) == 0
+    event = json.loads(capsys.readouterr().out)
+    evidence = event["job"]["facets"]["headwater_evidence"]["datasets"][0]["evidence"]
+    assert [(one["source"], one["detail"], one["observed"]) for one in evidence] == [
+        ("option", "--topics", False),
+        ("option", "--schema", False),
+    ]
+    assert "runtime topics" not in json.dumps(event)
+
+
+def test_the_page_says_that_the_server_knows_a_schema() -> None:
+    found = preview_text(json.dumps(DOCUMENT), "k:9092", {"orders": read_schema(AVRO)}.get)
+    assert not [text for text in found["edges"][0]["evidence"] if "registry" in text]

@@ -10,10 +10,9 @@ import logging
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import replace
 
 from headwater.connect.life.reasons import reason
-from headwater.connect.life.state import Condition, bare, dump, key_of, load
+from headwater.connect.life.state import Condition, dump, key_of, load
 from headwater.connect.life.watched import WatchedConnector
 from headwater.emit import OutboxChange
 
@@ -109,10 +108,7 @@ class ConnectorStore:
             del self.watched[after.name]
             self.problems.forget(after.name)
             return
-        watched = self.watched[after.name]
-        watched.tracked = replace(after, status=bare(after.status))
-        if after.condition in (Condition.LOST, Condition.DELETED):
-            watched.forget_answer()  # when it is back, its answer may be the same as before
+        self.watched[after.name].remember(after)
 
     def write_problems(self) -> None:
         """Store the problems for `headwater connect status`, when they change."""

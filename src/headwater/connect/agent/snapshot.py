@@ -82,8 +82,7 @@ class SnapshotReader:
         """Derive the lineage; what cannot be asked now keeps its last answer."""
         name, kind = tracked.name, entry.info.type
         role: Any = kind or None
-        watched.refreshed_at = self._clock()
-        watched.refresh_at = watched.refreshed_at + self._intervals.poll
+        watched.asked_for_lineage(self._clock(), self._intervals.poll)
         try:
             lineage = self._lineage.derive(Connector(name, role, entry.info.config, topics))
         except Exception as error:  # noqa: BLE001
@@ -91,7 +90,7 @@ class SnapshotReader:
             self._problems.add_fault(name, error, "lineage")
             watched.forget_lineage()
             return replace(tracked, derived=tracked.derived or self._lineage.unknown(name))
-        watched.lineage = lineage
+        watched.derived(lineage)
         self._problems.clear(name, "lineage")
         derived = lineage.derived
         if (
@@ -124,10 +123,8 @@ class SnapshotReader:
         # What is not known yet may be known in any poll; what is known rarely changes.
         gaps = not topics or watched.lineage is None or watched.lineage.gaps
         soon = gaps or now - tracked.started < NEW_RUN
-        watched.refreshed_at = now / SECOND
-        watched.refresh_at = now / SECOND + (
-            self._intervals.poll if soon else self._intervals.rotation
-        )
+        wait = self._intervals.poll if soon else self._intervals.rotation
+        watched.asked_for_lineage(now / SECOND, wait)
         if topics == tracked.topics and watched.lineage and not watched.lineage.outdated():
             return None
         return topics

@@ -16,6 +16,7 @@ from headwater.connect.derive.lineage import derive
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.run_event import run_event
 from headwater.errors import UsageError
+from headwater.lineage.model import Evidence
 from headwater.lineage.openlineage.events import EventType
 from headwater.lineage.schema import (
     Schema,
@@ -40,17 +41,23 @@ MOST_VARIABLES = 50
 
 
 class GivenMetadata(NoMetadata):
-    """A Kafka address and schemas that a person typed."""
+    """A Kafka address and schemas that a person typed, or that `known_from` says where they are from."""
 
-    def __init__(self, bootstrap: str | None, schema_of: Callable[[str], Schema | None]) -> None:
+    def __init__(
+        self,
+        bootstrap: str | None,
+        schema_of: Callable[[str], Schema | None],
+        known_from: Evidence = Evidence("option", "--schema"),  # noqa: B008  (frozen)
+    ) -> None:
         self.bootstrap = bootstrap or None
         self.bootstraps = (bootstrap,) if bootstrap else ()
         self._schema_of = schema_of
+        self._known_from = known_from
 
     def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:
         """The schema given for the topic."""
         schema = self._schema_of(topic)
-        return TopicSchema(schema) if schema else None
+        return TopicSchema(schema, evidence=self._known_from) if schema else None
 
 
 def preview_file(
@@ -64,7 +71,12 @@ def preview_file(
 ) -> tuple[Derived, dict[str, Any]]:
     """The lineage of the connector in a file, and the START event that it would send."""
     connector = read_connector(path)
-    connector = replace(connector, type=role or connector.type, active_topics=topics)
+    connector = replace(
+        connector,
+        type=role or connector.type,
+        active_topics=topics,
+        topics_given="--topics" if topics else "",
+    )
     known = {topic: _schema_file(file) for topic, file in schemas.items()}
     return preview(connector, GivenMetadata(bootstrap, known.get), DeriveSettings(namespace))
 
@@ -89,7 +101,8 @@ def preview_text(
 ) -> dict[str, Any]:
     """The lineage of a connector that somebody pasted, as the page of connectors shows it."""
     connector = connector_in(text)
-    derived, _ = preview(connector, GivenMetadata(bootstrap, schema_of))
+    known_from = Evidence("server", "the topic's schema as it is known")
+    derived, _ = preview(connector, GivenMetadata(bootstrap, schema_of, known_from))
     # The variables of who deploys it are not the server's.
     unfilled = [
         f"${{{name}}} is not filled in here; headwater connect apply does, from its environment"

@@ -147,7 +147,7 @@ def _topic(
     if schema is not None and (schema.value or schema.key):
         subject = ", ".join(filter(None, (schema.value_subject, schema.key_subject)))
         label = "a sampled record" if schema.sampled else subject or name
-        evidence.append(Evidence("schema registry", label, observed=True))
+        evidence.append(schema.evidence or Evidence("schema registry", label, observed=True))
     dataset = context.topic(name, evidence, servers)
     found = known_schema(schema)
     version = ".".join(filter(None, (schema.value_version, schema.key_version))) if schema else ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from headwater.lineage.model import Evidence
 from headwater.lineage.schema import Schema, SchemaOrigin
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class TopicSchema(msgspec.Struct, frozen=True):
     sampled: bool = False
     origins: tuple[SchemaOrigin, ...] = ()
     """The subjects that a registry answered them from."""
+    evidence: Evidence | None = None
+    """Where they are from, if from no registry and no record."""
 
 
 class CatalogTable(msgspec.Struct, frozen=True):

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from headwater.connect.derive.family import SourceLineage
     from headwater.connect.transforms import TopicName
 
-SEEN = Evidence("runtime topics", "/connectors/{name}/topics", observed=True)
 _BOOKKEEPING = ("__consumer_offsets", "__transaction_state", "__debezium-heartbeat.")
 _LEGAL = re.compile(r"[A-Za-z0-9._\-]{1,249}")
 _DEAD = "errors.deadletterqueue.topic.name"
@@ -39,12 +38,12 @@ def sink_topics(context: Context) -> list[tuple[str, Evidence]]:
             for topic in sorted(there or ())
             if topic not in kept and not topic.startswith("__") and expression.matches(topic)
         ]
-        return [*((topic, SEEN) for topic in kept), *unwritten]
+        return [*((topic, _seen(context)) for topic in kept), *unwritten]
     if not listed and not config.get("topics.regex"):
         extra = _declared(context)
-        return [(t, SEEN) for t in seen] or extra
+        return [(t, _seen(context)) for t in seen] or extra
     how = Evidence("config key", "topics")
-    return [(topic, SEEN if topic in seen else how) for topic in dict.fromkeys(listed)]
+    return [(topic, _seen(context) if topic in seen else how) for topic in dict.fromkeys(listed)]
 
 
 def source_topics(
@@ -71,10 +70,18 @@ def source_topics(
     spelled = {topic.lower() for topic, _, _ in found if topic in seen}
     found = [item for item in found if item[0] in seen or item[0].lower() not in spelled]
     if seen and not found:
-        return [(topic, _single(reading), SEEN) for topic in seen]
+        return [(topic, _single(reading), _seen(context)) for topic in seen]
     if not found and not reading.origins:
         return [(topic, _single(reading), how) for topic, how in _declared(context)]
     return found
+
+
+def _seen(context: Context) -> Evidence:
+    """What says that a connector has worked on a topic: Connect, or in a preview a person."""
+    connector = context.connector
+    if connector.topics_given:
+        return Evidence("option", connector.topics_given)
+    return Evidence("runtime topics", f"/connectors/{connector.name}/topics", observed=True)
 
 
 def legal(topic: str) -> bool:
@@ -92,12 +99,12 @@ def _named(context: Context, name: TopicName, seen: list[str]) -> list[tuple[str
         if not legal(name.text):
             return []
         if name.text in seen:
-            return [(name.text, SEEN)]
+            return [(name.text, _seen(context))]
         detail = ", ".join(context.read) or "the default"
         return [(name.text, Evidence("config key", detail))]
     fitting = [topic for topic in seen if name.fits(topic)]
     if fitting:
-        return [(topic, SEEN) for topic in fitting]
+        return [(topic, _seen(context)) for topic in fitting]
     if name.open:
         context.problem("the rows decide which topics are written; none was seen yet")
         return []
@@ -110,7 +117,7 @@ def _reversed(
 ) -> list[tuple[str, SourceTopic | None, Evidence]]:
     if reading.reverse is None:
         unexplained = reading.partial or (context.chain.routes and not reading.origins)
-        return [(topic, None, SEEN)] if unexplained else []
+        return [(topic, None, _seen(context))] if unexplained else []
     guesses = [topic, *(reading.candidates(topic) if reading.candidates else ())]
     hits = [
         SourceTopic(raw, place, reading.shape)
@@ -119,10 +126,10 @@ def _reversed(
         and (place := reading.reverse(raw))
     ]
     if len(hits) == 1:
-        return [(topic, hits[0], SEEN)]
+        return [(topic, hits[0], _seen(context))]
     if (context.chain.routes or context.chain.unknown) and not reading.closed:
         context.problem(f"the transforms hide which table the topic {topic} comes from")
-        return [(topic, None, SEEN)]
+        return [(topic, None, _seen(context))]
     return []
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.connect.life.state import Condition, condition
+from msgspec.structs import replace
+
+from headwater.connect.life.state import Condition, bare, condition
 from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
@@ -65,9 +67,27 @@ class WatchedConnector:
         """Examine the next poll's answer, even if it is the same."""
         self._answer = b""
 
+    def remember(self, tracked: TrackedConnector) -> None:
+        """Its state is on disk now; stack traces, which can be long, are not kept in memory."""
+        self.tracked = replace(tracked, status=bare(tracked.status))
+        if tracked.condition in (Condition.LOST, Condition.DELETED):
+            self.forget_answer()  # when it is back, its answer may be the same as before
+
+    # Its lineage
+
+    def asked_for_lineage(self, at: float, wait: float) -> None:
+        """Topics and schemas were asked for, and are again after a wait (seconds) at the latest."""
+        self.refreshed_at, self.refresh_at = at, at + wait
+
+    def derived(self, lineage: Derivation) -> None:
+        """Its lineage was derived."""
+        self.lineage = lineage
+
     def forget_lineage(self) -> None:
         """Derive the lineage again with the next examination."""
         self.lineage = None
+
+    # How a status is taken
 
     def settled(self, status: ConnectorStatus, now: int, grace: float) -> Condition:
         """The condition; one that should pass and does not becomes LOST after the grace time."""
