@@ -77,7 +77,7 @@ test("what dropping orders.price hits is named and lit in the graph", async () =
   expect(columns.map(sorted)).toEqual([
     "changes default/orders.price default/supplier_stats.total_price orders-dead-letter.key.reason supplier-stats.total_price",
     "rows default/orders default/supplier_stats orders-dead-letter supplier-stats",
-    "carries archive.price default/orders_landing.price orders-dead-letter.price orders.price",
+    "carries archive.price default/orders_landing.price orders.price",
   ]);
   await expect
     .poll(() => lit(page))

@@ -84,6 +84,17 @@ test("a tag that came along the data is told apart from one that was set", async
   expect(await came.getAttribute("title")).toContain("orders-enriched.amount → lake/orders.amount");
 });
 
+test("an audit's period may be how long ago, and one that is refused leaves another to choose", async () => {
+  const path = `${server.url}${lake}/${encodeURIComponent("lake/supplier_stats")}/audit`;
+  const { page } = await open(browser, `${path}?from=30d`);
+  const paper = page.locator(".audit-paper");
+  await paper.getByText("supplier_stats.by_day").first().waitFor();
+  await page.goto(`${path}?from=yesterday`);
+  await page.getByText("how long ago (90m, 2d), or now").waitFor();
+  await page.getByRole("link", { name: "Open the report" }).click();
+  await paper.waitFor();
+});
+
 test("the audit of a dataset has an address of its own and can be printed", async () => {
   const path = `${lake}/${encodeURIComponent("lake/supplier_stats")}`;
   const { page, faults } = await open(browser, server.url + path);

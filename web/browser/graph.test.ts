@@ -159,6 +159,17 @@ test("arrow keys walk along the wires", async () => {
   await page.getByRole("complementary", { name: /enrich_orders/ }).waitFor();
 });
 
+test("arrow keys start at the node that was reached by Tab, which has a ring", async () => {
+  const { page } = await open(browser, `${server.url}/graph`);
+  await drawn(page);
+  const stream = page.locator('[data-id="job:shop:supplier_stats_stream"]');
+  const focused = () => stream.evaluate((one) => one === document.activeElement);
+  for (let i = 0; i < 60 && !(await focused()); i++) await page.keyboard.press("Tab");
+  expect(await stream.evaluate((one) => getComputedStyle(one).outlineStyle)).toBe("solid");
+  await page.keyboard.press("ArrowRight");
+  await page.getByRole("complementary", { name: /supplier-stats/ }).waitFor();
+});
+
 test("a column's path lights up across jobs, and its steps say how and why", async () => {
   const { page } = await open(browser, `${server.url}/graph?columns=1`);
   await drawn(page);
@@ -200,6 +211,23 @@ test("neighbours unfold and fold, the depth follows", async () => {
   await node(page, "iceberg_ingestion").waitFor();
 });
 
+test("what says how many neighbours are hidden covers no rate", async () => {
+  const around = encodeURIComponent("dataset:kafka://broker:9092:shop.orders");
+  const { page } = await open(browser, `${server.url}/graph?node=${around}&depth=0`);
+  await drawn(page);
+  await server.flow();
+  await page.locator(".wire-label").first().waitFor();
+  const rooms = (of: string) =>
+    page.locator(of).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  const [badges, rates] = [await rooms(".more"), await rooms(".wire-label")];
+  expect([badges.length > 0, rates.length > 0]).toEqual([true, true]);
+  for (const badge of badges)
+    for (const rate of rates) {
+      const across = badge.left < rate.right && rate.left < badge.right;
+      expect(across && badge.top < rate.bottom && rate.top < badge.bottom).toBe(false);
+    }
+});
+
 test("what a Spark program does is drawn when it is asked for", async () => {
   const { page } = await open(browser, `${server.url}/graph`);
   await drawn(page);
@@ -208,7 +236,9 @@ test("what a Spark program does is drawn when it is asked for", async () => {
   await page.goto(`${server.url}/graph?actions=1`);
   await drawn(page);
   await node(page, "supplier_stats.by_day").waitFor();
-  expect(await page.locator(".react-flow__node").count()).toBe(22);
+  // In place of their application, which has no wires of its own.
+  expect(await page.locator('[data-id="job:shop:supplier_stats"]').count()).toBe(0);
+  expect(await page.locator(".react-flow__node").count()).toBe(21);
 });
 
 test("namespaces group with counts and open one by one", async () => {
@@ -253,6 +283,18 @@ test("the graph of a past moment and the difference between two", async () => {
   await node(page, "supplier_stats_stream").locator(".box-change.added").waitFor();
   await page.getByRole("radio", { name: "Now" }).check({ force: true });
   await expect.poll(() => page.locator(".wire.added").count()).toBe(0);
+});
+
+test("an address may say how long ago, and one that is refused leaves the bar", async () => {
+  const { page } = await open(browser, `${server.url}/graph?from=5d&to=now`);
+  await drawn(page);
+  await expect.poll(() => page.locator(".wire.added").count()).toBeGreaterThan(8);
+  const from = await page.getByLabel("from", { exact: true }).inputValue();
+  expect(Math.abs(Date.now() - 5 * 86_400_000 - Date.parse(from))).toBeLessThan(86_400_000);
+  await page.goto(`${server.url}/graph?from=yesterday`);
+  await page.getByText("how long ago (90m, 2d), or now").waitFor();
+  await page.getByRole("radio", { name: "Now" }).check({ force: true });
+  await node(page, "orders-source").waitFor();
 });
 
 test("find centres on a node", async () => {

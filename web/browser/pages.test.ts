@@ -195,6 +195,13 @@ test("connectors stand in the cluster they run on, those in trouble first", asyn
     await failed.getByLabel("Action on stats-sink").selectOption(action);
     await failed.getByText(`headwater connect ${action} stats-sink`).waitFor();
   }
+  // The whole command can be read in a narrow window too.
+  await page.setViewportSize({ width: 800, height: 900 });
+  const hidden = () =>
+    page
+      .locator(".command-line")
+      .evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length);
+  await expect.poll(hidden).toBe(0);
 });
 
 test("a pasted configuration shows the lineage it would have and how to deploy it", async () => {
@@ -237,6 +244,6 @@ test("a stuck run is aborted only after it was confirmed", async () => {
   await page.getByRole("button", { name: "Leave it" }).click();
   expect((await server.get(`/api/v1/jobs/runs/${id}`)).state).toBe("RUNNING");
   await page.getByRole("button", { name: "Abort run" }).click();
-  await page.getByRole("button", { name: `Abort run ${id.slice(0, 8)}` }).click();
+  await page.getByRole("button", { name: `Abort run …${id.slice(-8)}` }).click();
   await page.getByRole("region", { name: "Now" }).locator(".badge.state-aborted").waitFor();
 });

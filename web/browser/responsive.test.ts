@@ -74,7 +74,8 @@ test.each([FULL ? 60 : 8])(
         for (const [path, { page }] of pages) await SHOWS[path]?.(page, last).first().waitFor();
       });
       expect(sent).toBeGreaterThan(seconds * 25);
-      expect(found.length).toBe(pages.length);
+      // Some browsers keep processes ready for pages to come, and trace them too.
+      expect(found.length).toBeGreaterThanOrEqual(pages.length);
       for (const { title, spent, lasted } of found)
         console.log(
           `${title}: ${sent} events; longest tasks by CPU ${spent.join(", ")} ms,` +

@@ -135,7 +135,11 @@ function plainWire(edge: MapEdge, nodes: Map<string, MapNode>): Wire {
     change: edge.change ?? "",
     count: edge.count ?? 1,
     back: 0,
-    flow: job?.run && dataset ? { run: job.run, direction, name: dataset.name } : null,
+    // What has ended moves nothing, whatever it said last.
+    flow:
+      job?.run && job.state === "RUNNING" && dataset
+        ? { run: job.run, direction, name: dataset.name }
+        : null,
     streaming: job?.processing === "streaming",
     returns: false,
     reported: edge.of ?? edge,

@@ -17,7 +17,7 @@ import type { Laid } from "./layout";
 import { light } from "./light";
 import { type Actions, type BoxNode, BoxNodeView, describe } from "./nodes";
 import { useSight } from "./sight";
-import { beside } from "./walk";
+import { beside, startOf } from "./walk";
 
 const NODES = { box: BoxNodeView, frame: FrameNodeView };
 /** The room of the map in the strip below the graph: wide and low, as pipelines are. */
@@ -172,7 +172,7 @@ function Inner(props: CanvasProps) {
         select(focused);
         return;
       }
-      const next = beside(event.key, selected, laid);
+      const next = beside(event.key, startOf(focused, selected, laid), laid);
       if (!next) return;
       event.preventDefault();
       select(next.id);

@@ -13,10 +13,15 @@ export interface Ends {
 /** How far the way back lies below the way there, where a job reads what it writes. */
 const LANE = 15;
 /** How far along a wire its words may stand, the middle first. */
-const ALONG = [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85];
+const ALONG = [
+  0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85, 0.1, 0.9, 0.05,
+  0.95,
+];
 const ROUNDS = 4;
-/** The room for a rate, and for a rate above a lag. */
-const WORDS = { width: 42, rate: 16, lag: 31 } as const;
+/** What a pixel away from the end that tells a wire from its neighbours costs. */
+const PULL = 2;
+/** The room for a rate, and for a rate above a lag; and what lies between them and a box. */
+const WORDS = { width: 42, rate: 16, lag: 31, beside: 4 } as const;
 
 /** From the right side of a box to the left side of another; back between the sides that face each other. */
 export function endsOf(wire: Wire, boxes: Map<string, Box>, places: Places): Ends | undefined {
@@ -59,14 +64,32 @@ function overlap(a: Room, b: Room): number {
   return across > 0 && down > 0 ? across * down : 0;
 }
 
+/** Where words stand, some part of a wire's way along: between the boxes, where there is room for them. */
+export function wordsPoint(ends: Ends, part: number): { x: number; y: number } {
+  const { x, y } = pointAt(ends, part);
+  const half = WORDS.width / 2 + WORDS.beside;
+  const [left, right] = [ends.sx + half, ends.tx - half];
+  return { x: left > right ? x : Math.min(right, Math.max(left, x)), y };
+}
+
 /** The room that the words of a wire take, some part of its way along. */
 function wordsAt(ends: Ends, height: number, part: number): Room {
-  const { x, y } = pointAt(ends, part);
+  const { x, y } = wordsPoint(ends, part);
   const [across, down] = [WORDS.width / 2, height / 2];
   return { left: x - across, right: x + across, top: y - down, bottom: y + down };
 }
 
-/** By wire, how far along it its words stand, so that they cover one another and boxes least. */
+/** How often each of these occurs. */
+function counted(ids: string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}
+
+/**
+ * By wire, how far along it its words stand, so that they cover one another and boxes least. Where wires
+ * fan out they stand near the end that only one of them has, and so tell which they belong to.
+ */
 export function wordsAlong(wires: Wire[], boxes: Box[], places: Places): Map<string, number> {
   const byId = new Map(boxes.map((box) => [box.id, box]));
   const rooms = boxes.flatMap((box): Room[] => {
@@ -74,14 +97,17 @@ export function wordsAlong(wires: Wire[], boxes: Box[], places: Places): Map<str
     if (!at) return [];
     return [{ left: at.x, right: at.x + box.width, top: at.y, bottom: at.y + box.height }];
   });
-  const words = wires
-    .filter((wire) => wire.flow !== null && wire.streaming && !wire.returns)
-    .flatMap((wire) => {
-      const ends = endsOf(wire, byId, places);
-      if (!ends) return [];
-      const height = wire.flow?.direction === "input" ? WORDS.lag : WORDS.rate;
-      return [{ id: wire.id, ends, height, part: 0.5, room: wordsAt(ends, height, 0.5) }];
-    });
+  const wordy = wires.filter((wire) => wire.flow !== null && wire.streaming && !wire.returns);
+  const leaving = counted(wordy.map((wire) => wire.source));
+  const arriving = counted(wordy.map((wire) => wire.target));
+  const words = wordy.flatMap((wire) => {
+    const ends = endsOf(wire, byId, places);
+    if (!ends) return [];
+    const height = wire.flow?.direction === "input" ? WORDS.lag : WORDS.rate;
+    const [out, into] = [leaving.get(wire.source) ?? 0, arriving.get(wire.target) ?? 0];
+    const [part, own] = out > 1 ? [0.95, ends.ty] : into > 1 ? [0.05, ends.sy] : [0.5, null];
+    return [{ id: wire.id, ends, height, own, part, room: wordsAt(ends, height, part) }];
+  });
   const near = words.map(({ ends }) => {
     const [left, right] = [ends.sx - WORDS.width, ends.tx + WORDS.width];
     const beside = (room: Room) => room.right > left && room.left < right;
@@ -93,7 +119,7 @@ export function wordsAlong(wires: Wire[], boxes: Box[], places: Places): Map<str
       let least = Number.POSITIVE_INFINITY;
       for (const part of ALONG) {
         const room = wordsAt(one.ends, one.height, part);
-        let cost = 0;
+        let cost = one.own === null ? 0 : PULL * Math.abs((room.top + room.bottom) / 2 - one.own);
         // Words may stand on the edge of a box, but not on other words.
         for (const other of near[i]?.words ?? [])
           if (other.id !== one.id) cost += 20 * overlap(room, other.room);

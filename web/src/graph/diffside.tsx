@@ -3,6 +3,7 @@ import { plural } from "../lib/format";
 import { useResource } from "../lib/resource";
 import type { DifferenceAnswer } from "../lib/types";
 import { Loading, Problem, Unseen } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { SideHead } from "./edgeside";
 import type { Times } from "./timebar";
 
@@ -98,10 +99,10 @@ export function DiffSide({
             <span className="sr">{WORD[sign]}</span> <span className="muted">{kind}</span>{" "}
             {id && known(id) ? (
               <button type="button" className="link wrap" onClick={() => select(id)}>
-                {text}
+                {breakable(text)}
               </button>
             ) : (
-              <span className="wrap">{text}</span>
+              <span className="wrap">{breakable(text)}</span>
             )}
             {breaks ? <span className="row-error"> breaks readers</span> : null}
           </li>

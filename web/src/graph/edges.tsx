@@ -9,7 +9,7 @@ import { memo } from "react";
 import { flowKey, useRate } from "../lib/flow";
 import { brief } from "../lib/format";
 import { how } from "../pages/schema";
-import { curve, type Ends, pointAt } from "./curves";
+import { curve, type Ends, pointAt, wordsPoint } from "./curves";
 import { light, useLevel } from "./light";
 import type { ColumnWire, Wire } from "./model";
 
@@ -35,7 +35,7 @@ function drawn(props: EdgeProps<WireEdge>): { path: string; x: number; y: number
   if (back) return { path: curve(back), ...pointAt(back, along) };
   const [path, x, y] = getBezierPath(props);
   const { sourceX: sx, sourceY: sy, targetX: tx, targetY: ty } = props;
-  return { path, ...(tx > sx ? pointAt({ sx, sy, tx, ty }, along) : { x, y }) };
+  return { path, ...(tx > sx ? wordsPoint({ sx, sy, tx, ty }, along) : { x, y }) };
 }
 
 function WireView(props: EdgeProps<WireEdge>) {

@@ -1,6 +1,6 @@
 import { apiPath } from "../lib/api";
 import { flowKey, useRate } from "../lib/flow";
-import { plural } from "../lib/format";
+import { plural, shortRun } from "../lib/format";
 import { datasetUrl, nameIn, nodeUrl, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
@@ -16,6 +16,7 @@ import type {
 import { how } from "../pages/schema";
 import { whyPath } from "../pages/why";
 import { Ago, CloseButton, Json } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { Icon, type IconName } from "../ui/icons";
 import { StateBadge } from "../ui/state";
 import type { Wire } from "./model";
@@ -110,7 +111,7 @@ export function ColumnInputs({
           <li key={one.node}>
             <button type="button" className="link" onClick={() => pick(one.node)}>
               <span>
-                {one.name}.<b>{one.field}</b>
+                {breakable(one.name)}.<b>{one.field}</b>
               </span>
             </button>
             <span className="wrap">
@@ -173,12 +174,12 @@ export function ColumnSide({
           <li key={`${edge.origin}${edge.destination}`}>
             <p className="step-ends wrap">
               <button type="button" className="link" onClick={() => pick(edge.origin)}>
-                {edge.source.name}.<b>{edge.source.field}</b>
+                {breakable(edge.source.name)}.<b>{edge.source.field}</b>
               </button>
               <span aria-hidden="true"> → </span>
               <span className="sr">leads to</span>
               <button type="button" className="link" onClick={() => pick(edge.destination)}>
-                {edge.target.name}.<b>{edge.target.field}</b>
+                {breakable(edge.target.name)}.<b>{edge.target.field}</b>
               </button>
             </p>
             <Evidence edge={edge} />
@@ -195,11 +196,11 @@ export function EdgeSide({ edge, close }: { edge: ColumnEdge; close: () => void 
       <SideHead icon="graph" title={how(edge)} close={close} />
       <p className="wrap">
         <Link to={datasetUrl(edge.source)}>
-          {edge.source.name}.<b>{edge.source.field}</b>
+          {breakable(edge.source.name)}.<b>{edge.source.field}</b>
         </Link>{" "}
         →{" "}
         <Link to={datasetUrl(edge.target)}>
-          {edge.target.name}.<b>{edge.target.field}</b>
+          {breakable(edge.target.name)}.<b>{edge.target.field}</b>
         </Link>
       </p>
       <Evidence edge={edge} />
@@ -236,8 +237,13 @@ export function WireSide({
         close={close}
       />
       <p className="wrap">
-        {ends[0] ? <Link to={nodeUrl(ends[0].kind, ends[0])}>{ends[0].name}</Link> : null} →{" "}
-        {ends[1] ? <Link to={nodeUrl(ends[1].kind, ends[1])}>{ends[1].name}</Link> : null}
+        {ends[0] ? (
+          <Link to={nodeUrl(ends[0].kind, ends[0])}>{breakable(ends[0].name)}</Link>
+        ) : null}{" "}
+        →{" "}
+        {ends[1] ? (
+          <Link to={nodeUrl(ends[1].kind, ends[1])}>{breakable(ends[1].name)}</Link>
+        ) : null}
       </p>
       {rate ? (
         <p>
@@ -258,7 +264,7 @@ export function WireSide({
         ) : null}
         {data?.runs.slice(0, 5).map((run) => (
           <p key={run.id}>
-            <Link to={runUrl(run.id)}>run {run.id.slice(0, 8)}</Link>
+            <Link to={runUrl(run.id)}>run {shortRun(run.id)}</Link>
             <StateBadge state={run.state} />
           </p>
         ))}

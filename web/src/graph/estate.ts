@@ -110,7 +110,7 @@ export function useEstate(view: View): Estate {
       const before = retold.current.get(job.id);
       if (before?.base === job && before.news === news) return before.job as T;
       const { state, planned, run, at: since } = news;
-      const fresh = { ...job, state, planned, run, since, inferred: false };
+      const fresh = { ...job, state, planned, run, since, inferred: false, deleted: null };
       retold.current.set(job.id, { base: job, news, job: fresh });
       return fresh;
     };

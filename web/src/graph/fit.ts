@@ -1,4 +1,5 @@
 import { getViewportForBounds, type Viewport } from "@xyflow/react";
+import { shownState } from "../ui/state";
 import { type Room, roomOf } from "./frames";
 import type { Laid } from "./layout";
 import type { Box, Model } from "./model";
@@ -48,12 +49,13 @@ function boundsOf(rooms: Room[]): Room {
   return { x: left, y: top, width: right - left, height: bottom - top };
 }
 
-function fails(box: Box): boolean {
-  if (box.group) return (box.group.states.FAILED ?? 0) > 0;
-  return box.node?.kind === "job" && box.node.state === "FAILED";
+/** Whether a box is, or holds, a job that ended in this state without anybody wanting it so. */
+function ended(state: "FAILED" | "ABORTED"): (box: Box) => boolean {
+  return ({ group, node }) =>
+    group ? (group.states[state] ?? 0) > 0 : node?.kind === "job" && shownState(node) === state;
 }
 
-/** What is looked for first: what was asked for or opened, what changed, what fails, the beginning. */
+/** What is looked for first: what was asked for or opened, what changed, what failed or was aborted, the beginning. */
 export function matters(laid: Laid, asked: (string | null)[]): Spot | undefined {
   const { boxes, frames } = spotsOf(laid);
   const ordered = [...boxes].toSorted(([, a], [, b]) => a.x - b.x || a.y - b.y);
@@ -63,7 +65,11 @@ export function matters(laid: Laid, asked: (string | null)[]): Spot | undefined 
     if (found) return found;
   }
   return (
-    frames.at(-1) ?? first((box) => Boolean(box.node?.change)) ?? first(fails) ?? first(() => true)
+    frames.at(-1) ??
+    first((box) => Boolean(box.node?.change)) ??
+    first(ended("FAILED")) ??
+    first(ended("ABORTED")) ??
+    first(() => true)
   );
 }
 

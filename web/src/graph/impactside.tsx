@@ -3,6 +3,7 @@ import { segments } from "../lib/api";
 import { useResource } from "../lib/resource";
 import type { DatasetPage, MapNode, PlannedChange } from "../lib/types";
 import { Problem } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { ChangeForm, Hits, useImpact } from "../ui/impact";
 import { SideHead } from "./edgeside";
 import { light } from "./light";
@@ -33,7 +34,7 @@ export function ImpactSide({
   return (
     <aside className="side" aria-label="Impact">
       <SideHead icon="target" title="Impact" close={close} />
-      <h2 className="wrap">{dataset.name}</h2>
+      <h2 className="wrap">{breakable(dataset.name)}</h2>
       <ChangeForm
         columns={(page.data?.columns ?? []).map((field) => field.name)}
         chosen={change}

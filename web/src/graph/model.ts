@@ -42,7 +42,7 @@ export interface Wire {
   count: number;
   /** Edges the other way, drawn by the same wire. */
   back: number;
-  /** The run and dataset whose flow the wire shows. */
+  /** The run and dataset whose flow the wire shows, while the run goes on. */
   flow: { run: string; direction: "input" | "output"; name: string } | null;
   streaming: boolean;
   /** Whether the job writes the dataset too: the way back to it. */

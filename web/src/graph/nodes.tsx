@@ -4,9 +4,9 @@ import { ago, plural } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { boxName, shortName } from "../lib/names";
 import type { Field, ShownState } from "../lib/types";
+import { breakable } from "../ui/breakable";
 import { Icon } from "../ui/icons";
 import { EFFECTS } from "../ui/impact";
-import { breakable } from "../ui/lists";
 import { StateMark, shownState, stateWord } from "../ui/state";
 import { light, useLevel } from "./light";
 import type { Box } from "./model";
@@ -128,6 +128,7 @@ const WORST: ShownState[] = [
   "STOPPED",
   "COMPLETED",
   "NEW",
+  "DELETED",
 ];
 
 function GroupContent({ box, actions }: { box: Box; actions: Actions }) {

@@ -78,6 +78,23 @@ export function byProgram(map: EstateMap, keep: string | null): EstateMap {
   };
 }
 
+/**
+ * The map with every action by itself: an application that has no datasets of its own is left out where
+ * something it runs is drawn, since no wire would tell where it belongs.
+ */
+export function byAction(map: EstateMap, keep: string | null): EstateMap {
+  const parents = new Set(map.nodes.map((node) => (node.kind === "job" ? node.parent : null)));
+  const ends = endsOf(map);
+  const bare = (node: MapNode) => {
+    const { reads, writes } = ends.get(node.id) ?? { reads: 0, writes: 0 };
+    return node.kind === "job" && node.type === "application" && reads + writes === 0;
+  };
+  const nodes = map.nodes.filter(
+    (node) => node.id === keep || !parents.has(node.id) || !bare(node),
+  );
+  return nodes.length === map.nodes.length ? map : { ...map, nodes };
+}
+
 /** What a job is drawn as: itself, or the program that it is an action of. */
 export function drawnAs(nodes: MapNode[], id: string | null): string | null {
   const found = nodes.find(

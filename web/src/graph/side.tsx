@@ -1,10 +1,11 @@
 import { flowKey, useRate } from "../lib/flow";
-import { clock } from "../lib/format";
+import { clock, shortRun } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { nodeUrl, runUrl } from "../lib/names";
 import { Link } from "../lib/router";
 import type { JobNode, MapNode } from "../lib/types";
 import { Ago } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { Icon } from "../ui/icons";
 import { StateBadge, shownState } from "../ui/state";
 import { SideHead } from "./edgeside";
@@ -36,7 +37,7 @@ function Neighbour({
   return (
     <li>
       <button type="button" className="link" onClick={() => select(other.id)}>
-        <Icon name={nodeKind(other).icon} size={15} /> {other.name}
+        <Icon name={nodeKind(other).icon} size={15} /> {breakable(other.name)}
       </button>
       {rate ? (
         <span className="rate">
@@ -63,7 +64,7 @@ function Actions({ actions }: { actions: JobNode[] }) {
         {actions.slice(0, 30).map((action) => (
           <li key={action.id}>
             <Link className="wrap" to={nodeUrl("job", action)}>
-              {action.name}
+              {breakable(action.name)}
             </Link>
             <StateBadge state={shownState(action)} inferred={action.inferred} />
           </li>
@@ -95,7 +96,7 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact
     <aside className="side" aria-label={`${kind.label} ${node.name}`}>
       <SideHead icon={kind.icon} title={kind.label} close={close} />
       <h2 className="wrap">
-        <Link to={nodeUrl(node.kind, node)}>{node.name}</Link>
+        <Link to={nodeUrl(node.kind, node)}>{breakable(node.name)}</Link>
       </h2>
       <p className="mono muted wrap">{node.namespace}</p>
       {node.kind === "job" ? (
@@ -104,7 +105,7 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact
           <span className="muted" title={clock(node.since)}>
             <Ago time={node.since} />
           </span>
-          {node.run ? <Link to={runUrl(node.run)}>run {node.run.slice(0, 8)}</Link> : null}
+          {node.run ? <Link to={runUrl(node.run)}>run {shortRun(node.run)}</Link> : null}
         </p>
       ) : (
         <p className="muted">

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { shortClock } from "../lib/format";
+import { momentOf, shortClock } from "../lib/format";
 import { Icon } from "../ui/icons";
 import { Moment } from "../ui/moment";
 
@@ -31,7 +31,8 @@ export function TimeBar({
   const [now] = useState(() => Date.now());
   const low = first ? Date.parse(first) : now - 86_400_000;
   const past = (back: number) => new Date(Math.max(low, Date.now() - back)).toISOString();
-  const value = Date.parse((mode === "diff" ? times.from : times.at) ?? "") || now;
+  const value = momentOf((mode === "diff" ? times.from : times.at) ?? "", now) || now;
+  const end = momentOf(times.to ?? "", now) || now;
 
   function change(next: Mode): void {
     if (next === "now") set({ at: null, from: null, to: null });
@@ -54,7 +55,13 @@ export function TimeBar({
           ] as [Mode, string][]
         ).map(([one, name]) => (
           <label key={one}>
-            <input type="radio" name="time" checked={mode === one} onChange={() => change(one)} />
+            <input
+              type="radio"
+              name="time"
+              aria-label={name}
+              checked={mode === one}
+              onChange={() => change(one)}
+            />
             <span>{name}</span>
           </label>
         ))}
@@ -80,7 +87,7 @@ export function TimeBar({
           {mode === "diff" ? (
             <Moment
               label="to"
-              value={times.to ?? new Date(now).toISOString()}
+              value={new Date(end).toISOString()}
               pick={(time) => set({ ...times, to: time })}
             />
           ) : null}

@@ -1,6 +1,15 @@
 import type { Laid } from "./layout";
 import type { Box } from "./model";
 
+/** The box that arrow keys start at: the one that has the focus, else the selected one. */
+export function startOf(
+  focused: string | undefined,
+  selected: string | null,
+  { model }: Laid,
+): string | null {
+  return model.boxes.some((box) => box.id === focused) ? (focused ?? null) : selected;
+}
+
 /** Where an arrow key leads from a box: along a wire to the nearest, or to a neighbour in its layer. */
 export function beside(key: string, from: string | null, { model, places }: Laid): Box | undefined {
   if (!/^Arrow(Left|Right|Up|Down)$/.test(key)) return undefined;

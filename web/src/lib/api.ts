@@ -1,14 +1,22 @@
 import { root } from "./root";
 import { settings } from "./settings";
+import type { Named } from "./types";
+
+export interface Near extends Named {
+  kind: string;
+}
 
 export class ApiError extends Error {
   readonly status: number;
   readonly path: string;
+  /** Of a name that is not there: what has a name like it. */
+  readonly nearest: Near[];
 
-  constructor(status: number, message: string, path: string) {
+  constructor(status: number, message: string, path: string, nearest: Near[] = []) {
     super(message);
     this.status = status;
     this.path = path;
+    this.nearest = nearest;
   }
 
   /** Whether the same question may get an answer a moment later. */
@@ -33,18 +41,21 @@ async function call(path: string, init: RequestInit): Promise<Response> {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "the server does not answer", path);
   }
-  if (!response.ok) throw new ApiError(response.status, await reason(response), path);
+  if (!response.ok) throw await refusal(response, path);
   return response;
 }
 
-async function reason(response: Response): Promise<string> {
+async function refusal(response: Response, path: string): Promise<ApiError> {
+  let message = `HTTP ${response.status}`;
+  let nearest: Near[] = [];
   try {
-    const body = (await response.json()) as { message?: unknown };
-    if (typeof body.message === "string") return body.message;
+    const body = (await response.json()) as { message?: unknown; nearest?: unknown };
+    if (typeof body.message === "string") message = body.message;
+    if (Array.isArray(body.nearest)) nearest = body.nearest as Near[];
   } catch {
     // Not JSON: the status has to do.
   }
-  return `HTTP ${response.status}`;
+  return new ApiError(response.status, message, path, nearest);
 }
 
 export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -5,7 +5,7 @@ import type { FlowSample } from "./types";
 
 /** What flows now, by run, direction and dataset: a sample stands for half a minute. */
 
-const FRESH = 35_000;
+const FRESH = 30_000;
 
 export interface Rate {
   records: number;
@@ -54,7 +54,7 @@ setInterval(() => {
     }
   }
   if (any) tell();
-}, 5_000);
+}, 1_000);
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
@@ -65,15 +65,17 @@ export function useRate(key: string | null): Rate | undefined {
   return useSyncExternalStore(subscribe, () => (key ? rates.get(key) : undefined));
 }
 
-/** Begin with what the server heard in the last two minutes. */
+/** Begin with what the server heard of late: of its sums of a minute, those that ended just now. */
 export function useFlow(): void {
   useEffect(() => {
     const stop = new AbortController();
     getJson<{ flow: (FlowSample & { seconds: number })[] }>("/api/v2/flow", stop.signal)
       .then(({ flow }) => {
+        const now = Date.now();
         for (const sample of flow) {
           const key = flowKey(sample.run, sample.direction, sample.dataset.name);
-          if (!rates.has(key)) put(sample, Date.now());
+          const heard = Math.min(now, Date.parse(sample.time) + sample.seconds * 1_000);
+          if (!rates.has(key) && heard >= now - FRESH) put(sample, heard);
         }
         tell();
       })

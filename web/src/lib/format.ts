@@ -82,6 +82,15 @@ export function plural(count: number, word: string): string {
   return `${compact(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** The moment that an address names: RFC 3339, a date, how long ago (90m, 2d), or now; NaN for others. */
+export function momentOf(text: string, now = Date.now()): number {
+  if (/^now$/i.test(text)) return now;
+  const [, count, unit] = /^(\d+)([dhms])$/i.exec(text) ?? [];
+  if (!count || !unit) return Date.parse(text);
+  const size = { d: 86_400, h: 3_600, m: 60, s: 1 }[unit.toLowerCase()] ?? Number.NaN;
+  return new Date(now - Number(count) * size * 1_000).getTime();
+}
+
 /** A moment for `<input type="datetime-local">`, in the reader's time zone. */
 export function toLocal(time: string): string {
   const date = new Date(time);
@@ -92,4 +101,9 @@ export function toLocal(time: string): string {
 export function fromLocal(text: string): string | null {
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? null : date.toISOString();
+}
+
+/** The end of a run's id: those of runs that began together begin alike (UUIDv7). */
+export function shortRun(id: string): string {
+  return id.length > 9 ? `…${id.slice(-8)}` : id;
 }

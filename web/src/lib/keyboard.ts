@@ -1,6 +1,6 @@
 import { navigate } from "./router";
 
-/** Keys that work everywhere: / and ⌘K search, g and a letter goes to a page, ? helps. */
+/** Keys that work everywhere: / and ⌘K or Ctrl K search, g and a letter goes to a page, ? helps. */
 
 export const GOES: Record<string, { to: string; name: string }> = {
   o: { to: "/", name: "Overview" },
@@ -10,6 +10,11 @@ export const GOES: Record<string, { to: string; name: string }> = {
   d: { to: "/doctor", name: "Doctor" },
   s: { to: "/settings", name: "Settings" },
 };
+
+/** The keys that search, as this machine's keyboard names them. */
+export function searchKeys(): string {
+  return /^(Mac|iP)/.test(navigator.platform) ? "⌘K" : "Ctrl K";
+}
 
 function typing(target: EventTarget | null): boolean {
   return (

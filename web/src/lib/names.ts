@@ -43,6 +43,9 @@ export function graphUrl(node: string, query: Record<string, string> = {}): stri
   return `/graph?${new URLSearchParams({ node, select: node, ...query })}`;
 }
 
+/** After the separators of a name, but not inside a number or an address. */
+const WORDS = /(?<=[_-]|\/(?!\/)|(?<!\d)\.|\.(?!\d))/;
+
 /** The most that a name takes in a box. */
 const SHORT = 40;
 
@@ -58,7 +61,7 @@ export function boxName(node: Named & { parent?: string | null }): string {
 export function shortName(name: string, most = SHORT): string {
   const all = shown(name);
   if (all.length <= most) return all;
-  const parts = all.split(/(?<=[._/-])/);
+  const parts = all.split(WORDS);
   let [head, tail] = ["", ""];
   const fits = (part: string | undefined) =>
     part !== undefined && head.length + part.length + tail.length < most;
@@ -71,7 +74,7 @@ export function shortName(name: string, most = SHORT): string {
   return `${all.slice(0, half)}…${all.slice(-half)}`;
 }
 
-/** The parts of a name; it may be broken after each. */
+/** The parts of a name, cut short or not; it may be broken after each. */
 export function pieces(name: string): string[] {
-  return name.split(/(?<=[._/…-])/);
+  return name.split(/(?<=…)/).flatMap((part) => part.split(WORDS));
 }

@@ -3,8 +3,10 @@
 export type State = "NEW" | "RUNNING" | "COMPLETED" | "FAILED" | "ABORTED";
 /** How somebody ended a run on purpose. */
 export type Planned = "paused" | "stopped";
-/** A state as it is shown: what somebody wanted so has a word of its own. */
-export type ShownState = State | Uppercase<Planned>;
+/** A state as it is counted: what somebody wanted so has a word of its own. */
+export type CountedState = State | Uppercase<Planned>;
+/** A state as it is shown: so has what is deleted in the system that ran it. */
+export type ShownState = CountedState | "DELETED";
 
 export interface Named {
   namespace: string;
@@ -31,6 +33,8 @@ export interface JobFacts extends Named {
   updatedAt: string;
   state: State;
   planned: Planned | null;
+  /** Since when the job is deleted in the system that ran it. */
+  deleted?: string | null;
   inferred: boolean;
   run: string | null;
   since: string | null;
@@ -180,7 +184,7 @@ export interface Overview {
   now: string;
   records: number;
   firstEventAt: string | null;
-  jobs: Record<ShownState | "total", number>;
+  jobs: Record<CountedState | "total", number>;
   datasets: number;
   troubles: {
     jobs: (JobFacts & { affected: Reach; with: (Named & { id: string })[] })[];
@@ -219,6 +223,8 @@ export interface Freshness {
   verdict: "live" | "fresh" | "stale" | "unknown";
   since: string | null;
   lastWrittenAt: string | null;
+  /** What that time is known from; by a heartbeat a job only says that it runs. */
+  lastWrittenFrom: "flow" | "run" | "heartbeat" | null;
   usualSeconds: number | null;
   dueAt: string | null;
   causes: { job: Named; trouble: string; since: string; distance: number; root: boolean }[];
@@ -272,9 +278,16 @@ export interface JobPage extends JobFacts {
   outputs: Named[];
   parent: (Named & { run: string | null }) | null;
   children: JobFacts[];
+  /** What an application does by its actions: how many those are, and the rows of its runs by id. */
+  actions?: { jobs: number; rows: Record<string, RunRows> } | null;
   affected: Reach;
   /** Those of its latest runs that somebody ended on purpose, by id. */
   plannedEnds: Record<string, Planned>;
+}
+
+export interface RunRows {
+  read: number | null;
+  written: number | null;
 }
 
 export interface RunUse {
@@ -456,6 +469,7 @@ export type DoubtKind =
   | "schema"
   | "orphan"
   | "no outputs"
+  | "reported twice"
   | "inferred"
   | "silent"
   | "clock"

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { ApiError, apiPath, getText, segments } from "../lib/api";
+import { momentOf } from "../lib/format";
 import { auditUrl, datasetUrl } from "../lib/names";
 import { Link, usePlace } from "../lib/router";
 import type { Named } from "../lib/types";
@@ -9,25 +10,66 @@ import { Moment } from "../ui/moment";
 const STYLE = /<style>([\s\S]*?)<\/style>/;
 const MONTH = 30 * 86_400_000;
 
+/** A time of an address as the pickers have it; one that cannot be read is this long ago. */
+function picked(text: string | null, ago: number): string {
+  const now = Date.now();
+  return new Date(momentOf(text ?? "", now) || now - ago).toISOString();
+}
+
+interface Times {
+  from: string;
+  to: string;
+}
+
+/** A period that can be chosen: at first that of an address, or the last month. */
+function usePeriod(query = new URLSearchParams()): [Times, (part: Partial<Times>) => void] {
+  const [times, setTimes] = useState(() => ({
+    from: picked(query.get("from"), MONTH),
+    to: picked(query.get("to"), 0),
+  }));
+  return [times, (part) => setTimes({ ...times, ...part })];
+}
+
+function Choice({
+  times,
+  choose,
+  url,
+}: {
+  times: Times;
+  choose: (part: Partial<Times>) => void;
+  url: string;
+}) {
+  return (
+    <div className="audit-form">
+      <Moment label="From" value={times.from} pick={(from) => choose({ from })} />
+      <Moment label="to" value={times.to} pick={(to) => choose({ to })} />
+      <Link className="button" to={url}>
+        Open the report
+      </Link>
+    </div>
+  );
+}
+
 /** Choose a period, and open the report on it. */
 export function AuditPanel({ dataset, path }: { dataset: Named; path: string }) {
-  const [from, setFrom] = useState(() => new Date(Date.now() - MONTH).toISOString());
-  const [to, setTo] = useState(() => new Date().toISOString());
+  const [times, choose] = usePeriod();
   return (
-    <Panel title="Audit" json={apiPath(`${path}/audit`, { from, to })}>
+    <Panel title="Audit" json={apiPath(`${path}/audit`, { ...times })}>
       <p className="muted">
         Where the data came from, every run, configuration, schema and code that touched it in a
         period, and who had it.
       </p>
-      <div className="audit-form">
-        <Moment label="From" value={from} pick={setFrom} />
-        <Moment label="to" value={to} pick={setTo} />
-        <Link className="button" to={auditUrl(dataset, { from, to })}>
-          Open the report
-        </Link>
-      </div>
+      <Choice times={times} choose={choose} url={auditUrl(dataset, { ...times })} />
     </Panel>
   );
+}
+
+/** Another period for a report that is open, or that its address kept from opening. */
+function Another({ dataset, query }: { dataset: Named; query: URLSearchParams }) {
+  const [times, choose] = usePeriod(query);
+  const column = query.get("column");
+  const url = auditUrl(dataset, { ...(column ? { column } : {}), ...times });
+  return <Choice times={times} choose={choose} url={url} />;
 }
 
 /**
@@ -94,6 +136,7 @@ export function AuditPage({ dataset }: { dataset: Named }) {
           </>
         ) : null}
       </PageTitle>
+      <Another key={path} dataset={dataset} query={query} />
       {error ? <Problem error={error} /> : html ? <Paper html={html} /> : <Loading />}
     </div>
   );

@@ -6,6 +6,7 @@ import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Connector, Named } from "../lib/types";
 import { Ago, Copy, Empty, Loading, Panel, Problem } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { Trace } from "../ui/code";
 import { Icon } from "../ui/icons";
 import { DatasetLink } from "../ui/lists";
@@ -58,10 +59,19 @@ export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The command line for an action; the reader puts in the address of Connect, which nobody reported. */
-export function command(action: string, name: string): string {
+const ADDRESS = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
+
+/** Where a connector's cluster answers: a cluster without a name goes by its address, workers tell theirs. */
+export function addressOf(connector: Connector): string | undefined {
+  const { cluster, workerId } = connector.report;
+  const workers = tasks(connector.report).map((task) => task.worker);
+  return [text(cluster), text(workerId), ...workers].find((one) => ADDRESS.test(one));
+}
+
+/** The command line for an action; where no address is known the reader puts it in. */
+export function command(action: string, name: string, address = "CONNECT:8083"): string {
   const what = action === "apply" ? `${quoted(`${name}.json`)}` : quoted(name);
-  return `headwater connect ${action} ${what} --url http://CONNECT:8083`;
+  return `headwater connect ${action} ${what} --url ${quoted(`http://${address}`)}`;
 }
 
 function Rate({
@@ -107,7 +117,7 @@ function Side({
 
 function Actions({ connector }: { connector: Connector }) {
   const [action, setAction] = useState<string>("restart");
-  const line = command(action, connector.name);
+  const line = command(action, connector.name, addressOf(connector));
   return (
     <div className="command">
       <select
@@ -125,8 +135,9 @@ function Actions({ connector }: { connector: Connector }) {
   );
 }
 
-function Card({ connector }: { connector: Connector }) {
+export function Card({ connector }: { connector: Connector }) {
   const list = tasks(connector.report);
+  const live = connector.state === "RUNNING" ? connector.run : null;
   const message = text(connector.failure?.message);
   const problems = Array.isArray(connector.report.problems)
     ? connector.report.problems.map(String)
@@ -137,7 +148,7 @@ function Card({ connector }: { connector: Connector }) {
         <Icon name="plug" />
         <div className="row-main">
           <h3>
-            <Link to={jobUrl(connector)}>{connector.name}</Link>
+            <Link to={jobUrl(connector)}>{breakable(connector.name)}</Link>
           </h3>
           <p className="row-sub">
             <span>{text(connector.report.connectorClass).split(".").pop() || "Connector"}</span>
@@ -147,9 +158,11 @@ function Card({ connector }: { connector: Connector }) {
         </div>
         <div className="row-end">
           <StateBadge state={shownState(connector)} inferred={connector.inferred} />
-          <span className="muted">
-            <Ago time={connector.since} />
-          </span>
+          {connector.since ? (
+            <span className="muted">
+              since <Ago time={connector.since} />
+            </span>
+          ) : null}
         </div>
       </header>
       {list.length > 0 ? (
@@ -173,9 +186,9 @@ function Card({ connector }: { connector: Connector }) {
         </ul>
       ) : null}
       <div className="connector-flow">
-        <Side names={connector.inputs} direction="input" run={connector.run} />
+        <Side names={connector.inputs} direction="input" run={live} />
         <Icon name="chevron" />
-        <Side names={connector.outputs} direction="output" run={connector.run} />
+        <Side names={connector.outputs} direction="output" run={live} />
       </div>
       <Actions connector={connector} />
     </article>
@@ -190,6 +203,8 @@ export function ConnectorsPage() {
   );
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
   const clusters = Map.groupBy(data.connectors, clusterOf);
+  // With several clusters the reader says which one a new connector is for.
+  const only = clusters.size === 1 ? data.connectors.map(addressOf).find(Boolean) : undefined;
   return (
     <div className="page">
       <h1>Connectors</h1>
@@ -216,7 +231,7 @@ export function ConnectorsPage() {
       {data.truncated ? (
         <p className="muted">Only the first {data.connectors.length} are shown.</p>
       ) : null}
-      <PreviewPanel connectors={data.connectors} line={(name) => command("apply", name)} />
+      <PreviewPanel connectors={data.connectors} line={(name) => command("apply", name, only)} />
     </div>
   );
 }

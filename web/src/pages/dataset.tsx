@@ -15,6 +15,7 @@ import type {
   Write,
 } from "../lib/types";
 import { Ago, Empty, Loading, PageTitle, Panel, Problem, Tag } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { RawFacets } from "../ui/code";
 import { Edit, owners } from "../ui/edit";
 import { Impact, written } from "../ui/impact";
@@ -33,9 +34,15 @@ const VERDICT: Record<string, string> = {
   unknown: "Not enough writes to say",
 };
 
-/** What the time of the last event about a dataset stands for: a stream reports only now and then. */
-export function lastWord(verdict: string): string {
-  return verdict === "live" ? "Last reported" : "Last written";
+/** Whether a dataset is up to date, in the words of the command. */
+export function verdictText(verdict: string, writers: number): string {
+  if (verdict === "unknown" && writers === 0) return "No job that writes it is known";
+  return VERDICT[verdict] ?? verdict;
+}
+
+/** What the time of a dataset's last write stands for: by a heartbeat a job only says that it runs. */
+export function lastWord(from: string | null): string {
+  return from === "heartbeat" ? "Last reported" : "Last written";
 }
 
 /** No report of a write does not mean that there was none: a source is often only read. */
@@ -79,7 +86,7 @@ function Size({ writes, path }: { writes: Write[]; path: string }) {
     <div className="columns even">
       {rows.length > 0 ? (
         <Panel title="Rows written" json={path}>
-          <Plot title="Rows written a run" unit={count} points={rows} />
+          <Plot title="Rows written a run" unit={count} whole points={rows} />
         </Panel>
       ) : null}
       {sizes.length > 0 ? (
@@ -199,7 +206,7 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
             [
               "Freshness",
               <span key="f" className={`verdict ${freshness.verdict}`}>
-                {VERDICT[freshness.verdict] ?? freshness.verdict}
+                {verdictText(freshness.verdict, data.producers.length)}
               </span>,
             ],
             ["Since", freshness.since ? <Ago key="s" time={freshness.since} /> : null],
@@ -210,11 +217,14 @@ export function DatasetPage({ dataset: named }: { dataset: Named }) {
                 .slice(0, 5)
                 .map(({ job, trouble }) => (
                   <span key={`${job.namespace} ${job.name}`}>
-                    <Link to={jobUrl(job)}>{job.name}</Link> ({trouble}){" "}
+                    <Link to={jobUrl(job)}>{breakable(job.name)}</Link> ({trouble}){" "}
                   </span>
                 )),
             ],
-            [lastWord(freshness.verdict), <LastWritten key="w" time={freshness.lastWrittenAt} />],
+            [
+              lastWord(freshness.lastWrittenFrom),
+              <LastWritten key="w" time={freshness.lastWrittenAt} />,
+            ],
             ["Usually every", freshness.usualSeconds ? duration(freshness.usualSeconds) : null],
             ["Owners", owners(data.facets).join(", ")],
             [

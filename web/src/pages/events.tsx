@@ -1,13 +1,15 @@
 import { memo, startTransition, useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, apiPath, getJson } from "../lib/api";
-import { clock } from "../lib/format";
+import { clock, shortRun } from "../lib/format";
 import { onChanges } from "../lib/live";
 import { jobUrl, runUrl } from "../lib/names";
 import { Link, navigate, usePlace, withQuery } from "../lib/router";
 import type { LogRecord, Overview } from "../lib/types";
 import { Ago, Empty, Json, Loading, Problem } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { Code } from "../ui/code";
 import { Icon } from "../ui/icons";
+import { count } from "../ui/plot";
 
 const SHOWN = 300;
 const PAGE = 100;
@@ -146,13 +148,17 @@ const Row = memo(function Row({ record }: { record: LogRecord }) {
       </button>
       <span className={`event-type type-${line.type.toLowerCase()}`}>{line.type}</span>
       <span className="event-job">
-        {line.job ? <Link to={jobUrl(line.job)}>{line.job.name}</Link> : <span>{line.what}</span>}
+        {line.job ? (
+          <Link to={jobUrl(line.job)}>{breakable(line.job.name)}</Link>
+        ) : (
+          <span>{line.what}</span>
+        )}
       </span>
       <span className="event-what muted" title={line.what}>
         {line.job ? line.what : ""}
       </span>
       <span className="event-run mono">
-        {line.run ? <Link to={runUrl(line.run)}>{line.run.slice(0, 8)}</Link> : ""}
+        {line.run ? <Link to={runUrl(line.run)}>{shortRun(line.run)}</Link> : ""}
       </span>
       <span className="event-time muted" title={clock(record.receivedAt)}>
         <Ago time={record.receivedAt} />
@@ -165,6 +171,13 @@ const Row = memo(function Row({ record }: { record: LogRecord }) {
     </li>
   );
 });
+
+/** How many records are shown, of those read, and how many older ones are not read. */
+export function shownText(shown: number, records: LogRecord[]): string {
+  const older = Math.max(0, (records.at(-1)?.seq ?? 1) - 1);
+  const read = `${count(shown)} of ${count(records.length)} shown`;
+  return older > 0 ? `${read}, up to ${count(older)} older` : read;
+}
 
 export function EventsPage() {
   const { query } = usePlace();
@@ -219,7 +232,7 @@ export function EventsPage() {
           {paused ? "Follow again" : "Hold"}
         </button>
         <span className="muted" aria-live="polite">
-          {shown.length} of {records.length} shown
+          {shownText(shown.length, records)}
         </span>
       </div>
       {error ? <Problem error={error} retry={() => void pull()} /> : null}

@@ -9,7 +9,7 @@ import { ImpactSide } from "../graph/impactside";
 import { useLayout } from "../graph/layout";
 import type { Model } from "../graph/model";
 import type { Actions } from "../graph/nodes";
-import { byProgram, drawnAs } from "../graph/programs";
+import { byAction, byProgram, drawnAs } from "../graph/programs";
 import { reuse } from "../graph/reuse";
 import { NodeSide } from "../graph/side";
 import { TimeBar } from "../graph/timebar";
@@ -49,7 +49,7 @@ export default function GraphPage() {
   useFlow();
   const { map: whole, error, reload, path } = useEstate(view);
   const map = useMemo(
-    () => (whole && !view.actions ? byProgram(whole, view.node) : whole),
+    () => whole && (view.actions ? byAction : byProgram)(whole, view.node),
     [whole, view.actions, view.node],
   );
   const none = useRef(false);
@@ -113,7 +113,6 @@ export default function GraphPage() {
     [set],
   );
 
-  if (!map && error) return <Problem error={error} retry={reload} />;
   if (first) return <FirstRun />;
   const select = drawnAs(map?.nodes ?? [], view.select);
   const selected = laid?.model.boxes.find((one) => one.id === select);
@@ -121,6 +120,8 @@ export default function GraphPage() {
   const wire = laid?.model.wires.find((one) => one.id === edge);
   const planned = readChange(view.impact);
   const changed = planned ? nodes.get(planned.node) : undefined;
+  // The bar stays, so that another moment or node can be chosen.
+  const refused = map ? undefined : error;
   const empty = map && map.nodes.length === 0 && !map.groups;
   return (
     <div className="graph-page">
@@ -147,7 +148,9 @@ export default function GraphPage() {
       <div className="graph-main">
         <div className="canvas" ref={box}>
           {empty ? <Empty icon="graph">Nothing was known at this moment.</Empty> : null}
-          {laid && !empty ? (
+          {refused ? (
+            <Problem error={refused} retry={reload} />
+          ) : laid && !empty ? (
             <Canvas
               laid={laid}
               still={view.times.at !== null || view.times.from !== null}
@@ -177,7 +180,7 @@ export default function GraphPage() {
             />
           ) : null}
         </div>
-        {chosen ? (
+        {refused ? null : chosen ? (
           <EdgeSide edge={chosen} close={() => setEdge(null)} />
         ) : wire && nodes.has(wire.source) && nodes.has(wire.target) ? (
           <WireSide wire={wire} nodes={nodes} close={() => setEdge(null)} />

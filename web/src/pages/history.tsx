@@ -14,7 +14,8 @@ function stateOf(run: Run, ends: Ends): ShownState {
 }
 
 function tone(state: ShownState): Point["tone"] {
-  if (state === "FAILED" || state === "ABORTED") return "bad";
+  if (state === "FAILED") return "bad";
+  if (state === "ABORTED") return "aborted";
   return state === "RUNNING" ? "live" : undefined;
 }
 
@@ -52,7 +53,7 @@ export function Plots({ runs, ends, path }: { runs: Run[]; ends: Ends; path: str
       ) : null}
       {sizes.length > 1 ? (
         <Panel title="Rows written" json={path}>
-          <Plot title="Rows written" unit={count} points={sizes} />
+          <Plot title="Rows written" unit={count} whole points={sizes} />
         </Panel>
       ) : null}
     </div>

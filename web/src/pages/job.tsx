@@ -1,10 +1,10 @@
 import { apiPath, segments } from "../lib/api";
-import { duration, plural } from "../lib/format";
+import { duration, plural, shortRun } from "../lib/format";
 import { jobKind } from "../lib/kinds";
 import { graphUrl, jobId, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, usePlace } from "../lib/router";
-import type { JobPage as Job, Named, Run } from "../lib/types";
+import type { JobPage as Job, Named, Run, RunRows } from "../lib/types";
 import { Ago, Empty, Json, Loading, PageTitle, Panel, Problem, Tag, WebLink } from "../ui/basics";
 import { RawFacets, Sql } from "../ui/code";
 import { Edit, owners } from "../ui/edit";
@@ -40,22 +40,24 @@ function Sides({ job, run, path }: { job: Job; run: Run | undefined; path: strin
     ) : (
       <p className="muted">None known.</p>
     );
-  const which = run ? (
-    <span className="muted">of run {run.id.slice(0, 8)}</span>
+  const which = job.actions ? (
+    <span className="muted">by its {plural(job.actions.jobs, "action")}</span>
+  ) : run ? (
+    <span className="muted">of run {shortRun(run.id)}</span>
   ) : (
     <span className="muted">of all live runs and the last</span>
   );
   return (
     <div className="columns even">
       <Panel title="Reads" json={path} aside={which}>
-        {run ? (
+        {run && !job.actions ? (
           <Uses uses={run.inputDatasetVersions} statistics="inputStatistics" />
         ) : (
           all(job.inputs)
         )}
       </Panel>
       <Panel title="Writes" json={path} aside={which}>
-        {run ? (
+        {run && !job.actions ? (
           <Uses uses={run.outputDatasetVersions} statistics="outputStatistics" />
         ) : (
           all(job.outputs)
@@ -65,7 +67,14 @@ function Sides({ job, run, path }: { job: Job; run: Run | undefined; path: strin
   );
 }
 
-function RunList({ runs, ends, path }: { runs: Run[]; ends: Ends; path: string }) {
+interface RunListProps {
+  runs: Run[];
+  ends: Ends;
+  actions: Job["actions"];
+  path: string;
+}
+
+function RunList({ runs, ends, actions, path }: RunListProps) {
   return (
     <Panel title="Latest runs" json={path}>
       {runs.length === 0 ? <Empty icon="clock">No runs yet.</Empty> : null}
@@ -84,7 +93,7 @@ function RunList({ runs, ends, path }: { runs: Run[]; ends: Ends; path: string }
             {runs.slice(0, 15).map((run) => (
               <tr key={run.id}>
                 <td className="mono">
-                  <Link to={runUrl(run.id)}>{run.id.slice(0, 8)}</Link>
+                  <Link to={runUrl(run.id)}>{shortRun(run.id)}</Link>
                 </td>
                 <td>
                   <StateBadge state={shownState({ state: run.state, planned: ends[run.id] })} />
@@ -95,7 +104,7 @@ function RunList({ runs, ends, path }: { runs: Run[]; ends: Ends; path: string }
                 <td className="right">
                   {run.durationMs === null ? "–" : duration(run.durationMs / 1000)}
                 </td>
-                <td className="right">{rowsText(run)}</td>
+                <td className="right">{rowsText(run, actions?.rows[run.id])}</td>
               </tr>
             ))}
           </tbody>
@@ -105,9 +114,13 @@ function RunList({ runs, ends, path }: { runs: Run[]; ends: Ends; path: string }
   );
 }
 
-function rowsText(run: Run): string {
-  const value = rows(run.outputDatasetVersions, "outputStatistics");
+function rowsText(run: Run, actions?: RunRows): string {
+  const value = rows(run.outputDatasetVersions, "outputStatistics") ?? actions?.written ?? null;
   return value === null ? "–" : count(value);
+}
+
+function rowsOf(job: Job, run: Run | undefined): RunRows | undefined {
+  return run && job.actions ? job.actions.rows[run.id] : undefined;
 }
 
 export function JobPage({ job: named }: { job: Named }) {
@@ -140,12 +153,12 @@ export function JobPage({ job: named }: { job: Named }) {
         <Facts
           items={[
             ["State", <StateBadge key="s" state={shownState(job)} inferred={job.inferred} />],
-            ["Since", <Ago key="a" time={job.since} />],
+            ["Since", <Ago key="a" time={job.deleted ?? job.since} />],
             [
               "Downstream",
               `${plural(job.affected.datasets, "dataset")}, ${plural(job.affected.jobs, "job")}`,
             ],
-            ["Rows so far", job.state === "RUNNING" ? rowsSoFar(latest) : ""],
+            ["Rows so far", job.state === "RUNNING" ? rowsSoFar(latest, rowsOf(job, latest)) : ""],
             ["Owners", owners(job.facets).join(", ")],
             ["Parent", job.parent ? <JobLink key="p" job={job.parent} /> : null],
             ["Source", job.location ? <WebLink key="l" url={job.location} /> : null],
@@ -184,7 +197,7 @@ export function JobPage({ job: named }: { job: Named }) {
           </Rows>
         </Panel>
       ) : null}
-      <RunList runs={list} ends={job.plannedEnds} path={runsPath} />
+      <RunList runs={list} ends={job.plannedEnds} actions={job.actions} path={runsPath} />
       <Panel title="Raw facets" aside={<Json path={path} />}>
         <RawFacets facets={job.facets} />
       </Panel>

@@ -3,8 +3,9 @@ import { duration, number, plural } from "../lib/format";
 import { graphUrl, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link, navigate } from "../lib/router";
-import type { JobFacts, Overview, Reach, ShownState } from "../lib/types";
+import type { CountedState, JobFacts, Overview, Reach } from "../lib/types";
 import { Ago, Empty, Loading, Panel, Problem } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { DatasetLink, JobRow, Rows } from "../ui/lists";
 import { count, Plot } from "../ui/plot";
 import { StateMark, stateWord } from "../ui/state";
@@ -14,9 +15,9 @@ import { Changes, Feed } from "./news";
 import { WhyStale } from "./why";
 
 const PATH = "/api/v2/overview";
-const ORDER: ShownState[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED"];
+const ORDER: CountedState[] = ["FAILED", "ABORTED", "RUNNING", "COMPLETED"];
 /** What somebody wanted so is counted where there is any. */
-const PLANNED: ShownState[] = ["PAUSED", "STOPPED"];
+const PLANNED: CountedState[] = ["PAUSED", "STOPPED"];
 
 function Affected({ job, reach }: { job: JobFacts; reach: Reach }) {
   const more = reach.more ? "at least " : "";
@@ -91,7 +92,7 @@ function Troubles({ data }: { data: Overview }) {
               {job.with.slice(0, 5).map((other, index) => (
                 <span key={other.id}>
                   {index > 0 ? ", " : ""}
-                  <Link to={jobUrl(other)}>{other.name}</Link>
+                  <Link to={jobUrl(other)}>{breakable(other.name)}</Link>
                 </span>
               ))}
               {job.with.length > 5 ? ` and ${job.with.length - 5} more` : ""}
@@ -158,6 +159,7 @@ export function OverviewPage() {
             <Plot
               title="Events received a minute"
               unit={count}
+              whole
               points={minutes.map((m) => ({ time: m.minute, value: m.events }))}
             />
           </Panel>

@@ -1,11 +1,12 @@
 import { type ReactNode, useState } from "react";
 import { ApiError, postJson, segments } from "../lib/api";
-import { clock, duration } from "../lib/format";
+import { clock, duration, shortRun } from "../lib/format";
 import { graphUrl, jobId, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
-import type { Facets, FlowSample, Health, JobPage, Run, RunUse } from "../lib/types";
+import type { Facets, FlowSample, Health, JobPage, Run, RunRows, RunUse } from "../lib/types";
 import { Loading, Panel, Problem, WebLink } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { RawFacets, Trace } from "../ui/code";
 import { Dialog } from "../ui/dialog";
 import { DatasetLink, Facts } from "../ui/lists";
@@ -22,10 +23,10 @@ export function text(value: unknown): string {
 }
 
 /** How much a run has read and written so far, as far as it counts. */
-export function rowsSoFar(run: Run | undefined): string {
+export function rowsSoFar(run: Run | undefined, actions?: RunRows): string {
   if (!run) return "";
-  const read = rows(run.inputDatasetVersions, "inputStatistics");
-  const written = rows(run.outputDatasetVersions, "outputStatistics");
+  const read = rows(run.inputDatasetVersions, "inputStatistics") ?? actions?.read ?? null;
+  const written = rows(run.outputDatasetVersions, "outputStatistics") ?? actions?.written ?? null;
   return [
     read === null ? "" : `${count(read)} read`,
     written === null ? "" : `${count(written)} written`,
@@ -110,7 +111,7 @@ export function Abort({ run, done }: { run: string; done: () => void }) {
             ) : null}
             <div className="form-row">
               <button type="button" className="button danger" onClick={() => void abort()}>
-                Abort run {run.slice(0, 8)}
+                Abort run {shortRun(run)}
               </button>
               <button type="button" className="button" onClick={() => setAsking(false)}>
                 Leave it
@@ -194,7 +195,7 @@ export function RunPage({ id }: { id: string }) {
       <div className="page-title">
         <div>
           <p className="crumb">
-            Run of {job ? <Link to={jobUrl(job)}>{job.name}</Link> : "an unknown job"}
+            Run of {job ? <Link to={jobUrl(job)}>{breakable(job.name)}</Link> : "an unknown job"}
           </p>
           <h1 className="mono">{data.id}</h1>
         </div>
@@ -230,7 +231,7 @@ export function RunPage({ id }: { id: string }) {
               "Parent run",
               upRun ? (
                 <Link key="up" to={`/runs/${segments(upRun)}`}>
-                  {text(upJob.name) || upRun.slice(0, 8)}
+                  {text(upJob.name) || shortRun(upRun)}
                 </Link>
               ) : null,
             ],

@@ -6,6 +6,7 @@ import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Cause, Named, WhyAnswer } from "../lib/types";
 import { Ago, Panel, Unseen } from "../ui/basics";
+import { breakable } from "../ui/breakable";
 import { DatasetLink, Rows } from "../ui/lists";
 
 const WORDS: Record<Cause["kind"], string> = {
@@ -34,7 +35,7 @@ export function Causes({ causes }: { causes: Cause[] }) {
               className="row-name"
               data-row
             >
-              {cause.named.name}
+              {breakable(cause.named.name)}
             </Link>{" "}
             {WORDS[cause.kind]}
             {cause.by ? ` by ${cause.by}` : ""}
@@ -80,7 +81,7 @@ export function StaleDataset({ dataset, answer }: { dataset: Named; answer: WhyA
             <p className="row-sub wrap">
               because{" "}
               <Link to={nodeUrl(cause.node.slice(0, cause.node.indexOf(":")), cause.named)}>
-                {cause.named.name}
+                {breakable(cause.named.name)}
               </Link>{" "}
               {WORDS[cause.kind]}
               {cause.by ? ` by ${cause.by}` : ""}

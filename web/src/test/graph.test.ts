@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { build } from "../graph/boxes";
-import { curve, endsOf, pointAt, wordsAlong } from "../graph/curves";
+import { curve, endsOf, wordsAlong, wordsPoint } from "../graph/curves";
 import { matters, READABLE, sight, within } from "../graph/fit";
 import { roomOf } from "../graph/frames";
 import { layered } from "../graph/layered";
@@ -8,9 +8,9 @@ import { keyOf, type Laid, place, shapeOf } from "../graph/layout";
 import { arrange } from "../graph/layout.worker";
 import { columnPath, Light } from "../graph/light";
 import { folded, merge, type Wire } from "../graph/model";
-import { byProgram, drawnAs } from "../graph/programs";
+import { byAction, byProgram, drawnAs } from "../graph/programs";
 import { reuse } from "../graph/reuse";
-import { beside } from "../graph/walk";
+import { beside, startOf } from "../graph/walk";
 import { wrapped } from "../graph/words";
 import { boxName } from "../lib/names";
 import type {
@@ -295,9 +295,21 @@ test("arrow keys lead along the wires", () => {
   expect(beside("ArrowRight", null, laid)?.id).toBe(a.id);
 });
 
+test("arrow keys start at the focused box, then at the selected one", () => {
+  const laid = { model: build(MAP, PLAIN), places: {}, view: "" };
+  expect(startOf(b.id, a.id, laid)).toBe(b.id);
+  expect(startOf(b.id, null, laid)).toBe(b.id);
+  // A frame has the focus, or something that is no node.
+  expect(startOf("frame", a.id, laid)).toBe(a.id);
+  expect(startOf(undefined, a.id, laid)).toBe(a.id);
+  expect(startOf(undefined, null, laid)).toBeNull();
+});
+
 test("a name is broken after a separator, and elsewhere only where it has none", () => {
   expect(wrapped("supplier_stats_by_day", 8)).toEqual(["supplier_", "stats_by_day"]);
   expect(wrapped("short", 8)).toEqual(["short"]);
+  expect(wrapped("postgres://127.0.0.1:21359", 12)).toEqual(["postgres://", "127.0.0.1:21359"]);
+  expect(wrapped("sales.2024/part-1.5.csv", 5)).toEqual(["sales.", "2024/", "part-1.5.", "csv"]);
   const long = wrapped("averylongwordwithoutanend", 8);
   expect(long.length).toBeGreaterThan(1);
   expect(long.join("")).toBe("averylongwordwithoutanend");
@@ -368,6 +380,32 @@ test("what matters is what was asked for, what changed, what fails, then the beg
   expect(matters(laid, [])?.id).toBe("job:jobs:j1");
 });
 
+test("a view opens round what was aborted, unless somebody stopped it or another one failed", () => {
+  const laid = chain(12);
+  const put = (name: string, part: Partial<JobNode>) => {
+    const box = laid.model.boxes.find((one) => one.id === `job:jobs:${name}`);
+    if (box?.node?.kind === "job") box.node = { ...box.node, ...part };
+  };
+  put("j3", { state: "ABORTED", planned: "stopped" });
+  expect(matters(laid, [])?.id).toBe("job:jobs:j0");
+  put("j7", { state: "ABORTED" });
+  const view = sight(laid, WINDOW, []);
+  const [left, right] = seen(laid, "job:jobs:j7", view);
+  expect([left >= 0, right <= WINDOW.width]).toEqual([true, true]);
+  put("j9", { state: "FAILED" });
+  expect(matters(laid, [])?.id).toBe("job:jobs:j9");
+});
+
+test("only the wires of a job that runs show what flows", () => {
+  const flows = (state: JobNode["state"]) =>
+    build({ ...MAP, nodes: [a, b, c, { ...one, state }, two] }, PLAIN).wires.map((wire) =>
+      Boolean(wire.flow),
+    );
+  expect(flows("RUNNING")).toEqual([true, true, true, true]);
+  for (const state of ["ABORTED", "FAILED", "COMPLETED"] as const)
+    expect(flows(state)).toEqual([false, false, true, true]);
+});
+
 test("an opened namespace matters more than what fails", () => {
   const nodes = [{ ...one, state: "FAILED" as const }, a, b, c];
   const model = build({ ...MAP, nodes }, { ...PLAIN, grouped: true, open: ["s3://lake"] });
@@ -390,7 +428,9 @@ test("a box that is not in sight is brought there by the shortest way", () => {
 test("what has not changed stays the same object", () => {
   const first = build(MAP, PLAIN);
   expect(reuse(first, build(MAP, PLAIN))).toBe(first);
-  const nodes = MAP.nodes.map((n) => (n.id === one.id ? { ...one, state: "FAILED" as const } : n));
+  const nodes = MAP.nodes.map((n) =>
+    n.id === one.id ? { ...one, planned: "paused" as const } : n,
+  );
   const next = reuse(first, build({ ...MAP, nodes }, PLAIN));
   expect(next.boxes.filter((box, i) => box !== first.boxes[i]).map((box) => box.id)).toEqual([
     one.id,
@@ -503,6 +543,26 @@ test("a query stands for its application, which is drawn where it does more", ()
   expect(drawing(byProgram(both, null))).toContain("stats > c");
 });
 
+test("among actions an application stands only where it has datasets or nothing that it runs", () => {
+  const edges = [edge(a, write), edge(write, b)];
+  const map: EstateMap = { ...MAP, nodes: [a, b, application, write], edges };
+  const all = [
+    "a",
+    "b",
+    "stats",
+    "stats.overwrite.b",
+    "a > stats.overwrite.b",
+    "stats.overwrite.b > b",
+  ];
+  const without = all.filter((one) => one !== "stats");
+  expect(drawing(byAction(map, null))).toEqual(without);
+  expect(drawing(byAction(map, application.id))).toEqual(all);
+  const reads = { ...map, edges: [...edges, edge(b, application)] };
+  expect(byAction(reads, null)).toBe(reads);
+  const alone = { ...map, nodes: [application], edges: [] };
+  expect(byAction(alone, null)).toBe(alone);
+});
+
 test("an application pairs inputs and outputs as its actions do", () => {
   const other = action("append.c");
   const map: EstateMap = {
@@ -566,8 +626,16 @@ test("words on wires that fan out from two topics do not cover one another", () 
   const spots = model.wires.map((wire) => {
     const ends = endsOf(wire, boxes, places);
     if (!ends) throw new Error(wire.id);
-    return pointAt(ends, along.get(wire.id) ?? 0.5);
+    return wordsPoint(ends, along.get(wire.id) ?? 0.5);
   });
+  // Each stands nearer to its own reader than to any other.
+  const middle = ({ id }: { id: string }) =>
+    (places[id]?.y ?? Number.NaN) + (boxes.get(id)?.height ?? Number.NaN) / 2;
+  for (const [i, wire] of model.wires.entries()) {
+    const away = (reader: JobNode) => Math.abs(middle(reader) - (spots[i]?.y ?? Number.NaN));
+    const [nearest] = readers.toSorted((one, other) => away(one) - away(other));
+    expect(nearest?.id, wire.id).toBe(wire.target);
+  }
   const near = spots.flatMap((spot, i) =>
     spots
       .slice(i + 1)
@@ -583,5 +651,7 @@ test("actions of one program on one table are told apart in their boxes", () => 
     boxName({ ...job(`${program}.${operation}.default_orders`), parent: `job:jobs:${program}` });
   expect(named("create_table")).toBe("…create_table.default_orders");
   expect(named("overwrite_by_expression")).toBe("…overwrite_by_expression.default_orders");
+  const long = named("overwrite_by_expression.default_supplier_stats");
+  expect(long.startsWith("…overwrite_by_expression.")).toBe(true);
   expect(boxName({ ...action("count.a"), parent: application.id })).toBe("stats.count.a");
 });

@@ -1,5 +1,7 @@
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Run } from "../lib/types";
+import { Plots } from "../pages/history";
 import { JobPage } from "../pages/job";
 import { RunPage } from "../pages/run";
 import { type Edited, listed, owners, requests } from "../ui/edit";
@@ -117,6 +119,30 @@ test("a job that somebody stopped says so, and of each of its runs how it ended"
   expect(line).toEqual(["span state-aborted", "span state-paused", "span state-stopped"]);
 });
 
+test("an application shows what its actions read and write, and their rows", async () => {
+  const bare = { ...RUN, inputDatasetVersions: [], outputDatasetVersions: [] };
+  const ended = { ...bare, state: "COMPLETED", durationMs: 1 };
+  open(
+    "application",
+    {
+      state: "COMPLETED",
+      inputs: [{ namespace: "s3://w", name: "orders" }],
+      outputs: [{ namespace: "s3://w", name: "stats" }],
+      actions: { jobs: 2, rows: { "01a1": { read: 9, written: 4321 } } },
+    },
+    { "/api/v1/namespaces/shop/jobs/application/runs": { runs: [ended] } },
+  );
+  await screen.findByText("4,321");
+  expect(screen.getAllByText("by its 2 actions")).toHaveLength(2);
+  expect(screen.queryByText("None known.")).toBeNull();
+});
+
+test("a job that is deleted where it ran says so, whatever its last run was", async () => {
+  open("deleted", { state: "COMPLETED", planned: "paused", deleted: "2026-01-08T11:45:00Z" });
+  await screen.findByText("Latest runs");
+  expect(document.querySelector(".badge")?.textContent).toBe("Deleted");
+});
+
 test("a run that somebody paused says so on its own page", async () => {
   const facets = { headwater_connect: { state: "PAUSED" } };
   const jobVersion = { namespace: "shop", name: "paused", version: null };
@@ -226,4 +252,25 @@ test("a run says who ended it, as long as that is how it ended", async () => {
     );
     cleanup();
   }
+});
+
+test("the bar of an aborted run has the colour of its state, not that of a failed one", () => {
+  const runs = ["FAILED", "ABORTED", "ABORTED", "COMPLETED"].map((state, i) => ({
+    ...RUN,
+    id: String(i),
+    state,
+    durationMs: 1_000,
+    outputDatasetVersions: [],
+  }));
+  const ends = { "2": "stopped" } as const;
+  render(<Plots runs={runs as unknown as Run[]} ends={ends} path="" />);
+  const bars = [...document.querySelectorAll(".plot-bar")].map(
+    (bar) => bar.getAttribute("class") ?? "",
+  );
+  expect(bars.map((one) => one.trim())).toEqual([
+    "plot-bar",
+    "plot-bar",
+    "plot-bar aborted",
+    "plot-bar bad",
+  ]);
 });

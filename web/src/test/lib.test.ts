@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { apiPath, segments } from "../lib/api";
-import { ago, bytes, compact, duration, fromLocal, toLocal } from "../lib/format";
+import { ago, bytes, compact, duration, fromLocal, momentOf, toLocal } from "../lib/format";
 import { jobKind, storeKind } from "../lib/kinds";
 import { feed, onChanges, take } from "../lib/live";
 import { graphUrl, nameIn, shortName } from "../lib/names";
@@ -124,4 +124,20 @@ test("a name in an id keeps its colons", () => {
   expect(nameIn("dataset:odd://ns:1:col:victim:t")).toBe("col:victim:t");
   expect(nameIn("dataset:kafka://a:9092,b:9092:orders")).toBe("orders");
   expect(nameIn("dataset:s3://lake:orders")).toBe("orders");
+});
+
+test("a moment of an address may be how long ago", () => {
+  const now = Date.parse("2026-01-08T12:00:00Z");
+  const found = ["now", "90m", "2D", "2026-01-08T11:00:00Z", "2026-01-08"].map((text) =>
+    new Date(momentOf(text, now)).toISOString().slice(0, 16),
+  );
+  expect(found).toEqual([
+    "2026-01-08T12:00",
+    "2026-01-08T10:30",
+    "2026-01-06T12:00",
+    "2026-01-08T11:00",
+    "2026-01-08T00:00",
+  ]);
+  for (const text of ["yesterday", "10x", "", `${"9".repeat(30)}d`])
+    expect(momentOf(text)).toBeNaN();
 });

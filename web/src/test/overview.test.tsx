@@ -1,5 +1,6 @@
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { feed } from "../lib/live";
 import type { JobFacts, Overview } from "../lib/types";
 import { OverviewPage } from "../pages/overview";
 import { answering } from "./answers";
@@ -54,6 +55,8 @@ const OVERVIEW: Overview = {
 };
 
 beforeEach(() => {
+  // Tests of other files may have told changes.
+  feed.set([]);
   vi.stubGlobal(
     "ResizeObserver",
     class {

@@ -1,27 +1,31 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { listed } from "../graph/diffside";
+import { ApiError } from "../lib/api";
+import { shortRun } from "../lib/format";
 import type {
   ConnectorPreview,
   DoctorAnswer,
   ImpactAnswer,
   Incident,
   JobFacts,
+  LogRecord,
   PlannedChange,
   RankedDatasets,
 } from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { BlastRadius, Components, Ranking } from "../pages/analysis";
-import { clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
-import { LastWritten, lastWord, Moves } from "../pages/dataset";
+import { addressOf, Card, clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
+import { LastWritten, lastWord, Moves, verdictText } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
-import { readRecord } from "../pages/events";
+import { readRecord, shownText } from "../pages/events";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
 import { Causes, StaleDataset, Upstream, Why } from "../pages/why";
+import { Problem } from "../ui/basics";
 import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
-import { JobRow, Rows } from "../ui/lists";
-import { count, Plot } from "../ui/plot";
+import { JobLink, JobRow, Rows } from "../ui/lists";
+import { ceiling, count, Plot } from "../ui/plot";
 import { bootstraps, columnsOf, Previewed } from "../ui/preview";
 import { StateBadge } from "../ui/state";
 import { answering } from "./answers";
@@ -75,6 +79,14 @@ test.each([
 ] as const)("a job that is %s and %s reads %s", (state, planned, word) => {
   render(<JobRow job={{ ...JOB, state, planned, inferred: planned !== null }} />);
   expect(screen.getByText(word).className).toBe(`badge state-${word.toLowerCase()}`);
+});
+
+test("a job's name may be broken after its separators wherever it leads to the job", () => {
+  const name = "stats.overwrite.default_supplier_stats";
+  render(<JobLink job={{ namespace: "shop", name }} />);
+  const link = screen.getByRole("link");
+  expect(link.textContent).toBe(name);
+  expect(link.innerHTML).toBe("stats.<wbr>overwrite.<wbr>default_<wbr>supplier_<wbr>stats");
 });
 
 test("names are text", () => {
@@ -233,14 +245,43 @@ test("how a column comes about is one word", () => {
   expect(how({ how: [] })).toBe("unknown");
 });
 
-test("what a stream writes is live, and only its last report has a time", () => {
-  expect(lastWord("live")).toBe("Last reported");
-  expect(lastWord("fresh")).toBe("Last written");
+test("a heartbeat is a report and no write", () => {
+  expect(lastWord("heartbeat")).toBe("Last reported");
+  expect(["flow", "run", null].map(lastWord)).toEqual(Array(3).fill("Last written"));
 });
 
 test("a dataset of which no write was reported is not said to be never written", () => {
   render(<LastWritten time={null} />);
   screen.getByText("not known");
+});
+
+test("freshness says that nobody is known to write a dataset, as the command does", () => {
+  expect(verdictText("unknown", 0)).toBe("No job that writes it is known");
+  expect(verdictText("unknown", 1)).toBe("Not enough writes to say");
+});
+
+test("the list of events says how many are not in it", () => {
+  const record = { seq: 93, receivedAt: "", event: null } as unknown as LogRecord;
+  expect(shownText(4, [record])).toBe("4 of 1 shown, up to 92 older");
+  expect(shownText(1, [{ ...record, seq: 1 }])).toBe("1 of 1 shown");
+  expect(shownText(0, [])).toBe("0 of 0 shown");
+});
+
+test("runs that began together have short ids that differ", () => {
+  const [one, other] = ["4dca-7001-8000-00000000000a", "4dcb-7002-8000-00000000000b"];
+  expect(shortRun(`01a1ee2d-${one}`)).toBe("…0000000a");
+  expect(shortRun(`01a1ee2d-${other}`)).toBe("…0000000b");
+  expect(shortRun("01a1")).toBe("01a1");
+});
+
+test("what is not there offers names like it", () => {
+  const near = [
+    { kind: "job", namespace: "shop", name: "orders-sink" },
+    { kind: "dataset", namespace: "s3://w", name: "orders" },
+  ];
+  render(<Problem error={new ApiError(404, "Job 'order-sink' not found.", "", near)} />);
+  const links = screen.getAllByRole("link").map((one) => one.getAttribute("href"));
+  expect(links.slice(0, 2)).toEqual(["/jobs/shop/orders-sink", "/datasets/s3%3A%2F%2Fw/orders"]);
 });
 
 test("a command line survives any name", () => {
@@ -252,6 +293,31 @@ test("a command line survives any name", () => {
   );
   expect(quoted("$HOME")).toBe("'$HOME'");
   expect(command("apply", "x")).toBe("headwater connect apply x.json --url http://CONNECT:8083");
+});
+
+test("a command line has the address of its cluster where that is known", () => {
+  const address = (report: Record<string, unknown>) =>
+    addressOf({ ...JOB, report, failure: null, inputs: [], outputs: [] });
+  expect(address({ cluster: "127.0.0.1:20014", workerId: "w:8083" })).toBe("127.0.0.1:20014");
+  expect(address({ cluster: "eu", tasks: [{ workerId: "connect-1:8083" }] })).toBe(
+    "connect-1:8083",
+  );
+  expect(address({ cluster: "[::1]:8083" })).toBe("[::1]:8083");
+  for (const cluster of ["eu-west", "user:secret@host:1", "x:80;rm", 7])
+    expect(address({ cluster })).toBeUndefined();
+  expect(command("restart", "x", "127.0.0.1:20014")).toBe(
+    "headwater connect restart x --url http://127.0.0.1:20014",
+  );
+});
+
+test("a connector's card says since when it is in its state, and how to act on it", () => {
+  const report = { cluster: "127.0.0.1:20014" };
+  const since = new Date(Date.now() - 104_000).toISOString();
+  const running = { ...JOB, name: "sink", state: "RUNNING", since } as const;
+  render(<Card connector={{ ...running, report, failure: null, inputs: [], outputs: [] }} />);
+  const end = screen.getByRole("article", { name: "sink" }).querySelector(".row-end");
+  expect(end?.textContent).toMatch(/^Runningsince 1 min 4\d s ago$/);
+  screen.getByText("headwater connect restart sink --url http://127.0.0.1:20014");
 });
 
 test("connectors are grouped by their cluster, and by their namespace without one", () => {
@@ -349,6 +415,15 @@ test("a plot can be heard", () => {
     "Rows: 3 values, the last 2, the highest 3",
   );
 });
+
+test.each([0, 1, 3, 5, 9, 21, 25, 130, 2_400])(
+  "the axis of a count of %i has whole numbers",
+  (value) => {
+    const top = ceiling(value, true);
+    expect(top).toBeGreaterThanOrEqual(value);
+    expect(Number.isInteger(top / 2)).toBe(true);
+  },
+);
 
 test("a plot is drawn at the width that it has", () => {
   class Wide {
@@ -631,6 +706,7 @@ const DOCTOR: DoctorAnswer = {
     schema: 0,
     orphan: 30,
     "no outputs": 0,
+    "reported twice": 0,
     inferred: 0,
     silent: 0,
     clock: 0,

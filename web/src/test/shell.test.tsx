@@ -1,4 +1,4 @@
-import { cleanup, render, screen, within } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { Shell } from "../ui/shell";
 import { answering } from "./answers";
@@ -23,4 +23,16 @@ test("the analysis of the estate is in the menu of a server that has one", async
   render(<Shell wide={false}>content</Shell>);
   await screen.findByRole("link", { name: "Blast radius" });
   expect(menu()).toEqual([...usual, "/analysis"]);
+});
+
+test.each([
+  ["MacIntel", "/ or ⌘K"],
+  ["Linux x86_64", "/ or Ctrl K"],
+  ["Win32", "/ or Ctrl K"],
+])("on %s the list of keys has %s", (platform, keys) => {
+  vi.spyOn(navigator, "platform", "get").mockReturnValue(platform);
+  answering({});
+  render(<Shell wide={false}>content</Shell>);
+  fireEvent.keyDown(window, { key: "?" });
+  screen.getByText(keys);
 });

@@ -1,10 +1,13 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { type ApiError, authorization } from "../lib/api";
 import { ago, clock } from "../lib/format";
+import { datasetUrl, jobUrl } from "../lib/names";
 import { root } from "../lib/root";
 import { Link } from "../lib/router";
 import { settings } from "../lib/settings";
+import { shown } from "../lib/shown";
 import { Store, useStore } from "../lib/store";
+import { breakable } from "./breakable";
 import { Icon, type IconName } from "./icons";
 
 const second = new Store(Date.now());
@@ -108,18 +111,35 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
         ? "The server does not answer"
         : error.status === 401 || error.status === 403
           ? "Not allowed"
-          : "The server could not answer";
+          : error.status === 400
+            ? "The server did not understand"
+            : "The server could not answer";
   return (
     <div className="problem" role="alert">
       <h2>{title}</h2>
       <p className="wrap">{error.message}</p>
       {error.passing ? <p className="muted">It is tried again by itself.</p> : null}
+      {error.nearest.length > 0 ? (
+        <>
+          <p>Names like it:</p>
+          <ul className="uses">
+            {error.nearest.map((one) => (
+              <li key={`${one.kind}${one.namespace} ${one.name}`}>
+                <Link to={one.kind === "job" ? jobUrl(one) : datasetUrl(one)}>
+                  {shown(one.name)}
+                </Link>{" "}
+                <span className="muted">{shown(one.namespace)}</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
       {error.status === 404 ? (
         <p>
           It may be known under another name: <kbd>/</kbd> searches. <Link to="/">Overview</Link>
         </p>
       ) : null}
-      {retry && error.status !== 404 ? (
+      {retry && ![400, 404].includes(error.status) ? (
         <button type="button" className="button" onClick={retry}>
           Try now
         </button>
@@ -202,7 +222,7 @@ export function PageTitle({ kind, of, children }: PageTitleProps) {
           <Icon name={kind.icon} size={16} /> {kind.label} in{" "}
           <span className="mono">{of.namespace}</span>
         </p>
-        <h1 className="wrap">{of.name}</h1>
+        <h1 className="wrap">{breakable(of.name)}</h1>
         {of.description ? <p className="lead wrap">{of.description}</p> : null}
       </div>
       <div className="page-actions">{children}</div>

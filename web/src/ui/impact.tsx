@@ -5,6 +5,7 @@ import { jobUrl, nameIn } from "../lib/names";
 import { Link } from "../lib/router";
 import type { ImpactAnswer, ImpactColumn, ImpactEffect, PlannedChange } from "../lib/types";
 import { Problem, Unseen } from "./basics";
+import { breakable } from "./breakable";
 
 const ROUTE = "/api/v2/impact";
 const SHOWN = 30;
@@ -183,7 +184,7 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
               {jobs.slice(0, SHOWN).map((job) => (
                 <li key={job.id}>
                   <Link to={jobUrl(job)} className="wrap">
-                    {job.name}
+                    {breakable(job.name)}
                   </Link>{" "}
                   <span className="wrap">{job.why}</span>
                   {job.owners.length > 0 ? (

@@ -1,9 +1,10 @@
 import type { KeyboardEvent, ReactNode } from "react";
 import { jobKind } from "../lib/kinds";
-import { datasetUrl, jobUrl, pieces } from "../lib/names";
+import { datasetUrl, jobUrl } from "../lib/names";
 import { Link } from "../lib/router";
 import type { JobFacts, Named } from "../lib/types";
 import { Ago } from "./basics";
+import { breakable } from "./breakable";
 import { Icon } from "./icons";
 import { StateBadge, shownState } from "./state";
 
@@ -56,17 +57,6 @@ export function JobRow({ job, children }: { job: JobFacts; children?: ReactNode 
   );
 }
 
-/** Longer names are seldom read, and each place to break is an element. */
-const BREAKABLE = 200;
-
-/** A name that may be broken after its separators. */
-export function breakable(name: string): ReactNode[] {
-  if (name.length > BREAKABLE) return [name];
-  return pieces(name).flatMap((part, i) =>
-    i === 0 ? [part] : [<wbr key={part + String(i)} />, part],
-  );
-}
-
 export function DatasetLink({ dataset, full = false }: { dataset: Named; full?: boolean }) {
   return (
     <Link
@@ -75,7 +65,7 @@ export function DatasetLink({ dataset, full = false }: { dataset: Named; full?: 
       title={`${dataset.namespace} ${dataset.name}`}
     >
       {breakable(dataset.name)}
-      {full ? <span className="entity-space mono">{dataset.namespace}</span> : null}
+      {full ? <span className="entity-space mono">{breakable(dataset.namespace)}</span> : null}
     </Link>
   );
 }
@@ -83,7 +73,7 @@ export function DatasetLink({ dataset, full = false }: { dataset: Named; full?: 
 export function JobLink({ job }: { job: Named }) {
   return (
     <Link to={jobUrl(job)} className="entity" title={`${job.namespace} ${job.name}`}>
-      {job.name}
+      {breakable(job.name)}
     </Link>
   );
 }

@@ -5,7 +5,7 @@ export interface Point {
   time: string;
   value: number;
   /** Points of another tone stand out: a failed run among good ones. */
-  tone?: "bad" | "live" | undefined;
+  tone?: "bad" | "aborted" | "live" | undefined;
   label?: string;
 }
 
@@ -13,17 +13,25 @@ interface PlotProps {
   title: string;
   points: Point[];
   unit: (value: number) => string;
+  /** Whether the values are counts: the axis then has whole numbers alone. */
+  whole?: boolean;
   height?: number;
 }
 
 const LEFT = 54;
 const BOTTOM = 20;
 
-function ceiling(value: number): number {
-  if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 2.5, 5, 10].find((one) => one * power >= value) ?? 10;
-  return step * power;
+/** The end of an axis: a round value not below these, of counts one with a whole half. */
+export function ceiling(value: number, whole = false): number {
+  if (value <= 0) return whole ? 2 : 1;
+  const power = whole ? Math.max(1, tenth(value)) : tenth(value);
+  const steps =
+    whole && power === 1 ? [2, 4, 6, 8, 10] : whole ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10];
+  return (steps.find((one) => one * power >= value) ?? 10) * power;
+}
+
+function tenth(value: number): number {
+  return 10 ** Math.floor(Math.log10(value));
 }
 
 /** The width that an element has on the screen, so that letters drawn in it have their true size. */
@@ -42,9 +50,9 @@ function useWidth() {
 }
 
 /** Bars over time, with an axis that can be read and a summary that can be heard. */
-export function Plot({ title, points, unit, height = 150 }: PlotProps) {
+export function Plot({ title, points, unit, whole = false, height = 150 }: PlotProps) {
   const { ref, width: full } = useWidth();
-  const top = ceiling(Math.max(...points.map((p) => p.value), 0));
+  const top = ceiling(Math.max(...points.map((p) => p.value), 0), whole);
   const inner = height - BOTTOM - 8;
   const slot = (full - LEFT) / Math.max(1, points.length);
   const width = Math.max(1.5, Math.min(22, slot * 0.72));

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useState } from "react";
-import { GOES, listen } from "../lib/keyboard";
+import { GOES, listen, searchKeys } from "../lib/keyboard";
 import { link } from "../lib/live";
 import { useResource } from "../lib/resource";
 import { root } from "../lib/root";
@@ -53,7 +53,7 @@ function LiveMark() {
 
 function Keys({ close }: { close: () => void }) {
   const keys: [string, string][] = [
-    ["/ or ⌘K", "Search"],
+    [`/ or ${searchKeys()}`, "Search"],
     ...Object.entries(GOES).map(([key, go]): [string, string] => [`g ${key}`, go.name]),
     ["↑ ↓", "Move in a list; in the graph, between neighbours of a layer"],
     ["← →", "In the graph: upstream, downstream"],

@@ -10,6 +10,7 @@ const WORDS: Record<ShownState, string> = {
   ABORTED: "Aborted",
   PAUSED: "Paused",
   STOPPED: "Stopped",
+  DELETED: "Deleted",
 };
 
 export const SHAPES: Record<ShownState, string> = {
@@ -22,16 +23,25 @@ export const SHAPES: Record<ShownState, string> = {
   ABORTED: "M1.500 1.500h9v9h-9z",
   PAUSED: "M2.500 1.500h2.500v9H2.500zM7 1.500h2.500v9H7z",
   STOPPED: "M1.500 1.500h9v9h-9zM3.200 3.200v5.600h5.600V3.200z",
+  DELETED:
+    "M2.600 1.400 6 4.800l3.400-3.400 1.200 1.200L7.200 6l3.400 3.400-1.200 1.200L6 7.200l-3.400 3.400-1.200-1.200L4.800 6 1.400 2.600z",
 };
 
-/** What to show of a state: paused and stopped where somebody wanted it so. */
-export function shownState(of: { state: State; planned?: Planned | null | undefined }): ShownState {
+interface Standing {
+  state: State;
+  planned?: Planned | null | undefined;
+  deleted?: string | null | undefined;
+}
+
+/** What to show of a state: deleted, or paused and stopped where somebody wanted it so. */
+export function shownState(of: Standing): ShownState {
+  if (of.deleted) return "DELETED";
   return of.planned ? (of.planned.toUpperCase() as Uppercase<Planned>) : of.state;
 }
 
 export function stateWord(state: ShownState, inferred = false): string {
-  const planned = state === "PAUSED" || state === "STOPPED";
-  return inferred && !planned ? "Gone silent" : (WORDS[state] ?? state);
+  const known = state === "PAUSED" || state === "STOPPED" || state === "DELETED";
+  return inferred && !known ? "Gone silent" : (WORDS[state] ?? state);
 }
 
 export function StateMark({ state, size = 12 }: { state: ShownState; size?: number }) {
