@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import socketserver
 from functools import cache
 from importlib import import_module
 
@@ -35,6 +36,13 @@ transports.create_ssl_context = cache(transports.create_ssl_context)  # type: ig
 # httpx gives an answer five seconds, which a server on a loaded machine exceeds.
 patience = import_module("httpx._config").DEFAULT_TIMEOUT_CONFIG
 patience.connect = patience.read = patience.write = patience.pool = 60.0
+
+# A call of the program in this process first makes its hundred commands, 50 ms of CPU: they are made once.
+programs = import_module("typer.main")
+programs.get_command = cache(programs.get_command)  # type: ignore[attr-defined]
+
+# A server of the standard library looks twice a second whether it is to stop; hundreds are stopped here.
+socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)
 
 
 def pytest_collection_finish() -> None:

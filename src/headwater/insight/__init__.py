@@ -22,6 +22,7 @@ from headwater.insight.doctor import (
     DoubtKind,
     Estate,
     KnownJob,
+    LiveRun,
     doctor,
 )
 from headwater.insight.freshness import (
@@ -120,6 +121,7 @@ __all__ = [
     "Leg",
     "LineageTree",
     "Link",
+    "LiveRun",
     "Moment",
     "NameRuleError",
     "NameRules",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, Protocol
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
 
 from headwater.insight.dataset_pairs import Identity, same_datasets
 from headwater.lineage.graph import N
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from headwater.insight.dataset_pairs import JobUse, NameRules, Pair
 
-__all__ = ["ClockGap", "Diagnosis", "Doubt", "DoubtKind", "Estate", "KnownJob", "doctor"]
+__all__ = ["ClockGap", "Diagnosis", "Doubt", "DoubtKind", "Estate", "KnownJob", "LiveRun", "doctor"]
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -26,6 +26,8 @@ STEADY = MINUTE
 """How much the delay of a clock that is behind may vary; a queue's delay varies more."""
 EVENTS = 5
 PATIENCE = 3
+RUNS = 3
+"""Runs that are named of a job that is reported twice."""
 
 
 class DoubtKind(str, Enum):
@@ -36,9 +38,19 @@ class DoubtKind(str, Enum):
     NO_OUTPUTS = "no outputs"
     INFERRED = "inferred"
     SILENT = "silent"
+    TWICE = "reported twice"
     CLOCK = "clock"
     REFUSED = "refused"
     ASSUMED = "assumed"
+
+
+class LiveRun(NamedTuple):
+    """A run of a stream that has not ended, and what it reads and writes."""
+
+    run: str
+    began: int
+    last: int
+    uses: frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class KnownJob(Generic[N]):
     """When its newest run did."""
     last: int | None = None
     usual: int | None = None
+    live: tuple[LiveRun, ...] = ()
+    """Of a stream that has several: its runs that have not ended."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +160,29 @@ def _unused(estate: Estate[N], used: list[JobUse], now: int) -> Iterator[Doubt[N
             yield Doubt(DoubtKind.NO_OUTPUTS, job.node, text)
 
 
+def _twice(job: KnownJob[N]) -> Iterator[Doubt[N]]:
+    """Runs of a stream that report the same at once: two agents, or two producers, report one job.
+
+    A run that said nothing since the next one began was left behind, and is no second report.
+    """
+    alike: dict[frozenset[tuple[int, int]], list[LiveRun]] = {}
+    for run in sorted(job.live, key=lambda one: (one.began, one.run)):
+        alike.setdefault(run.uses, []).append(run)
+    for runs in alike.values():
+        at_once = [run for run in runs if run.last >= runs[-1].began]
+        if len(at_once) < 2:
+            continue
+        named = ", ".join(run.run for run in at_once[:RUNS])
+        more = f" and {len(at_once) - RUNS} more" if len(at_once) > RUNS else ""
+        text = (
+            f"{len(at_once)} runs at once read and write the same: {named}{more}. If two agents report it,"
+            " give both one state store, so that one stands by; headwater runs abort ends what is left"
+        )
+        yield Doubt(DoubtKind.TWICE, job.node, text, at_once[1].began)
+
+
 def _of_job(job: KnownJob[N], now: int) -> Iterator[Doubt[N]]:
+    yield from _twice(job)
     if job.inferred is not None:
         text = "its newest run was closed because nothing more came"
         yield Doubt(DoubtKind.INFERRED, job.node, text, job.inferred)

@@ -11,13 +11,16 @@ from headwater.lineage.graph import Direction, Graph, MemoryGraph, N, walk
 from headwater.lineage.lifecycle import State
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from headwater.lineage.graph import Walk
 
 __all__ = ["Cause", "Freshness", "JobGraph", "JobProblem", "JobStatus", "freshness", "trouble_of"]
 
 Verdict = Literal["live", "fresh", "stale", "unknown"]
+WriteSource = Literal["flow", "run", "heartbeat"]
+"""What the last write of a dataset is known from: records that flowed, the end of a complete run, or
+only that a job which writes it said that it runs."""
 Trouble = tuple["JobProblem", int]
 """What is wrong with a job, and since when."""
 MINUTE = 60_000_000
@@ -37,6 +40,8 @@ class JobStatus(NamedTuple):
     """How somebody ended the newest run on purpose, where its producer reports that."""
     by: str = ""
     """Who ended the newest run, where that is known."""
+    complete: int | None = None
+    """When the newest complete run of a batch ended, which is when it had written."""
 
 
 class JobProblem(str, Enum):
@@ -84,6 +89,8 @@ class Freshness(Generic[N]):
     due: int | None = None
     causes: tuple[Cause[N], ...] = ()
     cut: bool = False
+    source: WriteSource | None = None
+    """What `last` is known from."""
 
 
 class JobGraph(Graph[N], Protocol[N]):
@@ -91,6 +98,13 @@ class JobGraph(Graph[N], Protocol[N]):
 
     def statuses(self, jobs: Collection[N]) -> Mapping[N, JobStatus]:
         """The status of these jobs, as far as it is known."""
+        ...
+
+    def last_records(self, dataset: N, jobs: Collection[N]) -> Mapping[N, int | None]:
+        """When each of these jobs last wrote a record to a dataset, None where its flow had none.
+
+        Only jobs whose flow into the dataset is known.
+        """
         ...
 
 
@@ -146,8 +160,11 @@ def freshness(
         for job, (kind, since) in wrong.items()
     ]  # fmt: skip
     causes.sort(key=lambda cause: (*cause.rank, cause.job))
-    writers = [known[node] for node in jobs if found.distance[node] == 1 and node in known]
-    last = max((s.last for s in writers if s.last is not None), default=None)
+    near_jobs = [node for node in jobs if found.distance[node] == 1 and node in known]
+    writers = [known[node] for node in near_jobs]
+    flowed = estate.last_records(dataset, near_jobs)
+    writes = [write for node in near_jobs for write in _writes(node, known[node], flowed)]
+    last, source = max(writes, default=(None, None))
     usual = min((s.usual for s in writers if s.usual is not None), default=None)
     due = min((d for s in writers if (d := _due(s)) is not None), default=None)
     since = min((cause.since for cause in causes), default=None)
@@ -158,7 +175,24 @@ def freshness(
         verdict = "live"
     else:
         verdict = "fresh" if due is not None else "unknown"
-    return Freshness(verdict, since, last, usual, due, tuple(causes), cut)
+    return Freshness(verdict, since, last, usual, due, tuple(causes), cut, source)
+
+
+def _writes(
+    job: N, status: JobStatus, flowed: Mapping[N, int | None]
+) -> Iterator[tuple[int, WriteSource]]:
+    """When a job last wrote a dataset, and what that is known from.
+
+    A heartbeat says that a job runs, not that it writes: it counts only while the job's flow into the
+    dataset is not known.
+    """
+    if status.complete is not None:
+        yield status.complete, "run"
+    if job not in flowed:
+        if status.last is not None and status.last != status.complete:
+            yield status.last, "heartbeat"
+    elif (last := flowed[job]) is not None:
+        yield last, "flow"
 
 
 def _explained(job: N, before: MemoryGraph[N], found: Walk[N], wrong: Mapping[N, Trouble]) -> bool:

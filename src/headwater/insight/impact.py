@@ -163,7 +163,7 @@ class Impact(Generic[N]):
     """Who is hit: each job once, by the strongest effect on it; and how much of it is known.
 
     `jobs` are all jobs that read a dataset on the way, `known` those of them whose columns are
-    known. With `cut` there is more behind than was looked at.
+    known, and `blind` the others. With `cut` there is more behind than was looked at.
     """
 
     struck: tuple[Struck[N], ...] = ()
@@ -172,6 +172,7 @@ class Impact(Generic[N]):
     jobs: int = 0
     known: int = 0
     cut: bool = False
+    blind: tuple[N, ...] = ()
 
     def of(self, effect: Effect) -> tuple[Struck[N], ...]:
         """The jobs with this effect."""
@@ -474,7 +475,19 @@ def impact(
             key = where, column if effect is not Effect.ROWS else WHOLE
             if key not in columns or _RANK[effect] < _RANK[columns[key].effect]:
                 columns[key] = StruckColumn(where, column, effect, change)
+    carried = {one.dataset for one in columns.values() if one.effect is Effect.CARRIES}
+    types |= estate.types(carried - types.keys())
+    # What a record holds that is handed on as a whole is no column of what holds it then.
+    columns = {key: one for key, one in columns.items() if not _lacks(types, one)}
     return _answer(readers, best, columns, dataset, wanted, cut=cut)
+
+
+def _lacks(types: Mapping[N, Mapping[str, str]], one: StruckColumn[N]) -> bool:
+    """Whether the columns of a dataset are known, and a carried one is none of them."""
+    known = types.get(one.dataset)
+    return bool(one.effect is Effect.CARRIES and one.column and known) and one.column not in (
+        known or ()
+    )
 
 
 def _path(
@@ -517,4 +530,5 @@ def _answer(
         len(jobs),
         len(jobs - blind),
         cut,
+        tuple(sorted(blind)),
     )

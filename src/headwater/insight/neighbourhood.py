@@ -166,8 +166,9 @@ def between(graph: Graph[N], origin: N, target: N) -> list[N]:
     return [job for job in both if job not in pairs or origin in pairs[job].get(target, ())]
 
 
-def reach(graph: Graph[N], job: N, *, limit: int) -> Reach:
-    """How much lies downstream of a job, counted up to `limit` nodes."""
-    found = walk(graph, [job], Direction.DOWNSTREAM, depth=limit + 1, limit=limit + 1)
-    jobs = sum(map(is_job, found.distance)) - 1
-    return Reach(jobs, len(found.distance) - 1 - jobs, found.cut)
+def reach(graph: Graph[N], *jobs: N, limit: int) -> Reach:
+    """How much lies downstream of a job, or of several together, counted up to `limit` nodes."""
+    most = limit + len(jobs)
+    found = walk(graph, jobs, Direction.DOWNSTREAM, depth=most, limit=most)
+    further = sum(map(is_job, found.distance)) - len(jobs)
+    return Reach(further, len(found.distance) - len(jobs) - further, found.cut)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from headwater.insight.trace import LineageTree
+    from headwater.lineage.graph import Edge
     from headwater.lineage.schema import SchemaChange
 
 __all__ = [
@@ -75,9 +76,13 @@ class ObservedGraph(JobGraph[N], Protocol[N]):
         ...
 
     def changes(
-        self, nodes: Collection[N], since: int, until: int
+        self, nodes: Collection[N], since: int, until: int, edges: Collection[Edge[N]]
     ) -> Mapping[N, Sequence[ObservedChange]]:
-        """What became different about these nodes between two moments, the newest first."""
+        """What became different about these nodes between two moments, the newest first.
+
+        Of what jobs began to read and write, only these edges count. What is reported of a job for
+        the first time is no change.
+        """
         ...
 
 
@@ -174,7 +179,7 @@ def _with_changes(
     """A reason with what changed shortly before on its way, and right before where it is."""
     above = {row.node for row in found.rows if row.parent == places[reason.node]}
     near = [*reason.path, *sorted(above - set(reason.path))]
-    known = graph.changes(near, reason.since - SHORTLY, reason.since)
+    known = graph.changes(near, reason.since - SHORTLY, reason.since, found.edges)
     changes = [(node, change) for node, some in known.items() for change in some]
     changes.sort(key=lambda one: (-one[1].time, one[0], one[1].text))
     return replace(reason, changes=tuple(changes[:CHANGES]))

@@ -12,7 +12,7 @@ import msgspec
 
 from headwater.lineage.openlineage.events import EventType
 
-__all__ = ["TERMINAL", "Emitted", "RunHistory", "State", "TransitionError"]
+__all__ = ["BEATS_KEPT", "TERMINAL", "Emitted", "RunHistory", "State", "TransitionError"]
 
 BEATS_KEPT = 6
 BEATS_MISSED = 3

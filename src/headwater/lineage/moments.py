@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-__all__ = ["EPOCH", "SECOND", "from_micros", "iso", "micros", "seconds", "to_rfc3339"]
+__all__ = [
+    "EPOCH",
+    "SECOND",
+    "TIME",
+    "from_micros",
+    "iso",
+    "micros",
+    "relative",
+    "seconds",
+    "to_rfc3339",
+]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SECOND = 1_000_000
 """Microseconds in a second."""
+TIME = "RFC 3339, a date, how long ago (90m, 2d), or now"
+"""How people may write a time, for helps and refusals."""
 
 _ISO_8601 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:([Zz])|([+-]\d\d)(?::?(\d\d))?)?(?:\[.*\])?"
 )
+_AGO = re.compile(r"\d+[dhms]", re.ASCII | re.IGNORECASE)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _LONGEST = 10_000 * 366 * 86_400
 MICROSECOND = timedelta(microseconds=1)
@@ -68,3 +82,15 @@ def seconds(text: str) -> float:
     if not 0 <= found <= _LONGEST:
         raise ValueError("is below zero or longer than 10,000 years")
     return found
+
+
+def relative(text: str) -> int | None:
+    """The moment that `now`, or a duration such as 90m before it, stands for; None for any other text.
+
+    Raises ValueError for a duration that is beyond all years.
+    """
+    if text.lower() == "now":
+        return time.time_ns() // 1_000
+    if not _AGO.fullmatch(text):
+        return None
+    return max(FIRST, time.time_ns() // 1_000 - round(seconds(text) * SECOND))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.moments import SECOND
 from headwater.lineage.openlineage.events import EventError, EventProblem
 from headwater.logs import request_id
 from headwater.server.alerts.rules import Rules
@@ -391,8 +392,11 @@ class App:
         return asked if asked.since < kept else None
 
     def _kept_since(self) -> int:
+        """Since when the store has everything: a young one has nothing to delete, and no more for that."""
+        keep = self.settings.keep
+        bound = 0 if keep is None else int((time.time() - keep) * SECOND)
         with self.store.database.reading() as connection:
-            return retained(connection)
+            return max(bound, retained(connection))
 
     def read(self, request: Request, limit: Limit | None) -> Response:
         """The answer to a GET, here and now, to what a token may read."""

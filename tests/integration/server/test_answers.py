@@ -302,7 +302,10 @@ def test_why_names_the_nearest_causes_with_their_way(demo: Client, command: Comm
     }
     assert json.loads(command("why", "bi.public.supplier_stats", "--json")) == found
     said = command("why", "bi.public.supplier_stats")
-    assert "bi.public.supplier_stats is stale since 2026-01-08T11:26:00Z" in said
+    assert (
+        "bi.public.supplier_stats (postgres://analytics:5432, postgres) is stale since 2026-01-08T11:26:00Z"
+        in said
+    )
     assert "because stats-sink failed since 2026-01-08T11:26:00Z" in said
     assert "permission denied" in said
     assert "nothing is wrong upstream" in command("why", "shop.public.orders")
@@ -493,6 +496,125 @@ def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(clien
     assert found["causes"][0]["detail"] == "601 records behind, reading 10 a second"
     assert "price was removed" in found["causes"][1]["detail"]
     assert found["recent"] == []
+
+
+def test_last_written_is_the_last_record_and_no_heartbeat(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, command = datetime.now(timezone.utc), Command(client, monkeypatch)
+
+    def ago(seconds: int) -> str:
+        return (now - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+    kind = {"jobType": facet(processingType="STREAMING", integration="X")}
+    made = event("RUNNING", 0, job="sink", inputs=["topic"], outputs=["table"], job_facets=kind)
+    client.post(*({**made, "eventTime": ago(seconds)} for seconds in (600, 300, 5)))
+
+    def last() -> list[tuple[str | None, str | None]]:
+        path = f"/api/v2/datasets/{quote('s3://lake', safe='')}/table"
+        answers = [client.get(f"{path}/freshness"), why_of(client, "s3://lake", "table")]
+        answers.append(client.get(path)["freshness"])
+        return [(one["lastWrittenAt"], one["lastWrittenFrom"]) for one in answers]
+
+    def flows(seconds: int, rate: float, direction: str = "output", **more: str) -> None:
+        name = "table" if direction == "output" else "topic"
+        sample = {
+            "run": run_id(1),
+            "time": ago(seconds),
+            "direction": direction,
+            "dataset": {"namespace": "s3://lake", "name": name},
+            "recordsPerSecond": rate,
+            **more,
+        }
+        sent = client.call("POST", "/api/v2/flow", json={"samples": [sample]})
+        assert sent.status_code == 202, sent.text
+        client.app.flow.flush(client.store, now.timestamp())
+
+    flows(10, 7.0, "input")  # what it reads is not what it writes
+    assert last() == [(ago(5), "heartbeat")] * 3
+    assert f"is live, last reported {ago(5)}\n" in command("why", "table")
+    flows(10, 0.0)
+    assert last() == [(None, None)] * 3
+    flows(200, 3.5)
+    for seconds in (190, 100, 20):
+        flows(seconds, 0.0)
+    assert last() == [(ago(200), "flow")] * 3
+    assert f"is live, last written {ago(200)}\n" in command("why", "table")
+    assert command("freshness", "table") == f"live, last written {ago(200)}\n"
+    client.app.flow.forget()  # as after a restart of the server
+    flows(15, 0.0, lastRecordAt=ago(150))
+    assert last() == [(ago(150), "flow")] * 3
+    flows(12, 0.0, lastRecordAt=ago(-60))
+    assert last() == [(ago(12), "flow")] * 3
+
+
+def test_what_a_job_first_reports_is_no_change_nor_is_another_pair(client: Client) -> None:
+    now = datetime.now(timezone.utc)
+
+    def sent(minutes: float, state: str, code: str, *pairs: str) -> dict[str, Any]:
+        lineage = facet(
+            entries=[
+                {
+                    "namespace": "s3://lake", "name": f"topics/{name}", "type": "DATASET",
+                    "inputs": [{"namespace": "s3://lake", "name": name, "type": "DATASET"}],
+                }
+                for name in pairs
+            ]
+        )  # fmt: skip
+        facets = {"sourceCodeLocation": facet(type="git", url=code), "lineage": lineage}
+        if not code:
+            del facets["sourceCodeLocation"]
+        outputs = [f"topics/{name}" for name in pairs]
+        one = event(state, 0, job="sink", inputs=[*pairs], outputs=outputs, job_facets=facets)
+        return {**one, "eventTime": (now - timedelta(minutes=minutes)).isoformat()}
+
+    def told(name: str) -> list[str]:
+        (cause,) = why_of(client, "s3://lake", f"topics/{name}")["causes"]
+        return [change["text"] for change in cause["changes"]]
+
+    client.post(
+        sent(30, "START", ""),
+        sent(29.5, "RUNNING", "", "orders"),
+        sent(20, "RUNNING", "https://git/a", "orders"),
+        sent(1, "FAIL", "", "orders"),
+    )
+    assert told("orders") == []
+    client.post(
+        sent(19, "RUNNING", "https://git/b", "orders", "bids"),
+        sent(1, "FAIL", "", "orders", "bids"),
+    )
+    assert told("orders") == ["sourceCodeLocation changed"]
+    assert told("bids") == [
+        "began to read bids", "began to write topics/bids", "sourceCodeLocation changed"
+    ]  # fmt: skip
+
+
+def test_the_commands_say_which_dataset_was_meant(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command(client, monkeypatch)
+    table, copy = dataset("stats", schema=schema("id")), dataset("default/stats", "s3://wh")
+    topic = dataset("raw", "kafka://k:9092", schema=schema("id"))
+    client.post(
+        event("ABORT", 1, job="stats", inputs=[topic], outputs=[table]),
+        event("COMPLETE", 2, run=2, job="copy", inputs=[table], outputs=[copy]),
+    )
+    said = command("why", "stats").splitlines()
+    assert said[:4] == [
+        f"stats (s3://lake, s3) is stale since {at(1)}",
+        "also: s3://wh:default/stats",
+        f"  because job stats aborted since {at(1)}",
+        "      job stats → dataset stats",
+    ]
+    said = command("why", "default/stats").splitlines()
+    assert said[0].startswith("default/stats (s3://wh, s3) is stale")
+    assert not said[1].startswith("also")
+    assert "      job stats → dataset stats → copy → default/stats" in said
+    assert command("impact", "stats", "--drop", "id").splitlines()[:2] == [
+        "stats (s3://lake, s3): id is dropped",
+        "also: s3://wh:default/stats",
+    ]
+    assert "also: s3://wh:default/stats" in command("trace", "stats").splitlines()
 
 
 def test_the_overview_names_a_reader_whose_lag_grows(client: Client) -> None:

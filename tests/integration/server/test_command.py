@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from headwater.cli.server import register
 from headwater.cli.server.store_options import seconds as _seconds
 from headwater.errors import UsageError
+from headwater.server.store import open_store
 
 from .making import event
 
@@ -39,6 +41,31 @@ def test_events_go_from_store_to_store(tmp_path: Path) -> None:
     again = run("events", "import", str(tmp_path / "out.ndjson"), "--store", second, "--json")
     assert json.loads(again) == {"accepted": 0, "duplicates": 300, "refused": 0}
     assert "300 records read" in run("rebuild", "--store", second)
+
+
+def test_an_export_says_of_which_events_the_arrival_counts_and_a_backup_keeps_it(
+    tmp_path: Path,
+) -> None:
+    store, file = f"sqlite:///{tmp_path}/a.db", str(tmp_path / "out.ndjson")
+    ahead = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    sent = [event("START", 1), {**event("RUNNING", 2), "eventTime": ahead}]
+    (tmp_path / "in").write_text("\n".join(map(json.dumps, sent)))
+    run("events", "import", str(tmp_path / "in"), "--store", store)
+    assert "1 of them have a time more than five minutes ahead" in run(
+        "events", "export", file, "--store", store
+    )
+    run("store", "backup", str(tmp_path / "kept"), "--store", store)
+    other = f"sqlite:///{tmp_path}/b.db"
+    run("store", "restore", str(tmp_path / "kept"), "--store", other)
+
+    def arrivals(url: str) -> list[tuple[int, ...]]:
+        opened = open_store(url)
+        try:
+            return opened.connection.all("SELECT seq, time, at FROM log ORDER BY seq")
+        finally:
+            opened.close()
+
+    assert arrivals(store) == arrivals(other)
 
 
 def test_a_bad_line_is_named_and_the_others_are_taken(tmp_path: Path) -> None:

@@ -147,3 +147,89 @@ def test_the_parts_of_a_connector_end_one_by_one(estate: Client) -> None:
         estate.post(deleted(number, job))
     assert behind(estate, node="second") == set()
     assert hit(estate) == set()
+
+
+def drawn(client: Client, **query: Any) -> dict[str, str]:
+    found = client.get("/api/v2/map", **query)["nodes"]
+    return {one["id"].rpartition(":")[2]: one.get("change", "") for one in found}
+
+
+def listed(client: Client, **query: Any) -> dict[str, str]:
+    found = client.get("/api/v2/graph/diff", **query)
+    return {
+        one.rpartition(":")[2]: change
+        for key, change in (("appeared", "added"), ("vanished", "removed"))
+        for one in found[key]
+    }
+
+
+def test_a_deleted_connector_belongs_to_the_past(estate: Client) -> None:
+    other = event("START", 10, run=9, job="other", inputs=["topic"], outputs=["copy"])
+    estate.post(other, sink("START", 10), sink("FAIL", 20))
+    assert len(estate.get("/api/v2/connectors")["connectors"]) == 1
+    assert estate.get("/api/v2/overview")["troubles"]["jobs"] != []
+    estate.post(deleted(25))
+    for _ in range(2):
+        assert estate.get("/api/v2/connectors")["connectors"] == []
+        now = estate.get("/api/v2/overview")
+        assert (now["jobs"]["total"], now["jobs"]["FAILED"], now["datasets"]) == (1, 0, 2)
+        assert (now["troubles"]["jobs"], now["stale"], now["halted"]) == ([], [], [])
+        assert drawn(estate).keys() == {"other", "topic", "copy"}
+        assert drawn(estate, namespace="jobs").keys() == {"other", "topic", "copy"}
+        assert drawn(estate, at=at(30)).keys() == {"other", "topic", "copy"}
+        groups = estate.get("/api/v2/map", limit=1)
+        assert groups["total"] == {"jobs": 1, "datasets": 2}
+        (jobs,) = [one for one in groups["groups"] if one["namespace"] == "jobs"]
+        assert (jobs["jobs"], jobs["states"]["FAILED"]) == (1, 0)
+        # It is there by its name, by search, and in the past.
+        page = estate.get("/api/v2/jobs/jobs/sink")
+        assert (page["state"], page["deleted"]) == ("FAILED", at(25))
+        assert estate.get("/api/v2/jobs/jobs/other")["deleted"] is None
+        found = estate.get("/api/v2/search", q="sink")["results"]
+        assert [one["node"] for one in found] == ["job:jobs:sink"]
+        assert drawn(estate, at=at(15)).keys() == {"sink", "other", "topic", "table", "copy"}
+        rebuild(estate.store)
+    estate.post(sink("START", 40, run=2))  # made anew
+    assert len(estate.get("/api/v2/connectors")["connectors"]) == 1
+    assert estate.get("/api/v2/overview")["jobs"]["total"] == 2
+    assert drawn(estate).keys() == {"sink", "other", "topic", "table", "copy"}
+    assert drawn(estate, at=at(30)).keys() == {"other", "topic", "copy"}
+    assert estate.get("/api/v2/jobs/jobs/sink")["deleted"] is None
+
+
+def test_a_connector_is_there_as_long_as_one_of_its_parts_is(estate: Client) -> None:
+    part = {"headwater_partOf": facet(namespace="jobs", name="sink"), **STREAM}
+    second: dict[str, Any] = {"inputs": ["second"], "outputs": [TABLE], "job_facets": part}
+    estate.post(sink("START", 10), event("START", 11, run=2, job="sink.1", **second))
+    estate.post(sink("COMPLETE", 20), deleted(20))
+    assert estate.get("/api/v2/overview")["jobs"]["total"] == 1
+    estate.post(event("COMPLETE", 21, run=2, job="sink.1", **second), deleted(21, "sink.1"))
+    assert estate.get("/api/v2/overview")["jobs"]["total"] == 0
+    assert estate.get("/api/v2/connectors")["connectors"] == []
+    assert drawn(estate) == {}
+
+
+def test_the_picture_of_a_difference_marks_what_its_list_names(estate: Client) -> None:
+    estate.post(event("START", 5, run=9, job="other", inputs=["topic"], outputs=["copy"]))
+    estate.post(event("START", 6, run=8, job="idle"))  # no edges: in neither
+    estate.post(sink("START", 10), sink("COMPLETE", 20), deleted(20))
+    estate.post(sink("START", 40, run=2), sink("COMPLETE", 50, run=2), deleted(50))
+    for start, end, truth in (
+        (7, 15, {"sink": "added", "table": "added"}),
+        (7, 30, {}),  # came and went
+        (15, 30, {"sink": "removed", "table": "removed"}),
+        (15, 45, {}),
+        (30, 45, {"sink": "added", "table": "added"}),
+        (45, None, {"sink": "removed", "table": "removed"}),
+        (1, 2, {}),
+    ):
+        period = {"from": at(start), **({"to": at(end)} if end else {})}
+        assert listed(estate, **period) == truth, period
+        marked = {name: change for name, change in drawn(estate, **period).items() if change}
+        assert marked == truth, period
+    # Deleted by hand: the first moment still has it.
+    assert estate.call("DELETE", "/api/v1/namespaces/jobs/jobs/other").status_code == 200
+    period = {"from": at(30)}
+    truth = {"other": "removed", "topic": "removed", "copy": "removed"}
+    assert listed(estate, **period) == truth
+    assert {n: c for n, c in drawn(estate, **period).items() if c} == truth

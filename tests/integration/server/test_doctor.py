@@ -261,6 +261,41 @@ def test_what_else_is_doubtful(client: Client) -> None:
     assert limited["truncated"]
 
 
+def test_a_stream_that_two_agents_report(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reports a run of its own; doctor names both until one is ended."""
+    stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+
+    def told(state: str, second: int, run: int, **more: Any) -> dict[str, Any]:
+        uses = {"inputs": ["orders"], "outputs": ["lake"], "job_facets": stream, **more}
+        return event(state, second, run=run, job="sink", **uses)
+
+    def twice() -> list[dict[str, Any]]:
+        found = client.get("/api/v2/doctor")
+        some = [one for one in found["findings"] if one["kind"] == "reported twice"]
+        assert found["counts"]["reported twice"] == len(some)
+        return some
+
+    client.post(told("START", 0, 1), told("START", 60, 2))
+    assert twice() == []  # the first may have been killed
+    client.post(told("RUNNING", 90, 1))
+    (one,) = twice()
+    assert one["node"] == "job:jobs:sink"
+    assert one["since"] == "2026-01-01T00:01:00Z"
+    assert run_id(1) in one["text"]
+    assert run_id(2) in one["text"]
+    Command(client, monkeypatch)
+    shown = CliRunner().invoke(app, ["doctor"])
+    assert shown.exit_code == 6
+    assert "streams that are reported twice (1)" in shown.stdout
+    assert client.call("POST", f"/api/v1/jobs/runs/{run_id(2)}/abort").is_success
+    assert twice() == []
+    batch = {"jobType": facet(processingType="BATCH")}
+    for second, run in ((200, 11), (210, 12), (220, 11)):
+        client.post(event("RUNNING", second, run=run, job="batch", inputs=["orders"],
+                          outputs=["x"], job_facets=batch))  # fmt: skip
+    assert twice() == []
+
+
 def test_who_may_ask_and_who_may_apply(store_url: str) -> None:
     store = open_store(store_url)
     key = "an-admin-key"

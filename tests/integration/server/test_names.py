@@ -56,6 +56,21 @@ def test_what_is_typed_is_found(client: Client) -> None:
     assert found(client, "orders.price") == ["datasetField:kafka://k:9092:orders:price"]
 
 
+def test_what_else_may_have_been_meant_is_told(client: Client) -> None:
+    fill(client)
+
+    def others(typed: str) -> list[str]:
+        return [one["node"] for one in client.get("/api/v2/names", q=typed)["others"]]
+
+    shop = "postgres://db:5432:shop.public.orders"
+    assert others("orders") == [f"dataset:{LAKE}:db/orders", f"dataset:{shop}"]
+    assert others("orders.price") == [f"datasetField:{shop}:price"]
+    for typed in ("kafka://k:9092:orders", "public.orders", "best_suppliers"):
+        assert others(typed) == []
+    (match,) = client.get("/api/v2/names", q="orders")["matches"]
+    assert match["store"] == "kafka"
+
+
 @pytest.mark.parametrize(
     ("path", "nearest"),
     [

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from headwater.cli.server.serve import _with_preview
+from headwater.server.store.keep.rebuild import rebuild
 
 from .making import at, dataset, event, facet, run_id, schema
 
@@ -71,21 +72,21 @@ def test_a_table_that_gets_its_location_is_no_change(client: Client) -> None:
     )
     client.post(
         event("START", 0, job="sink", inputs=["bids"], outputs=[dataset("default.bids", "http://catalog")]),
-        event("RUNNING", 9, job="sink", inputs=["bids"], outputs=[placed]),
+        event("RUNNING", 90, job="sink", inputs=["bids"], outputs=[placed]),
     )  # fmt: skip
     (first,) = client.get("/api/v2/overview")["changes"]
     assert [(end["namespace"], end["name"]) for end in first["added"]] == [
         ("s3://lake", "bids"),
         ("s3://wh", "default/bids"),
     ]
-    client.post(event("RUNNING", 10, job="sink", inputs=["bids", "orders"], outputs=[placed]))
+    client.post(event("RUNNING", 100, job="sink", inputs=["bids", "orders"], outputs=[placed]))
     newest = client.get("/api/v2/overview")["changes"][0]
     assert ([end["name"] for end in newest["added"]], newest["removed"]) == (["orders"], [])
     sizes = facet(rowCount=3)
     client.post(
         event(
             "FAIL",
-            11,
+            110,
             job="sink",
             outputs=[{**placed, "outputFacets": {"outputStatistics": sizes}}],
         )
@@ -101,11 +102,7 @@ def test_a_table_that_gets_its_location_is_no_change(client: Client) -> None:
     assert client.get(f"{of_table}/runs")["runs"][0]["directions"] == ["output"]
     (cause,) = client.get(f"{of_table}/why")["causes"]
     told = [(change["time"], change["text"]) for change in cause["changes"]]
-    assert told == [
-        (at(10), "began to read orders"),
-        (at(0), "began to read bids"),
-        (at(0), "began to write default/bids"),
-    ]
+    assert told == [(at(100), "began to read orders")]
 
 
 def test_overview_names_a_job_that_is_late_by_its_own_habit(client: Client) -> None:
@@ -450,6 +447,127 @@ def test_search_follows_what_is_added_and_what_is_hidden(client: Client, monkeyp
     client.call("POST", "/api/v1/namespaces/jobs/jobs/second/tags/nightly")
     (tag,) = client.get("/api/v2/search", q="nightly", kind="tag")["results"]
     assert (tag["kind"], tag["node"]) == ("tag", "job:jobs:second")
+
+
+def test_search_finds_the_columns_that_the_page_of_a_dataset_shows(
+    client: Client, monkeypatch: Any
+) -> None:
+    """Also of one that is only read, and while the run that changed them goes on."""
+    monkeypatch.setattr("headwater.server.api.v2.page.search.EVERY", 0.0)
+
+    def found(column: str) -> set[str]:
+        results = client.get("/api/v2/search", q=column, kind="column")["results"]
+        return {one["name"] for one in results if one["field"] == column}
+
+    read = [dataset("source", schema=schema("amount"))]
+    client.post(event("START", 1, inputs=read, outputs=[dataset("t", schema=schema("amount"))]))
+    assert found("amount") == {"source", "t"}
+    grown = [dataset("t", schema=schema("amount", "coupon"))]
+    client.post(event("RUNNING", 2, inputs=read, outputs=grown))
+    for name in ("source", "t"):
+        page = client.get(f"/api/v2/datasets/{quote(read[0]['namespace'], safe='')}/{name}")
+        for column in (one["name"] for one in page["columns"]):
+            assert name in found(column), (name, column)
+    assert found("coupon") == {"t"}
+    other = [dataset("t", schema=schema("total"))]
+    client.post(event("COMPLETE", 3, inputs=read, outputs=other))
+    assert (found("coupon"), found("total")) == (set(), {"t"})
+
+
+def test_a_moment_in_the_future_is_refused(client: Client) -> None:
+    client.post(event("START", 1, outputs=["t"]))
+    later = datetime.now(timezone.utc) + timedelta(minutes=10)
+    for path in ("trace?node=dataset:s3://lake:t&", "map?", "columns?node=dataset:s3://lake:t&"):
+        for when in ("2099-01-01", later.isoformat().replace("+00:00", "Z")):
+            refused = client.call("GET", f"/api/v2/{path}at={when}")
+            assert (refused.status_code, refused.json()["message"]) == (
+                400,
+                "at: lies in the future",
+            ), path
+        soon = datetime.now(timezone.utc) + timedelta(minutes=1)  # the clock of who asks is ahead
+        moment = soon.isoformat().replace("+00:00", "Z")
+        assert client.call("GET", f"/api/v2/{path}at={moment}").status_code == 200
+
+
+def test_an_application_reads_and_writes_what_its_actions_do(client: Client) -> None:
+    def kind(name: str) -> dict[str, Any]:
+        return {"jobType": facet(processingType="BATCH", integration="SPARK", jobType=name)}
+
+    def action(number: int, name: str, **sides: Any) -> None:
+        parent = facet(run={"runId": run_id(1)}, job={"namespace": "jobs", "name": "stats"})
+        for state in ("START", "COMPLETE"):
+            client.post(
+                event(state, number, run=number, job=f"stats.{name}", run_facets={"parent": parent},
+                      job_facets=kind("SQL_JOB"), **sides)
+            )  # fmt: skip
+
+    client.post(event("START", 1, job="stats", job_facets=kind("APPLICATION")))
+    page = client.get("/api/v2/jobs/jobs/stats")
+    assert (page["inputs"], page["outputs"], page["actions"]) == ([], [], None)
+    target = dataset("stats")
+    target["outputFacets"] = {"outputStatistics": facet(rowCount=7)}
+    source = dataset("orders")
+    source["inputFacets"] = {"inputStatistics": facet(rowCount=9)}
+    action(2, "append.stats", inputs=[source], outputs=[target])
+    action(3, "create_table.other", outputs=["other"])
+    action(4, "head.looked", inputs=["looked"])
+    client.post(event("COMPLETE", 5, job="stats", job_facets=kind("APPLICATION")))
+    client.post(event("START", 6, run=6, job="sink", inputs=["stats"], outputs=["end"]))
+    page = client.get("/api/v2/jobs/jobs/stats")
+    assert [one["name"] for one in page["inputs"]] == ["orders"]
+    assert [one["name"] for one in page["outputs"]] == ["stats"]
+    assert page["affected"] == {"jobs": 1, "datasets": 2, "more": False}
+    assert page["actions"] == {"jobs": 1, "rows": {run_id(1): {"read": 9, "written": 7}}}
+    assert len(page["children"]) == 3
+    own = client.get("/api/v2/jobs/jobs/sink")
+    assert own["actions"] is None
+    assert own["affected"] == {"jobs": 0, "datasets": 1, "more": False}
+
+
+def test_search_finds_what_datasets_have_now_whenever_it_was_reported(
+    client: Client, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("headwater.server.api.v2.page.search.EVERY", 0.0)
+
+    def found(text: str) -> list[tuple[str, str]]:
+        results = client.get("/api/v2/search", q=text)["results"]
+        return [(one["name"], one.get("field", "")) for one in results]
+
+    stream = {"jobType": facet(processingType="STREAMING", integration="SPARK", jobType="JOB")}
+
+    def report(second: int, *, inputs: Any, outputs: Any, state: str = "RUNNING") -> None:
+        client.post(event(state, second, inputs=inputs, outputs=outputs, job_facets=stream))
+
+    report(1, inputs=["in"], outputs=["out"], state="START")
+    assert found("late_column") == []
+    tagged = facet(tags=[{"key": "secretive", "field": "late_column_in"}])
+    report(
+        2,
+        inputs=[dataset("in", schema=schema("late_column_in"), tags=tagged)],
+        outputs=[dataset("out", schema=schema("late_column_out"))],
+    )
+    late = [("in", "late_column_in"), ("out", "late_column_out")]
+    assert found("late_column") == late
+    assert found("secretive") == [("in", "late_column_in")]
+    # What a reader says of a dataset does not take the place of what its writer says.
+    reader = dataset("out", schema=schema("reader_column"))
+    client.post(event("START", 3, run=2, job="reader", inputs=[reader], job_facets=stream))
+    assert (found("late_column"), found("reader_column")) == (late, [])
+    # Another schema and other tags: what was is not found, before or after a rebuild.
+    other = facet(tags=[{"key": "public", "field": "next_column_in"}])
+    report(
+        4,
+        inputs=[dataset("in", schema=schema("next_column_in"), tags=other)],
+        outputs=[dataset("out", schema=schema("next_column_out"))],
+    )
+    link = facet(identifiers=[{"namespace": "hive://h:9083", "name": "db.link", "type": "TABLE"}])
+    report(5, inputs=["in"], outputs=[dataset("out", symlinks=link)])
+    for _ in range(2):
+        assert found("next_column") == [("in", "next_column_in"), ("out", "next_column_out")]
+        assert (found("late_column"), found("secretive")) == ([], [])
+        assert found("public") == [("in", "next_column_in")]
+        assert found("db.link") == [("out", "")]
+        rebuild(client.store)
 
 
 @pytest.mark.parametrize("odd", [[1, 2], {"evidence": "no"}, {"edges": [1, {"input": 3}]}])

@@ -98,7 +98,7 @@ def test_a_stream_without_a_recent_event_still_has_its_lineage(client: Client) -
     client.post(event("START", 0, inputs=["a"], outputs=["b"], job_facets=kind))
     graph = client.get("/api/v2/map", node="dataset:s3://lake:a")
     assert len(graph["edges"]) == 2
-    later = client.get("/api/v2/map", node="dataset:s3://lake:a", at="2027-01-01T00:00:00Z")
+    later = client.get("/api/v2/map", node="dataset:s3://lake:a", at="now")
     assert len(later["edges"]) == 2
     before = client.get("/api/v2/map", node="dataset:s3://lake:a", at="2025-01-01T00:00:00Z")
     assert before["edges"] == []

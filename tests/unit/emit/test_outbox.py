@@ -438,7 +438,10 @@ def test_what_an_answer_says_of_the_event(
     to.close()
 
 
-def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(outbox: Outbox) -> None:
+def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.emit.sender.IDLE", 0.1)
     to = Flaky()
     to.refuses = {event("r", n) for n in range(3)}
     sender = sending(outbox, [to.destination("picky")])

@@ -102,7 +102,14 @@ def programs(tmp_path: Path) -> Programs:
     return Programs(tmp_path)
 
 
-@pytest.mark.parametrize("how", ENDS)
+# A process each: one of each kind of end in the quick run. `test_process_exit.py` has all of them in short.
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(how, marks=() if how in ("end", "raise", "SIGKILL") else pytest.mark.full)
+        for how in ENDS
+    ],
+)
 def test_one_life(programs: Programs, how: str) -> None:
     _, code = programs.run(how)
     told = programs.settled()

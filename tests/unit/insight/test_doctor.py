@@ -14,6 +14,7 @@ from headwater.insight import (
     DoubtKind,
     JobUse,
     KnownJob,
+    LiveRun,
     NameRuleError,
     Pair,
     doctor,
@@ -236,3 +237,24 @@ def test_what_else_is_doubtful() -> None:
         ("clock", writer),
         ("refused", None),
     }
+
+
+def test_a_stream_that_is_reported_twice() -> None:
+    same, other = frozenset({(1, 0), (2, 1)}), frozenset({(1, 0), (3, 1)})
+
+    def found(*live: LiveRun) -> list[tuple[str, int | None]]:
+        estate = MemoryEstate()
+        estate.known_jobs = [KnownJob(("jobs", "stream"), parent=True, live=live)]
+        return [(one.text, one.since) for one in doctor(estate, NOW).doubts]
+
+    first, second = LiveRun("a", NOW - 9, NOW, same), LiveRun("b", NOW - 5, NOW - 5, same)
+    ((text, since),) = found(first, second)
+    assert text.startswith("2 runs at once read and write the same: a, b. ")
+    assert since == NOW - 5
+    assert found(second, first) == [(text, since)]
+    assert found(first) == []
+    assert found(first, second._replace(uses=other)) == []
+    # The first was killed without a word before the second began.
+    assert found(first._replace(last=NOW - 6), second) == []
+    many = [first._replace(run=f"{n}") for n in range(5)]
+    assert "5 runs at once read and write the same: 0, 1, 2 and 2 more." in found(*many)[0][0]

@@ -34,9 +34,13 @@ class Known(MemoryGraph[Node]):
     ) -> None:
         super().__init__(edges, pairs)
         self.known = {job(name): status for name, status in known.items()}
+        self.flowed: dict[Node, int | None] = {}
 
     def statuses(self, jobs: Collection[Node]) -> dict[Node, JobStatus]:
         return {one: self.known[one] for one in jobs if one in self.known}
+
+    def last_records(self, _: Node, jobs: Collection[Node]) -> dict[Node, int | None]:
+        return {one: self.flowed[one] for one in jobs if one in self.flowed}
 
 
 def chain(*names: str) -> list[tuple[Node, Node]]:
@@ -59,6 +63,28 @@ def test_a_running_producer_makes_it_live() -> None:
     found = judged(ingest=RUNNING, clean=RUNNING)
     assert (found.verdict, found.since, found.causes) == ("live", None, ())
     assert found.last == NOW - MINUTE
+
+
+def test_a_heartbeat_is_no_write_where_the_flow_is_known() -> None:
+    graph = Known(CHAIN, ingest=RUNNING, clean=RUNNING)
+    graph.flowed = {job("ingest"): NOW - 5 * MINUTE}  # says nothing of what `clean` writes
+    found = freshness(graph, dataset("silver"), NOW)
+    assert (found.last, found.source) == (NOW - MINUTE, "heartbeat")
+    graph.flowed[job("clean")] = NOW - 9 * MINUTE
+    found = freshness(graph, dataset("silver"), NOW)
+    assert (found.verdict, found.last, found.source) == ("live", NOW - 9 * MINUTE, "flow")
+    graph.flowed[job("clean")] = None
+    found = freshness(graph, dataset("silver"), NOW)
+    assert (found.verdict, found.last, found.source) == ("live", None, None)
+
+
+def test_the_end_of_a_complete_run_is_a_write_whatever_flowed_before() -> None:
+    done = JobStatus(State.COMPLETED, None, NOW - MINUTE, 10 * MINUTE, complete=NOW - MINUTE)
+    graph = Known(CHAIN, ingest=RUNNING, clean=done)
+    assert freshness(graph, dataset("silver"), NOW).source == "run"
+    graph.flowed = {job("clean"): NOW - 2 * MINUTE}
+    found = freshness(graph, dataset("silver"), NOW)
+    assert (found.last, found.source) == (NOW - MINUTE, "run")
 
 
 def test_a_failed_job_far_up_is_the_cause() -> None:

@@ -443,3 +443,17 @@ def test_unknown_is_never_unaffected_however_much_is_cut(
         assert not cut.unaffected
     else:
         assert effects(cut) == effects(whole)
+
+
+def test_a_column_that_its_dataset_is_known_to_lack_is_not_told() -> None:
+    whole = reads("letters", "orders", "dead", ("value", "value", IDENTITY), from_topic=True, to_topic=True)  # fmt: skip
+    assert columns(impact(Estate(whole), dataset("orders"), [DROP])) == {"dead.price": "carries"}
+    known = Estate(whole, types={"dead": {"value": "bytes", "key.reason": "string"}})
+    found = impact(known, dataset("orders"), [DROP])
+    assert (columns(found), effects(found)) == ({}, {"letters": "carries"})
+
+
+def test_the_jobs_of_which_no_columns_are_known_are_named() -> None:
+    copy, look = connector("copy", "orders", "b", "price"), reads("look", "orders", None)
+    found = impact(Estate(copy, look), dataset("orders"), [DROP])
+    assert (found.jobs, found.known, found.blind) == (2, 1, (job("look"),))

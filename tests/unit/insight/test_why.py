@@ -26,6 +26,8 @@ from .test_freshness import CHAIN, MINUTE, NOW, RUNNING, Known
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from headwater.lineage.graph import Edge
+
 RAW, BRONZE, SILVER = map(dataset, ("raw", "bronze", "silver"))
 FAILED = JobStatus(State.FAILED, NOW - 30 * MINUTE)
 LATE = JobStatus(State.COMPLETED, None, NOW - 45 * MINUTE, 10 * MINUTE)
@@ -43,8 +45,9 @@ class Observed(Known):
         return {node: self.seen[node] for node in nodes if node in self.seen}
 
     def changes(
-        self, nodes: Collection[Node], since: int, until: int
+        self, nodes: Collection[Node], since: int, until: int, edges: Collection[Edge[Node]]
     ) -> dict[Node, list[ObservedChange]]:
+        assert set(edges) <= set(CHAIN) or self.changed == {}
         return {
             node: [one for one in self.changed.get(node, ()) if since <= one.time <= until]
             for node in nodes

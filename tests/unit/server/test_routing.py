@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -67,6 +68,15 @@ def test_a_handler_gets_what_it_names() -> None:
     assert ask("/api/things/x/y", method="PUT") == "x y"
 
 
+@pytest.mark.parametrize(
+    ("written", "ago"), [("now", 0), ("NOW", 0), ("90m", 5_400), ("2d", 172_800), ("1H", 3_600)]
+)
+def test_a_time_may_be_how_long_ago(written: str, ago: int) -> None:
+    before = time.time_ns() // 1_000
+    found = ask("/api/things/x/y", f"since={written}")[4] + ago * 1_000_000
+    assert before <= found <= time.time_ns() // 1_000
+
+
 def test_a_segment_by_its_name_goes_before_any_segment() -> None:
     assert ask("/api/things/all/y", "q=1") == ["y", "1"]
 
@@ -77,7 +87,14 @@ def test_a_segment_by_its_name_goes_before_any_segment() -> None:
         ("limit=0", "limit: less than 1"),
         ("limit=x", "limit: not a whole number"),
         ("kind=view", "kind: not one of table, topic"),
-        ("since=yesterday", "since: neither an RFC 3339 time nor a date"),
+        (
+            "since=yesterday",
+            "since: not a time: RFC 3339, a date, how long ago (90m, 2d), or now",
+        ),
+        (
+            "since=99999999999d",
+            "since: not a time: RFC 3339, a date, how long ago (90m, 2d), or now",
+        ),
     ],
 )
 def test_a_wrong_parameter_is_named(query: str, message: str) -> None:

@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 Answer = dict[str, Any]
+BLIND = 20
+"""Jobs named of those whose columns are not known."""
 
 
 def search(found: Answer) -> Answer:
@@ -132,7 +134,8 @@ def impact(found: Answer) -> Answer:
         "counts": found["counts"],
         "jobs": jobs,
         "columns": columns,
-        "coverage": found["coverage"],
+        "coverage": found["coverage"]
+        | {"columnsUnknown": found["coverage"].get("columnsUnknown", [])[:BLIND]},
         "complete": not found["truncated"] and found["coverage"]["complete"],
     }
 
@@ -362,6 +365,7 @@ def _kept(found: Answer, *names: str) -> Answer:
 def _verdict(found: Answer) -> Answer:
     short = {"verdict": found["verdict"]}
     short |= _given(since=found["since"], lastWrittenAt=found["lastWrittenAt"])
+    short |= _given(lastWrittenFrom=found.get("lastWrittenFrom"))
     short |= _given(hidden=found.get("hidden"))
     return short | {"complete": not found["truncated"]}
 

@@ -28,6 +28,7 @@ TITLES = {
     "no outputs": "jobs without outputs",
     "inferred": "runs closed because nothing more came",
     "silent": "producers that went silent",
+    "reported twice": "streams that are reported twice",
     "clock": "clocks that are off",
     "refused": "refused events, by reason",
     "assumed": "events read with an assumption, by reason",

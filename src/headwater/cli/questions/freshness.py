@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from headwater.lineage.url_paths import path_of
 if TYPE_CHECKING:
     from headwater.cli.server.client import ServerClient
 
-__all__ = ["freshness"]
+__all__ = ["freshness", "last_write"]
 
 PLANNED = dict.fromkeys(("paused", "stopped"), " (planned)")
 
@@ -40,8 +40,7 @@ def freshness(
         print_json(found)
         return
     since = f" since {found['since']}" if found["since"] else ""
-    written = f", last written {found['lastWrittenAt']}" if found["lastWrittenAt"] else ""
-    out.print(f"{found['verdict']}{since}{written}", markup=False, soft_wrap=True)
+    out.print(f"{found['verdict']}{since}{last_write(found)}", markup=False, soft_wrap=True)
     for cause in found["causes"]:
         job = cause["job"]
         because = "because" if cause["root"] else "and so"
@@ -53,6 +52,14 @@ def freshness(
     if found["truncated"]:
         out.print("[yellow]there is more than was looked at[/]", soft_wrap=True)
     server.print_page("datasets", namespace, name)
+
+
+def last_write(found: dict[str, Any]) -> str:
+    """When a dataset was last written, or a job that writes it last said that it runs."""
+    if not found["lastWrittenAt"]:
+        return ""
+    word = "reported" if found.get("lastWrittenFrom") == "heartbeat" else "written"
+    return f", last {word} {found['lastWrittenAt']}"
 
 
 def _named(server: ServerClient, dataset: str) -> tuple[str, str]:

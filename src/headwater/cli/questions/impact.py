@@ -14,6 +14,7 @@ from headwater.errors import NotFoundError, UsageError
 from headwater.lineage.wording import counted, hidden_text
 
 if TYPE_CHECKING:
+    from headwater.cli.server.client import ResolvedName
     from headwater.lineage.schema import Schema
 
 __all__ = ["impact"]
@@ -22,6 +23,8 @@ BREAKS = 5
 """The exit code when something breaks."""
 SHOWN = 50
 """Jobs, and columns, of one effect that are printed; `--json` has all."""
+NAMED = 5
+"""Jobs that are named in the last line."""
 STYLE = {"breaks": "bold red", "changes": "yellow", "rows": "yellow", "unknown": "magenta"}
 MEANS = {
     "breaks": "names what goes, or cannot take its new type",
@@ -104,7 +107,7 @@ def impact(
     elif markdown:
         out.print(_markdown(answer), markup=False, soft_wrap=True, end="")
     else:
-        _print(answer)
+        _print(answer, found)
         server.print_page("datasets", found.namespace, found.name)
     counts = answer["counts"]
     if counts["breaks"] or (strict and (counts["unknown"] or answer["truncated"])):
@@ -182,9 +185,12 @@ def _column(one: dict[str, Any]) -> str:
 
 def _path(job: dict[str, Any]) -> str:
     parts = []
+    datasets = {name_in(step["dataset"]) for step in job["path"]}
     for step in job["path"]:
         how = ", ".join(str(t["subtype"] or t["type"]).lower() for t in step["transformations"])
-        parts += [_column(step), name_in(step["job"]) + (f" ({how})" if how else "")]
+        name = name_in(step["job"])
+        name = f"job {name}" if name in datasets else name
+        parts += [_column(step), name + (f" ({how})" if how else "")]
     return " → ".join(parts)
 
 
@@ -198,11 +204,12 @@ def _known_from(job: dict[str, Any]) -> str:
     return ", ".join(kinds)
 
 
-def _headline(answer: dict[str, Any]) -> str:
+def _headline(answer: dict[str, Any], place: str = "") -> str:
     changes = [one["text"] for one in answer["changes"] if one["judged"]]
     others = [one["text"] for one in answer["changes"] if not one["judged"]]
     text = "; ".join(changes) or "nothing that a reader could miss"
-    return f"{name_in(answer['dataset'])}: {text}" + (
+    where = f" ({place})" if place else ""
+    return f"{name_in(answer['dataset'])}{where}: {text}" + (
         f" (and {'; '.join(others)})" if others else ""
     )
 
@@ -212,6 +219,9 @@ def _coverage(answer: dict[str, Any]) -> str:
     jobs, known = coverage["jobs"], coverage["columnsKnown"]
     reads = "reads" if jobs == 1 else "read"
     text = f"{counted(jobs, 'job')} {reads} what changes or lies behind it; the columns of {known} are known"
+    if blind := coverage.get("columnsUnknown"):
+        more = f" and {len(blind) - NAMED} more" if len(blind) > NAMED else ""
+        text += f", not those of {', '.join(map(name_in, blind[:NAMED]))}{more}"
     text += f"; {counts['unaffected']} unaffected, {counts['unknown']} unknown"
     if coverage["hidden"]:
         text += f" ({hidden_text(coverage['hidden'], 'behind it')})"
@@ -227,11 +237,12 @@ def _by_effect(answer: dict[str, Any], member: str) -> dict[str, list[dict[str, 
     return {effect: some for effect, some in found.items() if some}
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(answer: dict[str, Any], named: ResolvedName) -> None:
     def line(text: str) -> None:
         out.print(text, soft_wrap=True)
 
-    line(f"[bold]{escape(_headline(answer))}[/]")
+    line(f"[bold]{escape(_headline(answer, named.place))}[/]")
+    named.print_others()
     columns = _by_effect(answer, "columns")
     for effect, jobs in _by_effect(answer, "jobs").items():
         style = STYLE.get(effect, "none")

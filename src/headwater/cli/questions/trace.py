@@ -83,6 +83,7 @@ def trace(
                 "table is created",
             )
         print_tree(_tree(found))
+        named.print_others()
         server.print_page("datasets", named.namespace, named.name)
     if count := found.get("hidden"):
         err.print(f"[yellow]{hidden_text(count, 'next to these')}[/]")

@@ -6,10 +6,11 @@ from typing import Any
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
+from headwater.cli.questions.freshness import last_write
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
-from headwater.cli.server.client import ServerOptions, name_in
+from headwater.cli.server.client import ServerOptions, name_in, path_text
 from headwater.lineage.url_paths import path_of
-from headwater.lineage.wording import hidden_text
+from headwater.lineage.wording import counted, hidden_text
 
 __all__ = ["why"]
 
@@ -36,7 +37,6 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         print_json(found)
         return
     since = f" since {found['since']}" if found["since"] else ""
-    written = f", last written {found['lastWrittenAt']}" if found["lastWrittenAt"] else ""
     if found["verdict"] == "unknown":
         reason = (
             "no usual time between its runs is known yet"
@@ -46,7 +46,11 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         verdict = f"of unknown freshness ({reason})"
     else:
         verdict = f"[{STYLE[found['verdict']]}]{found['verdict']}[/]"
-    _print(f"[cyan]{escape(named.name)}[/] is {verdict}{since}{written}")
+    _print(
+        f"[cyan]{escape(named.name)}[/] [dim]({escape(named.place)})[/]"
+        f" is {verdict}{since}{last_write(found)}"
+    )
+    named.print_others()
     for cause in found["causes"]:
         _print_cause(cause)
     if not found["causes"]:
@@ -75,12 +79,15 @@ def _print_cause(cause: dict[str, Any]) -> None:
     word = WORDS.get(cause["kind"], cause["kind"])
     style = "dim" if cause["planned"] else "red" if cause["root"] else "none"
     lead = "because" if cause["root"] else "and so"
-    name = escape(cause["named"]["name"])
+    kind, name = cause["node"].partition(":")[0], cause["named"]["name"]
+    other = "dataset" if kind == "job" else "job"
+    both = any(node.startswith(f"{other}:") and name_in(node) == name for node in cause["path"])
+    name = escape(f"{kind} {name}" if both else name)
     by = f" by {escape(cause['by'])}" if cause.get("by") else ""
     _print(f"  [{style}]{lead}[/] [bold]{name}[/] {word}{by} since {cause['since']}")
     if cause["detail"]:
         _print(f"      {escape(cause['detail'])}")
-    _print(f"      [dim]{escape(' → '.join(name_in(node) for node in cause['path']))}[/]")
+    _print(f"      [dim]{escape(path_text(cause['path']))}[/]")
     for change in cause["changes"]:
         _print(
             f"      before: {change['time']} {escape(name_in(change['node']))}: {escape(change['text'])}"
@@ -88,7 +95,8 @@ def _print_cause(cause: dict[str, Any]) -> None:
 
 
 def _print_inputs(field: str, inputs: list[dict[str, Any]]) -> None:
-    _print(f"{escape(field)} comes from {len(inputs)} columns, the one that changed last first:")
+    order = ", the one that changed last first" if len(inputs) > 1 else ""
+    _print(f"{escape(field)} comes from {counted(len(inputs), 'column')}{order}:")
     for one in inputs:
         change = f"{one['changedAt']} {one['change']}" if one["change"] else "never changed"
         _print(f"  [cyan]{escape(one['name'])}.{escape(one['field'])}[/]  {escape(change)}")

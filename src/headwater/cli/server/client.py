@@ -12,14 +12,22 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 import headwater
-from headwater.cli.output import AsJson, out
+from headwater.cli.output import AsJson, escape, out
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 from headwater.lineage.url_paths import path_of
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["ResolvedName", "ServerClient", "ServerOptions", "ServerPlace", "name_in", "read_token"]
+__all__ = [
+    "ResolvedName",
+    "ServerClient",
+    "ServerOptions",
+    "ServerPlace",
+    "name_in",
+    "path_text",
+    "read_token",
+]
 
 SERVER = "http://127.0.0.1:5000"
 SECONDS = 600
@@ -88,6 +96,19 @@ class ResolvedName(NamedTuple):
     name: str
     field: str
     node: str
+    store: str = ""
+    others: tuple[str, ...] = ()
+    """What else the text may have been meant to name."""
+
+    @property
+    def place(self) -> str:
+        """Where it is: its namespace and the kind of store that holds it."""
+        return f"{self.namespace}, {self.store}" if self.store else self.namespace
+
+    def print_others(self) -> None:
+        """Print what else the text may have been meant to name."""
+        if self.others:
+            out.print(f"[yellow]also:[/] {escape(', '.join(self.others))}", soft_wrap=True)
 
 
 def name_in(node: str) -> str:
@@ -98,6 +119,15 @@ def name_in(node: str) -> str:
     """
     found = NODE.match(node)
     return found[1] if found else node
+
+
+def path_text(nodes: list[str]) -> str:
+    """A way over jobs and datasets by their names; of a name that both have, also which it is."""
+    named = [(node.partition(":")[0], name_in(node)) for node in nodes]
+    kinds: dict[str, set[str]] = {}
+    for kind, name in named:
+        kinds.setdefault(name, set()).add(kind)
+    return " → ".join(f"{kind} {name}" if len(kinds[name]) > 1 else name for kind, name in named)
 
 
 class ServerClient:
@@ -145,7 +175,14 @@ class ServerClient:
             )
         answer = self.get("/api/v2/names", q=typed)
         found = [
-            ResolvedName(one["namespace"], one["name"], one.get("field", ""), one["node"])
+            ResolvedName(
+                one["namespace"],
+                one["name"],
+                one.get("field", ""),
+                one["node"],
+                one.get("store", ""),
+                tuple(_listed(answer.get("others", []))),
+            )
             for one in answer["matches"]
         ]
         if len(found) > 1:

@@ -31,12 +31,13 @@ def export_events(
     store: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write every event as it was sent, one a line."""
-    from headwater.server.store.keep.rebuild import export
+    """Write every event as it was sent, one a line; when each arrived stays behind."""
+    from headwater.server.store.keep.rebuild import ahead, export
 
     count = 0
     with opened(store) as source, counting_bar() as bar:
         ((total,),) = source.connection.all("SELECT count(*) FROM log WHERE kind = 0")
+        early = ahead(source)
         task = bar.add_task("writing", total=total)
         target: Any = sys.stdout.buffer if file == "-" else private_file(file)
         try:
@@ -48,10 +49,17 @@ def export_events(
         finally:
             if file != "-":
                 target.close()
+    if early:
+        err.print(
+            f"{early:,} of them have a time more than five minutes ahead of their arrival, which counts "
+            "for them here and is not in the file: where they are imported they count as of their own "
+            "time, or of the import; `headwater store backup` keeps it",
+            soft_wrap=True,
+        )
     if file == "-":
         return
     if as_json:
-        print_json({"events": count})
+        print_json({"events": count, "ahead": early})
     else:
         out.print(f"{count:,} events written")
 

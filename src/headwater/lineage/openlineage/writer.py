@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from headwater.lineage.naming import DatasetName
     from headwater.lineage.openlineage.events import EventType
 
-__all__ = ["MAX_BY", "MAX_BYTES", "Writer", "client_event", "encode", "facet", "stamp"]
+__all__ = ["MAX_BY", "MAX_BYTES", "Writer", "client_event", "encode", "facet", "head", "stamp"]
 
 MAX_BYTES = 1_000_000
 MAX_SQL = 100_000
@@ -105,6 +105,11 @@ def _schema_url(name: str) -> str:
     return _FACET_SCHEMA + path
 
 
+def head(producer: str, kind: str, time: datetime) -> dict[str, Any]:
+    """What every event begins with; `kind` is `RunEvent`, `JobEvent` or `DatasetEvent`."""
+    return {"eventTime": stamp(time), "producer": producer, "schemaURL": _EVENT_SCHEMA + kind}
+
+
 def stamp(time: datetime) -> str:
     """A time as RFC 3339 text in UTC, always in microseconds, so that texts sort as times do."""
     if time.tzinfo is None:
@@ -133,26 +138,19 @@ class Writer:
         """The event of a run, as plain values: equal arguments give equal values."""
         return {
             "eventType": event_type.value,
-            **self._head("RunEvent", time),
+            **head(self.producer, "RunEvent", time),
             "run": {"runId": run.id, "facets": self._run_facets(run, lineage, end, failure)},
             **self._body(job, lineage),
         }
 
     def job_event(self, time: datetime, job: Job, lineage: Lineage) -> dict[str, Any]:
         """The event of a job whose runs another producer reports."""
-        return {**self._head("JobEvent", time), **self._body(job, lineage)}
+        return {**head(self.producer, "JobEvent", time), **self._body(job, lineage)}
 
     def end_facet(self, end: End) -> dict[str, Any]:
         """The `headwater_end` run facet."""
         by = end.by[:MAX_BY] or None
         return self._facet("headwater_end", reason=end.reason, inferred=end.inferred, by=by)
-
-    def _head(self, kind: str, time: datetime) -> dict[str, Any]:
-        return {
-            "eventTime": stamp(time),
-            "producer": self.producer,
-            "schemaURL": _EVENT_SCHEMA + kind,
-        }
 
     def _body(self, job: Job, lineage: Lineage) -> dict[str, Any]:
         facets = self._job_facets(job, lineage)

@@ -71,7 +71,7 @@ class MonitoredJob:
 
 
 class MonitoredJobs:
-    """All jobs that are shown, by id."""
+    """All jobs that are shown and not deleted where they ran, by id."""
 
     def __init__(self) -> None:
         self.all: dict[int, MonitoredJob] = {}
@@ -83,7 +83,8 @@ class MonitoredJobs:
             " JOIN namespace n ON n.id = j.namespace LEFT JOIN run r ON r.id = j.latest"
             " WHERE j.hidden = 0"
         )
-        rows = {row[0]: row for row in view.all(sql)}
+        deleted = view.deleted_jobs()
+        rows = {row[0]: row for row in view.all(sql) if row[0] not in deleted}
         for gone in self.all.keys() - rows.keys():
             del self.all[gone]
         stale = [n for n, row in rows.items() if n not in self.all or self.all[n].stamp != row[1:]]

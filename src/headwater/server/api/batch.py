@@ -11,6 +11,10 @@ from headwater.server.http import HttpError, Request, Response, body_items
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from msgspec import Raw
+
     from headwater.server.app import App
     from headwater.server.store import Receipt
 
@@ -69,10 +73,10 @@ LARGE = 1024 * 1024
 """A body of more bytes is split beside the loop: the largest take half a second."""
 
 
-def split(body: bytes, limit: int) -> list[bytes]:
-    """The events of a body: a JSON array of them, or one a line."""
+def split(body: bytes, limit: int) -> Sequence[Raw | memoryview]:
+    """The events of a body, not copied: a JSON array of them, or one a line."""
     if body.lstrip()[:1] == b"[":
-        return [bytes(item) for item in body_items.array(body, limit)]
+        return body_items.array(body, limit)
     return body_items.lines(body, limit)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.lineage.moments import micros, to_rfc3339
+from headwater.lineage.moments import SECOND, TIME, micros, relative, to_rfc3339
 from headwater.server.http import Request
 from headwater.server.routing import Parameter
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_period", "cursor", "flag", "integer", "moment", "parse_moment", "text", "written"]
 
+AHEAD = 300 * SECOND
 LARGEST = 2**63 - 1
 CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -62,7 +63,10 @@ def flag(*, name: str = "") -> Any:
 
 
 def moment(default: int | None = None, *, name: str = "", required: bool = False) -> Any:
-    """A time, in microseconds."""
+    """A time, in microseconds: a moment, how long ago, or now.
+
+    `at` may not lie further ahead than clocks and events may be.
+    """
     schema = {"type": "string", "format": "date-time"}
 
     def read(request: Request, named: str) -> int | None:
@@ -70,9 +74,13 @@ def moment(default: int | None = None, *, name: str = "", required: bool = False
         if not value:
             return default
         try:
-            return parse_moment(value)
+            found = relative(value)
+            asked = parse_moment(value) if found is None else found
         except ValueError:
-            raise request.bad(named, "neither an RFC 3339 time nor a date") from None
+            raise request.bad(named, f"not a time: {TIME}") from None
+        if named == "at" and asked > time.time_ns() // 1000 + AHEAD:
+            raise request.bad(named, "lies in the future")
+        return asked
 
     return Parameter(read, schema, name, required)
 

@@ -33,6 +33,7 @@ __all__ = [
     "Sample",
     "growing_lags",
     "keep_flow",
+    "last_records",
     "read_flow",
     "read_lags",
 ]
@@ -86,6 +87,17 @@ class Rollup(msgspec.Struct, array_like=True):
     lag: int | None = None
     last: int | None = None
     time: int = 0
+    moved: int | None = None
+    """When records were last seen to move."""
+
+    @property
+    def wrote(self) -> int | None:
+        """When the last record was written, as far as the samples say."""
+        # Records bear the time that their producer gave them, which may lie ahead.
+        last = 0 if self.last is None else min(self.last, self.time)
+        # Intervals of older versions do not say when records moved in them.
+        moved = self.time if self.moved is None and self.peak > 0 else self.moved
+        return max(last, moved or 0) or None
 
     def add(self, sample: Sample, when: int, last: int | None) -> None:
         """Take one more sample in, with its time and that of its last record in microseconds."""
@@ -94,6 +106,8 @@ class Rollup(msgspec.Struct, array_like=True):
         self.records += rate
         self.peak = max(self.peak, rate)
         self.data += sample.bytesPerSecond or 0.0
+        if rate > 0:
+            self.moved = max(self.moved or 0, when)
         if when >= self.time:
             self.time = when
             self.lag = sample.lag if sample.lag is not None else self.lag
@@ -251,6 +265,25 @@ def read_lags(connection: ReadConnection, runs: Collection[bytes]) -> dict[bytes
         run: Lagging(sorted(lags, key=lambda one: (-one.records, one.dataset)), len(inputs[run]))
         for run, lags in found.items()
     }
+
+
+def last_records(
+    connection: ReadConnection, runs: Collection[bytes], names: Collection[tuple[str, str]]
+) -> dict[bytes, int | None]:
+    """When runs last wrote a record to a dataset, under any of its names; None where none flowed.
+
+    Only runs that sampled what they write to it.
+    """
+    sql = (
+        "SELECT run, state FROM flow WHERE direction = 1 AND dataset_namespace = ?"
+        " AND dataset_name = ? AND run IN ({in})"
+    )
+    found: dict[bytes, int | None] = {}
+    for name in names:
+        for uuid, state in within(connection, sql, runs, name):
+            run, wrote = bytes(uuid), _rollup.decode(bytes(state)).wrote
+            found[run] = max(found.get(run) or 0, wrote or 0) or None
+    return found
 
 
 class GrowingLag(NamedTuple):

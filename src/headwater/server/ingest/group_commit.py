@@ -26,6 +26,8 @@ from headwater.server.store.write.incoming.event_reader import EventReader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from msgspec import Raw
+
     from headwater.server.store.write.incoming.prepared import PreparedEvent
 
 __all__ = ["Ingest"]
@@ -101,8 +103,11 @@ class Ingest:
         self._take(bodies, deliver, large=sum(map(len, bodies)) > LARGE)
         return future
 
-    async def submit_many(self, bodies: Sequence[bytes]) -> list[Receipt]:
-        """Hand many events in, some at a time, so that others get their turn; all their receipts."""
+    async def submit_many(self, bodies: Sequence[Raw | memoryview]) -> list[Receipt]:
+        """Hand many events in, some at a time, so that others get their turn; all their receipts.
+
+        Only those that are handed in are copied: the memory of the last ones serves the next.
+        """
         receipts: list[Receipt] = []
         start = 0
         while start < len(bodies):
@@ -111,7 +116,7 @@ class Ingest:
                 size += len(bodies[end])
                 end += 1
             future, deliver = self._promise()
-            self._take(bodies[start:end], deliver, large=True)
+            self._take([bytes(body) for body in bodies[start:end]], deliver, large=True)
             receipts += await future
             start = end
         return receipts

@@ -187,10 +187,13 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     parent: tuple[str, str] | None = None
     latest_time: int = 0
     latest_uuid: bytes = b""
+    """The run that began last, and when."""
     claims: dict[str, Held] = msgspec.field(default_factory=dict)
     """What the job claims of schemas apart from its runs: facet, first and last time."""
     deletions: list[int] = msgspec.field(default_factory=list)
     """When it was deleted in the system that ran it, as its producer reported."""
+    decided: tuple[int, int, bytes] | None = None
+    """By what its `latest` run decides about its state; None as long as that was never asked."""
 
     @property
     def deleted(self) -> bool:
@@ -210,6 +213,7 @@ class Job(msgspec.Struct, gc=False):
     updated: int
     hidden: int
     latest: int | None
+    """The run that decides about its state."""
     version: int | None
     state: JobState
     fresh: bool = False

@@ -21,6 +21,7 @@ from headwater.server.store.entities import (
     to_run,
 )
 from headwater.server.store.read.column_graph import ColumnGraph
+from headwater.server.store.read.deleted import deleted_jobs
 from headwater.server.store.read.graph import RunGraph, StoredGraph
 from headwater.server.store.read.namespace_limit import LimitedConnection
 from headwater.server.store.read.observed import StoredObservedGraph
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.database.packing import Packer
     from headwater.server.store.entities import Node
+    from headwater.server.store.read.graph import LastRecords
     from headwater.server.store.read.namespace_limit import Limit
     from headwater.server.store.read.observed import Lags
 
@@ -138,6 +140,7 @@ class View:
         self._limit = connection if isinstance(connection, LimitedConnection) else None
         self._bodies = bodies
         self._datasets: dict[int, Dataset] = {}
+        self._deleted: dict[int | None, dict[int, int]] = {}
 
     @property
     def limit(self) -> Limit | None:
@@ -226,6 +229,12 @@ class View:
         )
         return self.all(sql, (name,))
 
+    def deleted_jobs(self, at: int | None = None) -> dict[int, int]:
+        """The jobs that their producers reported as deleted, now or at a moment, and since when."""
+        if at not in self._deleted:
+            self._deleted[at] = deleted_jobs(self, at)
+        return self._deleted[at]
+
     def namespace_edges(self) -> list[tuple[str, str, int, int]]:
         """How many edges lead from jobs of a namespace to datasets of another, by direction."""
         return self.all(
@@ -308,16 +317,18 @@ class View:
         since: int | None = None,
         *,
         deleted_in: tuple[int, int] | None = None,
+        records: LastRecords | None = None,
     ) -> StoredGraph:
         """The jobs and datasets as a graph: now, at a moment in microseconds, or from one to another.
 
-        What is deleted is in none of them, unless that happened in the period `deleted_in`.
+        What is deleted is in none of them, unless that happened in the period `deleted_in`. With
+        `records`, it also knows what flows.
         """
-        return StoredGraph(self, at, since, deleted_in)
+        return StoredGraph(self, at, since, deleted_in, records)
 
-    def observed_graph(self, lags: Lags) -> StoredObservedGraph:
+    def observed_graph(self, lags: Lags, records: LastRecords | None = None) -> StoredObservedGraph:
         """The jobs and datasets of now as a graph, with what was observed on them."""
-        return StoredObservedGraph(self, lags)
+        return StoredObservedGraph(self, lags, records)
 
     def column_graph(
         self, at: int | None = None, since: int | None = None, *, rows: bool = False

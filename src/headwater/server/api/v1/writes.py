@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
-from headwater.lineage.openlineage.events import EventProblem, iso
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.openlineage.repairs import runs_of_its_own
-from headwater.lineage.openlineage.writer import facet
+from headwater.lineage.openlineage.writer import facet, head
 from headwater.lineage.secrets import clean_value
 from headwater.server.api.lookup import to_uuid
 from headwater.server.api.parameters import moment, parse_moment
@@ -302,9 +303,7 @@ def _tags(body: dict[str, Any]) -> list[str]:
 
 
 def _static(kind: str, **parts: Any) -> dict[str, Any]:
-    spec = f"https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/{kind}"
-    now = iso(time.time_ns() // 1000)
-    return {"eventTime": now, "producer": PRODUCER, "schemaURL": spec, **parts}
+    return {**head(PRODUCER, kind, datetime.now(timezone.utc)), **parts}
 
 
 def _items(body: dict[str, Any], name: str, *keys: str) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import headwater
-from headwater.lineage.openlineage.events import EventProblem, iso
+from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.openlineage.facets import ABOUT
-from headwater.lineage.openlineage.writer import facet
+from headwater.lineage.openlineage.writer import facet, head
 from headwater.server.api.lookup import the_dataset, the_job
 from headwater.server.api.submit_command import carry_out
 from headwater.server.http import HttpError, Request, Response
@@ -29,7 +29,6 @@ PRODUCER = f"urn:headwater:server:{headwater.__version__}"
 LONGEST = 4_000
 NAME = 200
 OWNERS = 20
-SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/"
 
 
 class About(TypedDict):
@@ -74,9 +73,7 @@ async def _describe(
     )
     named = {"namespace": found.space, "name": found.name, "facets": {ABOUT: made}}
     event = {
-        "eventTime": iso(time.time_ns() // 1000),
-        "producer": PRODUCER,
-        "schemaURL": SPEC + ("JobEvent" if kind == "job" else "DatasetEvent"),
+        **head(PRODUCER, f"{kind.capitalize()}Event", datetime.now(timezone.utc)),
         kind: named,
     }
     await carry_out(app, {"command": "event", "event": event})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.server.api.facet_columns import field_names
 from headwater.server.api.lookup import column_node, dataset_node, has_column
 from headwater.server.api.parameters import text
 from headwater.server.api.types import NameMatch
+from headwater.server.api.v2.missing_columns import missing_column, row_of
+from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.routing import Routes
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset
     from headwater.server.store.view import View
 
-__all__ = ["api", "missing_column"]
+__all__ = ["api"]
 
 api = Routes()
 
@@ -30,10 +30,20 @@ Match = tuple["Dataset", str]
 """A dataset, and one of its columns or nothing."""
 
 
-class Matches(TypedDict):
-    """What a name can mean: one match, or several to choose from."""
+class MatchedName(NameMatch):
+    """A dataset or a column that a text names, and what kind of store holds it."""
 
-    matches: list[NameMatch]
+    store: str
+
+
+class Matches(TypedDict):
+    """What a name can mean: one match, or several to choose from.
+
+    `others` end in a name that one dataset has as its full name: somebody may have meant them.
+    """
+
+    matches: list[MatchedName]
+    others: list[NameMatch]
     truncated: bool
 
 
@@ -44,30 +54,40 @@ def names(view: View, q: str = text(required=True, example="orders.price")) -> d
     A name without its namespace may also leave out leading parts (`orders` for `shop.public.orders`)
     where nothing has it as its full name. Node ids are taken too. 404 has the nearest names.
     """
-    found = _matches(view, q.strip())
+    found, others = _matches(view, q.strip())
+    shown = found[:CANDIDATES]
+    facets = describe.Facets(view, [one.state.facets for one, _ in shown], "catalog", "storage")
     return {
-        "matches": [_row(dataset, field) for dataset, field in found[:CANDIDATES]],
+        "matches": [
+            {**row_of(dataset, field), "store": describe.store_of(dataset, facets)}
+            for dataset, field in shown
+        ],
+        "others": [row_of(dataset, field) for dataset, field in others[:CANDIDATES]],
         "truncated": len(found) > CANDIDATES,
     }
 
 
-def _matches(view: View, typed: str) -> list[Match]:
+def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
+    """What a text names, and what else it may have been meant to name."""
     kind, _, rest = typed.partition(":")
     if kind == "datasetField" and rest:
         dataset, field = column_node(view, rest)
         if not has_column(view, dataset, field):
             raise missing_column(view, dataset, field)
-        return [(dataset, field)]
+        return [(dataset, field)], []
     typed = rest if kind == "dataset" and rest else typed
-    whole = _datasets(view, typed)
+    whole, others = _datasets(view, typed)
     if whole:
-        return [(dataset, "") for dataset in whole]
+        return [(dataset, "") for dataset in whole], [(dataset, "") for dataset in others]
     lacking: list[Match] = []
     for name, field in _cuts(typed):
-        datasets = _datasets(view, name)
-        found = [(dataset, field) for dataset in datasets if has_column(view, dataset, field)]
+        datasets, others = _datasets(view, name)
+        found, more = (
+            [(dataset, field) for dataset in some if has_column(view, dataset, field)]
+            for some in (datasets, others)
+        )
         if found:
-            return found
+            return found, more
         lacking += [(dataset, field) for dataset in datasets]
     if len(lacking) == 1:
         raise missing_column(view, *lacking[0])
@@ -82,13 +102,16 @@ def _cuts(typed: str) -> Iterator[tuple[str, str]]:
         yield ".".join(parts[:i]), ".".join(parts[i:])
 
 
-def _datasets(view: View, name: str) -> list[Dataset]:
-    """The datasets that a text names: one by namespace and name, else all of that name."""
+def _datasets(view: View, name: str) -> tuple[list[Dataset], list[Dataset]]:
+    """The datasets that a text names: one by namespace and name, else all of that name.
+
+    Behind them, those that have it behind leading parts, where it is the full name of others.
+    """
     if not name:
-        return []
+        return [], []
     if ":" in name:
         try:
-            return list(view.datasets([dataset_node(view, name).root]).values())
+            return list(view.datasets([dataset_node(view, name).root]).values()), []
         except HttpError:
             pass
     sql = (
@@ -99,23 +122,7 @@ def _datasets(view: View, name: str) -> list[Dataset]:
     rows = view.all(sql, (view.connection.sought(name), LIKE))
     ends = (f".{name}", f"/{name}")
     exact = {root for _, full, root in rows if full == name}
-    found = exact or {root for _, full, root in rows if full.endswith(ends)}
-    datasets = view.datasets(found).values()
-    return sorted(datasets, key=lambda one: (one.name, one.space))
-
-
-def missing_column(view: View, dataset: Dataset, field: str) -> HttpNotFoundError:
-    """404 for a column that a dataset lacks, with those of its columns that are most like it."""
-    held = dataset.state.facets.get("schema")
-    known = sorted(field_names(held, view.bodies([held[0]])) if held else ())
-    near = difflib.get_close_matches(field, known[:2_000], n=5, cutoff=0.4) or known[:5]
-    message = f"Dataset '{dataset.name}' has no column '{field[:200]}'."
-    return HttpNotFoundError(message, "column", field, [_row(dataset, name) for name in near])
-
-
-def _row(dataset: Dataset, field: str) -> dict[str, Any]:
-    row = {"namespace": dataset.space, "name": dataset.name}
-    if not field:
-        return {"kind": "dataset", **row, "node": f"dataset:{dataset.space}:{dataset.name}"}
-    node = f"datasetField:{dataset.space}:{dataset.name}:{field}"
-    return {"kind": "column", **row, "field": field, "node": node}
+    behind = {root for _, full, root in rows if full.endswith(ends)} - exact
+    found, others = (exact, behind) if exact else (behind, set())
+    known = sorted(view.datasets(found | others).values(), key=lambda one: (one.name, one.space))
+    return [one for one in known if one.id in found], [one for one in known if one.id in others]

@@ -13,6 +13,7 @@ from headwater.server.store.database import TamperedError
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.log_columns import check_facets, check_links, columns_of
 from headwater.server.store.write import commands
+from headwater.server.store.write.incoming.prepared import AHEAD
 from headwater.server.store.write.projection import Projection
 from headwater.server.store.write.session import SHARES_RUNS
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from headwater.server.store.store import Store
     from headwater.server.store.write.incoming.prepared import PreparedEvent
 
-__all__ = ["export", "project", "rebuild", "verify"]
+__all__ = ["ahead", "export", "project", "rebuild", "verify"]
 
 STEP = 512
 HOUR = 3_600_000_000
@@ -180,6 +181,8 @@ def rebuild(store: Store) -> int:
         for group in records(store, store.session.log_end):
             _replay(store, group)
             count += len(group)
+        # Numbers may stand for others now: whoever keeps some has to read them again.
+        store.connection.run("UPDATE head SET epoch = epoch + 1 WHERE id = 1")
         store.connection.commit()
     except BaseException:
         store.abandon()
@@ -212,6 +215,13 @@ def _replay(store: Store, group: list[Record]) -> None:
     store.session.flush()
     store.session.trim()
     store.reader.trim()
+
+
+def ahead(store: Store) -> int:
+    """How many events have a time so far ahead that their arrival counts, which no export has."""
+    sql = f"SELECT count(*) FROM log WHERE kind = 0 AND time > at + {AHEAD}"  # noqa: S608
+    ((count,),) = store.connection.all(sql)
+    return int(count)
 
 
 def export(store: Store) -> Iterator[bytes]:

@@ -20,6 +20,8 @@ __all__ = ["Dropped", "claims_since", "note", "noted", "retain", "retained", "sw
 _RUNS = """
 DELETE FROM run WHERE updated < ? AND ended IS NOT NULL AND id < (SELECT max(id) FROM run)
 AND id NOT IN (SELECT latest FROM job WHERE latest IS NOT NULL)
+AND EXISTS (SELECT 1 FROM run n WHERE n.job = run.job AND (n.created > run.created
+  OR (n.created = run.created AND n.uuid > run.uuid)))
 AND (linked = 0 OR EXISTS (
   SELECT 1 FROM run o WHERE o.job = run.job AND o.linked = 1 AND o.ended IS NOT NULL
   AND (o.ended > run.ended OR (o.ended = run.ended AND o.uuid > run.uuid))))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from headwater.insight import ClockGap, DoubtKind, JobUse, KnownDataset, KnownJob
+from headwater.insight import ClockGap, DoubtKind, JobUse, KnownDataset, KnownJob, LiveRun
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.lifecycle import State
 from headwater.lineage.openlineage import facets as known
 from headwater.lineage.schema.claims import Rank
 from headwater.server.store.database import within
-from headwater.server.store.entities import DELETED, OUTPUT, decode_job, decode_run
+from headwater.server.store.entities import DELETED, OUTPUT, decode_job, decode_run, unslot
 from headwater.server.store.read.graph import SHORTEST
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.parent_runs import parent_runs
@@ -39,6 +40,8 @@ RECENT = 50_000
 CLAIMED = 300
 """Datasets with several schemas that are read."""
 FIELDS = 5
+LIVE = 10_000
+"""Runs of streams with several at once that are read."""
 ACTIONS = ("SQL_JOB", "RDD_JOB", "COMMAND")
 TEST = "TEST"
 
@@ -133,7 +136,7 @@ class StoredEstate:
         ]
         parents = self._parents({n: run for n, _, run, _ in rows if run is not None})
         actions = self._actions({run.job_facets.get("jobType", 0) for _, _, run, _ in rows if run})
-        usual = self._usual()
+        usual, live = self._usual(), self._live()
         found = []
         for number, kind, run, last in rows:
             state = run.life.state if run is not None else State.NEW
@@ -151,6 +154,7 @@ class StoredEstate:
                     began=run.life.first if run is not None else None,
                     last=last,
                     usual=usual.get(number) if regular else None,
+                    live=tuple(live.get(number, ())),
                 )
             )
         return found
@@ -183,6 +187,27 @@ class StoredEstate:
         rows = self._view.all(sql, (self._now - HABIT, ENOUGH))
         found = {job: (last - first) // (count - 1) for job, count, first, last in rows}
         return {job: usual for job, usual in found.items() if usual >= SHORTEST}
+
+    def _live(self) -> dict[int, list[LiveRun]]:
+        """The runs that have not ended, of streams that have several."""
+        sql = (
+            "SELECT r.job, r.uuid, r.state FROM run r JOIN job j ON j.id = r.job"
+            " WHERE r.linked = 1 AND r.ended IS NULL AND j.hidden = 0"
+            " AND upper(j.kind) IN ('STREAMING', 'STREAM') AND r.job IN (SELECT o.job FROM run o"
+            " WHERE o.linked = 1 AND o.ended IS NULL GROUP BY o.job HAVING count(*) > 1)"
+            " ORDER BY r.job, r.created LIMIT ?"
+        )
+        runs = [
+            (job, str(UUID(bytes=bytes(uuid))), decode_run(bytes(state)))
+            for job, uuid, state in self._view.all(sql, (LIVE,))
+        ]
+        roots = self._view.roots({unslot(key)[0] for _, _, run in runs for key in run.io})
+        found: dict[int, list[LiveRun]] = defaultdict(list)
+        for job, uuid, run in runs:
+            held = [unslot(key) for key, use in run.io.items() if use.until is None]
+            uses = frozenset((roots.get(dataset, dataset), way) for dataset, way in held)
+            found[job].append(LiveRun(uuid, run.life.first or 0, run.life.last or 0, uses))
+        return found
 
     def disagreements(self) -> Iterator[tuple[Node, str, int]]:
         """Claims on schemas that cannot both be right."""

@@ -22,10 +22,11 @@ from headwater.server.store.entities import (
     unslot,
 )
 from headwater.server.store.planned_ends import RunEnding, end_facets, is_stream, run_ending
+from headwater.server.store.read.deleted import deleted_by_hand
 from headwater.server.store.read.parent_runs import jobs_naming
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from headwater.insight import JobProblem
     from headwater.lineage.graph import Pairs, Step
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Job, Node, Run
     from headwater.server.store.read.output_sources import OutputSources, PairedSources
     from headwater.server.store.view import View
+
+    LastRecords = Callable[
+        [Collection[bytes], Collection[tuple[str, str]]], dict[bytes, int | None]
+    ]
+    """When runs last wrote a record to a dataset of any of these names, by the UUIDs of the runs."""
 
 __all__ = ["SHORTEST", "RunGraph", "StoredGraph", "failing"]
 
@@ -67,15 +73,17 @@ class StoredGraph:
         at: int | None = None,
         since: int | None = None,
         deleted_in: tuple[int, int] | None = None,
+        records: LastRecords | None = None,
     ) -> None:
         self.view = view
         self.at = at
+        self._records = records
         self._shown_dataset, self._shown_job = "d.hidden = 0", f"j.hidden <> {DELETED}"
         if deleted_in is not None:
             # A task job that went with its parent has no name of its own.
-            self._shown_dataset += f" OR {_deleted(0, 'd', deleted_in)}"
+            self._shown_dataset += f" OR {deleted_by_hand(0, 'd', deleted_in)}"
             self._shown_job += (
-                f" OR {_deleted(1, 'j', deleted_in)}"  # noqa: S608
+                f" OR {deleted_by_hand(1, 'j', deleted_in)}"  # noqa: S608
                 " AND NOT EXISTS (SELECT 1 FROM fold p WHERE p.job = j.id)"
             )
         self.since = since
@@ -171,8 +179,25 @@ class StoredGraph:
             if key[1] in found
         }
 
+    def last_records(self, dataset: Node, jobs: Collection[Node]) -> dict[Node, int | None]:
+        """When the last runs of jobs last wrote a record to a dataset, where their flow is known."""
+        if self._records is None or not jobs:
+            return {}
+        sql = (
+            "SELECT n.name, d.name FROM dataset d JOIN namespace n ON n.id = d.namespace"
+            " WHERE d.id = ? OR d.root = ?"
+        )
+        names = self.view.all(sql, (dataset[1], dataset[1]))
+        runs = self.recent(number for _, number in jobs)
+        owners = {run.uuid: job for job, some in runs.items() for run in some}
+        found: dict[Node, int | None] = {}
+        for uuid, last in self._records(list(owners), [(row[0], row[1]) for row in names]).items():
+            job = (JOB, owners[uuid])
+            found[job] = max(found.get(job) or 0, last or 0) or None
+        return found
+
     def recent(self, jobs: Iterable[int]) -> dict[int, list[Run]]:
-        """The last runs of jobs, each job's newest first."""
+        """The last runs of jobs: that which decides about the job, then the others from the newest on."""
         wanted = list(jobs)
         missing = [job for job in wanted if job not in self._recent]
         self._recent |= {job: [] for job in missing}
@@ -180,7 +205,21 @@ class StoredGraph:
             run = to_run(row)
             if not run.state.static:
                 self._recent[run.job].append(run)
+        self._put_deciding_first(missing)
         return {job: self._recent[job] for job in wanted}
+
+    def _put_deciding_first(self, jobs: list[int]) -> None:
+        sql = "SELECT id, latest FROM job WHERE latest IS NOT NULL AND id IN ({in})"
+        overlapping = {
+            job: latest
+            for job, latest in within(self.view.connection, sql, jobs)
+            if not self._recent[job] or self._recent[job][0].id != latest
+        }
+        deciding = self.view.runs(overlapping.values()) if overlapping else {}
+        for job, latest in overlapping.items():
+            if latest in deciding:
+                others = [run for run in self._recent[job] if run.id != latest]
+                self._recent[job] = [deciding[latest], *others]
 
     def planned(
         self, runs: Iterable[tuple[Job, Run]], streams: Collection[int] = ()
@@ -236,7 +275,9 @@ class StoredGraph:
         habit = int(median(gaps)) if len(gaps) >= ENOUGH - 1 else None
         wanted = ending.planned if streaming else None
         by = ending.by if wanted or state is State.ABORTED else ""
-        return JobStatus(state, since, last, habit, streaming, wanted, by)
+        ends = [] if streaming else [x.end for x in lives if x.state is State.COMPLETED]
+        complete = max((end for end in ends if end is not None), default=None)
+        return JobStatus(state, since, last, habit, streaming, wanted, by, complete)
 
     def _runs_streams(self, job: Job, runs: list[Run], ending: RunEnding) -> bool:
         """Whether a job that somebody ended, or that runs again, is the application of a stream.
@@ -259,14 +300,6 @@ class StoredGraph:
         rows = self.view.all(sql, (job, LONGEST))
         row = itertools.takewhile(lambda one: STATUSES[one[0] or 0] not in DELIVERED, rows)
         return min((ended for _, ended in row if ended is not None), default=None)
-
-
-def _deleted(kind: int, entity: str, period: tuple[int, int]) -> str:
-    """The condition that something is deleted, and was in a period."""
-    return (
-        f"EXISTS (SELECT 1 FROM deletion x WHERE x.kind = {kind} AND x.entity = {entity}.id"  # noqa: S608
-        f" AND x.until IS NULL AND x.since > {period[0]} AND x.since <= {period[1]})"
-    )
 
 
 def failing(lives: Sequence[RunHistory], *, streaming: bool) -> list[RunHistory]:

@@ -10,6 +10,7 @@ import msgspec
 
 from headwater.insight import CauseKind, ObservedChange, Signal
 from headwater.lineage.lifecycle import State
+from headwater.lineage.moments import SECOND
 from headwater.lineage.schema import Schema, SchemaError, compatible, diff, read_facet
 from headwater.server.store.database import within
 from headwater.server.store.entities import OUTPUT, unslot
@@ -19,7 +20,9 @@ from headwater.server.store.write.intervals import merged
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from headwater.lineage.graph import Edge
     from headwater.server.store.entities import Node, Run
+    from headwater.server.store.read.graph import LastRecords
     from headwater.server.store.view import View
     from headwater.server.store.write.intervals import Interval
 
@@ -33,6 +36,8 @@ CODE = ("sql", "sourceCode", "sourceCodeLocation")
 ASSERTIONS = "dataQualityAssertions"
 HARMLESS = ("info", "warn", "warning")
 """Severities of assertions that do not hold and are no failure."""
+FIRST = 60 * SECOND
+"""What is reported so soon after a job was first heard of is how it was, and no change of it."""
 MOST = 200
 CHECKERS = 500
 LAGS = 5
@@ -78,8 +83,8 @@ def read_schema(body: bytes | None) -> Schema:
 class StoredObservedGraph(StoredGraph):
     """Jobs and datasets of a store as they are now, with what was observed on them."""
 
-    def __init__(self, view: View, lags: Lags) -> None:
-        super().__init__(view)
+    def __init__(self, view: View, lags: Lags, records: LastRecords | None = None) -> None:
+        super().__init__(view, records=records)
         self._lags = lags
 
     def signals(self, nodes: Collection[Node], since: int) -> dict[Node, list[Signal]]:
@@ -117,28 +122,38 @@ class StoredObservedGraph(StoredGraph):
                 )
 
     def changes(
-        self, nodes: Collection[Node], since: int, until: int
+        self, nodes: Collection[Node], since: int, until: int, edges: Collection[Edge[Node]]
     ) -> dict[Node, list[ObservedChange]]:
-        """New schemas of datasets; new code and new inputs and outputs of jobs."""
+        """New schemas of datasets; new code and, along these edges, new inputs and outputs of jobs."""
         found: dict[Node, list[ObservedChange]] = defaultdict(list)
         datasets = [number for kind, number in nodes if kind == DATASET]
         jobs = [number for kind, number in nodes if kind == JOB]
         for root, time, old, new in self._schemas(datasets, since, until):
             text = "; ".join(map(str, diff(old, new)))
             found[DATASET, root].append(ObservedChange(time, f"schema: {text[:300]}"))
+        known = {number: job.created + FIRST for number, job in self.view.jobs(jobs).items()}
         sql = (
-            "SELECT entity, name, time FROM facet_change WHERE kind = 1 AND time >= ? AND time <= ?"
-            " AND entity IN ({in})"
+            "SELECT c.entity, c.name, c.time FROM facet_change c WHERE c.kind = 1 AND c.time >= ?"
+            " AND c.time <= ? AND EXISTS (SELECT 1 FROM facet_change o WHERE o.kind = 1"
+            " AND o.entity = c.entity AND o.name = c.name AND o.time < c.time)"
+            " AND c.entity IN ({in})"
         )
         for job, name, time in within(self.view.connection, sql, jobs, (since, until)):
-            if name in CODE:
+            if name in CODE and time > known.get(job, 0):
                 found[JOB, job].append(ObservedChange(time, f"{name} changed"))
-        for job, change in self._edges(jobs, since, until):
-            found[JOB, job].append(change)
+        for job, change in self._edges(jobs, since, until, edges):
+            if change.time > known.get(job, 0):
+                found[JOB, job].append(change)
         return {node: sorted(some, reverse=True)[:MOST] for node, some in found.items()}
 
-    def _edges(self, jobs: list[int], since: int, until: int) -> list[tuple[int, ObservedChange]]:
-        """What jobs began and ceased to read and write; another name of a dataset is no change."""
+    def _edges(
+        self, jobs: list[int], since: int, until: int, along: Collection[Edge[Node]]
+    ) -> list[tuple[int, ObservedChange]]:
+        """What jobs began and ceased to read and write; another name of a dataset is no change.
+
+        An edge that began is told if it is one of `along`. One that ended is in no graph of now: what a
+        job ceased to read lay on the way where every input feeds every output.
+        """
         sql = (
             "SELECT DISTINCT e.job FROM edge e WHERE (e.since BETWEEN ? AND ?"
             " OR e.until BETWEEN ? AND ?) AND e.job IN ({in})"
@@ -153,12 +168,21 @@ class StoredObservedGraph(StoredGraph):
         held: dict[tuple[int, int, int], list[Interval]] = defaultdict(list)
         for *edge, began, ended in within(self.view.connection, sql, changed, (until, since)):
             held[edge[0], edge[1], edge[2]].append((began, ended))
+        paired = self.pairs([(JOB, job) for job in changed])
+        ends = {node for edge in along for node in edge}
+
+        def told(edge: tuple[int, int, int], *, began: bool) -> bool:
+            job, data = (JOB, edge[0]), (DATASET, edge[1])
+            if began:
+                return ((job, data) if edge[2] == OUTPUT else (data, job)) in along
+            return data in ends if edge[2] == OUTPUT else job not in paired
+
         moments = [
-            (edge, at, verb)
+            (edge, at, "began to {}" if began else "no longer {}s")
             for edge, some in held.items()
             for interval in merged(some)
-            for at, verb in zip(interval, ("began to {}", "no longer {}s"), strict=True)
-            if at is not None and since <= at <= until
+            for at, began in zip(interval, (True, False), strict=True)
+            if at is not None and since <= at <= until and told(edge, began=began)
         ][:MOST]
         names = self.view.datasets(root for (_, root, _), _, _ in moments)
         return [

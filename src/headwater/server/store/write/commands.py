@@ -70,6 +70,7 @@ def _run(store: Store, projection: Projection, command: Command) -> Ids:
         hold(run.state.facets, numbers, command["time"])
     store.session.touch(run)
     store.session.dirty["job"][job.id] = job
+    projection.decide(job, run)
     projection.settle(job, run, command["time"], *before)
     return job.id, run.id
 
@@ -87,9 +88,8 @@ def _new_run(store: Store, projection: Projection, command: Command) -> Ids:
         run.state.nominal = (command.get("nominalStart"), command.get("nominalEnd"))
         run.state.life.observe(EventType.OTHER, command["at"])
         run.state.version = job.version
-        job.latest = run.id
-        job.state.latest_time, job.state.latest_uuid = command["at"], run.uuid
         store.session.touch(run)
+        projection.decide(job, run)
         store.session.dirty["job"][job.id] = job
     return job.id, run.id
 

@@ -12,6 +12,7 @@ from headwater.lineage.openlineage import facets as known
 from headwater.lineage.openlineage.events import EventType
 from headwater.lineage.openlineage.facets import ABOUT, DELETED_FACET
 from headwater.lineage.openlineage.repairs import runs_of_its_own
+from headwater.server.store.deciding_run import deciding_key
 from headwater.server.store.entities import (
     DELETED,
     INPUT,
@@ -152,6 +153,7 @@ class Projection:
                 life.ended, life.last = ended, max(life.last or 0, ended[0])
                 self.session.touch(nameless)
                 self.session.dirty["job"][job.id] = job
+                self.decide(job, nameless)
                 self.settle(job, nameless, time, *before)
 
     def _declaration(self, job: Job, item: PreparedEvent) -> Run:
@@ -171,19 +173,54 @@ class Projection:
                 life.declare(pattern[0], time)
             assert item.run is not None
             self._run_facets(job, run, item.run.numbers or [], time)
-            self._latest(job, run)
+            if self.decide(job, run) and life.state == state_before:
+                self._announce_run(job, run)
         grew = self._io(job, run, item, snapshot=pattern is not None and pattern[1])
         self.settle(job, run, time, state_before, end_before, grew=grew)
 
-    def _latest(self, job: Job, run: Run) -> None:
-        """Keep the run that began last as the job's latest, whichever was received last."""
+    def decide(self, job: Job, run: Run) -> bool:
+        """Let the job's state follow a change of a run; True if another run decides about it now.
+
+        The same run decides in whatever order the events came.
+        """
+        state, before, newest = job.state, job.latest, job.state.latest_uuid
+        alone = self._newest(job, run)
+        key, held = deciding_key(job, run), state.decided
+        if job.latest is None or (alone and held is not None and key >= held):
+            job.latest, state.decided = run.id, key
+        elif (
+            not alone
+            or held is None
+            or run.id == job.latest
+            or (held[2] == newest != state.latest_uuid)  # it decided because it was the newest
+        ):
+            self._decide_anew(job, run)
+        return job.latest != before
+
+    def _newest(self, job: Job, run: Run) -> bool:
+        """Note which run of a job began last; False if that changed for another than this one."""
         state, key = job.state, (run.state.life.first or 0, run.uuid)
-        if job.latest == run.id and key < (state.latest_time, state.latest_uuid):
+        began = state.latest_time, state.latest_uuid
+        if key >= began:
+            state.latest_time, state.latest_uuid = key
+        elif run.uuid == state.latest_uuid:
             last = self.session.latest_of(job) or run
-            key, run = (last.state.life.first or 0, last.uuid), last
-        elif job.latest is not None and key < (state.latest_time, state.latest_uuid):
-            return
-        job.latest, (state.latest_time, state.latest_uuid) = run.id, key
+            state.latest_time, state.latest_uuid = last.state.life.first or 0, last.uuid
+        return state.latest_uuid in (began[1], run.uuid)
+
+    def _decide_anew(self, job: Job, run: Run | None) -> None:
+        """Ask all runs of a job that may decide, starting from one that changed."""
+        found = run
+        if run is None or not self._ended_last(job, run):
+            runs = self.session.deciding_runs(job, run)
+            found = max(runs, key=lambda one: deciding_key(job, one), default=run)
+        if found is not None:
+            job.latest, job.state.decided = found.id, deciding_key(job, found)
+
+    def _ended_last(self, job: Job, run: Run) -> bool:
+        """Whether a batch is the newest, and no other run can have reported since its end."""
+        newest, end = run.uuid == job.state.latest_uuid, run.state.life.end
+        return newest and not is_stream(job) and end is not None and end >= job.updated
 
     def settle(
         self,
@@ -205,8 +242,12 @@ class Projection:
         run.state.version = job.version
         if moved:
             self.task_jobs.announce("edges", self.task_jobs.parent(job))
-        if life.state != state_before and not run.state.static and job.hidden != MERGED:
-            self.changes.append({"change": "run", "run": run.uuid, "state": life.state,
+        if life.state != state_before and not run.state.static:
+            self._announce_run(job, run)
+
+    def _announce_run(self, job: Job, run: Run) -> None:
+        if job.hidden != MERGED:
+            self.changes.append({"change": "run", "run": run.uuid, "state": run.state.life.state,
                                  **self._planned(job, run),
                                  "namespace": job.space, "name": job.name})  # fmt: skip
 
@@ -309,7 +350,9 @@ class Projection:
             if name == "jobType":
                 read = known.read(body, known.JobTypeFacet)
                 if read and read.processingType:
-                    job.kind = read.processingType.upper()
+                    was, job.kind = is_stream(job), read.processingType.upper()
+                    if was != is_stream(job) and job.latest is not None:
+                        self._decide_anew(job, None)
             elif name == "sourceCodeLocation":
                 where = known.read(body, known.SourceCodeLocationFacet)
                 job.state.location = where.url if where else None

@@ -14,6 +14,7 @@ from headwater.lineage.schema import SchemaOrigin, attributed, read_fields, repl
 from headwater.server.store import entities
 from headwater.server.store.database import within
 from headwater.server.store.database.schema import TABLES
+from headwater.server.store.deciding_run import latest_news
 from headwater.server.store.entities import (
     Dataset,
     DatasetState,
@@ -24,6 +25,7 @@ from headwater.server.store.entities import (
     RunState,
     Source,
 )
+from headwater.server.store.planned_ends import is_stream
 from headwater.server.store.write import named_parents
 from headwater.server.store.write.task_jobs import PART_OF, ParentJobs
 
@@ -452,6 +454,27 @@ class WriteSession:
             found += [entities.to_run(row) for row in rows if row[0] not in known]
         found = [run for run in found if not run.state.static]
         return max(found, key=lambda run: (run.state.life.first or 0, run.uuid), default=None)
+
+    def deciding_runs(self, job: Job, run: Run | None) -> list[Run]:
+        """The runs of which one decides about a job's state, as they stand in this commit.
+
+        Those that said less lately than `run` cannot, in a stream.
+        """
+        found = dict(self._touched.get(job.id, {}))
+        if not is_stream(job):
+            self.load_runs([job.state.latest_uuid])
+            newest = self.runs.get(job.state.latest_uuid) or self.latest_of(job)
+            if newest is None or newest.state.life.end is None:
+                return [newest] if newest else []
+            found[newest.id] = newest
+            where, since = "ended IS NULL AND updated > ?", newest.state.life.end
+        else:
+            where, since = "updated >= ?", latest_news(run.state.life) if run else 0
+        if not job.fresh:
+            sql = f"SELECT id, uuid, job, state FROM run WHERE job = ? AND {where}"  # noqa: S608
+            for row in self.connection.all(sql, (job.id, since)):
+                found.setdefault(row[0], self.runs.get(bytes(row[1])) or entities.to_run(row))
+        return [one for one in found.values() if not one.state.static]
 
     def namespace(self, name: str, time: int) -> Namespace:
         """The namespace of this name, made if it is new."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 __all__ = ["kind_of", "type_of"]
 
 _KINDS = {
@@ -26,12 +28,14 @@ _STREAMS = {"kafka", "kinesis", "pubsub"}
 _TYPES = {"TOPIC": "STREAM", "STREAM": "STREAM", "FILE": "FILE", "MODEL": "MODEL"}
 
 
+@lru_cache(maxsize=4_096)
 def kind_of(namespace: str) -> str:
     """The kind of store behind a namespace, such as POSTGRESQL."""
     scheme = namespace.split(":", 1)[0].lower()
     return _KINDS.get(scheme, scheme.upper() or "UNKNOWN")
 
 
+@lru_cache(maxsize=4_096)
 def type_of(namespace: str, declared: str) -> str:
     """The type of a dataset: what its facet declares, else what its store usually holds."""
     if declared in _TYPES:

@@ -74,9 +74,11 @@ class ConnectorPreview(TypedDict):
 
 @api.get("/api/v2/connectors", answer=Connectors)
 def connectors(view: View, limit: int = integer(LIMIT, 1, LIMIT)) -> dict[str, Any]:
-    """The connectors of every watched cluster, those in trouble first."""
-    numbers = _numbers(view)
-    shown = {job.id: job for job in view.jobs(numbers).values() if not job.hidden}
+    """The connectors of every watched cluster, those in trouble first; deleted ones are none."""
+    numbers, gone = _numbers(view), view.deleted_jobs()
+    shown = {
+        job.id: job for job in view.jobs(numbers).values() if not job.hidden and job.id not in gone
+    }
     found = list(shown.values())
     described = describe.jobs(view, found)
     runs = describe.latest_runs(view, found)

@@ -10,9 +10,10 @@ import msgspec
 from headwater.lineage.lifecycle import State
 from headwater.lineage.openlineage import facets as known
 from headwater.server.api.present import when
-from headwater.server.store.entities import STATUSES, to_job, to_run
+from headwater.server.store.deciding_run import decided_at
+from headwater.server.store.entities import STATUSES, to_job
 from headwater.server.store.read.parent_runs import parent_runs
-from headwater.server.store.view import JOBS, RUNS
+from headwater.server.store.view import JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,6 +39,7 @@ __all__ = [
     "planned_ends",
     "reference",
     "shown",
+    "states_of_deleted",
     "store_of",
 ]
 
@@ -49,6 +51,12 @@ MESSAGE = 300
 OWNED = (known.ABOUT, "ownership")
 """The facets that name owners; the first that names one counts."""
 OWNERS = 20
+OVERLAPPING = 8
+"""Runs of a job that may be under way at once at a moment in the past."""
+_BEGUN = (
+    "SELECT id, created, ended FROM run WHERE job = ? AND created <= ?"
+    " ORDER BY created DESC, id DESC LIMIT ?"
+)
 
 
 def job_id(job: Job) -> str:
@@ -188,22 +196,32 @@ def datasets(view: View, found: Mapping[int, Dataset]) -> dict[int, dict[str, An
 
 
 def latest_runs(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, Run]:
-    """Each job's newest run, or the one that was newest at a moment."""
+    """Each job's run that decides about its state, or that did at a moment."""
     wanted = list(jobs)
     if at is None:
         runs = view.runs(job.latest for job in wanted if job.latest is not None)
         return {run.job: run for run in runs.values()}
-    sql = RUNS + " WHERE r.job = ? AND r.created <= ? ORDER BY r.created DESC, r.id DESC LIMIT 1"
-    rows = [row for job in wanted for row in view.all(sql, (job.id, at))]
-    return {run.job: run for run in map(to_run, rows) if not run.state.static}
+    overlapping: dict[int, set[int]] = {}
+    for job in wanted:
+        rows = view.all(_BEGUN, (job.id, at, OVERLAPPING))
+        # Those that ended before the newest began have no say.
+        some = {number for number, _, ended in rows if ended is None or ended >= rows[0][1]}
+        overlapping[job.id] = some | {row[0] for row in rows[:1]}
+    runs = view.runs(number for some in overlapping.values() for number in some)
+    decided = (
+        decided_at(job, (runs[n] for n in overlapping[job.id] if n in runs), at) for job in wanted
+    )
+    return {run.job: run for run in decided if run is not None}
 
 
 def jobs(view: View, found: list[Job], at: int | None = None) -> dict[int, dict[str, Any]]:
     """Jobs by id: what they are, how their newest run stands and since when.
 
-    `planned` is `paused` or `stopped` where somebody ended that run on purpose.
+    `planned` is `paused` or `stopped` where somebody ended that run on purpose, `deleted` since when
+    the job is deleted in the system that ran it.
     """
     runs = latest_runs(view, found, at)
+    gone = view.deleted_jobs(at)
     facets = Facets(view, (job.state.facets for job in found), "jobType")
     errors = Facets(view, (run.state.facets for run in runs.values()), "errorMessage")
     planned = view.graph().planned((job, runs[job.id]) for job in found if job.id in runs)
@@ -220,9 +238,17 @@ def jobs(view: View, found: list[Job], at: int | None = None) -> dict[int, dict[
             "type": _text(kind.get("jobType")).lower(),
             "processing": job.kind.lower(),
             "updatedAt": when(job.updated),
+            "deleted": when(gone.get(job.id)),
             **_run(run, at, errors, planned),
         }
     return answers
+
+
+def states_of_deleted(view: View) -> dict[int, State]:
+    """The jobs that are deleted in the system that ran them, with the state of their newest run."""
+    gone = view.deleted_jobs()
+    runs = latest_runs(view, view.jobs(gone).values())
+    return {job: runs[job].state.life.state if job in runs else State.NEW for job in gone}
 
 
 class PlannedEnd(NamedTuple):
@@ -240,11 +266,14 @@ def planned_ends(view: View) -> list[PlannedEnd]:
         f" JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status IN ({ended})"
         " AND upper(j.kind) IN ('STREAMING', 'STREAM')"
     )
-    streams = {job.id: job for job in map(to_job, view.all(JOBS + sql))}
+    gone = view.deleted_jobs()
+    streams = {job.id: job for job in map(to_job, view.all(JOBS + sql)) if job.id not in gone}
     runs = latest_runs(view, streams.values())
     above = parent_runs(view, {number: run.state for number, run in runs.items()})
     parents = view.jobs({run.job for run in above.values()} - set(streams))
-    jobs = streams | {job.id: job for job in parents.values() if job.hidden == 0}
+    jobs = streams | {
+        job.id: job for job in parents.values() if job.hidden == 0 and job.id not in gone
+    }
     runs |= latest_runs(view, [job for job in jobs.values() if job.id not in runs])
     pairs = [(job, runs[job.id]) for job in jobs.values() if job.id in runs]
     planned = view.graph().planned(pairs, jobs.keys())

@@ -8,15 +8,16 @@ from uuid import UUID
 from headwater.insight import beside
 from headwater.lineage.schema.claims import Rank, types
 from headwater.server.api.lookup import the_dataset, the_job
-from headwater.server.api.present import DATASET, Presenter, when
+from headwater.server.api.present import DATASET, Presenter, identifier, when
 from headwater.server.api.types import Dataset as Described
-from headwater.server.api.types import Named, Object
+from headwater.server.api.types import Named, Object, Time
 from headwater.server.api.v2.page import describe, programs
 from headwater.server.api.v2.page.overview import affected
 from headwater.server.api.v2.questions.freshness import Freshness, judged
 from headwater.server.routing import Routes
-from headwater.server.store.entities import OUTPUT, slot
+from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
 from headwater.server.store.read.evidence import feeds
+from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.read.schema_claims import standing
 from headwater.server.store.read.tagged import sent_tags
 
@@ -37,6 +38,8 @@ RUNS_READ = 60
 JOBS_SHOWN = 100
 FINDINGS = 20
 FIELDS = 200
+APPLICATION = "application"
+STATISTICS = ("inputStatistics", "outputStatistics")
 QUALITY = ("dataQualityAssertions", "dataQualityMetrics")
 
 
@@ -64,11 +67,13 @@ class JobPage(TypedDict):
     name: str
     state: str
     planned: Literal["paused", "stopped"] | None
+    deleted: Time | None
     plannedEnds: dict[str, str]
     inputs: list[Named]
     outputs: list[Named]
     parent: Object | None
     children: list[Object]
+    actions: Object | None
     affected: Object
 
 
@@ -241,21 +246,60 @@ def _writes(view: View, producers: list[int], ids: list[int]) -> list[dict[str, 
 def one_job(view: View, namespace: str, job: str) -> dict[str, Any]:
     """A job: what it is, how it stands, its family, and what lies downstream of it.
 
-    `plannedEnds` are those of its latest runs that somebody paused or stopped.
+    `plannedEnds` are those of its latest runs that somebody paused or stopped. An application reads
+    and writes what its `actions` do: how many there are, and the rows of its latest runs by id.
     """
     found = the_job(view, namespace, job)
     presented = Presenter(view).jobs([found])[0]
     del presented["latestRuns"]
     described = describe.jobs(view, [found])[found.id]
+    children = programs.children(view, found)
+    acting: list[Job] = []
+    if described["type"] == APPLICATION and children:
+        acting = programs.working(view, found, children)
+        presented |= _sides(view, presented, acting)
     return {
         **presented,
         **{k: v for k, v in described.items() if k not in ("id", "kind", "updatedAt")},
         "plannedEnds": _planned_ends(view, found),
         "location": found.state.location,
         "parent": _parents(view, [found]).get(found.id),
-        "children": list(describe.jobs(view, programs.children(view, found)).values()),
-        "affected": affected(view, found),
+        "children": list(describe.jobs(view, children).values()),
+        "actions": {"jobs": len(acting), "rows": _rows(view, acting)} if acting else None,
+        "affected": affected(view, found, *acting),
     }
+
+
+def _sides(view: View, own: dict[str, Any], acting: list[Job]) -> dict[str, list[dict[str, str]]]:
+    """What an application and its actions read and write."""
+    edges = view.graph().of_jobs([job.id for job in acting])
+    datasets = view.datasets(root for _, root, _ in edges)
+    found = {}
+    for side, way in (("inputs", INPUT), ("outputs", OUTPUT)):
+        roots = {root for _, root, direction in edges if direction == way and root in datasets}
+        names = {(one["namespace"], one["name"]) for one in own[side]}
+        names |= {(datasets[root].space, datasets[root].name) for root in roots}
+        found[side] = [identifier(*name) for name in sorted(names)]
+    return found
+
+
+def _rows(view: View, acting: list[Job]) -> dict[str, dict[str, int | None]]:
+    """The rows that the actions of each run of an application read and wrote, by the id of the run."""
+    rows = view.recent_runs([job.id for job in acting], RUNS_READ)
+    runs = {run.id: run for run in map(to_run, rows) if not run.state.static}
+    above = parent_runs(view, {number: run.state for number, run in runs.items()})
+    uses = [use for number in above for use in runs[number].state.io.values()]
+    facets = describe.Facets(view, (use.facets for use in uses), *STATISTICS)
+    found: dict[str, dict[str, int | None]] = {}
+    for number, parent in above.items():
+        counted = found.setdefault(str(UUID(bytes=parent.uuid)), {"read": None, "written": None})
+        for key, use in runs[number].state.io.items():
+            output = unslot(key)[1] == OUTPUT
+            value = facets.get(use.facets, STATISTICS[output]).get("rowCount")
+            if isinstance(value, int):
+                side = "written" if output else "read"
+                counted[side] = (counted[side] or 0) + value
+    return found
 
 
 def _planned_ends(view: View, job: Job) -> dict[str, str]:

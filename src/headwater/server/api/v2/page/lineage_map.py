@@ -11,7 +11,9 @@ from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Sourced, Time
 from headwater.server.api.v2.page import columns, describe, programs
 from headwater.server.routing import Past, Routes
-from headwater.server.store.entities import OUTPUT, STATUSES
+from headwater.server.store.entities import DELETED, OUTPUT, STATUSES
+from headwater.server.store.read.changed import shown_at
+from headwater.server.store.read.deleted import drawn_though_deleted, left_behind
 
 if TYPE_CHECKING:
     from headwater.insight import Difference, Neighbourhood
@@ -23,6 +25,7 @@ __all__ = ["api"]
 api = Routes()
 
 NODES = 300
+NEVER = 2**62
 
 
 class Map(Sourced):
@@ -66,11 +69,11 @@ def draw(
         jobs, datasets = _count(view, "job"), _count(view, "dataset")
         if jobs + datasets > limit:
             return {"at": when(at), "total": {"jobs": jobs, "datasets": datasets}, **_groups(view)}
-    now = _found(view, asked, at)
     if start is None:
-        return _answer(view, asked, now, at)
-    before = _found(view, asked, start)
-    changes = difference(Moment(before.nodes, before.edges), Moment(now.nodes, now.edges))
+        return _answer(view, asked, _found(view, asked, at), at)
+    period = start, NEVER if at is None else at
+    before, now = _found(view, asked, start, period), _found(view, asked, at)
+    changes = difference(*_moments(view, before, now, period))
     answer = _answer(view, asked, before | now, at, changes)
     return answer | {"from": when(start), "to": when(at)}
 
@@ -78,18 +81,43 @@ def draw(
 def _count(view: View, table: str) -> int:
     where = " AND root = id" if table == "dataset" else ""
     ((count,),) = view.all(f"SELECT count(*) FROM {table} WHERE hidden = 0{where}")  # noqa: S608
-    return int(count)
+    gone = view.deleted_jobs()
+    return int(count) - len(gone if table == "job" else left_behind(view, gone))
 
 
-def _found(view: View, asked: MapRequest, at: int | None) -> Neighbourhood[Node]:
+def _moments(
+    view: View, before: Neighbourhood[Node], now: Neighbourhood[Node], period: tuple[int, int]
+) -> list[Moment[Node]]:
+    """What was there at two moments, by the rule of the list of differences: what has an edge."""
+    both = before | now
+    jobs = view.jobs(number for _, number in both.jobs)
+    datasets = view.datasets(number for _, number in both.datasets)
+    shown_jobs = shown_at(view, 1, {n: j.hidden == DELETED for n, j in jobs.items()}, period)
+    gone = {number: one.hidden == DELETED for number, one in datasets.items()}
+    shown_datasets = shown_at(view, 0, gone, period)
+    found = []
+    for part, of_jobs, of_datasets in zip((before, now), shown_jobs, shown_datasets, strict=True):
+        there = {("job", n) for n in of_jobs} | {("dataset", n) for n in of_datasets}
+        edges = frozenset(edge for edge in part.edges if there.issuperset(edge))
+        found.append(Moment(frozenset(node for edge in edges for node in edge), edges))
+    return found
+
+
+def _found(
+    view: View, asked: MapRequest, at: int | None, deleted_in: tuple[int, int] | None = None
+) -> Neighbourhood[Node]:
+    """What is to be drawn of a moment, with what is deleted now if that happened in a period."""
+    graph = view.graph(at, deleted_in=deleted_in)
     if asked.node:
         start = node_of(view, asked.node)
-        found = around(view.graph(at), start, depth=asked.depth, limit=asked.limit)
+        found = around(graph, start, depth=asked.depth, limit=asked.limit)
         # An application has no datasets of its own: what lies around it lies around its actions.
         for child in _actions(view, start, found):
-            found |= around(view.graph(at), child, depth=asked.depth, limit=asked.limit)
+            found |= around(graph, child, depth=asked.depth, limit=asked.limit)
         return found
-    where = " WHERE t.hidden = 0"
+    gone = view.deleted_jobs(at)
+    unused = left_behind(view, gone, at)
+    where = " WHERE (t.hidden = 0{})"
     params: list[str | int] = []
     if asked.namespace:
         where += " AND t.namespace = (SELECT id FROM namespace WHERE name = ?)"
@@ -98,10 +126,13 @@ def _found(view: View, asked: MapRequest, at: int | None) -> Neighbourhood[Node]
         where += " AND t.created <= ?"
         params.append(at)
     tail = where + " ORDER BY t.updated DESC, t.id LIMIT ?"
-    values = (*params, asked.limit + 1)
-    jobs = view.all("SELECT 'job', t.id FROM job t" + tail, values)  # noqa: S608
-    own = view.all("SELECT 'dataset', t.root FROM dataset t" + tail, values)  # noqa: S608
-    return spanned(view.graph(at), [(kind, number) for kind, number in jobs + own])
+    nodes: list[Node] = []
+    for table, own, left in (("dataset", "root", unused), ("job", "id", set(gone))):
+        also = f" OR {drawn_though_deleted(table, deleted_in)}" if deleted_in else ""
+        sql = f"SELECT t.{own} FROM {table} t" + tail.format(also)  # noqa: S608
+        rows = view.all(sql, (*params, asked.limit + 1 + len(left)))
+        nodes += [(table, n) for (n,) in rows if n not in left][: asked.limit + 1]
+    return spanned(graph, nodes)
 
 
 def _actions(view: View, start: Node, found: Neighbourhood[Node]) -> list[Node]:
@@ -201,6 +232,11 @@ def _groups(view: View) -> dict[str, Any]:
         one = group(name)
         one["jobs"] += count
         one["states"][STATUSES[status or 0].value] = count
+    ended_states = describe.states_of_deleted(view)
+    for number, job in view.jobs(ended_states).items():
+        one = group(job.space)
+        one["jobs"] -= 1
+        one["states"][ended_states[number].value] -= 1
     for ended in describe.planned_ends(view):
         states = group(ended.job.space)["states"]
         states[ended.state.value] -= 1

@@ -21,6 +21,7 @@ from headwater.server.ingest.flow import growing_lags
 from headwater.server.routing import Routes
 from headwater.server.store.database import within
 from headwater.server.store.entities import STATUSES, to_job
+from headwater.server.store.read.deleted import left_behind
 from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.view import JOBS, uuid_text
 
@@ -77,6 +78,7 @@ def overview(app: App, view: View) -> dict[str, Any]:
     ((seq,),) = view.all("SELECT seq FROM head WHERE id = 1")
     ((first,),) = view.all("SELECT min(time) FROM log")
     ((datasets,),) = view.all("SELECT count(*) FROM dataset WHERE hidden = 0 AND root = id")
+    datasets -= len(left_behind(view, view.deleted_jobs()))
     states = _states(view)
     groups, truncated = _troubled(view)
     late = _late(view, now)
@@ -107,7 +109,10 @@ def _alerts(app: App, view: View) -> dict[str, Any]:
 
 
 def _states(view: View) -> dict[str, int]:
-    """Jobs by the state of their newest run; PAUSED and STOPPED are those that somebody ended."""
+    """Jobs by the state of their newest run; PAUSED and STOPPED are those that somebody ended.
+
+    Those that are deleted in the system that ran them are not counted.
+    """
     sql = (
         "SELECT r.status, count(*) FROM job j LEFT JOIN run r ON r.id = j.latest"
         " WHERE j.hidden = 0 GROUP BY r.status"
@@ -115,6 +120,8 @@ def _states(view: View) -> dict[str, int]:
     found = {state.value: 0 for state in State} | {"PAUSED": 0, "STOPPED": 0}
     for status, count in view.all(sql):
         found[STATUSES[status or 0].value] += count
+    for state in describe.states_of_deleted(view).values():
+        found[state.value] -= 1
     for one in describe.planned_ends(view):
         found[one.state.value] -= 1
         found[one.how.name] += 1
@@ -128,7 +135,9 @@ def _by_status(view: View, states: Iterable[State], limit: int) -> list[Job]:
         f" JOIN run r ON r.id = j.latest WHERE j.hidden = 0 AND r.status IN ({numbers})"
         " ORDER BY r.status, r.ended DESC LIMIT ?"
     )
-    return [to_job(row) for row in view.all(JOBS + sql, (limit,))]
+    gone = view.deleted_jobs()
+    rows = view.all(JOBS + sql, (limit + len(gone),))
+    return [job for job in map(to_job, rows) if job.id not in gone][:limit]
 
 
 def _troubled(view: View) -> tuple[list[list[Job]], bool]:
@@ -196,9 +205,9 @@ def _halted(view: View, jobs: list[Job]) -> list[dict[str, str]]:
     return [{"namespace": one.space, "name": one.name} for one in named[:HALTED]]
 
 
-def affected(view: View, job: Job) -> dict[str, Any]:
-    """How many jobs and datasets lie downstream of a job, counted up to a bound."""
-    return reach(view.graph(), job.node, limit=REACH)._asdict()
+def affected(view: View, *jobs: Job) -> dict[str, Any]:
+    """How many jobs and datasets lie downstream of a job, or of several, counted up to a bound."""
+    return reach(view.graph(), *(job.node for job in jobs), limit=REACH)._asdict()
 
 
 def _late(view: View, now: int) -> list[tuple[Job, int, int]]:
@@ -208,8 +217,10 @@ def _late(view: View, now: int) -> list[tuple[Job, int, int]]:
         " AND r.ended BETWEEN ? AND ? ORDER BY r.ended LIMIT ?"
     )
     completed = STATUSES.index(State.COMPLETED)
-    rows = view.all(JOBS + sql, (completed, now - MEMORY, now - MINUTE, CANDIDATES))
-    jobs = {job.node: job for job in map(to_job, rows)}
+    gone = view.deleted_jobs()
+    most = CANDIDATES + len(gone)
+    rows = view.all(JOBS + sql, (completed, now - MEMORY, now - MINUTE, most))
+    jobs = {job.node: job for job in map(to_job, rows) if job.id not in gone}
     late: list[tuple[float, Job, int, int]] = []
     for node, status in view.graph().statuses(jobs).items():
         trouble = trouble_of(status, now)

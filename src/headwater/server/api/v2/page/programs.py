@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from headwater.server.api.v2.page import describe
-from headwater.server.store.entities import DELETED
+from headwater.server.store.entities import DELETED, OUTPUT
+from headwater.server.store.planned_ends import is_stream
 from headwater.server.store.read.parent_runs import jobs_naming, parent_runs
 
 if TYPE_CHECKING:
@@ -14,11 +16,16 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Job
     from headwater.server.store.view import View
 
-__all__ = ["children", "parents"]
+__all__ = ["children", "parents", "working"]
 
 NEAR = 500
 """Jobs that named one as their parent, of which the newest run is looked at."""
 CHILDREN = 100
+# As the graph folds actions (`web/src/graph/programs.ts`).
+_LOOKS = re.compile(
+    r"(?:count|head|first|take|tail|show|isempty|is_empty|collect_limit)(?:$|\.)", re.IGNORECASE
+)
+_CREATES = re.compile(r"(?:execute_)?(?:create|replace)_(?!\w*as_select)")
 
 
 def parents(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[int, Job]:
@@ -41,3 +48,22 @@ def children(view: View, parent: Job) -> list[Job]:
     found = parents(view, near)
     mine = [job for job in near if job.id in found and found[job.id].id == parent.id]
     return sorted(mine, key=lambda job: job.name)[:CHILDREN]
+
+
+def working(view: View, parent: Job, actions: list[Job]) -> list[Job]:
+    """The actions of an application by which the graph draws it.
+
+    What only makes a table, or only looks at one, is left out where the program does more than that.
+    """
+    edges = view.graph().of_jobs([job.id for job in actions])
+    written = {job for job, _, way in edges if way == OUTPUT}
+    reading = {job for job, _, way in edges if way != OUTPUT}
+
+    def aside(job: Job) -> bool:
+        if is_stream(job):
+            return False
+        does = job.name.removeprefix(f"{parent.name}.")
+        looks = job.id not in written and _LOOKS.match(does)
+        return bool(looks or (job.id not in reading and _CREATES.match(does)))
+
+    return [job for job in actions if not aside(job)] or actions

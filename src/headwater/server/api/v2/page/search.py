@@ -8,12 +8,12 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
-from headwater.lineage.openlineage import facets as known
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.types import Object
 from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.database import within
+from headwater.server.store.read.tagged import sent_tags
 
 if TYPE_CHECKING:
     from headwater.server.app import App
@@ -142,7 +142,6 @@ class Names:
     def _forget(self, epoch: int) -> None:
         self._epoch = epoch
         self._after = {"job": 0, "dataset": 0}
-        self._versions = 0
         self._refreshed_at = float("-inf")
         self._seq = -1
         self._named: list[Entry] = []
@@ -227,13 +226,18 @@ class Names:
         self._read_tags(view)
 
     def _read_columns(self, view: View) -> None:
-        sql = "SELECT id, dataset, facet FROM dataset_version WHERE id > ? ORDER BY id LIMIT ?"
+        """The columns that datasets have now, whichever report decided that and whenever it came."""
+        sql = (
+            "SELECT d.root, c.facet FROM facet_change c JOIN dataset d ON d.id = c.entity"
+            " WHERE c.kind = 0 AND c.name = 'schema' ORDER BY c.time DESC, c.entity LIMIT ?"
+        )
         newest: dict[int, int] = {}
-        for number, dataset, facet in view.all(sql, (self._versions, MOST)):
-            self._versions = number
-            if facet and dataset in self._datasets:
-                newest[dataset] = facet
-        fresh = {d: f for d, f in newest.items() if self._columns.get(d, (0,))[0] != f}
+        for dataset, facet in view.all(sql, (MOST,)):
+            if dataset in self._datasets:
+                newest.setdefault(dataset, facet)
+        held = self._columns
+        self._columns = {d: held[d] for d, f in newest.items() if d in held and held[d][0] == f}
+        fresh = {d: f for d, f in newest.items() if f and d not in self._columns}
         for start in range(0, len(fresh), 1_000):
             part = dict(list(fresh.items())[start : start + 1_000])
             bodies = view.bodies(part.values())
@@ -253,18 +257,18 @@ class Names:
             for _, namespace, name, field, tag in view.all(sql.format(table, number), (MOST,)):
                 found.add(_tag(table, namespace, name, field, tag))
         sql = (
-            "SELECT DISTINCT n.name, t.name, c.facet FROM facet_change c"
+            "SELECT t.id, n.name, t.name, c.facet FROM facet_change c"
             " JOIN {0} t ON t.id = c.entity JOIN namespace n ON n.id = t.namespace"
-            " WHERE c.kind = {1} AND c.name = 'tags' LIMIT ?"
+            " WHERE c.kind = {1} AND c.name = 'tags' ORDER BY c.time DESC LIMIT ?"
         )
         for number, table in enumerate(("dataset", "job")):
-            rows = view.all(sql.format(table, number), (MOST // 10,))
-            bodies = view.bodies(row[2] for row in rows)
-            for namespace, name, facet in rows:
-                read = known.read(bodies.get(facet, b"{}"), known.TagsFacet)
-                for tag in (read.tags if read else None) or ():
-                    text = tag.key if tag.value in (None, "", "true") else f"{tag.key}={tag.value}"
-                    found.add(_tag(table, namespace, name, tag.field or "", text))
+            newest: dict[int, tuple[str, str, int]] = {}
+            for entity, *row in view.all(sql.format(table, number), (MOST // 10,)):
+                newest.setdefault(entity, (row[0], row[1], row[2]))
+            bodies = view.bodies(facet for _, _, facet in newest.values())
+            for namespace, name, facet in newest.values():
+                for field, tag in sent_tags(bodies.get(facet)):
+                    found.add(_tag(table, namespace, name, field, tag))
         self._tags = sorted(found)
 
 

@@ -16,7 +16,7 @@ from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Sourced, Time, Uuid
-from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.missing_columns import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.api.v2.questions.audit_report import HTML, report_of
 from headwater.server.api.v2.timeline import summaries

@@ -66,7 +66,15 @@ class DoctorFinding(TypedDict):
     """What makes answers doubtful; `count` of what is not about one job or dataset."""
 
     kind: Literal[
-        "schema", "orphan", "no outputs", "inferred", "silent", "clock", "refused", "assumed"
+        "schema",
+        "orphan",
+        "no outputs",
+        "inferred",
+        "silent",
+        "reported twice",
+        "clock",
+        "refused",
+        "assumed",
     ]
     node: str | None
     named: Named | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from headwater import insight
@@ -11,6 +12,7 @@ from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
+from headwater.server.ingest.flow import last_records
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
@@ -40,11 +42,14 @@ class Freshness(TypedDict):
     """Whether a dataset is up to date, and if not, since when and why.
 
     `lastWrittenAt` is null where no write was reported: that does not mean that there was none.
+    `lastWrittenFrom` says what it is known from: records that flowed, the end of a complete run, or
+    only a heartbeat, by which a job that writes the dataset said that it runs.
     """
 
     verdict: Literal["live", "fresh", "stale", "unknown"]
     since: Time | None
     lastWrittenAt: Time | None
+    lastWrittenFrom: Literal["flow", "run", "heartbeat"] | None
     usualSeconds: int | None
     dueAt: Time | None
     causes: list[FreshnessCause]
@@ -66,7 +71,8 @@ def freshness(
 def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
     """The verdict on a dataset as the API and the page give it."""
     now = time.time_ns() // 1000
-    found = insight.freshness(view.graph(), dataset.node, now, depth=2 * depth)
+    graph = view.graph(records=partial(last_records, view.connection))
+    found = insight.freshness(graph, dataset.node, now, depth=2 * depth)
     jobs = view.jobs(cause.job[1] for cause in found.causes)
     # Jobs in equal trouble stand by name: their ids depend on the order in which events arrived.
     causes = sorted(
@@ -77,6 +83,7 @@ def judged(view: View, dataset: Dataset, depth: int = DEPTH) -> Freshness:
         "verdict": found.verdict,
         "since": when(found.since),
         "lastWrittenAt": when(found.last),
+        "lastWrittenFrom": found.source,
         "usualSeconds": None if found.usual is None else found.usual // SECOND,
         "dueAt": when(found.due),
         "causes": [

@@ -14,7 +14,7 @@ from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
 from headwater.server.api.types import Object
-from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.missing_columns import missing_column
 from headwater.server.api.v2.page import describe
 from headwater.server.api.v2.page.columns import dataset_evidence, job_evidence
 from headwater.server.http import HttpError
@@ -120,12 +120,13 @@ class HitColumn(TypedDict):
 class Coverage(TypedDict):
     """How much of the answer is known.
 
-    Of `jobs` that read a dataset on the way, the columns of `columnsKnown` are known. What is not
-    `complete` was cut, or partly `hidden` from a limited token: there is more behind.
+    Of `jobs` that read a dataset on the way, the columns of `columnsKnown` are known, and those of
+    `columnsUnknown` are not. What is not `complete` was cut, or partly `hidden` from a limited token: there is more behind.
     """
 
     jobs: int
     columnsKnown: int
+    columnsUnknown: list[str]
     complete: bool
     hidden: int
     """Jobs and datasets behind it that a limited token cannot see: each counts as unknown."""
@@ -288,6 +289,7 @@ def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]
     datasets = view.datasets(numbers | {one.dataset[1] for one in columns})
     jobs = view.jobs({one.job[1] for one in shown} | {leg.job[1] for leg in legs})
     rest = view.jobs(number for _, number in found.unaffected[:JOBS])
+    blind = view.jobs(number for _, number in found.blind[:JOBS])
     counts = Counter(one.effect.value for one in found.struck)
     counts[Effect.UNAFFECTED.value] = len(found.unaffected)
     worst = found.struck[0].effect if found.struck else Effect.UNAFFECTED
@@ -340,6 +342,7 @@ def _answer(view: View, dataset: Dataset, found: Impact[Node]) -> dict[str, Any]
         "coverage": {
             "jobs": found.jobs,
             "columnsKnown": found.known,
+            "columnsUnknown": sorted(describe.job_id(job) for job in blind.values()),
             "complete": not found.cut and not unseen,
             "hidden": unseen,
         },

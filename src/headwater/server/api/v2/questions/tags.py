@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from headwater.insight import carriers, handed, tag_reach, tags_on
 from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
-from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.missing_columns import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.http import HttpNotFoundError
 from headwater.server.routing import Routes

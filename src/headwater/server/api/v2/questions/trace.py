@@ -10,7 +10,7 @@ from headwater.server.api.lookup import column_node, has_column, kind_of, node_o
 from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Sourced, Time
-from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.missing_columns import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Past, Routes

@@ -13,10 +13,10 @@ from headwater.server.api.lookup import has_column, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
-from headwater.server.api.v2.names import missing_column
+from headwater.server.api.v2.missing_columns import missing_column
 from headwater.server.api.v2.page import columns, describe
 from headwater.server.api.v2.questions.freshness import hidden_upstream
-from headwater.server.ingest.flow import read_lags
+from headwater.server.ingest.flow import last_records, read_lags
 from headwater.server.routing import Routes
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.timeline import schema_histories
@@ -93,6 +93,7 @@ class Why(TypedDict):
     verdict: Literal["live", "fresh", "stale", "unknown"]
     since: Time | None
     lastWrittenAt: Time | None
+    lastWrittenFrom: Literal["flow", "run", "heartbeat"] | None
     usualSeconds: int | None
     dueAt: Time | None
     causes: list[WhyCause]
@@ -119,7 +120,9 @@ def why(
     found = the_dataset(view, namespace, dataset)
     if column and has_column(view, found, column) is False:
         raise missing_column(view, found, column)
-    graph = view.observed_graph(partial(read_lags, view.connection))
+    graph = view.observed_graph(
+        partial(read_lags, view.connection), partial(last_records, view.connection)
+    )
     now = time.time_ns() // 1000
     answer = explain(graph, found.node, now, depth=2 * depth)
     fresh = answer.freshness
@@ -129,6 +132,7 @@ def why(
         "verdict": fresh.verdict,
         "since": when(fresh.since),
         "lastWrittenAt": when(fresh.last),
+        "lastWrittenFrom": fresh.source,
         "usualSeconds": None if fresh.usual is None else fresh.usual // 1_000_000,
         "dueAt": when(fresh.due),
         "causes": _causes(view, list(answer.reasons)),
