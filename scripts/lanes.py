@@ -22,9 +22,8 @@ from pathlib import Path
 TESTS = Path("tests")
 INTEGRATION = "tests/integration"
 UNIT = "tests/unit"
-EMIT, CONNECT = f"{UNIT}/emit", f"{UNIT}/connect"
-# They take as long as all other unit tests but those two.
-COMMANDS = [f"{UNIT}/{name}" for name in ("cli", "lab", "lake", "scripts")]
+EMIT, CONNECT, LAKE = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/lake"
+COMMANDS = [f"{UNIT}/{name}" for name in ("cli", "lab", "scripts")]
 SPARK = f"{INTEGRATION}/spark"
 # The few quick tests of these share Spark's lane, its JVM and its lab; all of them would take too long there.
 MORE_SPARK = [f"{INTEGRATION}/lake", f"{INTEGRATION}/pipelines"]
@@ -99,7 +98,8 @@ LANES: dict[str, dict[str, Run]] = {
         "emit": ["-m", QUICK, EMIT],
         "connect": ["-m", QUICK, CONNECT],
         "commands": ["-m", QUICK, *COMMANDS],
-        "others": ["-m", QUICK, UNIT, *without(EMIT, CONNECT, *COMMANDS)],
+        "lake": ["-m", QUICK, LAKE],
+        "others": ["-m", QUICK, UNIT, *without(EMIT, CONNECT, LAKE, *COMMANDS)],
     },
     "test": everything(QUICK, SPARK, *MORE_SPARK),
     "test-full": everything(FULL, SPARK),

@@ -332,17 +332,23 @@ def _list_differences(
         yield path, before, after
 
 
-IDENTITIES = (("id",), ("node",), ("namespace", "name"), ("name",), ("from", "to"), ("facet",))
+IDENTITIES = (
+    ("id",), ("node",), ("namespace", "name"), ("name",), ("from", "to"), ("facet",), ("run",),
+    ("kind", "node", "field", "tag"),
+)  # fmt: skip
+OPTIONAL = {"field", "tag"}
 
 
 def _by_identity(items: list[Any]) -> dict[str, Any]:
     """The members of a list by what names each of them; empty where nothing does."""
     for keys in IDENTITIES:
-        if all(isinstance(item, dict) and all(key in item for key in keys) for item in items):
+        needed = set(keys) - OPTIONAL
+        if all(isinstance(item, dict) and needed <= item.keys() for item in items):
             found = {
-                json.dumps([item[key] for key in keys], sort_keys=True): item for item in items
+                json.dumps([item.get(key) for key in keys], sort_keys=True): item for item in items
             }
-            return found if len(found) == len(items) else {}
+            if len(found) == len(items):
+                return found
     return {}
 
 
