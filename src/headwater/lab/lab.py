@@ -99,9 +99,10 @@ class Lab:
     ) -> list[ServiceStatus]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are.
 
-        With `tutorial`, a lab that is new has the ports and names that tutorials use; with `hive`, its
-        Iceberg tables are kept in a Hive metastore; with `secure`, its services ask for logins;
-        with `lake`, its lineage server forwards its log for the service `lineage-lake`.
+        With `tutorial`, a lab that is new has the ports and names that tutorials use, also for services
+        that are started later; with `hive`, its Iceberg tables are kept in a Hive metastore; with
+        `secure`, its services ask for logins; with `lake`, its lineage server forwards its log for the
+        service `lineage-lake`.
         """
         wanted = with_needs(select(names))
         with self.home.created(self._waiting):
@@ -114,9 +115,11 @@ class Lab:
             if self.home.settings.hive and "catalog" in wanted:
                 wanted = in_order({*wanted, "hive"})
             if tutorial:
+                self._begin_tutorial()
+            if self._is_tutorial():
                 if "server" in wanted and self._may_have("page"):
                     wanted = in_order({*wanted, "page"})
-                fixed = {**self._tutorial(wanted), **(fixed or {})}
+                fixed = {**self._tutorial_ports(wanted, again=tutorial), **(fixed or {})}
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is reported before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
@@ -237,19 +240,32 @@ class Lab:
     def _waiting(self) -> None:
         self._notify("another command is at work on this lab, waiting for it")
 
-    def _tutorial(self, wanted: Iterable[str]) -> dict[str, int]:
-        """Take the tutorials' names, and return their ports."""
+    def _is_tutorial(self) -> bool:
         settings = self.home.settings
-        if any(getattr(settings, name) != value for name, value in TUTORIAL_NAMES.items()):
-            if settings.ports or settings.wanted:
-                raise UsageError(
-                    f"the lab in {self.home.root} has names of its own already",
-                    hint="give --tutorial when it is new: another --home, or headwater lab reset",
-                )
-            for name, value in TUTORIAL_NAMES.items():
-                setattr(settings, name, value)
+        return all(getattr(settings, name) == value for name, value in TUTORIAL_NAMES.items())
+
+    def _begin_tutorial(self) -> None:
+        """Take the tutorials' names."""
+        settings = self.home.settings
+        if self._is_tutorial():
+            return
+        if settings.ports or settings.wanted:
+            raise UsageError(
+                f"the lab in {self.home.root} has names of its own already",
+                hint="give --tutorial when it is new: another --home, or headwater lab reset",
+            )
+        for name, value in TUTORIAL_NAMES.items():
+            setattr(settings, name, value)
+
+    def _tutorial_ports(self, wanted: Iterable[str], *, again: bool) -> dict[str, int]:
+        """The tutorials' ports of services; unless `again`, of those alone that have none yet."""
+        chosen = self.home.settings.ports
         bound = {name for service in wanted for name in SERVICES[service].port_names()}
-        return {name: port for name, port in TUTORIAL_PORTS.items() if name in bound}
+        return {
+            name: port
+            for name, port in TUTORIAL_PORTS.items()
+            if name in bound and (again or (name not in chosen and port not in chosen.values()))
+        }
 
     def _may_have(self, name: str) -> bool:
         """Whether the tutorials' port of a name is this lab's already, or free."""

@@ -294,6 +294,34 @@ def test_a_new_lab_may_have_the_ports_and_names_of_the_tutorials(
     assert json.loads(run("lab", "env", "--json", "--home", home).out)["ARCHIVE_BUCKET"] == "raw"
 
 
+def test_a_lab_of_the_tutorials_keeps_to_their_ports_for_what_is_started_later(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.lab.files.fetch.ensure", lambda *_: None)
+    monkeypatch.setattr("headwater.lab.lab.Launch.run", lambda _self: None)
+    monkeypatch.setattr(ports, "refusal", lambda _port: None)
+    home = tmp_path / "lab"
+    chosen = ("--port", "connect=8099", "--port", "s3=18080")
+    assert run("lab", "up", "connect", "s3", "--tutorial", *chosen, "--home", home).code == 0
+    running = {"connect": psutil.Process(), "kafka": psutil.Process()}
+    monkeypatch.setattr("headwater.lab.process.find", lambda _home: running)
+    assert run("lab", "up", "agent", "hive", "spark", "--home", home).code == 0
+    found = Lab(home).home.settings.ports
+    assert found["connect"] == 8099
+    assert {name: found[name] for name in ("kafka", "registry", "server", "page", "hive")} == {
+        "kafka": 9092,
+        "registry": 8081,
+        "server": 5000,
+        "page": 3000,
+        "hive": 9083,
+    }
+    assert (found["spark-ui"], found["spark-worker-1-ui"]) == (18081, 18082)
+    assert found["spark-history"] in ports.CHOICE  # its own is the S3 server's here
+    # Another lab has free ports, as ever.
+    assert run("lab", "up", "kafka", "--home", tmp_path / "other").code == 0
+    assert Lab(tmp_path / "other").home.settings.ports["kafka"] in ports.CHOICE
+
+
 def test_a_new_lab_may_keep_its_tables_in_hive(
     run: Callable[..., Ran], home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
