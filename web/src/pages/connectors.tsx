@@ -69,9 +69,17 @@ export function addressOf(connector: Connector): string | undefined {
 }
 
 /** The command line for an action; where no address is known the reader puts it in. */
-export function command(action: string, name: string, address = "CONNECT:8083"): string {
-  const what = action === "apply" ? `${quoted(`${name}.json`)}` : quoted(name);
-  return `headwater connect ${action} ${what} --url ${quoted(`http://${address}`)}`;
+export function command(action: string, name: string, address?: string): string {
+  return action === "apply" ? deploy(`${name}.json`, address) : line(action, name, address);
+}
+
+/** The command line that deploys the connector in a file. */
+export function deploy(file: string, address?: string): string {
+  return line("apply", file, address);
+}
+
+function line(action: string, what: string, address = "CONNECT:8083"): string {
+  return `headwater connect ${action} ${quoted(what)} --url ${quoted(`http://${address}`)}`;
 }
 
 function Rate({
@@ -117,7 +125,7 @@ function Side({
 
 function Actions({ connector }: { connector: Connector }) {
   const [action, setAction] = useState<string>("restart");
-  const line = command(action, connector.name, addressOf(connector));
+  const words = command(action, connector.name, addressOf(connector));
   return (
     <div className="command">
       <select
@@ -129,8 +137,8 @@ function Actions({ connector }: { connector: Connector }) {
           <option key={one}>{one}</option>
         ))}
       </select>
-      <code className="command-line">{line}</code>
-      <Copy text={line} />
+      <code className="command-line">{words}</code>
+      <Copy text={words} />
     </div>
   );
 }
@@ -231,7 +239,7 @@ export function ConnectorsPage() {
       {data.truncated ? (
         <p className="muted">Only the first {data.connectors.length} are shown.</p>
       ) : null}
-      <PreviewPanel connectors={data.connectors} line={(name) => command("apply", name, only)} />
+      <PreviewPanel connectors={data.connectors} line={(file) => deploy(file, only)} />
     </div>
   );
 }

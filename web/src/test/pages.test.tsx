@@ -15,7 +15,16 @@ import type {
 } from "../lib/types";
 import { Alerts } from "../pages/alerts";
 import { BlastRadius, Components, Ranking } from "../pages/analysis";
-import { addressOf, Card, clusterOf, command, quoted, summary, tasks } from "../pages/connectors";
+import {
+  addressOf,
+  Card,
+  clusterOf,
+  command,
+  deploy,
+  quoted,
+  summary,
+  tasks,
+} from "../pages/connectors";
 import { LastWritten, lastWord, Moves, verdictText } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord, shownText } from "../pages/events";
@@ -26,7 +35,7 @@ import { RawFacets, Sql, Trace, tokens } from "../ui/code";
 import { ChangeForm, Hits, readChange, written } from "../ui/impact";
 import { JobLink, JobRow, Rows } from "../ui/lists";
 import { ceiling, count, Plot } from "../ui/plot";
-import { bootstraps, columnsOf, Previewed } from "../ui/preview";
+import { bootstraps, columnsOf, fileFor, Previewed, PreviewPanel } from "../ui/preview";
 import { StateBadge } from "../ui/state";
 import { answering } from "./answers";
 
@@ -380,6 +389,28 @@ test("a pasted connector is shown with its edges, its doubts and its command lin
     expect(container.textContent).toContain(text);
   expect(container.querySelector("img")).toBeNull();
   screen.getByText("headwater connect apply 'sink one.json' --url http://CONNECT:8083");
+});
+
+test("a pasted configuration is deployed from a file of its own kind", async () => {
+  expect(fileFor("sink", ' \n{"name": "sink"}')).toBe("sink.json");
+  const answer: ConnectorPreview = {
+    name: "sink",
+    family: "jdbc",
+    type: "sink",
+    inputs: [],
+    outputs: [],
+    edges: [],
+    problems: [],
+  };
+  answering({ "POST /api/v2/connectors/preview": answer });
+  render(<PreviewPanel connectors={[]} line={(file) => deploy(file, "k:8083")} />);
+  const box = screen.getByLabelText(/configuration: JSON/);
+  fireEvent.change(box, { target: { value: "name=sink\nconnector.class=a.B" } });
+  fireEvent.click(screen.getByRole("button", { name: "Show its lineage" }));
+  await screen.findByText("headwater connect apply sink.properties --url http://k:8083");
+  // What is typed afterwards is not what was previewed.
+  fireEvent.change(box, { target: { value: "{" } });
+  screen.getByText("headwater connect apply sink.properties --url http://k:8083");
 });
 
 test("tasks of any shape are read", () => {

@@ -28,6 +28,11 @@ export function columnsOf(pairs: [string, string][] | null): string {
     : "no columns";
 }
 
+/** A file for a configuration, ending as `headwater connect apply` tells JSON from properties. */
+export function fileFor(name: string, config: string): string {
+  return `${name}.${/^\s*[{[]/.test(config) ? "json" : "properties"}`;
+}
+
 function Names({ names, empty }: { names: Named[]; empty: string }) {
   if (names.length === 0) return <span className="muted">{empty}</span>;
   return (
@@ -95,20 +100,20 @@ export function PreviewPanel({
   line,
 }: {
   connectors: Connector[];
-  line: (name: string) => string;
+  line: (file: string) => string;
 }) {
   const id = useId();
   const known = bootstraps(connectors);
   const [config, setConfig] = useState("");
   const [picked, setPicked] = useState<string | null>(null);
   const bootstrap = picked ?? known[0] ?? "";
-  const [found, setFound] = useState<ConnectorPreview | null>(null);
+  const [found, setFound] = useState<{ preview: ConnectorPreview; file: string } | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
 
   function ask(): void {
     postJson<ConnectorPreview>(ROUTE, { config, bootstrap }).then(
       (answer) => {
-        setFound(answer);
+        setFound({ preview: answer, file: fileFor(answer.name, config) });
         setError(null);
       },
       (problem: unknown) => {
@@ -162,7 +167,7 @@ export function PreviewPanel({
         </div>
       </form>
       {error ? <Problem error={error} /> : null}
-      {found ? <Previewed found={found} line={line(found.name)} /> : null}
+      {found ? <Previewed found={found.preview} line={line(found.file)} /> : null}
     </Panel>
   );
 }
