@@ -420,7 +420,10 @@ def test_a_program_reports_where_its_user_says(started: Callable[..., dict[str, 
         "OPENLINEAGE_URL": "https://lineage.example.org",
         "OPENLINEAGE_NAMESPACE": "mine",
         "OPENLINEAGE_API_KEY": "k",
+        "OPENLINEAGE_DISABLED": "true",
         "HEADWATER_STATE_DIR": "/state",
+        "HEADWATER_WATCHDOG": "0",
+        "INPUT_TOPIC": "mine",
     }
     env = started(**mine)
     assert {name: env[name] for name in mine} == mine

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from headwater.errors import UsageError
+from headwater.lab import process
 from headwater.lab.demo.lineage_client import LineageClient
 from headwater.lab.files.cache import Cache
 from headwater.lab.home import Home
@@ -244,6 +246,26 @@ def test_a_lab_on_hive_has_its_tables_in_the_metastore_alone(lab: Lab) -> None:
     assert "JdbcCatalog" not in catalog
     SERVICES["hive"].prepare(lab.context)
     assert "<value>s3://warehouse/hive</value>" in lab.home.conf("hive/hive-site.xml").read_text()
+
+
+@pytest.mark.parametrize("name", ["server", "agent"])
+def test_the_settings_of_a_server_elsewhere_are_not_the_labs(
+    lab: Lab, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "headwater" / "headwater.toml"
+    file.parent.mkdir()
+    file.write_text('[server]\nkeep = "9d"\n[connect]\nclusters = "mine.yml"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HEADWATER_SERVER_ALERTS", "mine.toml")
+    command = SERVICES[name].command(lab.context)
+    told = subprocess.run(
+        [*command.argv[:3], "config", "show", "--json"],
+        env=process.environment(lab.home.root, name, command.env),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert not [word for word in ("mine.yml", "mine.toml", "9d") if f'"{word}"' in told]
 
 
 def test_the_server_of_a_lab_with_a_lake_forwards_its_log(lab: Lab) -> None:

@@ -15,8 +15,15 @@ from headwater.errors import HeadwaterError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# How a producer of lineage behaves, and where it reports to if not to an address.
-PRODUCER = ("HEADWATER_HEARTBEAT_SECONDS", "HEADWATER_STATE_DIR", "HEADWATER_WATCHDOG")
+# How a producer of lineage behaves, what the pipeline's programs are told, and where a producer reports
+# to if not to an address.
+PRODUCER = (
+    "HEADWATER_FLOW_SECONDS",
+    "HEADWATER_HEARTBEAT_SECONDS",
+    "HEADWATER_STATE_DIR",
+    "HEADWATER_WATCHDOG",
+)
+PROGRAM = ("AVAILABLE_NOW", "CHECKPOINT", "INPUT_TOPIC", "OUTPUT_TOPIC")
 ELSEWHERE = ("OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT")
 
 
@@ -97,11 +104,11 @@ def run(
 
 
 def _lineage_env(lab: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """The lab's variables for a program; what its user sets for lineage takes precedence."""
+    """The lab's variables for a program; what its user sets for it and its lineage takes precedence."""
     mine = {
         name: value
         for name, value in given.items()
-        if name.startswith("OPENLINEAGE_") or name in PRODUCER
+        if name.startswith("OPENLINEAGE_") or name in PRODUCER or name in PROGRAM
     }
     found = {**lab, **mine}
     # A program reports, for which the producer's token is enough; this one is for commands and may do everything.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 HEARTBEAT_SECONDS = 30
 TOKENS = "server.tokens"
 FORWARD = "server-kafka.properties"
+# The settings that somebody has for a server or an agent of their own are not this one's.
+NO_SETTINGS = {"HEADWATER_CONFIG": os.devnull}
 
 
 def token_file(lab: LabContext) -> Path:
@@ -65,7 +68,7 @@ class Server(Service):
             argv += ["--forward-kafka", f"{LOOPBACK}:{lab.port('kafka')}"]
             if lab.home.settings.secure:
                 argv += ["--kafka-config", str(lab.home.conf(FORWARD))]
-        return Command([*argv, *lab.server_more.argv], lab.server_more.env)
+        return Command([*argv, *lab.server_more.argv], {**NO_SETTINGS, **lab.server_more.env})
 
     def ready(self, lab: LabContext) -> bool:
         return answers(lab.url("server", "/api/v2/health")).status_code == 200
@@ -129,7 +132,7 @@ class Agent(Service):
             # Its login for Kafka is the worker's.
             argv += ["--worker-properties", str(lab.home.conf("connect.properties"))]
         logins = {**connect_env(lab), **registry_env(lab), **producer_env(lab)}
-        return Command(argv, {"OPENLINEAGE_URL": lab.url("server"), **logins})
+        return Command(argv, {**NO_SETTINGS, "OPENLINEAGE_URL": lab.url("server"), **logins})
 
     def ready(self, lab: LabContext) -> bool:
         """It keeps its state from its first poll of the cluster on."""
