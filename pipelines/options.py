@@ -152,6 +152,9 @@ def catalog(settings: argparse.Namespace) -> dict[str, str]:
         # The ids of an hour of orders do not have to fit into the heap.
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
         ".state.RocksDBStateStoreProvider",
+        # Spark hides what is called a password or looks like one in the plans that its pages and event logs
+        # show: not a private key (`ssl.keystore.key`), nor a registry's login in the same file.
+        "spark.sql.redaction.options.regex": r"(?i)url|^kafka[.](?!bootstrap[.]servers$)",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         own: "org.apache.iceberg.spark.SparkCatalog",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import iceberg_ingestion
@@ -142,6 +143,16 @@ def test_what_a_session_starts_with_holds_no_key(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("S3_ENDPOINT", "http://s3:9000")
     found = options.catalog(supplier_stats.arguments().parse_args([]))
     assert "hunter2" not in str(found)
+
+
+def test_of_what_kafka_is_told_plans_show_the_address_alone() -> None:
+    found = options.catalog(supplier_stats.arguments().parse_args([]))
+    hidden = re.compile(found["spark.sql.redaction.options.regex"])
+    for key in ("ssl.keystore.key", "basic.auth.user.info", "sasl.jaas.config"):
+        assert hidden.search(f"kafka.{key}")
+    assert hidden.search("URL")  # Spark's own default
+    for shown in ("kafka.bootstrap.servers", "kafka:9092", "topic", "subscribe"):
+        assert not hidden.search(shown)
 
 
 def test_the_output_can_be_told_by_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
