@@ -160,10 +160,16 @@ def test_an_interrupt_undoes_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert story.undone == 1
 
 
-def test_a_story_needs_a_running_pipeline(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not run: no postgres, kafka") as refused:
-        stories.play("poison", Lab(tmp_path / "lab"), Listener())
-    assert "headwater demo" in (refused.value.hint or "")
+def test_a_story_needs_a_running_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hint(*running: Path) -> str | None:
+        monkeypatch.setattr("headwater.lab.stories.story_run.running_homes", lambda: [*running])
+        with pytest.raises(UsageError, match="does not run: no postgres, kafka") as refused:
+            stories.play("poison", Lab(tmp_path / "lab"), Listener())
+        return refused.value.hint
+
+    assert hint() == "start it in another terminal: headwater demo"
+    # A shell that has done a lab names its home, which is wiped by now.
+    assert hint(tmp_path / "a demo") == f"one that runs: --home '{tmp_path / 'a demo'}'"
 
 
 def test_an_unknown_story_names_those_there_are(tmp_path: Path) -> None:

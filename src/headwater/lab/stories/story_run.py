@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 import uuid
 from datetime import datetime, timezone
@@ -62,9 +63,12 @@ class StoryRun:
         if not missing:
             missing = [name for name in CONNECTORS if not self.shop.config(name)]
         if missing:
+            elsewhere = [home for home in running_homes() if home != self.lab.home.root]
             raise UsageError(
                 f"the pipeline in {self.lab.home.root} does not run: no {', '.join(missing)}",
-                hint="start it in another terminal: headwater demo",
+                hint=f"one that runs: --home {shlex.quote(str(elsewhere[0]))}"
+                if elsewhere
+                else "start it in another terminal: headwater demo",
             )
 
     def describe(self, text: str) -> None:
