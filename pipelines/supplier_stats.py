@@ -2,7 +2,8 @@
 
 Which day that is, the table's statistics say; of the orders only those of the days asked for are read.
 The result table is made if it is missing, and its rows of these days are replaced, so that a run can be
-repeated and a backfill (`--from 2026-11-01 --to 2026-11-07`) leaves the other days alone.
+repeated and a backfill (`--from 2026-11-01 --to 2026-11-07`) leaves the other days alone. One of the two
+options alone asks for that single day.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def arguments() -> argparse.ArgumentParser:
     for name, dest, what in (("--from", "first", "first"), ("--to", "last", "last")):
         parser.add_argument(
             name, dest=dest, metavar="DAY", type=date.fromisoformat,
-            help=f"{what} day of a backfill, as 2026-11-01  [the latest day that has orders]",
+            help=f"{what} day of a backfill, as 2026-11-01; alone, the only one  "
+            "[the latest day that has orders]",
         )  # fmt: skip
     return parser
 
