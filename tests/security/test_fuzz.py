@@ -129,7 +129,14 @@ def test_a_few_hundred_wrong_events_and_requests_do_no_harm(client: Client) -> N
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["events", "requests"])
+def test_five_thousand_wrong_events_or_requests_do_no_harm(client: Client, kind: str) -> None:
+    fuzz(client, kind, 3, 5_000)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", ["events", "requests"])
 def test_twenty_thousand_wrong_events_or_requests_do_no_harm(client: Client, kind: str) -> None:
     fuzz(client, kind, 2, 20_000)
