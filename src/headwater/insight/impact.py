@@ -443,16 +443,18 @@ def impact(
     *,
     depth: int = 50,
     limit: int = 5_000,
+    more: bool = False,
 ) -> Impact[N]:
     """Whom these changes of a dataset hit, directly or behind others, at most `limit` findings.
 
-    Where something is left out, no job is called unaffected: it is unknown then.
+    Where something is left out, no job is called unaffected: it is unknown then. With `more`, these
+    are not all changes.
     """
     readers: dict[N, list[Passage[N]]] = {}
     types: dict[N, Mapping[str, str]] = {}
     best: dict[N, Struck[N]] = {}
     columns: dict[tuple[N, str], StruckColumn[N]] = {}
-    wanted, cut = tuple(changes), False
+    wanted, cut = tuple(changes), more
     for change in wanted:
         spread = _Spread(estate, change, readers, types)
         start: _Node[N] = (

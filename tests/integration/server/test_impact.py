@@ -232,3 +232,34 @@ def test_dropping_a_price_in_postgres_names_all_of_the_pipeline_behind_it(client
         ("orders", "price"),
         ("default/orders", "price"),
     ]
+
+
+def test_a_job_that_only_its_column_lineage_calls_a_reader_is_hit_all_the_same(
+    client: Client,
+) -> None:
+    out = dataset("out", schema=schema("x"), columnLineage=columns(x=("db", "price")))
+    then = dataset("out", schema=schema("x"), columnLineage=columns(x=("other", "price")))
+    client.post(
+        event("COMPLETE", 0, job="owner", run=1, outputs=[dataset("db", schema=schema("id", "price"))]),
+        event("COMPLETE", 1, job="load", run=2, inputs=["other"], outputs=[out]),
+        event("COMPLETE", 2, job="behind", run=3, inputs=["out"],
+              outputs=[dataset("end", columnLineage=columns(y=("out", "x")))]),
+    )  # fmt: skip
+    assert effects(drop(client, "price")) == {"load": "breaks", "behind": "changes"}
+    assert effects(drop(client, "id")) == {"load": "unaffected"}
+    assert effects(ask(client, changes=[{"kind": "delete"}])) == {
+        "load": "breaks",
+        "behind": "changes",
+    }
+    client.post(event("COMPLETE", 3, job="load", run=4, inputs=["other"], outputs=[then]))
+    assert effects(drop(client, "price")) == {}
+
+
+def test_changes_that_were_not_judged_leave_nobody_unaffected(client: Client) -> None:
+    names = [f"c{n:03d}" for n in range(600)]
+    out = dataset("out", columnLineage=columns(x=("db", names[-1])))
+    db = dataset("db", schema=schema(*names))
+    client.post(event("COMPLETE", 0, job="load", inputs=[db], outputs=[out]))
+    found = ask(client, schema=[{"name": "other", "type": "int"}])
+    assert effects(found) == {"load": "unknown"}
+    assert (found["truncated"], found["coverage"]["complete"]) == (True, False)

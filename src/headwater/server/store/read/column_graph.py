@@ -117,6 +117,17 @@ class ColumnGraph:
         roots = self.view.roots(row[0] for row in rows)
         return [(roots[row[0]], members[row[1]], row[2]) for row in rows if row[0] in roots]
 
+    def carrying(self, datasets: Collection[int]) -> set[tuple[int, int]]:
+        """Jobs that have at some time reported a column of one of these datasets as a source, and which."""
+        members = self.members(datasets)
+        sql = (
+            "SELECT DISTINCT coalesce(f.whole, c.job), c.source FROM column_link c"
+            " LEFT JOIN fold f ON f.job = c.job WHERE c.job <> 0 AND c.source IN ({in})"
+        )
+        return {
+            (job, members[source]) for job, source in within(self.view.connection, sql, members)
+        }
+
     def _targets(self, roots: set[int]) -> set[int]:
         """The datasets that have a column from one of these."""
         connection = self.view.connection

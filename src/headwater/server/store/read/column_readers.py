@@ -93,7 +93,12 @@ class StoredColumnReaders:
         read: dict[int, set[int]] = defaultdict(set)
         for job, dataset, _ in self._graph.of_datasets([root for _, root in datasets], INPUT):
             read[job].add(dataset)
-        sources = self._sources.of_jobs(read)
+        linked = self._columns.carrying([root for _, root in datasets])
+        sources = self._sources.of_jobs({*read, *(job for job, _ in linked)})
+        # A producer may list as inputs fewer datasets than its column lineage names.
+        for job, dataset in linked:
+            if any(dataset in output.inputs for output in sources[job].values()):
+                read[job].add(dataset)
         outputs = {output for job in read for output in sources[job]}
         members = self._columns.members(outputs)
         uses = self._uses(read, members)

@@ -158,7 +158,9 @@ def impact(view: View, request: Request) -> dict[str, Any]:
         judged, others = _of_schema(view, dataset, body)
     else:
         judged, others = _listed(view, dataset, body), []
-    found = insight.impact(StoredColumnReaders(view), dataset.node, judged)
+    more = len(judged) > CHANGES or len(others) > CHANGES
+    judged, others = judged[:CHANGES], others[:CHANGES]
+    found = insight.impact(StoredColumnReaders(view), dataset.node, judged, more=more)
     return {
         "dataset": describe.dataset_id(dataset),
         "changes": [_change(one, judged=True) for one in judged]
@@ -235,7 +237,7 @@ def _of_schema(
         current = _topic_half(current, half) if known is None else _of_half(current, half)
         new = _of_half(new, half)
     judged, others = [], []
-    for one in diff(current, new)[:CHANGES]:
+    for one in diff(current, new):
         change = planned_change(one)
         if change is None:
             others.append(one)
