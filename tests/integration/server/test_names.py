@@ -140,3 +140,26 @@ def test_the_command_finds_its_server_and_says_what_is_wrong(
             assert found.exit_code == 0, (words, name, found.exception)
     missing = run("freshness", "odd-too", "..").exception
     assert isinstance(missing, NotFoundError)
+
+
+def test_a_short_name_is_found_among_many_that_hold_it(client: Client) -> None:
+    fill(client)
+    client.post(event("COMPLETE", 2, outputs=[dataset(f"s_{n:03d}") for n in range(510)]))
+    client.post(event("COMPLETE", 3, outputs=[dataset("long.path.to.s")]))
+    assert found(client, "s") == [f"dataset:{LAKE}:long.path.to.s"]
+
+
+def test_a_job_and_columns_that_nobody_reported_are_told_apart_from_what_is_not_there(
+    client: Client,
+) -> None:
+    client.post(event("COMPLETE", 1, job="nightly", outputs=["bare"]))
+
+    def message(typed: str) -> str:
+        refused = client.call("GET", "/api/v2/names", params={"q": typed})
+        assert refused.status_code == 404
+        return str(refused.json()["message"])
+
+    assert message("nightly") == "no dataset is called 'nightly', only a job"
+    assert message("job:jobs:nightly") == "no dataset is called 'job:jobs:nightly', only a job"
+    assert message("nightl") == "no dataset is called 'nightl'"
+    assert message("bare.id") == "No producer has reported the columns of dataset 'bare'."

@@ -18,7 +18,11 @@ __all__ = ["missing_column", "row_of"]
 def missing_column(view: View, dataset: Dataset, field: str) -> HttpNotFoundError:
     """404 for a column that a dataset lacks, with those of its columns that are most like it."""
     held = dataset.state.facets.get("schema")
-    known = sorted(field_names(held, view.bodies([held[0]])) if held else ())
+    made = {name for _, name in view.column_graph().outputs([dataset.root])}
+    known = sorted(made | field_names(held, view.bodies([held[0]])) if held else made)
+    if not known:
+        message = f"No producer has reported the columns of dataset '{dataset.name}'."
+        return HttpNotFoundError(message, "column", field, [])
     near = difflib.get_close_matches(field, known[:2_000], n=5, cutoff=0.4) or known[:5]
     message = f"Dataset '{dataset.name}' has no column '{field[:200]}'."
     return HttpNotFoundError(message, "column", field, [row_of(dataset, name) for name in near])

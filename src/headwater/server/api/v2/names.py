@@ -92,7 +92,10 @@ def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
     if len(lacking) == 1:
         raise missing_column(view, *lacking[0])
     name = typed.rpartition(":")[2]
-    raise HttpNotFoundError(f"no dataset is called '{typed[:200]}'", "dataset", name)
+    message = f"no dataset is called '{typed[:200]}'"
+    if view.all("SELECT 1 FROM job WHERE name = ? AND hidden = 0 LIMIT 1", (name,)):
+        message += ", only a job"
+    raise HttpNotFoundError(message, "dataset", name)
 
 
 def _cuts(typed: str) -> Iterator[tuple[str, str]]:
@@ -117,10 +120,12 @@ def _datasets(view: View, name: str) -> tuple[list[Dataset], list[Dataset]]:
     sql = (
         "SELECT t.id, t.name, t.root FROM dataset t WHERE t.hidden = 0"  # noqa: S608
         f" AND t.id IN (SELECT id FROM dataset WHERE {view.connection.holds.format('dataset')})"
+        " AND (t.name = ? OR substr(t.name, length(t.name) - ?, ?) IN (?, ?))"
         " ORDER BY length(t.name), t.id LIMIT ?"
     )
-    rows = view.all(sql, (view.connection.sought(name), LIKE))
     ends = (f".{name}", f"/{name}")
+    size = len(name)
+    rows = view.all(sql, (view.connection.sought(name), name, size, size + 1, *ends, LIKE))
     exact = {root for _, full, root in rows if full == name}
     behind = {root for _, full, root in rows if full.endswith(ends)} - exact
     found, others = (exact, behind) if exact else (behind, set())
