@@ -30,10 +30,17 @@ def test_how_long_ago_is_a_moment(text: str, ago: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2026-11-01", "2026-11-01T10:00:00Z", "20261101", "h", "-1h", "yesterday", "", None]
+    "text", ["2026-11-01", "2026-11-01T10:00:00Z", "20261101", "h", "-1h", "yesterday", None]
 )
 def test_what_is_no_duration_is_left_to_the_server(text: str | None) -> None:
     assert moment(text) == text
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_time_is_refused(text: str) -> None:
+    for read in (moment, until):
+        with pytest.raises(UsageError, match="empty"):
+            read(text)
 
 
 def test_until_now_is_left_to_the_server_s_clock() -> None:

@@ -12,6 +12,9 @@ def moment(text: str | None) -> str | None:
     """A time as the server reads it: what is a duration is that long before now."""
     if text is None:
         return None
+    if not text.strip():
+        # A variable of a script that holds nothing must not ask about now.
+        raise UsageError("the time is empty", hint=TIME)
     try:
         found = relative(text)
     except ValueError as error:
