@@ -53,7 +53,7 @@ def trace(found: Answer) -> Answer:
             over = ends if down else ends[::-1]
             line |= _carried(edges.get(over, {}), nodes)
         rows.append(line | ({"shownElsewhere": True} if row["repeated"] else {}))
-    short = {"direction": found["direction"], "rows": rows, "complete": not found["truncated"]}
+    short = {"direction": found["direction"], "rows": rows, "complete": _complete(found)}
     short |= _given(hidden=found.get("hidden"))
     return short | ({"columnsKnown": False} if found["columnsKnown"] is False else {})
 
@@ -164,7 +164,7 @@ def difference(found: Answer) -> Answer:
         "nothingChanged": not changed,
         **changed,
         **_given(hidden=found["hidden"]),
-        "complete": not found["truncated"] and not found["hidden"],
+        "complete": _complete(found),
     }
 
 
@@ -274,6 +274,16 @@ def tags(found: Answer) -> Answer:
             }
             for one in found["stopped"]
         ],
+        **_given(
+            reportNoColumns=[
+                {
+                    "job": _bare(one["job"]),
+                    "from": _bare(one["origin"]),
+                    "into": _bare(one["destination"]),
+                }
+                for one in found["unknown"]
+            ]
+        ),
         "complete": not found["truncated"] and not found["unknown"],
     }
 
@@ -301,7 +311,7 @@ def doctor(found: Answer) -> Answer:
         ],
         "counts": found["counts"],
         **_given(hidden=found["hidden"]),
-        "complete": not found["truncated"] and not found["hidden"],
+        "complete": _complete(found),
     }
 
 
@@ -330,7 +340,7 @@ def audit(found: Answer) -> Answer:
         "downstream": [_named(one) for one in found["downstream"]],
         "readBy": [job(one) for one in found["readers"]],
         **_given(hidden=found["hidden"]),
-        "complete": not found["truncated"],
+        "complete": _complete(found),
     }
 
 
@@ -367,7 +377,12 @@ def _verdict(found: Answer) -> Answer:
     short |= _given(since=found["since"], lastWrittenAt=found["lastWrittenAt"])
     short |= _given(lastWrittenFrom=found.get("lastWrittenFrom"))
     short |= _given(hidden=found.get("hidden"))
-    return short | {"complete": not found["truncated"]}
+    return short | {"complete": _complete(found)}
+
+
+def _complete(found: Answer) -> bool:
+    """Whether nothing was cut off, and nothing hidden from the token."""
+    return not found["truncated"] and not found.get("hidden")
 
 
 def _standing(job: Answer) -> Answer:

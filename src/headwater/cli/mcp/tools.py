@@ -128,7 +128,7 @@ _ALL = (
             ToolParameter("from", f"{TIME}.", required=True, read=moment),
             ToolParameter("to", f"{TIME}; now if left out.", read=until),
             ToolParameter("around", f"Only around this dataset: {HOW_TO_NAME}.", names="dataset"),
-            _depth("How many jobs around it; 3 if left out."),
+            _depth("How many jobs beyond its own readers and writers; 3 if left out."),
         ),
         shorten.difference,
         page="/graph?node={dataset}&from={from}&to={to}",

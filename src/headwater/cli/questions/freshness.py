@@ -11,6 +11,7 @@ from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads the annotation)
 from headwater.errors import UsageError
 from headwater.lineage.url_paths import path_of
+from headwater.lineage.wording import hidden_text
 
 if TYPE_CHECKING:
     from headwater.cli.server.client import ServerClient
@@ -49,6 +50,8 @@ def freshness(
             f" {cause['trouble']}{PLANNED.get(cause['trouble'], '')} since {cause['since']}",
             soft_wrap=True,
         )
+    if count := found.get("hidden"):
+        out.print(f"[yellow]{hidden_text(count, 'upstream')}[/]", soft_wrap=True)
     if found["truncated"]:
         out.print("[yellow]there is more than was looked at[/]", soft_wrap=True)
     server.print_page("datasets", namespace, name)
