@@ -871,3 +871,50 @@ def test_what_was_deleted_in_between_went_and_comes_back_with_its_next_event(
         found = client.get("/api/v2/graph/diff", **{"from": before})
         assert "dataset:s3://lake:orders" in found["vanished"]
     assert {"dataset:s3://lake:raw", "job:jobs:load"} <= set(found["vanished"])
+
+
+def test_two_jobs_of_one_name_are_told_apart(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = dataset("sales", "shop")
+    for number, team in enumerate(("red", "blue")):
+        made = event("FAIL", number, run=number + 1, inputs=["raw"], outputs=[shop])
+        client.post({**made, "job": {**made["job"], "namespace": team, "name": "etl"}})
+    command = Command(client, monkeypatch)
+    tree = command("trace", "sales").splitlines()
+    assert tree[0] == "sales shop"  # the namespace is all that is known of the store
+    assert [line[4:].partition(" ")[0] for line in tree if "FAILED" in line] == [
+        "red:etl",
+        "blue:etl",
+    ]
+    drawn = command("trace", "sales", "--mermaid")
+    assert '("red:etl<br>FAILED")' in drawn
+    assert '("blue:etl<br>FAILED")' in drawn
+    said = command("why", "sales").splitlines()
+    assert said[0] == f"sales (shop) is stale since {at(0)}"
+    assert f"  because red:etl failed since {at(0)}" in said
+    assert "      blue:etl → sales" in said
+    hit = command("impact", "raw", "--drop", "id")
+    assert "  red:etl: it has no column lineage\n    raw.id → red:etl\n" in hit
+    assert "not those of blue:etl, red:etl" in hit
+    assert "| `blue:etl` |" in command("impact", "raw", "--drop", "id", "--markdown")
+    report = [line.partition(" ")[0] for line in command("audit", "sales").splitlines()]
+    assert {"red:etl", "blue:etl"} <= set(report)
+
+
+def test_what_was_not_written_did_not_come_from_itself(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post(event("COMPLETE", 1, inputs=["raw"], outputs=["made"]))
+    said = Command(client, monkeypatch)("audit", "raw").splitlines()
+    assert said[1] == "came from no source that is known"
+    report = client.call("GET", "/api/v2/datasets/s3%3A%2F%2Flake/raw/audit/report")
+    assert "<p>No source is known.</p>" in report.text
+
+
+def test_a_difference_of_many_columns_says_that_it_is_cut(client: Client) -> None:
+    for second, names in ((1, ["id"]), (9, ["id", *(f"c{n}" for n in range(60))])):
+        made = dataset("wide", schema=schema(*names))
+        client.post(event("COMPLETE", second, run=second, outputs=[made]))
+    found = client.get("/api/v2/graph/diff", **{"from": at(2), "to": at(10)})
+    assert (len(found["schemas"][0]["changes"]), found["truncated"]) == (50, True)

@@ -21,9 +21,10 @@ from headwater.cli.output import (
     table_of,
 )
 from headwater.cli.questions.from_lake import Lake, of_audit, say_source
+from headwater.cli.questions.shown_names import ShownNames, job_names
 from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
-from headwater.cli.server.client import ServerOptions, name_in
+from headwater.cli.server.client import ServerOptions
 from headwater.cli.server.store_options import StoreUrl, check_file, opened
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 from headwater.lineage.url_paths import path_of
@@ -115,7 +116,9 @@ def _print_report(found: dict[str, Any]) -> None:
     column = f".{found['column']}" if found["column"] else ""
     period = f"{found['since'] or 'the first record kept'} to {found['until']}"
     _print(f"[bold cyan]{escape(found['name'] + column)}[/] from {period}")
-    sources = ", ".join(escape(name_in(node)) for node in found["sources"])
+    others = [node for node in found["sources"] if node != found["node"]]
+    names = ShownNames(others)
+    sources = ", ".join(escape(names.of(node)) for node in others)
     _print(f"came from {sources or 'no source that is known'}")
     if found["hidden"]:
         _print(f"[yellow]{hidden_text(found['hidden'], 'next to these')}[/]")
@@ -127,10 +130,11 @@ def _print_report(found: dict[str, Any]) -> None:
 
 def _print_writers(jobs: list[dict[str, Any]]) -> None:
     _print("\n[bold]what made it[/]")
+    names = job_names(jobs)
     table = table_of("job", "kind", "run", "state", "started", "ended")
     for job in jobs:
         kind = " ".join(word for word in (job["integration"], job["processing"]) if word)
-        first: tuple[str, ...] = (job["name"], kind)
+        first: tuple[str, ...] = (names[job["namespace"], job["name"]], kind)
         for run in job["runs"] or [{}]:
             rest = (
                 (run["id"], run["state"], run["startedAt"], run["endedAt"] or "")
@@ -144,12 +148,14 @@ def _print_writers(jobs: list[dict[str, Any]]) -> None:
 
 def _print_configuration(jobs: list[dict[str, Any]]) -> None:
     _print("\n[bold]configuration and code[/]")
+    names = job_names(jobs)
     table = table_of("job", "facet", "held", "content")
     for job in jobs:
         for one in (*job["configuration"], *job["code"]):
             runs = len(one.get("runs", ()))
             held = f"in {runs} run{'s' * (runs > 1)}" if runs else f"since {one['since']}"
-            cells = (job["name"], one["facet"], held, _content(one["content"]))
+            name = names[job["namespace"], job["name"]]
+            cells = (name, one["facet"], held, _content(one["content"]))
             table.add_row(*(escape(str(cell)) for cell in cells))
     print_wide(table) if table.row_count else _print("no producer reported any")
 
@@ -177,13 +183,16 @@ def _print_schemas(datasets: list[dict[str, Any]]) -> None:
 
 def _print_readers(jobs: list[dict[str, Any]]) -> None:
     _print("\n[bold]who had it downstream[/]")
+    names = job_names(jobs)
+    outputs = ShownNames(node for job in jobs for node in job["outputs"])
     table = table_of("job", "owners", "wrote", "runs", "last")
     for job in jobs:
         runs = job["runs"]
         last = f"{runs[0]['startedAt']} {runs[0]['state']}" if runs else ""
         owners = ", ".join(owner["name"] for owner in job["owners"])
-        wrote = ", ".join(name_in(node) for node in job["outputs"])
-        cells = (job["name"], owners, wrote, job["runCount"], last)
+        wrote = ", ".join(outputs.of(node) for node in job["outputs"])
+        name = names[job["namespace"], job["name"]]
+        cells = (name, owners, wrote, job["runCount"], last)
         table.add_row(*(escape(str(cell)) for cell in cells))
     print_wide(table) if jobs else _print("no job is known to have read it in the period")
 

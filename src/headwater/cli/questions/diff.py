@@ -30,7 +30,9 @@ def diff(
     around: Annotated[
         str | None, typer.Option(metavar="DATASET", help="Only what lies around a dataset.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=0, max=50, help="How many jobs around it.")] = 3,
+    depth: Annotated[
+        int, typer.Option(min=0, max=50, help="How many jobs beyond its own readers and writers.")
+    ] = 3,
     lake: Lake = None,
 ) -> None:
     """Show the jobs, edges, columns, schemas and states that appeared, went or changed."""

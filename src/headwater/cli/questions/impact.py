@@ -9,6 +9,7 @@ import typer
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json, visible
+from headwater.cli.questions.shown_names import ShownNames
 from headwater.cli.server.client import ServerOptions, name_in
 from headwater.errors import NotFoundError, UsageError
 from headwater.lineage.wording import counted, hidden_text
@@ -28,7 +29,7 @@ NAMED = 5
 STYLE = {"breaks": "bold red", "changes": "yellow", "rows": "yellow", "unknown": "magenta"}
 MEANS = {
     "breaks": "names what goes, or cannot take its new type",
-    "changes": "reads values that a broken job derives",
+    "changes": "reads what a job before it derives, or takes the new type",
     "rows": "reads or holds other rows",
     "unknown": "nobody can tell",
     "carries": "hands the change on",
@@ -178,19 +179,28 @@ def _registered(registry: str, subject: str) -> Schema:
     return found.schema
 
 
-def _column(one: dict[str, Any]) -> str:
-    name = name_in(one["dataset"])
+def _names(answer: dict[str, Any]) -> ShownNames:
+    nodes = [answer["dataset"], *(one["dataset"] for one in answer["columns"])]
+    nodes += answer["coverage"].get("columnsUnknown", ())
+    for job in answer["jobs"]:
+        nodes += [job["id"], *job["stops"]]
+        nodes += [node for step in job["path"] for node in (step["dataset"], step["job"])]
+    return ShownNames(nodes)
+
+
+def _column(one: dict[str, Any], names: ShownNames) -> str:
+    name = names.of(one["dataset"])
     return f"{name}.{one['column']}" if one["column"] else name
 
 
-def _path(job: dict[str, Any]) -> str:
+def _path(job: dict[str, Any], names: ShownNames) -> str:
     parts = []
-    datasets = {name_in(step["dataset"]) for step in job["path"]}
+    datasets = {names.of(step["dataset"]) for step in job["path"]}
     for step in job["path"]:
         how = ", ".join(str(t["subtype"] or t["type"]).lower() for t in step["transformations"])
-        name = name_in(step["job"])
+        name = names.of(step["job"])
         name = f"job {name}" if name in datasets else name
-        parts += [_column(step), name + (f" ({how})" if how else "")]
+        parts += [_column(step, names), name + (f" ({how})" if how else "")]
     return " → ".join(parts)
 
 
@@ -214,14 +224,14 @@ def _headline(answer: dict[str, Any], place: str = "") -> str:
     )
 
 
-def _coverage(answer: dict[str, Any]) -> str:
+def _coverage(answer: dict[str, Any], names: ShownNames) -> str:
     coverage, counts = answer["coverage"], answer["counts"]
     jobs, known = coverage["jobs"], coverage["columnsKnown"]
     reads = "reads" if jobs == 1 else "read"
     text = f"{counted(jobs, 'job')} {reads} what changes or lies behind it; the columns of {known} are known"
     if blind := coverage.get("columnsUnknown"):
         more = f" and {len(blind) - NAMED} more" if len(blind) > NAMED else ""
-        text += f", not those of {', '.join(map(name_in, blind[:NAMED]))}{more}"
+        text += f", not those of {', '.join(map(names.of, blind[:NAMED]))}{more}"
     text += f"; {counts['unaffected']} unaffected, {counts['unknown']} unknown"
     if coverage["hidden"]:
         text += f" ({hidden_text(coverage['hidden'], 'behind it')})"
@@ -243,29 +253,30 @@ def _print(answer: dict[str, Any], named: ResolvedName) -> None:
 
     line(f"[bold]{escape(_headline(answer, named.place))}[/]")
     named.print_others()
+    names = _names(answer)
     columns = _by_effect(answer, "columns")
     for effect, jobs in _by_effect(answer, "jobs").items():
         style = STYLE.get(effect, "none")
         line(f"\n[{style}]{effect}:[/] [dim]{MEANS[effect]}[/]")
         for job in jobs[:SHOWN]:
             owners = ", ".join(one["name"] for one in job["owners"])
-            line(f"  [bold]{escape(job['name'])}[/]: {escape(job['why'])}"
+            line(f"  [bold]{escape(names.of(job['id'], job['name']))}[/]: {escape(job['why'])}"
                  + (f" [dim]owned by {escape(owners)}[/]" if owners else ""))  # fmt: skip
             if job["path"]:
-                line(f"    [dim]{escape(_path(job))}[/]")
+                line(f"    [dim]{escape(_path(job, names))}[/]")
             if evidence := _known_from(job):
                 line(f"    [dim]known from {escape(evidence)}[/]")
             for stopped in job["stops"]:
-                line(f"    [dim]writes[/] {escape(name_in(stopped))}")
+                line(f"    [dim]writes[/] {escape(names.of(stopped))}")
         if len(jobs) > SHOWN:
             line(f"  and {len(jobs) - SHOWN} more: --json")
     if columns:
         line("\n[bold]columns[/]")
     for effect, some in columns.items():
-        names = ", ".join(escape(_column(one)) for one in some[:SHOWN])
+        listed = ", ".join(escape(_column(one, names)) for one in some[:SHOWN])
         more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
-        line(f"  [{STYLE.get(effect, 'none')}]{effect}:[/] {names}{more}")
-    line(f"\n[dim]{escape(_coverage(answer))}[/]")
+        line(f"  [{STYLE.get(effect, 'none')}]{effect}:[/] {listed}{more}")
+    line(f"\n[dim]{escape(_coverage(answer, names))}[/]")
 
 
 def _cell(text: str) -> str:
@@ -276,7 +287,7 @@ def _cell(text: str) -> str:
 
 
 def _markdown(answer: dict[str, Any]) -> str:
-    counts = answer["counts"]
+    counts, names = answer["counts"], _names(answer)
     summary = ", ".join(f"{counts[effect]} {effect}" for effect in MEANS if counts[effect])
     lines = [f"### Impact of {_cell(_headline(answer))}", "", summary or "Nobody is hit.", ""]
     if answer["jobs"]:
@@ -284,7 +295,7 @@ def _markdown(answer: dict[str, Any]) -> str:
     for effect, jobs in _by_effect(answer, "jobs").items():
         for job in jobs[:SHOWN]:
             owners = ", ".join(one["name"] for one in job["owners"])
-            cells = (job["name"], job["why"], owners, _path(job))
+            cells = (names.of(job["id"], job["name"]), job["why"], owners, _path(job, names))
             lines.append(f"| **{effect}** | " + " | ".join(map(_cell, cells)) + " |")
         if len(jobs) > SHOWN:
             lines.append(f"| {effect} | and {len(jobs) - SHOWN} more | | | |")
@@ -292,8 +303,8 @@ def _markdown(answer: dict[str, Any]) -> str:
     if columns:
         lines += ["", "<details><summary>Columns and rows</summary>", ""]
         for effect, some in columns.items():
-            names = ", ".join(_cell(_column(one)) for one in some[:SHOWN])
+            listed = ", ".join(_cell(_column(one, names)) for one in some[:SHOWN])
             more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
-            lines.append(f"- {effect}: {names}{more}")
+            lines.append(f"- {effect}: {listed}{more}")
         lines += ["", "</details>"]
-    return "\n".join([*lines, "", f"{_coverage(answer)}.", ""])
+    return "\n".join([*lines, "", f"{_coverage(answer, names)}.", ""])

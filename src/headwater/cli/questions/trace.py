@@ -10,6 +10,7 @@ from rich.tree import Tree
 from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_tree, visible
 from headwater.cli.questions.from_lake import Lake, of_dataset, say_source
+from headwater.cli.questions.shown_names import job_names
 from headwater.cli.questions.times import TIME, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
@@ -93,7 +94,7 @@ def trace(
 
 
 def _tree(found: dict[str, Any]) -> Tree:
-    nodes = {node["id"]: node for node in found["nodes"]}
+    nodes = _named(found)
     edges = {(edge["origin"], edge["destination"]): edge for edge in found["edges"]}
     drawn: list[Tree] = []
     for row in found["rows"]:
@@ -105,6 +106,17 @@ def _tree(found: dict[str, Any]) -> Tree:
             label += " [dim](see above or below)[/]"
         drawn.append(Tree(label, highlight=False) if parent is None else drawn[parent].add(label))
     return drawn[0]
+
+
+def _named(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The nodes by their ids; a job whose name another one has is called by its namespace too."""
+    names = job_names(node for node in found["nodes"] if node["kind"] == "job")
+    return {
+        node["id"]: {**node, "name": names[node["namespace"], node["name"]]}
+        if node["kind"] == "job"
+        else node
+        for node in found["nodes"]
+    }
 
 
 def _ends(found: dict[str, Any], row: dict[str, Any]) -> tuple[str, str]:
@@ -119,7 +131,8 @@ def _label(node: dict[str, Any]) -> str:
         error = f"  [red]{escape(node['error'])}[/]" if node["error"] else ""
         return f"[bold]{escape(node['name'])}[/] {_state(node)} [dim]{escape(kind)}[/]{error}"
     name = f"{node['name']}.{node['field']}" if node["kind"] == "column" else node["name"]
-    return f"[cyan]{escape(name)}[/] [dim]{escape(node['namespace'])} {escape(node['store'])}[/]"
+    store = f" {escape(node['store'])}" if node["store"] != node["namespace"] else ""
+    return f"[cyan]{escape(name)}[/] [dim]{escape(node['namespace'])}{store}[/]"
 
 
 def _state(job: dict[str, Any]) -> str:
@@ -166,7 +179,7 @@ def _seen(evidence: dict[str, Any]) -> str:
 def _drawn(found: dict[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The nodes of the tree: a short name, what kind it is, and the lines of its label."""
     shown = {row["node"] for row in found["rows"]}
-    for number, node in enumerate(found["nodes"]):
+    for number, node in enumerate(_named(found).values()):
         if node["id"] in shown:
             name = node["name"] + (f".{node['field']}" if node["kind"] == "column" else "")
             more = _shown(node) if node["kind"] == "job" else node["namespace"]

@@ -7,15 +7,16 @@ from typing import Any
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.freshness import last_write
+from headwater.cli.questions.shown_names import ShownNames
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
-from headwater.cli.server.client import ServerOptions, name_in, path_text
+from headwater.cli.server.client import ServerOptions  # noqa: TC001
 from headwater.lineage.url_paths import path_of
 from headwater.lineage.wording import counted, hidden_text
 
 __all__ = ["why"]
 
 WORDS = {
-    "late": "has not run when it was due",
+    "late": "is overdue",
     "lagging": "lags",
     "schema": "changed its schema",
     "ended": "ended; nothing writes any more",
@@ -51,15 +52,16 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         f" is {verdict}{since}{last_write(found)}"
     )
     named.print_others()
+    names = _names(found)
     for cause in found["causes"]:
-        _print_cause(cause)
+        _print_cause(cause, names)
     if not found["causes"]:
         seen = ", as far as you may see" if found.get("hidden") else ""
         looked = ", as far as was looked" if found["truncated"] else ""
         _print(f"nothing is wrong upstream{seen}{looked}")
     for change in found.get("recent", ()):
         _print(
-            f"  changed recently: {change['time']} {escape(name_in(change['node']))}:"
+            f"  changed recently: {change['time']} {escape(names.of(change['node']))}:"
             f" {escape(change['text'])}"
         )
     if count := found.get("hidden"):
@@ -75,22 +77,29 @@ def _print(text: str) -> None:
     out.print(text, soft_wrap=True)
 
 
-def _print_cause(cause: dict[str, Any]) -> None:
+def _names(found: dict[str, Any]) -> ShownNames:
+    nodes = [node for cause in found["causes"] for node in (cause["node"], *cause["path"])]
+    nodes += [change["node"] for cause in found["causes"] for change in cause["changes"]]
+    return ShownNames([*nodes, *(change["node"] for change in found.get("recent", ()))])
+
+
+def _print_cause(cause: dict[str, Any], names: ShownNames) -> None:
     word = WORDS.get(cause["kind"], cause["kind"])
     style = "dim" if cause["planned"] else "red" if cause["root"] else "none"
     lead = "because" if cause["root"] else "and so"
-    kind, name = cause["node"].partition(":")[0], cause["named"]["name"]
+    kind, name = cause["node"].partition(":")[0], names.of(cause["node"], cause["named"]["name"])
     other = "dataset" if kind == "job" else "job"
-    both = any(node.startswith(f"{other}:") and name_in(node) == name for node in cause["path"])
+    both = any(node.startswith(f"{other}:") and names.of(node) == name for node in cause["path"])
     name = escape(f"{kind} {name}" if both else name)
     by = f" by {escape(cause['by'])}" if cause.get("by") else ""
     _print(f"  [{style}]{lead}[/] [bold]{name}[/] {word}{by} since {cause['since']}")
     if cause["detail"]:
         _print(f"      {escape(cause['detail'])}")
-    _print(f"      [dim]{escape(path_text(cause['path']))}[/]")
+    _print(f"      [dim]{escape(names.path(cause['path']))}[/]")
     for change in cause["changes"]:
         _print(
-            f"      before: {change['time']} {escape(name_in(change['node']))}: {escape(change['text'])}"
+            f"      before: {change['time']} {escape(names.of(change['node']))}:"
+            f" {escape(change['text'])}"
         )
 
 
@@ -98,5 +107,5 @@ def _print_inputs(field: str, inputs: list[dict[str, Any]]) -> None:
     order = ", the one that changed last first" if len(inputs) > 1 else ""
     _print(f"{escape(field)} comes from {counted(len(inputs), 'column')}{order}:")
     for one in inputs:
-        change = f"{one['changedAt']} {one['change']}" if one["change"] else "never changed"
+        change = f"{one['changedAt']} {one['change']}" if one["change"] else "no change is known"
         _print(f"  [cyan]{escape(one['name'])}.{escape(one['field'])}[/]  {escape(change)}")

@@ -25,7 +25,6 @@ __all__ = [
     "ServerOptions",
     "ServerPlace",
     "name_in",
-    "path_text",
     "read_token",
 ]
 
@@ -103,7 +102,8 @@ class ResolvedName(NamedTuple):
     @property
     def place(self) -> str:
         """Where it is: its namespace and the kind of store that holds it."""
-        return f"{self.namespace}, {self.store}" if self.store else self.namespace
+        known = self.store and self.store != self.namespace
+        return f"{self.namespace}, {self.store}" if known else self.namespace
 
     def print_others(self) -> None:
         """Print what else the text may have been meant to name."""
@@ -119,15 +119,6 @@ def name_in(node: str) -> str:
     """
     found = NODE.match(node)
     return found[1] if found else node
-
-
-def path_text(nodes: list[str]) -> str:
-    """A way over jobs and datasets by their names; of a name that both have, also which it is."""
-    named = [(node.partition(":")[0], name_in(node)) for node in nodes]
-    kinds: dict[str, set[str]] = {}
-    for kind, name in named:
-        kinds.setdefault(name, set()).add(kind)
-    return " → ".join(f"{kind} {name}" if len(kinds[name]) > 1 else name for kind, name in named)
 
 
 class ServerClient:

@@ -116,7 +116,9 @@ def difference(
         "to": when(end) if end < NEVER else None,
         **{name: some[:limit] for name, some in lists.items()},
         "hidden": unseen,
-        "truncated": found.cut or any(len(some) > limit for some in (*lists.values(), *whole)),
+        "truncated": found.cut
+        or any(len(some) > limit for some in (*lists.values(), *whole))
+        or any(len(one.changes) > CHANGES for one in found.schemas[:limit]),
     }
 
 
