@@ -13,7 +13,7 @@ const SHOWN = 30;
 /** What each effect means, the worst first. */
 export const EFFECTS: [ImpactEffect, string][] = [
   ["breaks", "names what goes, or cannot take its new type"],
-  ["changes", "reads values that a broken job derives"],
+  ["changes", "reads what a job before it derives, or takes the new type"],
   ["rows", "reads or holds other rows"],
   ["unknown", "nobody can tell"],
   ["carries", "hands the change on"],
