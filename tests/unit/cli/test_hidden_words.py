@@ -28,7 +28,13 @@ def test_freshness_says_how_much_is_hidden(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_is_partly_hidden_is_not_complete() -> None:
     assert shorten.freshness(FRESH)["complete"] is False
     assert shorten.freshness({**FRESH, "hidden": 0})["complete"] is True
-    tree = {"direction": "up", "nodes": [], "edges": [], "rows": [], "columnsKnown": None}
+    tree: dict[str, Any] = {
+        "direction": "up",
+        "nodes": [],
+        "edges": [],
+        "rows": [],
+        "columnsKnown": None,
+    }
     assert shorten.trace({**tree, "hidden": 1, "truncated": False})["complete"] is False
     assert shorten.trace({**tree, "hidden": 0, "truncated": False})["complete"] is True
 
@@ -39,7 +45,7 @@ def test_the_jobs_behind_which_no_tag_can_be_followed_are_named() -> None:
         "origin": "dataset:s3://lake:a",
         "destination": "dataset:s3://lake:b",
     }
-    found = {"columns": [], "stopped": [], "unknown": [blind], "truncated": False}
+    found: dict[str, Any] = {"columns": [], "stopped": [], "unknown": [blind], "truncated": False}
     short = shorten.tags(found)
     assert short["complete"] is False
     assert short["reportNoColumns"] == [
