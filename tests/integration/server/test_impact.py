@@ -263,3 +263,16 @@ def test_changes_that_were_not_judged_leave_nobody_unaffected(client: Client) ->
     found = ask(client, schema=[{"name": "other", "type": "int"}])
     assert effects(found) == {"load": "unknown"}
     assert (found["truncated"], found["coverage"]["complete"]) == (True, False)
+
+
+def test_a_name_that_another_column_gives_up_can_be_taken(client: Client) -> None:
+    out = dataset("out", columnLineage=columns(x=("db", "id")))
+    db = dataset("db", schema=schema("id", "price"))
+    client.post(event("COMPLETE", 0, job="load", inputs=[db], outputs=[out]))
+    swapped = [
+        {"kind": "rename", "column": "id", "to": "price"},
+        {"kind": "rename", "column": "price", "to": "id"},
+    ]
+    assert effects(ask(client, changes=swapped)) == {"load": "breaks"}
+    taken = [{"kind": "drop", "column": "price"}, swapped[0]]
+    assert effects(ask(client, changes=taken)) == {"load": "breaks"}

@@ -199,10 +199,17 @@ def _listed(view: View, dataset: Dataset, body: dict[str, Any]) -> list[PlannedC
         raise _bad("changes", "must be a list of changes, or schema the fields it is to have")
     if len(given) > CHANGES:
         raise _bad("changes", f"must be at most {CHANGES}")
-    return [_one(view, dataset, item) for item in given]
+    gone = {
+        item["column"]
+        for item in given
+        if isinstance(item, dict)
+        and item.get("kind") in ("drop", "rename")
+        and isinstance(item.get("column"), str)
+    }
+    return [_one(view, dataset, item, gone) for item in given]
 
 
-def _one(view: View, dataset: Dataset, item: Any) -> PlannedChange:
+def _one(view: View, dataset: Dataset, item: Any, gone: set[str]) -> PlannedChange:
     kind = item.get("kind") if isinstance(item, dict) else None
     if kind not in KINDS:
         raise _bad("changes", f"must each be of a kind: {', '.join(KINDS)}")
@@ -215,7 +222,7 @@ def _one(view: View, dataset: Dataset, item: Any) -> PlannedChange:
         raise _bad("changes", "must say what it becomes (to)")
     if has_column(view, dataset, column) is False:
         raise missing_column(view, dataset, column)
-    if kind == "rename" and has_column(view, dataset, to):
+    if kind == "rename" and to not in gone and has_column(view, dataset, to):
         raise _bad("changes", f"would rename {column} to {to}, which is there already")
     return PlannedChange(kind, column, to)
 
