@@ -189,9 +189,14 @@ def _end(found: re.Match[str]) -> int:
 
 # Text: `key=value` and its kin
 
+# `=`, and the `":` of JSON, as an address or a nested document writes them
+_ENCODED = (
+    r"%(?:25){0,3}3d|\\{1,15}u003d"
+    r"|(?:%(?:25){0,3}22(?:%(?:25){0,3}3a|:)|\\{1,15}u0022(?::|\\{1,15}u003a))(?:%(?:25){0,3}20)?"
+)
 _KEY = re.compile(
     r"(?<![\w.\-$])(?P<key>[\w.\-$]{2,120})(?P<sep>(?:\\{0,15}[\"'`])?\]?\s{0,8}"
-    r"(?:=>|->|:=|==|[=:>]|%3[dD])\s{0,8})"
+    rf"(?:=>|->|:=|={{1,3}}|[:>]|{_ENCODED})\s{{0,8}})"
     r"(?P<kind>(?:(?:basic|bearer|digest|negotiate|token|apikey)\s{1,8}(?=\S))?)",
     re.IGNORECASE,
 )
@@ -208,8 +213,11 @@ _QUOTED = {
 }
 # JSON inside JSON inside JSON: its quotes have as many backslashes before them as the first.
 _DEEP = re.compile(r"\\{2,15}[\"']")
-_CLOSING = re.compile(r"(\\*)[\"']")
+_CLOSING = re.compile(r"(?<!\\)\\*[\"']")
 _TRIPLE = ('"""', "'''")
+# YAML: what stands below a key that is not its value but other keys, a list or a comment; except `value: …`
+_BELOW = re.compile(r"[#-]\s|[\"']?[\w.\-$/ ]{1,80}[\"']?:(?=\s|$)")
+_VALUE_BELOW = re.compile(r"[\"']?value[\"']?:[ \t]{1,8}(?=\S)")
 # YAML: the lines below, as far as they are indented.
 _BLOCK = re.compile(r"[|>][+\-\d]{0,2}[ \t]{0,8}\r?\n(?:[ \t]+[^\n]*(?:\n|$))+")
 # `"name": "DB_PASSWORD", "value": "…"` in JSON or YAML
@@ -236,6 +244,11 @@ _CALLS = (
     "[",
     "(",
     ",",
+)
+# `["--password", "…"]`
+_ARGUMENT = re.compile(
+    r"(?<=[\"'])--?(?P<key>[A-Za-z][\w.\-]{1,80})(?P<sep>\\{0,15}[\"']\s{0,4},\s{0,8})(?P<kind>)"
+    r"(?=\\{0,15}[\"'])"
 )
 # A property as Spark prints it
 _PRINTED = re.compile(
@@ -289,7 +302,7 @@ def _separates(text: str, found: re.Match[str], pattern: re.Pattern[str]) -> boo
 
 def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tuple[int, int]:
     """From where to where the value of a key is to be masked; nothing where both are equal."""
-    at = start = found.end()
+    at = start = _start(text, found)
     if literal := _LITERAL_CALL.match(text, at):
         at = literal.end()
         if text[at - 1] not in "bBrRuU":
@@ -322,6 +335,15 @@ def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tupl
     if found["kind"] or _is_value(value, grade, spaced=spaced):
         return at, at + len(value) if _end(match) == match.end() else len(text)
     return at, at
+
+
+def _start(text: str, found: re.Match[str]) -> int:
+    """Where the value of a key begins; at the end of the text if what stands below it is none."""
+    at = found.end()
+    if "\n" not in found["sep"] or not _BELOW.match(text, at):
+        return at
+    below = _VALUE_BELOW.match(text, at)
+    return len(text) if below is None else below.end()
 
 
 def _long_quoted(text: str, at: int) -> int | None:
@@ -384,10 +406,14 @@ _SQL = re.compile(
 _ELEMENT = re.compile(
     r"(<name>\s{0,8}([\w.\-]{2,200})\s{0,8}</name>\s{0,40}<value>)([^<]*)", re.IGNORECASE
 )
-# A URL within the query of another
+# A URL within the query of another, or of one that stands in the query of a third
 _ENCODED_USER = re.compile(
-    r"(%3A%2F%2F)(?:[^\s\"'<>&/@%]|%(?!2F|40|3F|23)){1,2000}%40", re.IGNORECASE
+    r"(%(?:25){0,3}3A(?:%(?:25){0,3}2F){2})"
+    r"(?:[^\s\"'<>&/@%]|%(?!(?:25){0,3}(?:2F|40|3F|23))){1,2000}(%(?:25){0,3}40)",
+    re.IGNORECASE,
 )
+# A URL in JSON whose slashes are escaped, within a text
+_ESCAPED_USER = re.compile(r"(:(?:\\{1,15}/){2})[^\s\"'<>/@:]{0,200}:[^\s\"'<>/@]{1,2000}@")
 _TAG = re.compile(
     r"(<(?:[\w\-]{1,40}:)?(?P<key>[\w.\-]{2,120})(?:\s[^<>]{0,400})?>)(?P<value>[^<]+)(?=</|$)"
 )
@@ -417,9 +443,18 @@ _SHAPES = re.compile(
 )
 
 
+# In SQL, `IDENTIFIED BY` and a word without quotes is about one of these; elsewhere it is prose.
+_ACCOUNT = re.compile(r"\b(?:user|role|link|grant|connect)\b", re.IGNORECASE)
+
+
 def _sql(match: re.Match[str]) -> str:
     literal = match[2] or match[4]
     if not _is_value(literal.strip("'\""), _CERTAIN, quoted=True):
+        return match[0]
+    if literal[0] not in "'\"" and (
+        _PROSE.fullmatch(literal)
+        or not _ACCOUNT.search(match.string, max(0, match.start() - 400), match.start())
+    ):
         return match[0]
     return f"{match[1] or match[3]}{MASK}"
 
@@ -477,6 +512,11 @@ def strip_query(path: str) -> str:
 def strip_users(text: str) -> str:
     """Drop `user:password@` from every URL in the text, containers of Azure paths excepted."""
     return _user_parts(text, "") if "@" in text else text
+
+
+def _logins(text: str) -> str:
+    text = _user_parts(text, f"{MASK}@")
+    return _sub(_ESCAPED_USER, rf"\1{MASK}@", text) if "\\/" in text else text
 
 
 def _user_parts(text: str, mark: str) -> str:
@@ -544,13 +584,15 @@ def _keyed(text: str) -> str:
         text = _pairs(text, _NAMED)
     if "(" in text and "," in text:
         text = _pairs(_pairs(text, _CALLED), _PRINTED)
+    if "'-" in text or '"-' in text:
+        text = _pairs(text, _ARGUMENT)
     return _elements(_sub(_PROPERTY, _flag, _sub(_FLAG, _flag, text)))
 
 
 # Each way to mask, with what a text must have in lower case to need it.
 _STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
-    (("@",), lambda text: _user_parts(text, f"{MASK}@")),
-    (("%2f%2f",), lambda text: _sub(_ENCODED_USER, rf"\1{MASK}%40", text)),
+    (("@",), _logins),
+    (("2f%2",), lambda text: _sub(_ENCODED_USER, rf"\1{MASK}\2", text)),
     (("hook", "/services/t", "with/key"), lambda text: _sub(_WEBHOOK, rf"\1{MASK}", text)),
     (("-----begin",), lambda text: _sub(_PEM, MASK, text)),
     (("oracle:",), lambda text: _sub(_ORACLE, rf"\1{MASK}@", text)),
@@ -589,7 +631,7 @@ def redact(text: str) -> str:
 _HINT = re.compile(
     rb"k(?:e[yn]|ia|ie|_live_|r_pat|-proj|-ant-)|p(?:ass|w|m_|lus |ypi-|at_|x-)|c(?:re[td]|le:)"
     rb"|j(?:aas|wt)|s(?:ig|as|ia|hp)|uth|h(?:ook|[posur]_|w_|f_|vs\.)|/(?:services/t|bot)|-(?:----b|u |-us)|fied|b(?:earer |asic |_pat_)"
-    rb"|y(?:j|sql\w{0,5} |a29)|x(?:ox|app-)|%2f%2f|dapi|za|glpat-"
+    rb"|y(?:j|sql\w{0,5} |a29)|x(?:ox|app-)|2f%2|dapi|za|glpat-"
 )
 # Facets have most of their members in common with others that were searched before: a part between
 # two commas is searched once. No hint has a comma in it.
@@ -599,7 +641,11 @@ _unhinted: set[bytes] = set()
 # A byte is found in bytes at once; of bytes, `in` first makes an error of their being no number.
 _AT, _BACKSLASH = b"@\\"
 _URL_END = re.compile(rb"[\s\"'<>]")
-_NAMES = ("name", "key", "variable")
+_NAMES = ("name", "key", "variable", "property")
+_HOLDERS = (("value", _NAMES), ("Value", tuple(map(str.capitalize, _NAMES))))
+_COOKIES = ("cookie", "set-cookie")
+# The first of a pair that stands in a list: `["spark.hadoop.fs.s3a.secret.key", "…"]`
+_PAIRED = re.compile(r"(?:spark|fs|hadoop|hive)\.|(?:proxy-)?authorization$", re.IGNORECASE)
 # In a key like this only what is known by its shape can be a credential.
 _PLAIN = re.compile(r"[\w.\-$]*")
 
@@ -682,11 +728,13 @@ def _members(value: dict[str, Any]) -> dict[str, Any]:
         shown, grade = _known(key) if len(key) <= MAX_KEY else (redact(key), _grade(key))
         if shown != key:
             shown = _distinct(shown, value, found, used)
-        found[shown] = _member(grade, item)
-    if "value" in value:
-        named = [value[key] for key in _NAMES if isinstance(value.get(key), str)]
-        if grade := next(filter(None, map(_grade, named)), _NO):
-            found["value"] = _member(grade, value["value"])
+        cookie = isinstance(item, str) and "=" in item and key.lower() in _COOKIES
+        found[shown] = MASK if cookie else _member(grade, item)
+    for held, names in _HOLDERS:
+        if held in value:
+            named = [value[key] for key in names if isinstance(value.get(key), str)]
+            if grade := next(filter(None, map(_grade, named)), _NO):
+                found[held] = _member(grade, value[held])
     return found
 
 
@@ -715,6 +763,8 @@ def _items(values: list[Any]) -> list[Any]:
     for i, item in enumerate(values[:-1]):
         if isinstance(item, str) and item[:1] == "-" and _grade(item.lstrip("-")) == _CERTAIN:
             found[i + 1] = _member(_CERTAIN, values[i + 1])
+    if len(values) == 2 and isinstance(values[0], str) and _PAIRED.match(values[0]):
+        found[1] = _member(_grade(values[0]), values[1])
     return found
 
 
@@ -727,6 +777,8 @@ def _member(grade: int, value: Any) -> Any:
             return MASK
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return [_member(grade, item) for item in value]
+        if isinstance(value, dict) and isinstance(value.get("value"), str):
+            return {**_members(value), "value": _member(grade, value["value"])}
     return clean_value(value)
 
 

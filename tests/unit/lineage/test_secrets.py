@@ -249,6 +249,20 @@ def test_a_harmless_text_stays_as_it_was(text: str) -> None:
     assert clean_value(document) == document
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "properties:\n  password:\n    type: string\n    minLength: 8\n",
+        "services:\n  db:\n    secrets:\n      - db_password\n      - api_key\n",
+        "volumes:\n- secret:\n    secretName: headwater-agent\n",
+        "password:\n# the agent reads it from the environment\nhost: db\n",
+        "authorization:\n  mode: rbac\n",
+    ],
+)
+def test_what_stands_below_a_key_of_yaml_is_not_its_value(text: str) -> None:
+    assert redact(text) == text
+
+
 def events() -> list[dict[str, Any]]:
     demo = (FIXTURES / "page" / "demo.ndjson").read_text().splitlines()
     marquez = json.loads((FIXTURES / "marquez" / "shapes.json").read_text())
@@ -347,6 +361,8 @@ ATTACKS = [
     "%3A%2F%2F", "%3a%2f%2fa%3Ab", '("password","', "(('token', '", "name: password, value: ", '"name":"key","value":"',
     "(spark.a.token,", "<password a>", "<a:password b", "password: |\n a\n", "sig: >\n ", 'password="""', "sig='''",
     'password=\\\\\\"', 'sig=\\\\" a', "token=[", "sig=[a1b2c3", '--password "\\a', "key value",
+    "'--password', ", "password:\n value: ", "password:\n a: ", "\\u0022password\\u0022:", "password\\u003d",
+    "%253A%252F%252F", ":\\/\\/a:", "%22password%22%3A",
 ]  # fmt: skip
 
 
@@ -363,6 +379,16 @@ def test_the_time_is_linear_in_the_length(piece: str) -> None:
 
     # Ten times the text in about ten times the time; quadratic would be a hundred times.
     small, large = spent(4_000), spent(40_000)
+    assert large < 30 * max(small, 0.0005)
+
+
+def test_backslashes_inside_a_nested_quote_are_read_once() -> None:
+    def spent(size: int) -> float:
+        start = time.thread_time()
+        redact('password=\\\\"x' + "\\" * size)
+        return time.thread_time() - start
+
+    small, large = min(spent(2_000) for _ in range(3)), spent(20_000)
     assert large < 30 * max(small, 0.0005)
 
 
