@@ -197,6 +197,21 @@ def test_a_deleted_connector_belongs_to_the_past(estate: Client) -> None:
     assert estate.get("/api/v2/jobs/jobs/sink")["deleted"] is None
 
 
+def test_what_is_deleted_by_hand_besides_is_not_counted_twice(estate: Client) -> None:
+    estate.post(event("START", 10, run=9, job="other", inputs=["topic"], outputs=["copy"]))
+    ends = [{**TABLE, "namespace": "hive://m"}]
+    estate.post(sink("START", 10, outputs=ends), sink("COMPLETE", 20, outputs=ends), deleted(25))
+    for deletes in (False, True):
+        if deletes:
+            path = "/api/v1/namespaces/hive%3A%2F%2Fm/datasets/table"
+            assert estate.call("DELETE", path).status_code == 200
+        assert estate.get("/api/v2/overview")["datasets"] == 2
+        answer = estate.get("/api/v2/map", limit=1)
+        assert answer["total"] == {"jobs": 1, "datasets": 2}
+        groups = {one["namespace"]: (one["jobs"], one["datasets"]) for one in answer["groups"]}
+        assert groups == {"jobs": (1, 0), "s3://lake": (0, 2)}
+
+
 def test_a_connector_is_there_as_long_as_one_of_its_parts_is(estate: Client) -> None:
     part = {"headwater_partOf": facet(namespace="jobs", name="sink"), **STREAM}
     second: dict[str, Any] = {"inputs": ["second"], "outputs": [TABLE], "job_facets": part}

@@ -66,11 +66,17 @@ def deleted_jobs(view: View, at: int | None = None) -> dict[int, int]:
 
 
 def left_behind(view: View, deleted: Collection[int], at: int | None = None) -> set[int]:
-    """The datasets that deleted jobs read or wrote, and no job reads or writes now or at a moment."""
+    """The datasets that deleted jobs read or wrote, and no job reads or writes now or at a moment.
+
+    Those that somebody deleted by hand are left out.
+    """
     if not deleted:
         return set()
     sql = "SELECT job FROM fold WHERE whole IN ({in})"
     jobs = {*deleted, *(row[0] for row in within(view.connection, sql, list(deleted)))}
-    sql = "SELECT DISTINCT d.root FROM edge e JOIN dataset d ON d.id = e.dataset WHERE e.job IN ({in})"
+    sql = (
+        "SELECT DISTINCT d.root FROM edge e JOIN dataset d ON d.id = e.dataset"
+        " JOIN dataset o ON o.id = d.root WHERE o.hidden = 0 AND e.job IN ({in})"
+    )
     roots = {row[0] for row in within(view.connection, sql, list(jobs))}
     return roots - {root for _, root, _ in view.graph(at).of_datasets(roots)}

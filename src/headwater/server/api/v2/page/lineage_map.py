@@ -247,7 +247,10 @@ def _groups(view: View) -> dict[str, Any]:
     )
     for name, count in view.all(sql):
         group(name)["datasets"] += count
-    largest = sorted(groups.values(), key=lambda g: (-g["jobs"] - g["datasets"], g["namespace"]))
+    for unused in view.datasets(left_behind(view, ended_states)).values():
+        group(unused.space)["datasets"] -= 1
+    there = [one for one in groups.values() if one["jobs"] or one["datasets"]]
+    largest = sorted(there, key=lambda g: (-g["jobs"] - g["datasets"], g["namespace"]))
     kept = {g["namespace"] for g in largest[:NODES]}
     edges: list[dict[str, Any]] = []
     for job_space, dataset_space, direction, count in view.namespace_edges():
