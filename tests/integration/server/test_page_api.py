@@ -524,6 +524,27 @@ def test_an_application_reads_and_writes_what_its_actions_do(client: Client) -> 
     assert own["affected"] == {"jobs": 0, "datasets": 1, "more": False}
 
 
+def test_search_finds_columns_beside_a_dataset_whose_schema_changes_all_day(
+    client: Client, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("headwater.server.api.v2.page.search.EVERY", 0.0)
+    monkeypatch.setattr("headwater.server.api.v2.page.search.MOST", 6)
+    stream = {"jobType": facet(processingType="STREAMING", integration="SPARK", jobType="JOB")}
+    client.post(event("START", 1, outputs=[dataset("calm", schema=schema("calm_column"))]))
+    client.post(event("COMPLETE", 2, outputs=[dataset("calm", schema=schema("calm_column"))]))
+    for second in range(10, 30):
+        changed = dataset("busy", schema=schema(f"busy_column_{second % 2}"))
+        client.post(
+            event("RUNNING", second, run=2, job="flips", outputs=[changed], job_facets=stream)
+        )
+    for text, name, field in (
+        ("calm_column", "calm", "calm_column"),
+        ("busy_column", "busy", "busy_column_1"),
+    ):
+        results = client.get("/api/v2/search", q=text, kind="column")["results"]
+        assert [(one["name"], one["field"]) for one in results] == [(name, field)]
+
+
 def test_search_finds_what_datasets_have_now_whenever_it_was_reported(
     client: Client, monkeypatch: Any
 ) -> None:

@@ -227,9 +227,13 @@ class Names:
 
     def _read_columns(self, view: View) -> None:
         """The columns that datasets have now, whichever report decided that and whenever it came."""
+        # Of each dataset the last schema alone: one that changes all day must not displace the others.
         sql = (
-            "SELECT d.root, c.facet FROM facet_change c JOIN dataset d ON d.id = c.entity"
-            " WHERE c.kind = 0 AND c.name = 'schema' ORDER BY c.time DESC, c.entity LIMIT ?"
+            "SELECT d.root, c.facet FROM (SELECT entity, max(time) AS time FROM facet_change"
+            " WHERE kind = 0 AND name = 'schema' GROUP BY entity) m"
+            " JOIN facet_change c ON c.kind = 0 AND c.name = 'schema' AND c.entity = m.entity"
+            " AND c.time = m.time JOIN dataset d ON d.id = c.entity"
+            " ORDER BY c.time DESC, c.entity LIMIT ?"
         )
         newest: dict[int, int] = {}
         for dataset, facet in view.all(sql, (MOST,)):
