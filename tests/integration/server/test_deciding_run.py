@@ -22,7 +22,8 @@ from headwater.server.store.view import JOBS, RUNS
 from tests.properties import examples, in_another_order
 
 from .conftest import job_url
-from .making import event, facet, run_id
+from .making import at, dataset, event, facet, run_id
+from .test_schemas import static
 
 if TYPE_CHECKING:
     from headwater.server.store.store import Store
@@ -107,12 +108,16 @@ def test_which_run_decides_in_any_order_of_the_events(
             other.close()
 
 
+def declared(second: int) -> dict[str, Any]:
+    return static(second, job={"namespace": "jobs", "name": "load"}, outputs=[dataset("o")])
+
+
 @st.composite
 def some_events(draw: st.DrawFn) -> list[dict[str, Any]]:
     types = st.sampled_from(["START", "RUNNING", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"])
     mixes: list[list[dict[str, Any]]] = [[STREAM], [BATCH], [{}], [STREAM, BATCH, {}]]
     kinds = draw(st.sampled_from(mixes))
-    return [
+    of_runs = [
         event(
             draw(types),
             draw(st.integers(0, 12)),
@@ -122,12 +127,14 @@ def some_events(draw: st.DrawFn) -> list[dict[str, Any]]:
         )
         for _ in range(draw(st.integers(1, 12)))
     ]
+    beside = draw(st.lists(st.integers(0, 14), max_size=4, unique=True))
+    return [*of_runs, *map(declared, beside)]
 
 
 def of_all(store: Store) -> bytes:
     """The run with the highest key, asked of every run of the only job."""
     ((row,), rows) = store.connection.all(JOBS), store.connection.all(RUNS)
-    job, runs = to_job(row), [to_run(one) for one in rows]
+    job, runs = to_job(row), [run for run in map(to_run, rows) if not run.state.static]
     newest = max(runs, key=lambda run: (run.state.life.first or 0, run.uuid))
     assert job.state.latest_uuid == newest.uuid
     return max(runs, key=lambda run: deciding_key(job, run)).uuid
@@ -144,7 +151,7 @@ def test_what_is_kept_is_what_all_runs_amount_to(
             store = open_store(f"sqlite:///{folder}/x.db")
             for group in groups:
                 store.append([json.dumps(e).encode() for e in group])
-                if group:
+                if store.connection.all("SELECT 1 FROM job WHERE latest IS NOT NULL"):
                     assert decided(store)[0] == of_all(store)
             found.append(decided(store))
             store.close()
@@ -255,3 +262,56 @@ def test_a_store_of_an_earlier_release_asks_all_runs_once(store: Store) -> None:
     store.forget()
     store.append([json.dumps(event("OTHER", 1, run=2, job_facets=STREAM)).encode()])
     assert decided(store) == first
+
+
+def test_what_job_events_declare_hides_no_run(client: Client) -> None:
+    """Each is kept beside the runs, and may have come after all of them."""
+    late = event("START", 1, run=2, job_facets=BATCH, outputs=["o"])
+    client.post(
+        event("RUNNING", 5, run=1, job_facets=BATCH, outputs=["o"]),
+        event("RUNNING", 10, run=2, job_facets=BATCH, outputs=["o"]),
+        *(declared(second) for second in range(20, 90)),
+    )
+    assert decided(client.store)[0].hex() == run_id(2).replace("-", "")
+    client.post(late)
+    assert decided(client.store)[0].hex() == run_id(1).replace("-", "")
+    client.post(event("FAIL", 15, run=1, job_facets=BATCH, outputs=["o"]))
+    asked = {"node": "dataset:s3://lake:o", "at": at(100)}
+    (job,) = [n for n in client.get("/api/v2/map", **asked)["nodes"] if n["kind"] == "job"]
+    assert (job["state"], job["run"]) == ("FAILED", run_id(1))
+    changed = client.get("/api/v2/graph/diff", **{"from": at(12), "to": at(100)})
+    assert [(one["before"], one["after"]) for one in changed["states"]] == [("OK", "FAILED")]
+
+
+def test_a_difference_has_the_state_of_the_run_that_decides(client: Client) -> None:
+    client.post(*events([("START", 1), ("START", 2), ("FAIL", 1), ("RUNNING", 2)], STREAM))
+    states = []
+    for start, end in ((90, 150), (90, 200)):
+        found = client.get("/api/v2/graph/diff", **{"from": at(start), "to": at(end)})
+        states.append([(one["before"], one["after"]) for one in found["states"]])
+    assert states == [[("RUNNING", "FAILED")], []]
+
+
+def test_the_live_stream_says_which_run_the_job_goes_by(store: Store) -> None:
+    news: list[dict[str, Any]] = []
+    store.on_change = lambda _, changes: news.extend(changes)
+
+    def told_of(*sent: dict[str, Any]) -> list[tuple[int, str, bool]]:
+        news.clear()
+        store.append([json.dumps(e).encode() for e in sent])
+        runs = [one for one in news if one["change"] == "run"]
+        return [(one["run"][-1], one["state"].value, one["decides"]) for one in runs]
+
+    told = [("START", 1), ("START", 2), ("RUNNING", 2), ("ABORT", 1), ("RUNNING", 2)]
+    first, second, third, fourth, _ = events(told, STREAM)
+    assert told_of(first) == [(1, "RUNNING", True)]
+    assert told_of(second) == [(2, "RUNNING", True)]
+    assert told_of(third) == []
+    assert told_of(fourth) == [(1, "ABORTED", False)]
+    later: Events = [("START", 3), ("RUNNING", 3), ("START", 4), ("RUNNING", 3), ("ABORT", 4)]
+    *before, ended = events(later, BATCH)
+    before[-1]["eventTime"] = at(500)  # the older run reports after the newer is aborted
+    for one in (*before, ended):
+        one["job"]["name"] = "other"
+    told_of(*before)
+    assert told_of(ended) == [(3, "RUNNING", True), (4, "ABORTED", False)]

@@ -16,6 +16,21 @@ interface Told {
   at: string;
 }
 
+/** The states of jobs that changes tell of: where runs of one overlap, one of them decides. */
+export function statesIn(changes: Change[]): [string, Told][] {
+  return changes
+    .filter(({ kind, data }) => kind === "run" && data.decides !== false)
+    .map(({ data, at }) => [
+      `job:${data.namespace}:${data.name}`,
+      {
+        state: data.state as State,
+        planned: (data.planned as Planned | undefined) ?? null,
+        run: String(data.run),
+        at: new Date(at).toISOString(),
+      },
+    ]);
+}
+
 /** The states that the live stream told since the last answer, so that a run need not ask anew. */
 function useTold(base: EstateMap | undefined, still: boolean): Map<string, Told> {
   const [told, setTold] = useState<{ base: EstateMap | undefined; map: Map<string, Told> }>({
@@ -25,20 +40,13 @@ function useTold(base: EstateMap | undefined, still: boolean): Map<string, Told>
   useEffect(() => {
     if (still) return;
     return onChanges((changes) => {
-      const runs = changes.filter((change) => change.kind === "run");
-      if (runs.length === 0) return;
+      const states = statesIn(changes);
+      if (states.length === 0) return;
       startTransition(() =>
-        setTold((before) => {
-          const map = new Map(before.base === base ? before.map : []);
-          for (const { data, at } of runs)
-            map.set(`job:${data.namespace}:${data.name}`, {
-              state: data.state as State,
-              planned: (data.planned as Planned | undefined) ?? null,
-              run: String(data.run),
-              at: new Date(at).toISOString(),
-            });
-          return { base, map };
-        }),
+        setTold((before) => ({
+          base,
+          map: new Map([...(before.base === base ? before.map : []), ...states]),
+        })),
       );
     });
   }, [base, still]);

@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { build } from "../graph/boxes";
 import { curve, endsOf, wordsAlong, wordsPoint } from "../graph/curves";
+import { statesIn } from "../graph/estate";
 import { matters, READABLE, sight, within } from "../graph/fit";
 import { roomOf } from "../graph/frames";
 import { layered } from "../graph/layered";
@@ -24,6 +25,31 @@ import type {
 } from "../lib/types";
 
 const more = { upstream: 0, downstream: 0 };
+
+test("a run that does not decide about its job's state tells none", () => {
+  const at = Date.parse("2026-01-01T00:00:00Z");
+  const run = (id: string, state: string, decides?: boolean) => ({
+    kind: "run",
+    at,
+    data: {
+      namespace: "jobs",
+      name: "load",
+      run: id,
+      state,
+      ...(decides === undefined ? {} : { decides }),
+    },
+  });
+  const told = statesIn([
+    run("2", "RUNNING", true),
+    run("1", "ABORTED", false),
+    { kind: "job", at, data: { namespace: "jobs", name: "load" } },
+  ]);
+  expect(told.map(([id, one]) => [id, one.run, one.state])).toEqual([
+    ["job:jobs:load", "2", "RUNNING"],
+  ]);
+  // A server of an earlier release does not say which run decides.
+  expect(statesIn([run("1", "FAILED")])).toHaveLength(1);
+});
 
 function dataset(name: string, namespace = "s3://lake"): DatasetNode {
   return {

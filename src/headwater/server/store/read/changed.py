@@ -10,6 +10,7 @@ from headwater.lineage.graph import Direction
 from headwater.lineage.lifecycle import State
 from headwater.server.store.database import within
 from headwater.server.store.entities import STATUSES
+from headwater.server.store.read.decided import decided_runs
 from headwater.server.store.read.graph import DATASET, JOB
 
 if TYPE_CHECKING:
@@ -112,21 +113,38 @@ def shown_at(
 
 
 def states_at(view: View, jobs: Iterable[int], at: int) -> dict[int, str]:
-    """How the newest run of each job stood at a moment; a batch that runs counts as what it was.
+    """How each job stood at a moment; a batch that runs counts as what it was.
 
     A batch starts and completes all day: only that it failed, or no longer does, is another state.
     """
+    # Where runs overlap, or the newest may be what a job event declared, more than one is to be asked.
     sql = (
-        "SELECT r.job, r.status, r.ended, j.kind FROM (SELECT job, max(created) AS created FROM run"
+        "SELECT r.job, r.status, r.ended, j.kind, CASE WHEN r.ended = r.created OR EXISTS"
+        " (SELECT 1 FROM run o WHERE o.job = r.job AND o.created <= ? AND o.id <> r.id"
+        " AND (o.ended IS NULL OR o.ended >= r.created)) THEN 1 ELSE 0 END"
+        " FROM (SELECT job, max(created) AS created FROM run"
         " WHERE created <= ? AND job IN ({in}) GROUP BY job) m"
         " JOIN run r ON r.job = m.job AND r.created = m.created"
         " JOIN job j ON j.id = r.job WHERE j.hidden = 0"
     )
+    ends: dict[int, tuple[State, int | None]] = {}
+    streams: set[int] = set()
+    several: set[int] = set()
+    for job, status, ended, kind, more in within(view.connection, sql, list(jobs), (at, at)):
+        ends[job] = STATUSES[status], ended
+        if kind.upper() in ("STREAMING", "STREAM"):
+            streams.add(job)
+        if more:
+            several.add(job)
+    lives = {
+        job: run.state.life
+        for job, run in decided_runs(view, view.jobs(several).values(), at).items()
+    }
+    ends |= {job: (life.state, life.end) for job, life in lives.items()}
     found = {}
-    for job, status, ended, kind in within(view.connection, sql, list(jobs), (at,)):
-        state = STATUSES[status] if ended is not None and ended <= at else State.RUNNING
-        streaming = kind.upper() in ("STREAMING", "STREAM")
-        found[job] = "OK" if not streaming and state in DELIVERS else state.value
+    for job, (last, ended) in ends.items():
+        state = last if ended is not None and ended <= at else State.RUNNING
+        found[job] = "OK" if job not in streams and state in DELIVERS else state.value
     return found
 
 

@@ -179,7 +179,7 @@ class Projection:
         self.settle(job, run, time, state_before, end_before, grew=grew)
 
     def decide(self, job: Job, run: Run) -> bool:
-        """Let the job's state follow a change of a run; True if another run decides about it now.
+        """Let the job's state follow a change of a run; True if that run decides about it from now on.
 
         The same run decides in whatever order the events came.
         """
@@ -195,7 +195,7 @@ class Projection:
             or (held[2] == newest != state.latest_uuid)  # it decided because it was the newest
         ):
             self._decide_anew(job, run)
-        return job.latest != before
+        return job.latest == run.id != before
 
     def _newest(self, job: Job, run: Run) -> bool:
         """Note which run of a job began last; False if that changed for another than this one."""
@@ -209,13 +209,18 @@ class Projection:
         return state.latest_uuid in (began[1], run.uuid)
 
     def _decide_anew(self, job: Job, run: Run | None) -> None:
-        """Ask all runs of a job that may decide, starting from one that changed."""
-        found = run
+        """Ask all runs of a job that may decide, starting from one that changed.
+
+        Another one that decides from now on is announced: no event of its own says so.
+        """
+        found, before = run, job.latest
         if run is None or not self._ended_last(job, run):
             runs = self.session.deciding_runs(job, run)
             found = max(runs, key=lambda one: deciding_key(job, one), default=run)
         if found is not None:
             job.latest, job.state.decided = found.id, deciding_key(job, found)
+            if job.latest != before and (run is None or found.id != run.id):
+                self._announce_run(job, found)
 
     def _ended_last(self, job: Job, run: Run) -> bool:
         """Whether a batch is the newest, and no other run can have reported since its end."""
@@ -248,7 +253,7 @@ class Projection:
     def _announce_run(self, job: Job, run: Run) -> None:
         if job.hidden != MERGED:
             self.changes.append({"change": "run", "run": run.uuid, "state": run.state.life.state,
-                                 **self._planned(job, run),
+                                 "decides": job.latest == run.id, **self._planned(job, run),
                                  "namespace": job.space, "name": job.name})  # fmt: skip
 
     def _planned(self, job: Job, run: Run) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import defaultdict
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.lineage.openlineage import facets as known
@@ -30,7 +31,7 @@ from headwater.server.store.write import named_parents
 from headwater.server.store.write.task_jobs import PART_OF, ParentJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from headwater.lineage.schema import Field
     from headwater.server.store.database import Connection
@@ -79,6 +80,7 @@ _OF_DATASETS = {"symlinks", "lineage", "lifecycleStateChange", ASSERTIONS}
 
 KEPT = 20_000
 RUNS_KEPT = 5_000
+RUNS_READ = 64
 BODIES_BYTES = 32 * 1024 * 1024
 """Bytes of new facets after which those in memory are dropped: a few could be as large as many."""
 FIELDS_KEPT = 500_000
@@ -443,33 +445,45 @@ class WriteSession:
 
     def latest_of(self, job: Job) -> Run | None:
         """The run of a job that began last, as it stands in this commit."""
-        found = list(self._touched.get(job.id, {}).values())
+        touched = self._touched.get(job.id, {})
+        found = [run for run in touched.values() if not run.state.static]
         if not job.fresh:
-            sql = (
-                "SELECT id, uuid, job, state FROM run WHERE job = ?"
-                " ORDER BY created DESC, uuid DESC LIMIT ?"
-            )
-            known = {run.id for run in found}
-            rows = self.connection.all(sql, (job.id, len(found) + 1))
-            found += [entities.to_run(row) for row in rows if row[0] not in known]
-        found = [run for run in found if not run.state.static]
+            rows = (row for row in self._newest_first(job) if row[0] not in touched)
+            stored = (run for run in map(entities.to_run, rows) if not run.state.static)
+            found += islice(stored, 1)
         return max(found, key=lambda run: (run.state.life.first or 0, run.uuid), default=None)
+
+    def _newest_first(self, job: Job) -> Iterator[tuple[Any, ...]]:
+        """The stored runs of a job, read step by step: among them is what job events declared."""
+        sql = (
+            "SELECT id, uuid, job, state FROM run WHERE job = ?"
+            " ORDER BY created DESC, uuid DESC LIMIT ? OFFSET ?"
+        )
+        for start in count(0, RUNS_READ):
+            rows = self.connection.all(sql, (job.id, RUNS_READ, start))
+            yield from rows
+            if len(rows) < RUNS_READ:
+                return
 
     def deciding_runs(self, job: Job, run: Run | None) -> list[Run]:
         """The runs of which one decides about a job's state, as they stand in this commit.
 
-        Those that said less lately than `run` cannot, in a stream.
+        In a stream, those that said less lately than `run`, or else than the newest, cannot.
         """
         found = dict(self._touched.get(job.id, {}))
-        if not is_stream(job):
+        streaming = is_stream(job)
+        if run is None or not streaming:
             self.load_runs([job.state.latest_uuid])
-            newest = self.runs.get(job.state.latest_uuid) or self.latest_of(job)
-            if newest is None or newest.state.life.end is None:
-                return [newest] if newest else []
-            found[newest.id] = newest
-            where, since = "ended IS NULL AND updated > ?", newest.state.life.end
+            run = self.runs.get(job.state.latest_uuid) or self.latest_of(job)
+        if run is None:
+            return []
+        if streaming:
+            where, since = "updated >= ?", latest_news(run.state.life)
+        elif run.state.life.end is None:
+            return [run]
         else:
-            where, since = "updated >= ?", latest_news(run.state.life) if run else 0
+            found[run.id] = run
+            where, since = "ended IS NULL AND updated > ?", run.state.life.end
         if not job.fresh:
             sql = f"SELECT id, uuid, job, state FROM run WHERE job = ? AND {where}"  # noqa: S608
             for row in self.connection.all(sql, (job.id, since)):

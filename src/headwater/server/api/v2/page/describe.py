@@ -10,8 +10,8 @@ import msgspec
 from headwater.lineage.lifecycle import State
 from headwater.lineage.openlineage import facets as known
 from headwater.server.api.present import when
-from headwater.server.store.deciding_run import decided_at
 from headwater.server.store.entities import STATUSES, to_job
+from headwater.server.store.read.decided import decided_runs
 from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.view import JOBS
 
@@ -51,12 +51,6 @@ MESSAGE = 300
 OWNED = (known.ABOUT, "ownership")
 """The facets that name owners; the first that names one counts."""
 OWNERS = 20
-OVERLAPPING = 8
-"""Runs of a job that may be under way at once at a moment in the past."""
-_BEGUN = (
-    "SELECT id, created, ended FROM run WHERE job = ? AND created <= ?"
-    " ORDER BY created DESC, id DESC LIMIT ?"
-)
 
 
 def job_id(job: Job) -> str:
@@ -201,17 +195,7 @@ def latest_runs(view: View, jobs: Iterable[Job], at: int | None = None) -> dict[
     if at is None:
         runs = view.runs(job.latest for job in wanted if job.latest is not None)
         return {run.job: run for run in runs.values()}
-    overlapping: dict[int, set[int]] = {}
-    for job in wanted:
-        rows = view.all(_BEGUN, (job.id, at, OVERLAPPING))
-        # Those that ended before the newest began have no say.
-        some = {number for number, _, ended in rows if ended is None or ended >= rows[0][1]}
-        overlapping[job.id] = some | {row[0] for row in rows[:1]}
-    runs = view.runs(number for some in overlapping.values() for number in some)
-    decided = (
-        decided_at(job, (runs[n] for n in overlapping[job.id] if n in runs), at) for job in wanted
-    )
-    return {run.job: run for run in decided if run is not None}
+    return decided_runs(view, wanted, at)
 
 
 def jobs(view: View, found: list[Job], at: int | None = None) -> dict[int, dict[str, Any]]:

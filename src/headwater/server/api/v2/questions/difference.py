@@ -71,7 +71,7 @@ def difference(
 ) -> dict[str, Any]:
     """What came, went and changed between two moments, in the whole estate or around a node.
 
-    Of each kind of change at most `limit` are listed. `states` are those of the newest runs: of a batch
+    Of each kind of change at most `limit` are listed. `states` are those of the runs that decide: of a batch
     only whether it delivers (`OK`) or how it failed. `hidden` counts the jobs and datasets that a
     limited token cannot see: in the whole estate, or next to those around the node.
     """
