@@ -10,7 +10,7 @@ import typer
 from headwater.cli.output import AsJson, confirm, err, escape, out, print_json, print_wide, table_of
 from headwater.emit import outbox_listing
 from headwater.emit.journal import REFUSED_FILE, settle, state_folder
-from headwater.errors import UsageError
+from headwater.errors import NotFoundError, UsageError
 from headwater.lineage.moments import SECOND
 from headwater.lineage.openlineage.events import iso
 
@@ -146,7 +146,7 @@ def _chosen(refused: list[RefusedEvent], ids: list[str]) -> list[RefusedEvent]:
     by_id = {one.id: one for one in refused}
     for wanted in ids:
         if wanted not in by_id:
-            raise UsageError(f"no refused event {wanted}", hint="headwater outbox list")
+            raise NotFoundError(f"no refused event {wanted}", hint="headwater outbox list")
     return [by_id[wanted] for wanted in ids]
 
 

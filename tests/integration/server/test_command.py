@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from typer.testing import CliRunner
 
 from headwater.cli.server import register
 from headwater.cli.server.store_options import seconds as _seconds
-from headwater.errors import UsageError
+from headwater.errors import NotFoundError, UsageError
 from headwater.server.store import open_store
+from headwater.server.store.database import StoreError
 
 from .making import event
 
@@ -82,6 +84,45 @@ def test_a_store_of_another_kind_is_a_wrong_request() -> None:
     assert isinstance(result.exception, UsageError), result.output
 
 
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://a.db", "sqlite:a.db", ""])
+def test_a_store_s_url_that_names_no_file_is_refused(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (["token", "create", "spark"], ["token", "list"], ["server", "--port", "0"]):
+        result = CliRunner().invoke(app, [*command, "--store", url])
+        assert isinstance(result.exception, UsageError), result.output
+        assert result.exception.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["rebuild"],
+        ["events", "export", "events.ndjson"],
+        ["token", "list"],
+        ["token", "revoke", "3f9a1c22"],
+        ["purge", "job", "jobs", "j", "--yes"],
+    ],
+)
+def test_what_reads_a_store_does_not_make_one(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, [*command, "--store", "mistyped.db"])
+    assert "there is no store" in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_postgresql_that_is_away_is_one_line_with_a_hint() -> None:
+    result = CliRunner().invoke(app, ["rebuild", "--store", "postgresql://127.0.0.1:9/x"])
+    assert isinstance(result.exception, StoreError)
+    assert "cannot connect to PostgreSQL" in result.exception.message
+    assert not re.search(r"[\n\t]", result.exception.message)
+    assert "--store" in str(result.exception.hint)
+
+
 def test_a_plain_path_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run("token", "create", "spark", "--store", "a b%20.db")
@@ -99,6 +140,8 @@ def test_tokens_are_shown_once(tmp_path: Path) -> None:
     assert secret not in run("token", "list", "--store", store)
     run("token", "revoke", found["id"], "--store", store)
     assert "revoked" in run("token", "list", "--store", store)
+    again = CliRunner().invoke(app, ["token", "revoke", found["id"], "--store", store])
+    assert isinstance(again.exception, NotFoundError)
     assert b"hw_" not in (tmp_path / "a.db").read_bytes()
     limit = ["--role", "read", "--namespaces", "shop, team-*", "--store", store]
     run("token", "create", "page", *limit)
@@ -117,9 +160,10 @@ def test_tokens_are_shown_once(tmp_path: Path) -> None:
     ("text", "seconds"), [("90d", 7_776_000), ("12h", 43_200), ("45s", 45), ("10", 10)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert _seconds(text) == seconds
-    with pytest.raises(UsageError):
-        _seconds("soon")
+    assert _seconds(text, "--keep") == seconds
+    for wrong in ("soon", "0", "0d"):
+        with pytest.raises(UsageError, match="--keep"):
+            _seconds(wrong, "--keep")
 
 
 def test_a_job_is_deleted_for_good_only_when_that_is_meant(tmp_path: Path) -> None:
@@ -136,5 +180,6 @@ def test_a_job_is_deleted_for_good_only_when_that_is_meant(tmp_path: Path) -> No
     assert "0 records" in run("rebuild", "--store", store)
     missing = CliRunner().invoke(app, ["purge", "job", "jobs", "j1", "--store", store, "--yes"])
     assert "not found" in str(missing.exception)
+    assert getattr(missing.exception, "exit_code", 0) == 4
     away = ["purge", "dataset", "a", "b", "--url", "http://127.0.0.1:9", "--yes"]
     assert "does not answer" in str(CliRunner().invoke(app, away).exception)

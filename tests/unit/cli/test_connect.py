@@ -98,7 +98,9 @@ def test_what_cannot_be_asked_is_said(
 
 def test_a_connect_that_is_away_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["connect", "list", "--url", "http://127.0.0.1:9"], debug=False) == 1
-    assert "cannot be reached" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "--url or CONNECT_URL" in said
 
 
 @pytest.fixture

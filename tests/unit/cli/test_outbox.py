@@ -109,7 +109,7 @@ def test_show_prints_the_event_without_its_secrets(
     text = capsys.readouterr().out
     assert "hunter2" not in text
     assert json.loads(text)["event"]["job"]["name"] == "orders"
-    assert _run(["outbox", "show", "nosuch-1"], debug=False) == 2
+    assert _run(["outbox", "show", "nosuch-1"], debug=False) == 4
 
 
 def test_retry_sends_to_the_same_destination(

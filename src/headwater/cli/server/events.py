@@ -86,7 +86,7 @@ def import_events(
     """Take events in from a file or from a Marquez; those already there are left alone."""
     if (file is None) == (marquez is None):
         raise UsageError("say either FILE or --marquez URL", hint="headwater events import --help")
-    with opened(store) as target, counting_bar() as bar:
+    with opened(store, new=True) as target, counting_bar() as bar:
         taker = _EventImporter(target)
         if marquez is not None:
             counts = _take_over(taker, marquez, bar)

@@ -179,8 +179,8 @@ def server(
     settings = ServerSettings(
         tokens=read_tokens(token_file),
         page=page,
-        keep=seconds(keep),
-        max_age=seconds(max_age),
+        keep=seconds(keep, "--keep"),
+        max_age=seconds(max_age, "--max-age"),
         body_limit=body_limit,
         batch_limit=batch_limit,
         batch_events=batch_events,
@@ -349,7 +349,7 @@ def rebuild(
     """Recompute the graph from the log, and verify the log's hash chain."""
     from headwater.server.store.keep.rebuild import rebuild as run
 
-    with opened(store) as target:
+    with opened(store, new=from_lake is not None) as target:
         count = run(target) if from_lake is None else _restored(target, from_lake)
     if as_json:
         print_json({"records": count})

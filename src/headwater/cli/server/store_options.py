@@ -25,7 +25,11 @@ __all__ = ["StoreUrl", "check_file", "counting_bar", "opened", "seconds", "sqlit
 
 def store_url(text: str | None) -> str | None:
     """The URL of a store; a path without a scheme is an SQLite file."""
-    return text if not text or "://" in text else sqlite_url(Path(text).expanduser())
+    if text == "":  # as from a variable of a script that is not set
+        raise UsageError("the store has no name", hint="a file, or postgresql://USER@HOST/DATABASE")
+    if text is None or "://" in text or text.startswith("sqlite:"):
+        return text
+    return sqlite_url(Path(text).expanduser())
 
 
 def sqlite_url(file: Path) -> str:
@@ -61,16 +65,21 @@ def counting_bar() -> Progress:
     )  # fmt: skip
 
 
-def seconds(text: str | None) -> float | None:
-    """A duration such as 90d, 12h, 30m or 45s."""
+def seconds(text: str | None, option: str) -> float | None:
+    """The duration that an option has: 90d, 12h, 30m or 45s."""
     if text is None:
         return None
     try:
-        return moments.seconds(text)
+        found = moments.seconds(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"
+            f"{option} {text!r} is not a duration", hint="such as 90d, 12h, 30m or 45s"
         ) from None
+    if not found:  # would delete all there is, or close every run, where perhaps never was meant
+        raise UsageError(
+            f"{option} {text!r} is no time at all", hint=f"leave {option} out for never"
+        )
+    return found
 
 
 def check_file(url: str) -> None:
@@ -82,12 +91,15 @@ def check_file(url: str) -> None:
 
 
 @contextmanager
-def opened(url: str | None) -> Iterator[Store]:
-    """The store behind a URL, closed at the end."""
+def opened(url: str | None, *, new: bool = False) -> Iterator[Store]:
+    """The store behind a URL, closed at the end; made where there is none only if it may be `new`."""
     from headwater.server.http.serve import default_store
     from headwater.server.store import open_store
 
-    store = open_store(url or default_store())
+    found = url or default_store()
+    if not new:
+        check_file(found)
+    store = open_store(found)
     try:
         yield store
     finally:

@@ -34,7 +34,7 @@ def create(
     from headwater.server.http.auth import create_token
 
     wanted = _names(namespaces)
-    with opened(store) as target:
+    with opened(store, new=True) as target:
         made = create_token(target, name, role, wanted)
     if as_json:
         print_json({"name": name, "role": role, "namespaces": wanted, "token": made})
@@ -72,6 +72,8 @@ def list_all(store: StoreUrl = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
         return
+    if not found:
+        out.print("no tokens")
     for t in found:
         state = f"revoked {t['revoked']}" if t["revoked"] else "in use"
         limit = f"  only {', '.join(t['namespaces'])}" if t["namespaces"] else ""

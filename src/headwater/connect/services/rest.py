@@ -30,6 +30,7 @@ from headwater.lineage.naming import redact
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WHERE = "say where Connect is: --url or CONNECT_URL"
 CLOUD = "api.confluent.cloud"
 # Kafka's names have at most 249 characters; a connector with more topics is not one.
 MAX_NAME = 1_000
@@ -329,7 +330,7 @@ class ConnectRest:
             raise ConnectError(ProblemKind.GARBAGE, f"{self.shown}: {error}") from None
         except httpx.TimeoutException:
             raise ConnectError(
-                ProblemKind.TIMEOUT, f"{self.shown} does not answer in time"
+                ProblemKind.TIMEOUT, f"{self.shown} does not answer in time", hint=WHERE
             ) from None
         except httpx.TransportError as error:
             text = str(error)
@@ -338,7 +339,7 @@ class ConnectRest:
                     ProblemKind.TLS, f"{self.shown}: {text}", hint="check ca, cert and key"
                 ) from None
             raise ConnectError(
-                ProblemKind.UNREACHABLE, f"{self.shown} cannot be reached: {text}"
+                ProblemKind.UNREACHABLE, f"{self.shown} cannot be reached: {text}", hint=WHERE
             ) from None
         if answer.is_success:
             return answer

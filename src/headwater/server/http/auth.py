@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.errors import UsageError
+from headwater.errors import NotFoundError, UsageError
 from headwater.server.http import HttpError
 from headwater.server.http.proxies import Person
 from headwater.server.store.database import StoreError, StoreUnavailableError
@@ -132,7 +132,7 @@ def revoke_token(store: Store, token_id: str) -> None:
     count = connection.run(sql, (time.time_ns() // 1000, token_id))
     connection.commit()
     if not count:
-        raise UsageError(f"no token {token_id!r} is in use", hint="headwater token list")
+        raise NotFoundError(f"no token {token_id!r} is in use", hint="headwater token list")
 
 
 class Authenticator:

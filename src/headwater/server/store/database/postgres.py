@@ -303,7 +303,11 @@ class PostgresDatabase:
         try:
             psycopg.connect(url, connect_timeout=10).close()
         except psycopg.Error as error:
-            raise StoreError(f"cannot connect to PostgreSQL: {error}".strip()) from error
+            lines = (line.strip() for line in str(error).splitlines())
+            raise StoreError(
+                f"cannot connect to PostgreSQL: {'; '.join(filter(None, lines))}",
+                hint="check the address in --store; a password may come from PGPASSWORD or PGPASSFILE",
+            ) from error
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             url,
             min_size=0,

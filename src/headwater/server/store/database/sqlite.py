@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from headwater.errors import UsageError
 from headwater.server.store.database import (
     MOVE_HEAD,
     STEP,
@@ -34,6 +35,7 @@ __all__ = ["SqliteConnection", "SqliteDatabase", "sqlite_path"]
 
 _ABOUT_THE_DATA = (sqlite3.DataError, sqlite3.IntegrityError)
 _DAMAGED = ("malformed", "not a database", "bad database", "disk I/O error: corrupt")
+PREFIX = "sqlite:///"
 SPARE = 16 * 1024 * 1024
 """Free bytes of the disk below which health reports it as full."""
 
@@ -207,7 +209,12 @@ _VACUUM = "when there is room, stop the server and run VACUUM on the file"
 
 def sqlite_path(url: str) -> Path:
     """The file of a store's URL."""
-    return Path(unquote(url.removeprefix("sqlite:///"))).expanduser()
+    path = unquote(url.removeprefix(PREFIX))
+    if not url.startswith(PREFIX) or not path:
+        raise UsageError(
+            f"{url} names no file", hint="sqlite:///FILE, sqlite:////ROOT/FILE, or the path alone"
+        )
+    return Path(path).expanduser()
 
 
 class SqliteDatabase:

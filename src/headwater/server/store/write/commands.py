@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from headwater.errors import NotFoundError
 from headwater.lineage.openlineage.events import EventType, canonical
 from headwater.server.store.database import StoreError
 from headwater.server.store.entities import DELETED, Run
@@ -29,6 +30,8 @@ Ids = tuple["int | None", "int | None"]
 
 class NoSuchError(StoreError):
     """What the command is about does not exist."""
+
+    exit_code = NotFoundError.exit_code
 
 
 def apply(store: Store, projection: Projection, command: Command) -> Ids:
