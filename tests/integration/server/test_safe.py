@@ -6,6 +6,8 @@ import datetime as dt
 import ipaddress
 import json
 import ssl
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -217,6 +219,18 @@ def test_what_is_asked_wrongly_is_said_before_the_start(
         program, ["server", "--store", f"sqlite:///{tmp_path}/a.db", *options]
     )
     assert said in str(found.exception)
+
+
+def test_a_port_of_the_system_s_choice_is_printed_when_it_answers(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "headwater", "server", "--port", "0", "--no-page"]
+    command += ["--store", str(tmp_path / "a.db")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            said = next(line for line in server.stderr if "headwater server on" in line)
+            assert httpx.get(f"{said.split()[-1]}/api/v2/health").status_code == 200
+        finally:
+            server.terminate()
 
 
 def test_no_token_stands_on_the_command_line() -> None:

@@ -200,7 +200,7 @@ def server(
         raise UsageError("--user-role needs --user-header")
     configure: list[Any] = []
 
-    # Not before the store is open: a refused server must not print an address where nobody listens.
+    # Not before the store is open: it may be refused.
     def say(text: str) -> None:
         configure.append(lambda _: _say(text, log_format))
 
@@ -243,8 +243,11 @@ def server(
         configure.append(lambda app: forward(app, out_to))
         say(f"forwarding the log to {target} of {bootstrap}")
     require_free(host, port)
-    scheme = "https" if certificate else "http"
-    say(f"headwater server on {scheme}://{host}:{port}")
+
+    def listening(taken: int) -> None:
+        shown = _web_address(host, taken, secure=bool(certificate))
+        _say(f"headwater server on {shown}", log_format)
+
     serve(
         host=host,
         port=port,
@@ -257,6 +260,7 @@ def server(
         key=key,
         log_format=log_format,
         configure=configure,
+        listening=listening,
     )
 
 
@@ -264,6 +268,10 @@ def _address(host: str, port: int, *, secure: bool) -> str:
     """Where a browser finds the server; empty where it listens on every address, or any port."""
     if host in ("", "0.0.0.0", "::") or not port:  # noqa: S104
         return ""
+    return _web_address(host, port, secure=secure)
+
+
+def _web_address(host: str, port: int, *, secure: bool) -> str:
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if secure else 'http'}://{shown}:{port}"
 

@@ -25,7 +25,7 @@ from headwater.server.store.database.sqlite import sqlite_path
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from headwater.lineage.openlineage.events import Limits
 
@@ -71,9 +71,17 @@ def read_tokens(token_file: Path | None) -> list[str]:
 class _Server(uvicorn.Server):
     """Ends live streams and hanging questions first: they would keep an ending server for all of its grace time."""
 
-    def __init__(self, config: uvicorn.Config, app: App) -> None:
+    def __init__(
+        self, config: uvicorn.Config, app: App, listening: Callable[[int], None] | None
+    ) -> None:
         super().__init__(config)
         self._app = app
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._listening is not None:
+            self._listening(self.servers[0].sockets[0].getsockname()[1])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.live.close()
@@ -94,8 +102,9 @@ def serve(
     key: Path | None = None,
     log_format: LogFormat = LogFormat.TEXT,
     configure: Sequence[Any] = (),
+    listening: Callable[[int], None] | None = None,
 ) -> None:
-    """Run the server until a signal stops it."""
+    """Run the server until a signal stops it; `listening` gets its port once clients can connect."""
     settings = settings or ServerSettings()
     if insecure:
         settings = msgspec.structs.replace(settings, insecure=True)
@@ -141,7 +150,7 @@ def serve(
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     try:
-        _Server(config, app).run()
+        _Server(config, app, listening).run()
     except OSError as error:
         raise HeadwaterError(f"cannot listen on {host}:{port}: {error}") from error
     finally:
