@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from headwater.cli.output import AsJson, escape, out, print_json, print_wide, table_of
+from headwater.cli.server.store_options import seconds
 from headwater.cli.settings import (
     SECTIONS,
     VARIABLES,
     Setting,
     SettingsFile,
+    given_by,
     settings_of,
     unknown_variables,
+    variable_in_use,
 )
 from headwater.errors import UsageError
 from headwater.lineage.secrets import MASK, clean_value
@@ -93,7 +97,7 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
     problems = [f"{file.path}: {problem}" for problem in file.problems]
     problems += unknown_variables(root.command)
     if not file.problems:
-        problems += filter(None, (_refused(root, file, section) for section in SECTIONS))
+        problems += [one for section in SECTIONS for one in _refused(root, file, section)]
     if as_json:
         path = str(file.path) if file.path else None
         print_json({"file": path, "ok": not problems, "problems": problems})
@@ -128,16 +132,64 @@ def _held(root: Any, file: SettingsFile, section: str, flags: list[str]) -> list
     return found
 
 
-def _refused(root: Any, file: SettingsFile, section: str) -> str:
+def _refused(root: Any, file: SettingsFile, section: str) -> list[str]:
     try:
-        _parsed(root, section, [])
+        parsed = _parsed(root, section, [])
     except typer.BadParameter as error:
-        source = (
-            error.ctx and error.param and error.ctx.get_parameter_source(error.param.name or "")
-        )
-        where = f"{file.path}: " if source and source.name == "DEFAULT_MAP" else ""
-        return f"{where}[{section}] {error.format_message()}"
+        return [f"{given_by(error)}[{section}] {error.format_message()}"]
+    except UsageError as error:
+        return [f"[{section}] {_in_one(error)}"]
+    found = []
+    for setting in settings_of(root.command).values():
+        if setting.section == section:
+            problem = _unusable(setting, parsed.params[setting.option.name])
+            source = parsed.get_parameter_source(setting.option.name).name
+            if problem:
+                where = _origin(setting, source, file)
+                found.append(f"{where}: [{section}] {setting.key}: {problem}")
+    return found
+
+
+def _unusable(setting: Setting, value: Any) -> str:
+    """What the command would refuse of a value when it starts; empty where nothing is wrong."""
+    if value is None or value == [] or setting.section == "lab":  # its folder may be new
+        return ""
+    for file in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(file, Path):
+            try:
+                file.stat()
+            except OSError as error:
+                return f"{file}: {error.strerror}"
+    try:
+        _read(setting, value)
+    except UsageError as error:
+        return _in_one(error)
+    except ModuleNotFoundError:  # of the server's extra, which a machine without a server lacks
+        return ""
     return ""
+
+
+def _read(setting: Setting, value: Any) -> None:
+    """Read a value that its option takes as any text, as the command does; raises UsageError."""
+    match setting.section, setting.key:
+        case "server", "keep" | "max-age":
+            seconds(value, f"--{setting.key}")
+        case "server", "root-path":
+            from headwater.server.http.proxies import read_root_path
+
+            read_root_path(value)
+        case "server", "trusted-proxies":
+            from headwater.server.http.proxies import Proxies
+
+            Proxies(value)
+        case "server", "user-role":
+            from headwater.server.http.auth import read_people
+
+            read_people(value)
+
+
+def _in_one(error: UsageError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 def _shown(setting: Setting, value: Any) -> str:
@@ -154,12 +206,7 @@ def _origin(setting: Setting, source: str, file: SettingsFile) -> str:
     if source == "COMMANDLINE":
         return "flag"
     if source == "ENVIRONMENT":
-        names = (
-            [setting.option.envvar]
-            if isinstance(setting.option.envvar, str)
-            else setting.option.envvar
-        )
-        return next(f"${name}" for name in names if os.environ.get(name))
+        return f"${variable_in_use(setting.option)}"
     if source == "DEFAULT_MAP":
         line = file.lines.get((setting.section, setting.key))
         return f"{file.path}:{line}" if line else str(file.path)

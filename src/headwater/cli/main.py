@@ -128,16 +128,10 @@ def _run(arguments: list[str], debug: bool) -> int:
 def _extra(arguments: list[str]) -> str:
     """The extra that a command needs, with what it was asked."""
     asks_lake = any(word.partition("=")[0] in LAKE_OPTIONS for word in arguments)
-    return EXTRAS.get(next(iter(arguments), ""), "lake" if asks_lake else "server")
-
-
-def _from_file(error: Any) -> str:
-    """The file, where it is the one that gave an option its wrong value."""
-    at, option = getattr(error, "ctx", None), getattr(error, "param", None)
-    if at is None or option is None or not isinstance(at.obj, settings.SettingsFile):
-        return ""
-    source = at.get_parameter_source(option.name)
-    return f"{at.obj.path}: " if source is not None and source.name == "DEFAULT_MAP" else ""
+    before = ("", *arguments)
+    words = zip(before, arguments, strict=False)
+    command = (one for last, one in words if not one.startswith("-") and last != "--config")
+    return EXTRAS.get(next(command, ""), "lake" if asks_lake else "server")
 
 
 def _explain(error: Exception, extra: str) -> int:
@@ -152,7 +146,7 @@ def _explain(error: Exception, extra: str) -> int:
         else:
             at = getattr(error, "ctx", None)
             where = at.command_path if at else "headwater"
-            text = f"{_from_file(error)}{error.format_message()}"
+            text = f"{settings.given_by(error)}{error.format_message()}"
             print_error(UsageError(text, hint=f"{where} --help"))
         return int(error.exit_code)
     print_error(

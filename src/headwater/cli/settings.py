@@ -25,10 +25,12 @@ __all__ = [
     "VARIABLES",
     "SettingsFile",
     "default_file",
+    "given_by",
     "install",
     "read_file",
     "settings_of",
     "unknown_variables",
+    "variable_in_use",
 ]
 
 NAME = "headwater.toml"
@@ -121,7 +123,8 @@ VARIABLES = {
 }
 
 # What Kubernetes sets for a Service, and what the lab marks its processes with.
-_FOREIGN = re.compile(r"HEADWATER_LAB_|\w+_SERVICE_(HOST|PORT)|\w*_PORT(_\d+_(TCP|UDP).*)?$")
+_FOREIGN = re.compile(r"HEADWATER_LAB_|\w+_SERVICE_(HOST|PORT)|\w*_PORT_\d+_(TCP|UDP|SCTP)")
+_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 class Setting(NamedTuple):
@@ -259,7 +262,7 @@ def _decoded(path: Path) -> tuple[str, dict[str, Any]]:
         with path.open("rb") as opened:
             body = opened.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"cannot read the settings: {error}") from error
+        raise UsageError(f"cannot read the settings {path}: {error.strerror}") from error
     if len(body) > LARGEST:
         raise UsageError(f"{path} is larger than {LARGEST:,} bytes")
     try:
@@ -310,11 +313,35 @@ def unknown_variables(root: Any) -> list[str]:
     found = [
         name
         for name in sorted(os.environ)
-        if name.startswith("HEADWATER_") and name not in known and not _FOREIGN.match(name)
+        if name.startswith("HEADWATER_")
+        and name not in known
+        and not _FOREIGN.match(name)
+        and not (name.endswith("_PORT") and _ADDRESS.match(os.environ[name]))
     ]
     return [f"{name} sets nothing{_meant(name, known)}" for name in found]
 
 
 def _meant(name: str, known: set[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
+    end = name.removeprefix("HEADWATER")
+    without_section = sorted((len(one), one) for one in known if one.endswith(end))
+    near = [one for _, one in without_section] or get_close_matches(name, sorted(known), n=1)
     return f"; {near[0]}?" if near else ""
+
+
+def given_by(error: Any) -> str:
+    """The file or variable that gave an option its wrong value; empty where the command line did."""
+    at, option = getattr(error, "ctx", None), getattr(error, "param", None)
+    if at is None or option is None:
+        return ""
+    source = at.get_parameter_source(option.name)
+    if source is not None and source.name == "DEFAULT_MAP":
+        return f"{at.obj.path}: " if isinstance(at.obj, SettingsFile) else ""
+    if source is not None and source.name == "ENVIRONMENT":
+        return f"${variable_in_use(option)}: "
+    return ""
+
+
+def variable_in_use(option: Any) -> str:
+    """The variable that an option's value comes from; the first that is set counts."""
+    names = [option.envvar] if isinstance(option.envvar, str) else option.envvar
+    return next(name for name in names if os.environ.get(name))

@@ -228,7 +228,12 @@ def configuration(stage: Stage) -> Hooks:
     text = PAGES["docs/configuration.md"].read_text()
     found = re.search(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert found
-    (stage.reader.folder / "headwater.toml").write_text(found[1])
+    shown = found[1]
+    for path in re.findall(r'"(/[^"]+)"', shown):  # files that the page's reader has
+        file = stage.reader.folder / Path(path).name
+        file.touch()
+        shown = shown.replace(path, str(file))
+    (stage.reader.folder / "headwater.toml").write_text(shown)
     return {}
 
 

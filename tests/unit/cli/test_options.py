@@ -199,6 +199,7 @@ more = partial(pytest.param, marks=pytest.mark.full)
         ),
         more("connect watch --clusters clusters.yml", "yaml", "connect"),
         ("lab status", "psutil", "lab"),
+        ("--config /dev/null lab status", "psutil", "lab"),
         ("mcp", "mcp", "mcp"),
         ("trace orders --lake iceberg://prod/lineage", "zstandard", "lake"),
         ("rebuild --store STORE --from-lake=iceberg://prod/lineage", "zstandard", "lake"),

@@ -147,6 +147,51 @@ def test_check_is_silent_about_what_is_right_and_finds_variables_that_set_nothin
     monkeypatch.setenv("HEADWATER_SERVER_PROT", "1")
     assert _run(["config", "check"], debug=False) == 2
     assert "HEADWATER_SERVER_PROT sets nothing; HEADWATER_SERVER_PORT?" in capsys.readouterr().out
+    monkeypatch.setenv("HEADWATER_STORE", "x.db")
+    monkeypatch.setenv("HEADWATER_PORT", "6000")
+    assert _run(["config", "check"], debug=False) == 2
+    said = capsys.readouterr().out
+    assert "HEADWATER_STORE sets nothing; HEADWATER_SERVER_STORE?" in said
+    assert "HEADWATER_PORT sets nothing; HEADWATER_SERVER_PORT?" in said
+
+
+def test_check_finds_what_the_command_would_refuse_when_it_starts(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(
+        """
+[server]
+keep = "90x"
+root-path = "lineage"
+trusted-proxies = ["proxy.example"]
+user-role = ["reader"]
+token-file = "/no/such/tokens"
+[connect]
+mappings = ["/no/such/rules.yml"]
+"""
+    )
+    monkeypatch.setenv("HEADWATER_SERVER_MAX_AGE", "0d")
+    assert _run(["config", "check", "--json"], debug=False) == 2
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert [problem.partition(" is ")[0] for problem in problems] == [
+        f"{file}:7: [server] token-file: /no/such/tokens: No such file or directory",
+        f"{file}:3: [server] keep: --keep '90x'",
+        "$HEADWATER_SERVER_MAX_AGE: [server] max-age: --max-age '0d'",
+        f"{file}:4: [server] root-path: --root-path 'lineage'",
+        f"{file}:5: [server] trusted-proxies: --trusted-proxies 'proxy.example'",
+        f"{file}:6: [server] user-role: --user-role 'reader'",
+        f"{file}:9: [connect] mappings: /no/such/rules.yml: No such file or directory",
+    ]
+
+
+def test_a_wrong_variable_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADWATER_SERVER_PORT", "tcp://10.0.0.1:5000")
+    assert _run(["server", "--store", "x://y"], debug=False) == 2
+    assert "$HEADWATER_SERVER_PORT: " in capsys.readouterr().err
+    assert _run(["config", "check"], debug=False) == 2
+    assert "$HEADWATER_SERVER_PORT: [server] " in capsys.readouterr().out
 
 
 def test_the_file_may_be_named_and_none_is_taken_from_the_current_folder(
