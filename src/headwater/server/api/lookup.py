@@ -6,6 +6,7 @@ an id of nothing but colons must not cost one for each.
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,6 +18,8 @@ from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.store.database import within
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headwater.server.store.entities import Dataset, Job, Node, Run
     from headwater.server.store.view import View
 
@@ -27,6 +30,7 @@ __all__ = [
     "job_node",
     "kind_of",
     "namespace_id",
+    "nearest",
     "node_of",
     "the_dataset",
     "the_job",
@@ -37,6 +41,8 @@ __all__ = [
 LONGEST = 4_096
 """Characters of a node id in which a namespace, or the name behind it, is looked for."""
 CUTS = 10_000
+PAIRS = 2_000_000
+"""Characters of a name times those of the names that it is compared with: 2,000 names of 30 letters."""
 NO_NODE = (
     "not a node: one is written dataset:NAMESPACE:NAME, job:NAMESPACE:NAME"
     " or datasetField:NAMESPACE:NAME:COLUMN"
@@ -192,3 +198,21 @@ def node_of(view: View, node_id: str) -> Node:
     if kind == "job":
         return job_node(view, rest).node
     raise HttpError(400, "node: must be a dataset or a job")
+
+
+def nearest(wanted: str, known: Iterable[str]) -> list[str]:
+    """Up to five names that are most like one; the first of them where none is.
+
+    To compare two takes up to 0.1 µs for each character of one and each of the other, in which
+    every other answer waits.
+    """
+    names, wanted = list(known), wanted[:200]
+    left, compared = PAIRS // (len(wanted) or 1), []
+    for name in names:
+        if len(name) > 4 * len(wanted):  # too long to be like it
+            continue
+        left -= len(name)
+        if left < 0:
+            break
+        compared.append(name)
+    return difflib.get_close_matches(wanted, compared, n=5, cutoff=0.4) or names[:5]

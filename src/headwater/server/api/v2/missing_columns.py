@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from headwater.server.api.facet_columns import field_names
+from headwater.server.api.lookup import nearest
 from headwater.server.http import HttpNotFoundError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def missing_column(view: View, dataset: Dataset, field: str) -> HttpNotFoundErro
     if not known:
         message = f"No producer has reported the columns of dataset '{dataset.name}'."
         return HttpNotFoundError(message, "column", field, [])
-    near = difflib.get_close_matches(field, known[:2_000], n=5, cutoff=0.4) or known[:5]
+    rows = [row_of(dataset, name) for name in nearest(field, known[:2_000])]
     message = f"Dataset '{dataset.name}' has no column '{field[:200]}'."
-    return HttpNotFoundError(message, "column", field, [row_of(dataset, name) for name in near])
+    return HttpNotFoundError(message, "column", field, rows)
 
 
 def row_of(dataset: Dataset, field: str) -> dict[str, Any]:

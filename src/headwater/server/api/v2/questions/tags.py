@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import carriers, handed, tag_reach, tags_on
-from headwater.server.api.lookup import has_column, the_dataset
+from headwater.server.api.lookup import has_column, nearest, the_dataset
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.v2.missing_columns import missing_column
 from headwater.server.api.v2.page import columns, describe
@@ -180,7 +179,7 @@ def _missing(view: View, tag: str, used: Iterable[str]) -> HttpNotFoundError:
     """404 for a tag that is not there, with those that are most like it, or some."""
     about = view.all("SELECT name FROM tag ORDER BY name LIMIT ?", (TAGS,))
     known = {name.lower(): name for name in sorted({*used, *(row[0] for row in about)})[:TAGS]}
-    near = difflib.get_close_matches(tag.lower()[:200], known, n=5, cutoff=0.4) or list(known)[:5]
+    near = nearest(tag.lower(), known)
     rows = [{"kind": "tag", "namespace": "", "name": known[one], "node": ""} for one in near]
     return HttpNotFoundError(f"Tag '{tag[:200]}' not found.", "tag", tag, rows)
 
