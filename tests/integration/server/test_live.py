@@ -52,7 +52,7 @@ def test_a_listener_goes_on_where_it_stopped(client: Client) -> None:
     everything = listen(client.app, 0, 5)
     assert [m["event"] for m in everything] == ["job", "dataset", "edges", "run", "run"]
     assert everything[-1]["data"] == {
-        "run": run_id(1), "state": "COMPLETED", "namespace": "jobs", "name": "load",
+        "run": run_id(1), "state": "COMPLETED", "namespace": "jobs", "name": "load", "decides": True,
     }  # fmt: skip
     (last,) = listen(client.app, 1, 1)
     assert (last["id"], last["data"]["state"]) == ("2", "COMPLETED")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+# The first test waits until twelve environments are installed, with pip half an hour beside other lanes.
+pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
 HERE = "tests/integration/spark/"
 CASES = f"{HERE}test_cases.py"

@@ -104,12 +104,20 @@ def verdicts(stage: RemoteStage) -> dict[str, Verdict]:
     return {case.name: verdict(stage, case) for case in CHOSEN}
 
 
+SLOW = "Python worker failed to connect back"
+"""Spark gives a Python worker ten seconds to start, which a busy machine may not."""
+
+
 def verdict(stage: RemoteStage, case: Case) -> Verdict:
     """What is to be said of one case; one that cannot be played says why, and stops no other."""
-    try:
-        return played(stage, case)
-    except Exception as error:  # noqa: BLE001
-        return Verdict(WRONG, [f"{type(error).__name__}: {error}"[:2000]], [])
+    for tries_left in (1, 0):
+        try:
+            return played(stage, case)
+        except Exception as error:  # noqa: BLE001
+            headwater.spark.flush(WAIT)  # the end of a query that failed is not the next one's
+            if SLOW not in str(error) or not tries_left:
+                return Verdict(WRONG, [f"{type(error).__name__}: {error}"[:2000]], [])
+    raise AssertionError
 
 
 def played(stage: RemoteStage, case: Case) -> Verdict:
@@ -166,7 +174,8 @@ def test_nothing_is_wrong_and_most_is_exact(verdicts: dict[str, Verdict]) -> Non
 
 def test_what_is_unknown_says_why(verdicts: dict[str, Verdict]) -> None:
     unknown = {name: v.problems for name, v in verdicts.items() if v.said == UNKNOWN}
-    assert set(unknown) <= {"topics_by_pattern", "checkpoint", "merge_for_each_batch"}
+    known = {"topics_by_pattern", "checkpoint", "merge_for_each_batch", "metadata_by_path"}
+    assert set(unknown) <= known
     assert all(unknown.values())
 
 
