@@ -90,4 +90,6 @@ test.each([FULL ? 60 : 8])(
     expect(slow).toEqual([]);
     for (const [path, { faults }] of pages) expect(faults, path).toEqual([]);
   },
+  // Both times, with opening the pages and reading the traces.
+  400_000,
 );
