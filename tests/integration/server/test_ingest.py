@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from headwater.errors import UsageError
+from headwater.errors import NotFoundError, UsageError
 from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.http.hosts import is_loopback
@@ -175,7 +175,7 @@ def test_roles(store_url: str) -> None:
         revoke_token(store, tokens[1].id)
         client.app.auth._read_at = 0
         assert status("GET", "/api/v1/jobs", reader) == 401
-        with pytest.raises(UsageError):
+        with pytest.raises(NotFoundError):
             revoke_token(store, "nope")
     finally:
         client.close()
