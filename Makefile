@@ -52,7 +52,7 @@ demo: setup ## Run the orders pipeline with lineage from end to end and judge it
 	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG)) $(if $(SECURE),--secure) $(if $(LAKE),--lake)
 
 .PHONY: test
-test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (9 minutes)
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (10 minutes)
 	@$(BIN)/python -m scripts.lanes test $(ARGS)
 
 .PHONY: test-full
