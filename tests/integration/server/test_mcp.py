@@ -200,6 +200,31 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     assert alerts == {"rules": [], "open": [], "resolved": [], "page": f"{server.url}/"}
 
 
+def test_a_tag_and_a_whole_schema_can_be_asked_about(server: Process) -> None:
+    items = f"{SHOP}:shop.public.order_items"
+    path = f"{quote(SHOP, safe='')}/shop.public.order_items"
+    held = httpx.get(f"{server.url}/api/v2/datasets/{path}").json()["columns"]
+    fields = [{"name": one["name"], "type": one["type"]} for one in held]
+    kept = [one for one in fields if one["name"] != "price"]
+    assert len(kept) == len(fields) - 1
+    found = answers(
+        ("tag", {"tag": "pii"}),
+        ("impact", {"dataset": items, "schema": kept}),
+        ("impact", {"dataset": items, "schema": fields}),
+        ("impact", {"dataset": items, "changes": [{"kind": "drop", "column": "price"}]}),
+        ("tag", {"tag": "piii"}),
+        ("impact", {"dataset": items}),
+        url=server.url,
+    )
+    tag, without, same, dropped = (answer for answer, _ in found[:4])
+    assert f"{KAFKA}:shop.orders.customer_email" in [one["column"] for one in tag["columns"]]
+    assert without["counts"] == dropped["counts"]
+    assert without["verdict"] == "breaks"
+    assert same["verdict"] != "breaks"
+    assert [failed for _, failed in found] == [False] * 4 + [True] * 2
+    assert "pii" in json.dumps(found[4][0])
+
+
 def test_what_is_not_there_has_the_nearest_names(server: Process) -> None:
     found = answers(
         ("why", {"dataset": "bi.publc.supplier_stat"}),

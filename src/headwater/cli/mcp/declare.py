@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -93,7 +94,9 @@ class Tool:
         method, _, address = self.route.partition(" ")
         path, _, query = address.partition("?")
         at = _filled(path, known, path_part)
-        members = {**_members(query, known, str), **sent}
+        inside = {name for _, name, _, _ in Formatter().parse(path) if name}
+        asked = {name: value for name, value in sent.items() if name not in inside}
+        members = {**_members(query, known, str), **asked}
         found = server.post(at, members) if method == "POST" else server.get(at, **members)
         short = self.shorten(found)
         if self.sought and not any(short.values()):

@@ -95,7 +95,7 @@ _ALL = (
             DATASET,
             ToolParameter(
                 "changes",
-                "What changes; `to` is the new name or the new type.",
+                "What changes; `to` is the new name or the new type. Either this or `schema`.",
                 {
                     "type": "array",
                     "minItems": 1,
@@ -114,7 +114,24 @@ _ALL = (
                         "additionalProperties": False,
                     },
                 },
-                required=True,
+            ),
+            ToolParameter(
+                "schema",
+                "Instead of changes: all fields that the dataset is to have. They are compared with those it has now.",
+                {
+                    "type": "array",
+                    "maxItems": 2_000,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "name": {"type": "string", "maxLength": 1_000},
+                            "type": {"type": "string", "maxLength": 1_000},
+                            "nullable": {"type": "boolean"},
+                        },
+                        "required": ["name", "type"],
+                        "additionalProperties": False,
+                    },
+                },
             ),
         ),
         shorten.impact,
@@ -140,6 +157,15 @@ _ALL = (
         "GET /api/v2/datasets/{namespace}/{name}/tags?column={field}",
         (DATASET_OR_COLUMN,),
         shorten.tags,
+    ),
+    Tool(
+        "tag",
+        "Where a tag (such as pii) gets to: the columns on which it was set, those made of them, each with the"
+        " path; and where masking stops it.",
+        "GET /api/v2/tags/{tag}",
+        (ToolParameter("tag", "The tag.", required=True),),
+        shorten.tags,
+        page="/",
     ),
     Tool(
         "audit",
