@@ -117,11 +117,11 @@ def states_at(view: View, jobs: Iterable[int], at: int) -> dict[int, str]:
 
     A batch starts and completes all day: only that it failed, or no longer does, is another state.
     """
-    # Where runs overlap, or the newest may be what a job event declared, more than one is to be asked.
+    # Where runs overlap, or the newest is what a job event declared, more than one is to be asked.
     sql = (
-        "SELECT r.job, r.status, r.ended, j.kind, CASE WHEN r.ended = r.created OR EXISTS"
+        "SELECT r.job, r.status, r.ended, j.kind, r.id, r.created, EXISTS"
         " (SELECT 1 FROM run o WHERE o.job = r.job AND o.created <= ? AND o.id <> r.id"
-        " AND (o.ended IS NULL OR o.ended >= r.created)) THEN 1 ELSE 0 END"
+        " AND (o.ended IS NULL OR o.ended >= r.created))"
         " FROM (SELECT job, max(created) AS created FROM run"
         " WHERE created <= ? AND job IN ({in}) GROUP BY job) m"
         " JOIN run r ON r.job = m.job AND r.created = m.created"
@@ -130,12 +130,17 @@ def states_at(view: View, jobs: Iterable[int], at: int) -> dict[int, str]:
     ends: dict[int, tuple[State, int | None]] = {}
     streams: set[int] = set()
     several: set[int] = set()
-    for job, status, ended, kind, more in within(view.connection, sql, list(jobs), (at, at)):
+    at_once: dict[int, int] = {}
+    rows = within(view.connection, sql, list(jobs), (at, at))
+    for job, status, ended, kind, run, created, more in rows:
         ends[job] = STATUSES[status], ended
         if kind.upper() in ("STREAMING", "STREAM"):
             streams.add(job)
         if more:
             several.add(job)
+        elif ended == created:  # a declaration is kept as such a run
+            at_once[run] = job
+    several.update(at_once[run.id] for run in view.runs(at_once).values() if run.state.static)
     lives = {
         job: run.state.life
         for job, run in decided_runs(view, view.jobs(several).values(), at).items()
