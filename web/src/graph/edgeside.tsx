@@ -71,7 +71,9 @@ export function Evidence({ edge }: { edge: ColumnEdge }) {
           {step.description ? <code className="wrap">{step.description}</code> : null}
         </p>
       ))}
-      {edge.jobs.length > 0 ? <p className="muted">by {edge.jobs.map(nameIn).join(", ")}</p> : null}
+      {edge.jobs.length > 0 ? (
+        <p className="muted">by {breakable(edge.jobs.map(nameIn).join(", "))}</p>
+      ) : null}
       <Reasons evidence={edge.evidence} />
     </div>
   );
