@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 import zlib
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ import zstandard
 __all__ = ["GZIP", "ZSTD", "Record", "produce"]
 
 GZIP, ZSTD = 1, 4
+NOT_YET = (3, 5, 6)
+"""Errors of the protocol: unknown topic, no leader, not the leader."""
 
 
 class Record(NamedTuple):
@@ -81,12 +84,18 @@ def produce(bootstrap: str, topic: str, records: list[Record], codec: int = 0) -
     request += struct.pack(">hhiih", -1, -1, 30_000, 1, len(name)) + name
     request += struct.pack(">iii", 1, 0, len(batch)) + batch
     host, _, port = bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(struct.pack(">i", len(request)) + request)
-        answer = connection.makefile("rb")
-        (size,) = struct.unpack(">i", answer.read(4))
-        body = answer.read(size)
-    # Correlation, one topic with its name, one partition with its number, then the error.
-    at = 4 + 4 + 2 + len(name) + 4 + 4
-    (error,) = struct.unpack_from(">h", body, at)
+
+    def answered() -> int:
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = connection.makefile("rb")
+            (size,) = struct.unpack(">i", answer.read(4))
+            body = answer.read(size)
+        # Correlation, one topic with its name, one partition with its number, then the error.
+        return int(struct.unpack_from(">h", body, 4 + 4 + 2 + len(name) + 4 + 4)[0])
+
+    deadline = time.monotonic() + 60
+    # A topic that was just made may not be known, or not be led, at once.
+    while (error := answered()) in NOT_YET and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert error == 0, f"the broker refuses the batch: error {error}"
