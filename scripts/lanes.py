@@ -115,11 +115,9 @@ AT_ONCE = {"test": 5, "test-full": 4}
 FIRST = {"test": ("demo", "unit")}
 ALONE = {"test": "timed and not full and not soak", "test-full": "timed and not soak"}
 CLOSING = re.compile(r"\d+ (?:passed|failed|errors?|deselected)\b.* in \d")
-FAILED = re.compile(r"(?:FAILED|ERROR) (\S+?::[^\[]*?(?:\[.*\])?)(?: - .*)?$")
+FAILED = re.compile(r"(?:FAILED|ERROR) \S+::")
 # Run before the lanes of these names: their drivers then start with half the CPU.
 PREPARATION = dict.fromkeys(("demo", "spark"), "headwater.lab.files.class_archive")
-# So many failed tests are run again by themselves when all lanes have ended; more are no accident.
-AGAIN = 3
 NOTHING_COLLECTED = 5  # pytest's code when a selection leaves a lane without tests: no failure
 
 
@@ -135,7 +133,6 @@ class Lane(threading.Thread):
         self.words = [*run, *options]
         self.code = 0
         self.failed: list[str] = []
-        self.tests: list[str] = []
         self.closing = f"{name:>11} | ended without a closing line"
 
     def run(self) -> None:
@@ -158,9 +155,8 @@ class Lane(threading.Thread):
             for line in process.stdout or ():
                 if CLOSING.search(line):
                     self.closing = f"{self.name:>11} | {line.strip()}"
-                if match := FAILED.match(line.strip()):
+                if FAILED.match(line):
                     self.failed.append(f"{self.name:>11} | {line.strip()}")
-                    self.tests.append(match[1])
                 print(f"{self.name:>11} | {line}", end="", flush=True)
             # Not process.wait(): this tells the CPU of the pytest and of all that it started and ended.
             _, status, used = os.wait4(process.pid, 0)
@@ -185,39 +181,13 @@ def in_lanes(kind: str, options: list[str]) -> int:
         lanes.append(Lane(kind, "alone", alone(ALONE[kind]), options, free))
         lanes[-1].start()
         lanes[-1].join()
-    unstable = again(kind, lanes, options)
     for lane in lanes:  # once more: the lanes' outputs are mixed above
         print(*lane.failed, lane.closing, sep="\n")
-    for test in unstable:
-        print(f"unstable: {test} failed in its lane and passed by itself")
     codes = {lane.code for lane in lanes}
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     failed = bool(codes - {0, NOTHING_COLLECTED}) or codes == {NOTHING_COLLECTED}
     print(f"{'failed' if failed else 'all passed'} in {minutes} min {seconds} s")
     return 1 if failed else 0
-
-
-def again(kind: str, lanes: list[Lane], options: list[str]) -> list[str]:
-    """Run a few failed tests by themselves; those that pass are named, and fail the run no more.
-
-    Beside other lanes a broker or a store may answer later than any client waits. A test that fails for
-    another reason fails again.
-    """
-    failed = [lane for lane in lanes if lane.code not in (0, NOTHING_COLLECTED)]
-    tests = [test for lane in failed for test in lane.tests]
-    if not 0 < len(tests) <= AGAIN or not all(lane.tests for lane in failed):
-        return []
-    free = threading.Semaphore(1)
-    mark = "full or not full"  # in place of the default
-    lane = Lane(kind, "again", ["-m", mark, *tests], options, free)
-    lane.start()
-    lane.join()
-    lanes.append(lane)
-    if lane.code:
-        return []
-    for one in failed:
-        one.code = 0
-    return tests
 
 
 def main(kind: str, *options: str) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 import zlib
 from typing import NamedTuple
 
 import zstandard
+
+from headwater.lab.waiting import wait_until
 
 __all__ = ["GZIP", "ZSTD", "Record", "produce"]
 
@@ -94,8 +95,13 @@ def produce(bootstrap: str, topic: str, records: list[Record], codec: int = 0) -
         # Correlation, one topic with its name, one partition with its number, then the error.
         return int(struct.unpack_from(">h", body, 4 + 4 + 2 + len(name) + 4 + 4)[0])
 
-    deadline = time.monotonic() + 60
+    errors: list[int] = []
+
+    def settled() -> bool:
+        errors.append(answered())
+        return errors[-1] not in NOT_YET
+
     # A topic that was just made may not be known, or not be led, at once.
-    while (error := answered()) in NOT_YET and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(settled, seconds=60, what=f"a leader of {topic}", interval=0.1)
+    error = errors[-1]
     assert error == 0, f"the broker refuses the batch: error {error}"
