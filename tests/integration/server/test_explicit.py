@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.lineage.graph import Direction, NodeKind
 from headwater.server.store.read.evidence import evidence
 from headwater.server.store.read.output_sources import OutputSources
 from headwater.server.store.view import Bodies, View
@@ -85,6 +86,18 @@ def test_a_dataset_says_what_it_comes_from(store: Store) -> None:
     job = seen.job("jobs", "load")
     assert job is not None
     assert number(store, "c") * 2 in job.state.open
+
+
+def test_a_dataset_that_only_column_lineage_names_is_an_input(store: Store) -> None:
+    x = dataset("x", columnLineage=columns(id=("a", "id"), rate=("b", "rate"), sum=("x", "sum")))
+    send(store, event("START", 0, inputs=["a"], outputs=[x]))
+    seen = view(store)
+    job = seen.job("jobs", "load")
+    assert job is not None
+    read = {at // 2 for at in job.state.open if at % 2 == 0}
+    assert read == {number(store, "a"), number(store, "b")}
+    origins = {far for _, far, _ in seen.graph().next([(NodeKind.JOB.value, job.id)], Direction.UPSTREAM)}
+    assert origins == {(NodeKind.DATASET.value, number(store, "a")), (NodeKind.DATASET.value, number(store, "b"))}
 
 
 def test_an_output_said_to_come_from_nothing_has_no_inputs(store: Store) -> None:

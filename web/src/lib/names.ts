@@ -39,6 +39,44 @@ export function nameIn(id: string): string {
   return NODE.exec(id)?.[1] ?? id;
 }
 
+function kindIn(id: string): string {
+  return id.slice(0, id.indexOf(":"));
+}
+
+/** What the jobs and datasets of one answer are called, so that no two of them look alike. */
+export class ShownNames {
+  private often = new Map<string, number>();
+
+  constructor(ids: Iterable<string>) {
+    for (const id of new Set(ids)) {
+      const key = `${kindIn(id)} ${nameIn(id)}`;
+      this.often.set(key, (this.often.get(key) ?? 0) + 1);
+    }
+  }
+
+  /** A name without its namespace, unless another of its kind has the same; `own` where it is known. */
+  of(id: string, own?: string): string {
+    const name = nameIn(id);
+    const often = this.often.get(`${kindIn(id)} ${name}`) ?? 0;
+    return often > 1 ? id.slice(id.indexOf(":") + 1) : (own ?? name);
+  }
+
+  /** A way over jobs and datasets; of a name that both have, also which it is. */
+  path(ids: string[]): string {
+    const kinds = new Map<string, Set<string>>();
+    for (const id of ids) {
+      const name = this.of(id);
+      kinds.set(name, (kinds.get(name) ?? new Set()).add(kindIn(id)));
+    }
+    return ids
+      .map((id) => {
+        const name = this.of(id);
+        return (kinds.get(name)?.size ?? 0) > 1 ? `${kindIn(id)} ${name}` : name;
+      })
+      .join(" → ");
+  }
+}
+
 export function graphUrl(node: string, query: Record<string, string> = {}): string {
   return `/graph?${new URLSearchParams({ node, select: node, ...query })}`;
 }

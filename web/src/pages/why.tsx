@@ -1,7 +1,7 @@
 import { Fragment } from "react";
 import { segments } from "../lib/api";
 import type { Change } from "../lib/live";
-import { graphUrl, nameIn, nodeUrl } from "../lib/names";
+import { graphUrl, nodeUrl, ShownNames } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type { Cause, Named, WhyAnswer } from "../lib/types";
@@ -25,6 +25,9 @@ const ROOTS = 2;
 
 /** What is wrong upstream, the causes that nothing explains first. */
 export function Causes({ causes }: { causes: Cause[] }) {
+  const names = new ShownNames(
+    causes.flatMap((cause) => [...cause.path, ...cause.changes.map((change) => change.node)]),
+  );
   return (
     <ul className="rows" aria-label="Causes">
       {causes.slice(0, SHOWN).map((cause) => (
@@ -35,17 +38,17 @@ export function Causes({ causes }: { causes: Cause[] }) {
               className="row-name"
               data-row
             >
-              {breakable(cause.named.name)}
+              {breakable(names.of(cause.node, cause.named.name))}
             </Link>{" "}
             {WORDS[cause.kind]}
             {cause.by ? ` by ${cause.by}` : ""}
             {cause.planned ? " (planned)" : ""}
             {cause.root ? "" : ", as a consequence"}
             {cause.detail ? <p className="row-error wrap">{cause.detail}</p> : null}
-            <p className="row-sub wrap">{cause.path.map(nameIn).join(" → ")}</p>
+            <p className="row-sub wrap">{names.path(cause.path)}</p>
             {cause.changes.map((change) => (
               <p className="row-sub wrap" key={`${change.time}${change.node}${change.text}`}>
-                before: {nameIn(change.node)}, {change.text}, <Ago time={change.time} />
+                before: {names.of(change.node)}, {change.text}, <Ago time={change.time} />
               </p>
             ))}
           </div>
@@ -124,6 +127,7 @@ export function WhyStale({ datasets, json }: { datasets: Named[]; json: string }
 /** Schemas upstream that changed in the last day: while nothing is wrong, they are news and no cause. */
 function Recent({ changes }: { changes: WhyAnswer["recent"] }) {
   if (changes.length === 0) return null;
+  const names = new ShownNames(changes.map((change) => change.node));
   return (
     <>
       <p className="muted">Changed recently, and could break a reader:</p>
@@ -132,7 +136,7 @@ function Recent({ changes }: { changes: WhyAnswer["recent"] }) {
           <li className="row" key={`${change.time} ${change.node} ${change.text}`}>
             <div className="row-main">
               <Link to={graphUrl(change.node)} className="row-name" data-row>
-                {nameIn(change.node)}
+                {names.of(change.node)}
               </Link>
               <p className="row-note wrap">{change.text}</p>
             </div>

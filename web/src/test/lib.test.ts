@@ -3,7 +3,7 @@ import { apiPath, segments } from "../lib/api";
 import { ago, bytes, compact, duration, fromLocal, momentOf, toLocal } from "../lib/format";
 import { jobKind, storeKind } from "../lib/kinds";
 import { feed, onChanges, take } from "../lib/live";
-import { graphUrl, nameIn, shortName } from "../lib/names";
+import { graphUrl, nameIn, ShownNames, shortName } from "../lib/names";
 import { change, settings } from "../lib/settings";
 import { Parser } from "../lib/sse";
 
@@ -140,4 +140,21 @@ test("a moment of an address may be how long ago", () => {
   ]);
   for (const text of ["yesterday", "10x", "", `${"9".repeat(30)}d`])
     expect(momentOf(text)).toBeNaN();
+});
+
+test("no two names of one answer look alike", () => {
+  const [here, there] = ["job:here:load", "job:there:load"];
+  const names = new ShownNames([
+    here,
+    there,
+    here,
+    "dataset:s3://lake:load",
+    "dataset:s3://lake:x",
+  ]);
+  expect(names.of(here)).toBe("here:load");
+  expect(names.of("dataset:s3://lake:load")).toBe("load");
+  expect(names.of("job:odd:name:x", "name:x")).toBe("name:x");
+  expect(names.path([there, "dataset:s3://lake:x"])).toBe("there:load → x");
+  const same = new ShownNames([here, "dataset:s3://lake:load"]);
+  expect(same.path([here, "dataset:s3://lake:load"])).toBe("job load → dataset load");
 });

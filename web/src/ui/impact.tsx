@@ -1,7 +1,7 @@
 import { useEffect, useId, useState } from "react";
 import { ApiError, postJson } from "../lib/api";
 import { plural } from "../lib/format";
-import { jobUrl, nameIn } from "../lib/names";
+import { jobUrl, ShownNames } from "../lib/names";
 import { Link } from "../lib/router";
 import type { ImpactAnswer, ImpactColumn, ImpactEffect, PlannedChange } from "../lib/types";
 import { Problem, Unseen } from "./basics";
@@ -142,11 +142,23 @@ export function ChangeForm({
   );
 }
 
-function place(one: { dataset: string; column: string | null }): string {
-  return one.column ? `${nameIn(one.dataset)}.${one.column}` : nameIn(one.dataset);
+function namesIn(answer: ImpactAnswer): ShownNames {
+  return new ShownNames([
+    ...answer.jobs.flatMap((job) => [
+      job.id,
+      ...job.stops,
+      ...job.path.flatMap((step) => [step.dataset, step.job]),
+    ]),
+    ...answer.columns.map((one) => one.dataset),
+  ]);
 }
 
-function Columns({ columns }: { columns: ImpactColumn[] }) {
+function place(names: ShownNames, one: { dataset: string; column: string | null }): string {
+  const name = names.of(one.dataset);
+  return one.column ? `${name}.${one.column}` : name;
+}
+
+function Columns({ columns, names }: { columns: ImpactColumn[]; names: ShownNames }) {
   return (
     <section aria-label="Columns hit">
       <h3>Columns and rows</h3>
@@ -156,7 +168,12 @@ function Columns({ columns }: { columns: ImpactColumn[] }) {
           return some.length > 0 ? (
             <li key={effect}>
               <span className={`effect effect-${effect}`}>{effect}</span>{" "}
-              <span className="mono wrap">{some.slice(0, SHOWN).map(place).join(", ")}</span>
+              <span className="mono wrap">
+                {some
+                  .slice(0, SHOWN)
+                  .map((one) => place(names, one))
+                  .join(", ")}
+              </span>
               {some.length > SHOWN ? ` and ${some.length - SHOWN} more` : ""}
             </li>
           ) : null;
@@ -169,6 +186,7 @@ function Columns({ columns }: { columns: ImpactColumn[] }) {
 /** Who is hit, the worst first, and how much of it is known. */
 export function Hits({ answer }: { answer: ImpactAnswer }) {
   const { coverage, counts } = answer;
+  const names = namesIn(answer);
   return (
     <div className="impact" aria-live="polite">
       {answer.jobs.length === 0 ? <p>No job that is known to read it is hit.</p> : null}
@@ -184,7 +202,7 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
               {jobs.slice(0, SHOWN).map((job) => (
                 <li key={job.id}>
                   <Link to={jobUrl(job)} className="wrap">
-                    {breakable(job.name)}
+                    {breakable(names.of(job.id, job.name))}
                   </Link>{" "}
                   <span className="wrap">{job.why}</span>
                   {job.owners.length > 0 ? (
@@ -195,11 +213,15 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
                   ) : null}
                   {job.path.length > 0 ? (
                     <p className="muted mono wrap">
-                      {job.path.map((step) => `${place(step)} → ${nameIn(step.job)}`).join(" → ")}
+                      {job.path
+                        .map((step) => `${place(names, step)} → ${names.of(step.job)}`)
+                        .join(" → ")}
                     </p>
                   ) : null}
                   {job.stops.length > 0 ? (
-                    <p className="muted wrap">writes {job.stops.map(nameIn).join(", ")}</p>
+                    <p className="muted wrap">
+                      writes {job.stops.map((one) => names.of(one)).join(", ")}
+                    </p>
                   ) : null}
                 </li>
               ))}
@@ -208,7 +230,7 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
           </section>
         ) : null;
       })}
-      {answer.columns.length > 0 ? <Columns columns={answer.columns} /> : null}
+      {answer.columns.length > 0 ? <Columns columns={answer.columns} names={names} /> : null}
       <p className="muted">
         {plural(coverage.jobs, "job")} looked at, the columns of {coverage.columnsKnown} are known;{" "}
         {counts.unaffected} unaffected, {counts.unknown} unknown

@@ -270,7 +270,7 @@ class Projection:
         streaming = item.job is not None and item.job.streaming
         stated = item.job.stated if item.job is not None else {}
         datasets = item.datasets
-        if stated or any([part.explicit for _, part in datasets]):  # noqa: C419
+        if stated or any([part.columns for _, part in datasets]):  # noqa: C419
             datasets = [*datasets, *self._unlisted(item, stated)]
         for direction, part in datasets:
             column_facet = stated.get(part.key) if direction == OUTPUT else None
@@ -312,21 +312,25 @@ class Projection:
         return self.datasets.version(dataset, run, time)
 
     def _unlisted(self, item: PreparedEvent, stated: dict[Key, int]) -> list[tuple[int, EventPart]]:
-        """Datasets that only the explicit `lineage` facets name, as further inputs and outputs."""
-        column_facets = set(stated.values())
-        for side, part in item.datasets:
-            if part.explicit and part.columns and side == OUTPUT:
-                column_facets.add(part.columns)
-        if not column_facets:
-            return []
+        """Datasets that only column lineage names, as further inputs and outputs.
+
+        That a column comes from the dataset that is written does not make it an input, unless an
+        explicit `lineage` facet says so.
+        """
+        session = self.session
         outputs = {part.key for side, part in item.datasets if side == OUTPUT}
         inputs = {part.key for side, part in item.datasets if side == INPUT}
-        named: set[Key] = set().union(
-            *(self.session.sources_of(number) for number in column_facets)
-        )
+        named: set[Key] = set().union(*map(session.sources_of, set(stated.values())))
+        for side, part in item.datasets:
+            if part.columns and side == OUTPUT:
+                sources = session.sources_of(part.columns)
+                if not sources <= inputs:
+                    named |= sources if part.explicit else sources - outputs
+        if named <= inputs and stated.keys() <= outputs:
+            return []
         found = [(INPUT, key) for key in sorted(named - inputs)]
         found += [(OUTPUT, key) for key in sorted(stated.keys() - outputs)]
-        self.session.load_datasets([key for _, key in found])
+        session.load_datasets([key for _, key in found])
         return [(side, EventPart("", key, [], [], numbers=[])) for side, key in found]
 
     def _job_facets(self, job: Job, run: Run | None, part: EventPart, time: int) -> None:
