@@ -318,16 +318,19 @@ class Projection:
         explicit `lineage` facet says so.
         """
         session = self.session
-        outputs = {part.key for side, part in item.datasets if side == OUTPUT}
         inputs = {part.key for side, part in item.datasets if side == INPUT}
         named: set[Key] = set().union(*map(session.sources_of, set(stated.values())))
         for side, part in item.datasets:
             if part.columns and side == OUTPUT:
                 sources = session.sources_of(part.columns)
                 if not sources <= inputs:
-                    named |= sources if part.explicit else sources - outputs
-        if named <= inputs and stated.keys() <= outputs:
+                    written = (
+                        () if part.explicit else (o.key for w, o in item.datasets if w == OUTPUT)
+                    )
+                    named |= sources.difference(written)
+        if not stated and named <= inputs:
             return []
+        outputs = {part.key for side, part in item.datasets if side == OUTPUT}
         found = [(INPUT, key) for key in sorted(named - inputs)]
         found += [(OUTPUT, key) for key in sorted(stated.keys() - outputs)]
         session.load_datasets([key for _, key in found])
