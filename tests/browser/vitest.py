@@ -83,7 +83,15 @@ def results(config: str, *words: str, full: bool = False) -> list[dict[str, Any]
     found = []
     for file in files:
         path = Path(file["name"]).relative_to(WEB).as_posix()
-        runs = [{**one, "file": path} for one in file["assertionResults"]]
+        # What was skipped says nothing itself: a hook of its file failed.
+        runs = [
+            {
+                **one,
+                "file": path,
+                "failureMessages": one.get("failureMessages") or [file["message"]],
+            }
+            for one in file["assertionResults"]
+        ]
         found += runs or [{"file": path, "title": "", "status": "failed", "failureMessages": [file["message"]]}]  # fmt: skip
     return found
 

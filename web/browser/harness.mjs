@@ -2,13 +2,12 @@
 /** Real parts for the browser tests and the pictures: the server as a process, Chromium, events. */
 
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import sparticuz from "@sparticuz/chromium";
 import { chromium } from "playwright-core";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -242,8 +241,32 @@ function systemChromium() {
   return known.find((path) => path && existsSync(path));
 }
 
+/**
+ * The Chromium inside the npm package, unpacked once. The package unpacks into the shared folder for temporary
+ * files, and takes a file there that another process is still writing, or that anybody put there, for its own.
+ */
+async function packedChromium() {
+  const unpacked = join(HERE, "../node_modules/.chromium");
+  const executable = join(unpacked, "chromium");
+  if (existsSync(executable)) return executable;
+  const fresh = mkdtempSync(`${unpacked}-`);
+  const code = 'await (await import("@sparticuz/chromium")).default.executablePath()';
+  const words = ["--input-type=module", "-e", code];
+  await promisify(execFile)(process.execPath, words, {
+    cwd: HERE,
+    env: { ...process.env, TMPDIR: fresh },
+  });
+  try {
+    renameSync(fresh, unpacked);
+  } catch (error) {
+    rmSync(fresh, { recursive: true });
+    if (!existsSync(executable)) throw error; // else another process was first
+  }
+  return executable;
+}
+
 /** A Chromium that this machine has, else the one inside the npm package. */
 export async function openBrowser() {
-  const executablePath = systemChromium() ?? (await sparticuz.executablePath());
+  const executablePath = systemChromium() ?? (await packedChromium());
   return chromium.launch({ executablePath, headless: true, args: FLAGS });
 }
