@@ -666,6 +666,78 @@ def test_a_tag_that_is_set_on_a_column_makes_nobody_who_reads_it_a_new_reader(
     }
 
 
+def test_who_reads_a_tagged_column_is_asked_again_when_anything_it_depends_on_has_changed(
+    client: Client, tmp_path: Path
+) -> None:
+    """Rules that remember find what rules that are evaluated for the first time in their life find."""
+
+    def reader(
+        job: str, run: int, column: str = "email", of: str = "people", **more: Any
+    ) -> dict[str, Any]:
+        into = dataset(f"of-{job}", columnLineage=columns(x=(of, column)), schema=schema("x"))
+        return now_event("COMPLETE", job=job, run=run, inputs=[of], outputs=[into], **more)
+
+    def tag(column: str, method: str = "POST") -> None:
+        name = f"/api/v1/namespaces/s3%3A%2F%2Flake/datasets/people/fields/{column}/tags/pii"
+        assert client.call(method, name).is_success
+
+    def same_name() -> None:
+        names = {"namespace": "s3://lake", "name": "leute"}
+        target = {"namespace": "s3://lake", "name": "people"}
+        path = "/api/v2/aliases"
+        assert client.call("POST", path, json={"alias": names, "dataset": target}).is_success
+
+    def unread() -> dict[str, Any]:
+        evidence = {
+            "edges": [
+                {
+                    "input": {"namespace": "s3://lake", "name": "people"},
+                    "output": {"namespace": "s3://lake", "name": "of-other"},
+                    "columns": True,
+                }
+            ]
+        }
+        return now_event("COMPLETE", job="wildcard", run=9, inputs=["people"],
+                         outputs=["of-other"], job_facets={"headwater_evidence": facet(**evidence)})  # fmt: skip
+
+    people = dataset("people", schema=schema("id", "email", "phone"))
+    steps: list[Callable[[], Any]] = [
+        lambda: client.post(now_event("COMPLETE", job="make", run=1, outputs=[people])),
+        lambda: tag("email"),
+        lambda: client.post(reader("first", 2)),
+        lambda: client.post(reader("first", 2)),
+        lambda: client.post(reader("other", 3, "id")),
+        lambda: client.post(reader("other", 4, "email")),
+        lambda: client.post(reader("behind", 5, "x", "of-first")),
+        lambda: tag("phone"),
+        lambda: client.post(reader("phone", 6, "phone")),
+        lambda: client.post(reader("foreign", 7, "email", "leute")),
+        same_name,
+        lambda: client.post(now_event("COMPLETE", job="wildcard", run=8, inputs=["people"],
+                                      outputs=["of-other"])),
+        lambda: client.post(unread()),
+        lambda: tag("email", "DELETE"),
+        lambda: tag("email"),
+        lambda: client.post(now_event("COMPLETE", job="first", run=10, outputs=["of-first"])),
+    ]  # fmt: skip
+    file = tmp_path / "rules.toml"
+    file.write_text(
+        '[channels.c]\ncommand = ["true"]\n'
+        '[rules.pii]\nwhen = "new-reader"\nto = ["c"]\ntags = ["pii"]\n'
+    )
+    rules = read_rules(file)
+    remembering = Alerts(rules)
+    found = []
+    for step in steps:
+        step()
+        now = time.time_ns() // 1000
+        changes, _ = remembering.evaluate(client.app, rules, now)
+        anew, _ = Alerts(rules).evaluate(client.app, rules, now)
+        assert (changes.seen, changes.write) == (anew.seen, anew.write)
+        found.append(len(changes.seen))
+    assert len(set(found)) > 8  # nearly each step changed what was found
+
+
 def test_a_failed_check_is_told_until_it_holds(
     alerting: Callable[[str], Alerting], receiver: Receiver
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.server.alerts.jobs import MonitoredJobs
-from headwater.server.alerts.new_readers import new_readers
+from headwater.server.alerts.new_readers import NewReaders
 from headwater.server.alerts.quality_checks import FailedChecks
 from headwater.server.alerts.schema_breaks import SchemaBreaks
 from headwater.server.alerts.troubles import passed, silent, troubles
@@ -23,6 +23,7 @@ class Conditions:
         self._jobs = MonitoredJobs()
         self._checks = FailedChecks()
         self._schemas = SchemaBreaks()
+        self._readers = NewReaders()
 
     def fill(self, evaluation: Evaluation) -> None:
         """Put what is wrong into `findings`."""
@@ -37,5 +38,5 @@ class Conditions:
         if evaluation.rules.of("schema-breaks"):
             found += self._schemas.find(evaluation)
         if evaluation.rules.of("new-reader"):
-            found += new_readers(evaluation)
+            found += self._readers.find(evaluation)
         evaluation.findings = found

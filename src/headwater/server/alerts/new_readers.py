@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import tag_reach
 from headwater.server.alerts.evaluation import DATASET, DAY
@@ -19,80 +19,138 @@ if TYPE_CHECKING:
     from headwater.insight import Passage
     from headwater.server.alerts.evaluation import Evaluation
     from headwater.server.alerts.rules import Rule
-    from headwater.server.store.entities import Node
+    from headwater.server.store.entities import Column, Node
 
     Reader: TypeAlias = tuple[Passage[Node], str, str, str]
     Ends: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
     Tagged: TypeAlias = dict[int, list[tuple[str, str, int | None]]]
     Marks: TypeAlias = dict[tuple[int, str, str], bytes]
+    Tags: TypeAlias = dict[str, dict[Column, int | None]]
 
-__all__ = ["new_readers"]
+__all__ = ["NewReaders"]
 
 READERS = 5_000
 DEPTH, COLUMNS = 50, 5_000
 """How far a tag is followed, and to how many columns beside those on which it was set."""
+LOW = 0xFFFFF
+"""Sums of times are of these bits alone: SQLite adds up no larger integers."""
+# What the walks over columns and their readers depend on. Heartbeats change none of it.
+LINEAGE = (
+    "SELECT count(*), count(until), sum(since & {low}), sum(until & {low}) FROM edge",
+    "SELECT count(*), sum(facet), sum(time & {low}) FROM column_map",
+    "SELECT max(id) FROM dataset",
+    "SELECT count(*), sum(id), sum(root) FROM dataset WHERE root <> id",
+    "SELECT count(*), sum(id), sum(hidden) FROM job WHERE hidden <> 0",
+    "SELECT count(*), sum(job), sum(whole) FROM fold",
+    (
+        "SELECT count(*), sum(facet), sum(time & {low}) FROM facet_change"
+        " WHERE kind = 1 AND name = 'headwater_evidence'"
+    ),
+)
 
 
-def new_readers(evaluation: Evaluation) -> list[Finding]:
-    """Jobs that began to read a tagged column, and those reported within the last day.
+class _Read(NamedTuple):
+    """That a job reads a tagged column, and by which hash a rule remembers it."""
 
-    A rule that is evaluated for the first time records the present readers and reports none. Nor does
-    it report who read a column before somebody set the tag: then the tag is new, not the reader.
-    """
-    tagged = _tagged(evaluation)
-    readers = list(_readers(evaluation, tagged))
-    evaluation.labels.load((DATASET, root) for root in tagged)
-    still_open = [one for one in evaluation.known if one.resolved is None]
-    opened = {one.id: one.opened for one in still_open}
-    open_ = {(one.body.subject, job) for one in still_open for job in one.body.members}
-    found = []
-    for rule in evaluation.rules.of("new-reader"):
-        before = evaluation.rules.seen.get(rule.name, set())
-        marks = _marks(evaluation, rule, tagged)
-        since_tagged = _set_since(tagged, marks, before)
-        seen = set(before)
-        for reader in readers:
-            passage, column, tag, _ = reader
-            ends = _ends(evaluation, rule, reader)
-            if ends is None:
-                continue
-            digest = _digest(*ends[0], column, *ends[1])
-            new = digest not in seen
-            if (
-                not new
-                and (EntityRef("dataset", *ends[0]), EntityRef("job", *ends[1])) not in open_
-            ):
-                continue  # most readers, in each evaluation
-            finding = _finding(evaluation, rule, reader, ends, digest)
-            if new:
-                seen.add(digest)
-                evaluation.seen.append((rule.name, digest))
-                if marks[passage.origin[1], column, tag] not in before:
-                    new = finding.since >= since_tagged.get(tag, 0)
-            recent = evaluation.now - opened.get(finding.id, 0) < DAY
-            if recent or (new and rule.name not in evaluation.rules.fresh):
-                _describe(evaluation, finding, passage.job)
-                found.append(finding)
-        evaluation.seen.extend((rule.name, mark) for mark in {*marks.values()} - before)
+    reader: Reader
+    ends: Ends
+    digest: bytes
+
+
+class _Reads(NamedTuple):
+    """What one rule is about: who reads which tagged columns, and its hashes of the columns."""
+
+    reads: list[_Read]
+    marks: Marks
+
+
+class NewReaders:
+    """Finds who began to read a tagged column; follows the tags anew only where lineage or tags changed."""
+
+    def __init__(self) -> None:
+        self._known: object = None
+        self._tagged: Tagged = {}
+        self._of_rule: dict[str, _Reads] = {}
+
+    def find(self, evaluation: Evaluation) -> list[Finding]:
+        """Jobs that began to read a tagged column, and those reported within the last day.
+
+        A rule that is evaluated for the first time records the present readers and reports none. Nor does
+        it report who read a column before somebody set the tag: then the tag is new, not the reader.
+        """
+        self._follow(evaluation)
+        still_open = [one for one in evaluation.known if one.resolved is None]
+        opened = {one.id: one.opened for one in still_open}
+        open_ = {(one.body.subject, job) for one in still_open for job in one.body.members}
+        found = []
+        for rule in evaluation.rules.of("new-reader"):
+            before = evaluation.rules.seen.get(rule.name, set())
+            reads, marks = self._of_rule[rule.name]
+            since_tagged = _set_since(self._tagged, marks, before)
+            seen = set(before)
+            for reader, ends, digest in reads:
+                passage, column, tag, _ = reader
+                new = digest not in seen
+                if (
+                    not new
+                    and (EntityRef("dataset", *ends[0]), EntityRef("job", *ends[1])) not in open_
+                ):
+                    continue  # most readers, in each evaluation
+                finding = _finding(evaluation, rule, reader, ends, digest)
+                if new:
+                    seen.add(digest)
+                    evaluation.seen.append((rule.name, digest))
+                    if marks[passage.origin[1], column, tag] not in before:
+                        new = finding.since >= since_tagged.get(tag, 0)
+                recent = evaluation.now - opened.get(finding.id, 0) < DAY
+                if recent or (new and rule.name not in evaluation.rules.fresh):
+                    _describe(evaluation, finding, passage.job)
+                    found.append(finding)
+            evaluation.seen.extend((rule.name, mark) for mark in {*marks.values()} - before)
+        return found
+
+    def _follow(self, evaluation: Evaluation) -> None:
+        """Find out who reads the tagged columns, unless all that this depends on is as it was."""
+        graph = TaggedColumns(evaluation.view)
+        tags = _tags(evaluation, graph)
+        lineage = [evaluation.view.all(sql.format(low=LOW)) for sql in LINEAGE] if tags else []
+        if self._known == (tags, lineage):
+            return
+        self._tagged = tagged = _reached(graph, tags)
+        readers = list(_readers(evaluation, tagged))
+        evaluation.labels.load((DATASET, root) for root in tagged)
+        for rule in evaluation.rules.of("new-reader"):
+            reads = [
+                _Read(one, ends, _digest(*ends[0], one[1], *ends[1]))
+                for one in readers
+                if (ends := _ends(evaluation, rule, one)) is not None
+            ]
+            self._of_rule[rule.name] = _Reads(reads, _marks(evaluation, rule, tagged))
+        self._known = (tags, lineage)
+
+
+def _tags(evaluation: Evaluation, graph: TaggedColumns) -> Tags:
+    """The tags that rules ask about: the columns on which each was set, and when."""
+    rules = evaluation.rules.of("new-reader")
+    found: Tags = {}
+    for tag, columns in sorted(graph.tagged()[0].items()):
+        seeds = sorted(column for column in columns if column[1])
+        if seeds and any(rule.marked((), (tag,)) for rule in rules):
+            times = graph.set_at(seeds, tag)
+            found[tag] = {seed: times.get(seed) for seed in seeds}
     return found
 
 
-def _tagged(evaluation: Evaluation) -> Tagged:
+def _reached(graph: TaggedColumns, tags: Tags) -> Tagged:
     """The tagged columns of each dataset, each with the tag and when it was set there, if it was.
 
     As `headwater tags` has it: set on a column, or come there along the data.
     """
     tagged: Tagged = {}
-    rules = evaluation.rules.of("new-reader")
-    graph = TaggedColumns(evaluation.view)
-    for tag, columns in sorted(graph.tagged()[0].items()):
-        seeds = sorted(column for column in columns if column[1])
-        if not seeds or not any(rule.marked((), (tag,)) for rule in rules):
-            continue
-        times = graph.set_at(seeds, tag)
-        found = tag_reach(graph, seeds, depth=DEPTH, limit=COLUMNS + len(seeds))
+    for tag, seeds in tags.items():
+        found = tag_reach(graph, list(seeds), depth=DEPTH, limit=COLUMNS + len(seeds))
         for root, column in found.reached:
-            tagged.setdefault(root, []).append((column, tag, times.get((root, column))))
+            tagged.setdefault(root, []).append((column, tag, seeds.get((root, column))))
     return tagged
 
 
