@@ -108,8 +108,12 @@ LANES: dict[str, dict[str, Run]] = {
 # matrices and fault loops more than the rest; a test's own mark still wins.
 HANGS = {"test-full": ["--timeout=900"]}
 # Stacks that wait for one another take CPU meanwhile, and what is held to a time fails beside too many:
-# there are few at once, the longest lanes first.
+# there are few at once, the longest lanes first, so that the last ones end together.
 AT_ONCE = {"test": 5, "test-full": 4}
+ORDER = {
+    "test": ("demo", "unit", "spark", "connect", "server-2", "security", "server", "page", "others"),
+    "test-full": ("others", "spark", "demo", "connect", "server-2", "server", "security", "unit"),
+}
 # The demo's streams take CPU for as long as it lasts, beside all other lanes three times as long: the
 # others wait for it, but for one that waits little.
 FIRST = {"test": ("demo", "unit")}
@@ -169,8 +173,10 @@ def in_lanes(kind: str, options: list[str]) -> int:
     options = [*HANGS.get(kind, []), *options]
     free = threading.Semaphore(AT_ONCE.get(kind, len(LANES[kind])))
     lanes = [Lane(kind, name, run, options, free) for name, run in LANES[kind].items()]
-    first = [lane for name in FIRST.get(kind, ()) for lane in lanes if lane.name == name]
-    for lane in [*first, *(lane for lane in lanes if lane not in first)]:
+    order = {name: place for place, name in enumerate(ORDER.get(kind, ()))}
+    lanes.sort(key=lambda lane: order.get(lane.name, len(order)))
+    first = [lane for lane in lanes if lane.name in FIRST.get(kind, ())]
+    for lane in lanes:
         if first and lane not in first:
             first[0].join()
         free.acquire()

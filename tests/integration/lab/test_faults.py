@@ -255,7 +255,7 @@ def run_job(lab: Lab, folder: Path) -> tuple[str, set[tuple[str, str]]]:
         seen.update(listening(lab))
         return job.poll() is not None
 
-    wait_until(ended, seconds=150, what="the job's end", interval=0.5)
+    wait_until(ended, seconds=600, what="the job's end", interval=0.5)
     assert job.returncode == 0, (folder / "job.log").read_text()[-4000:]
     assert job.stdout is not None
     return job.stdout.read(), seen
