@@ -5,19 +5,22 @@ size is loaded in one batch and its derived tables are computed once (bulk): wha
 cost of an event, the rest what a batch costs in any case. With --stream, batches are appended one after the
 other for so long, every job touched each time, and the derived tables computed behind each. Then a past
 moment is traced and a day compared, without Spark. CPU is that of the driver, its JVM and the Python
-workers together. Events are of 8.4 KB; the estate grows with the size, ten runs a job.
+workers together. Events are of 8.2 KB; each job runs once a day, for ten days, and where that takes more jobs than
+--jobs, for more days.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import shutil
 import sys
 import tempfile
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pyarrow as pa
@@ -41,8 +44,16 @@ import lake_analyse
 import lake_derive
 from lake_store import Lake
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    Records: TypeAlias = Iterator[tuple[int, bytes]]
+
 NAMESPACE = "bench"
 DAYS = 10
+STORED = 100_000
+"""Events up to which the server's store is filled too, for its size."""
 STREAMED = 20
 """Batches that are made at most."""
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -85,26 +96,27 @@ def cpu() -> float:
     return found
 
 
-def records(count: int) -> list[tuple[int, bytes]]:
-    """Moments of arrival in microseconds, and bodies: each job runs once a day."""
-    jobs = max(COMPONENT, count // 3 // DAYS)
-    made: list[tuple[int, bytes]] = []
-    for day in range(DAYS):
+def records(count: int, jobs: int) -> Records:
+    """Moments of arrival in microseconds, and bodies: each job runs once a day, for as many days as it takes."""
+    left = count
+    for day in itertools.count():
         at = START + timedelta(days=day)
         micros = int((at + timedelta(hours=6)).timestamp() * 1_000_000)
         for number in range(jobs):
-            made += [(micros + number, body) for body in events(NAMESPACE, number, at)]
-            if len(made) >= count:
-                return made
-    return made
+            for body in events(NAMESPACE, number, at):
+                yield micros + number, body
+                left -= 1
+                if not left:
+                    return
 
 
-def write(folder: Path, made: list[tuple[int, bytes]], batch: int) -> list[Path]:
-    """The records in files, a batch each."""
-    found = []
+def write(folder: Path, made: Records, batch: int) -> tuple[list[Path], int]:
+    """The records in files, a batch each, and how many bytes they are."""
+    found: list[Path] = []
+    size = first = 0
     folder.mkdir()
-    for first in range(0, len(made), batch):
-        some = made[first : first + batch]
+    while some := list(itertools.islice(made, batch)):
+        size += sum(len(body) for _, body in some)
         rows = {
             "topic": ["bench"] * len(some),
             "partition": [0] * len(some),
@@ -113,9 +125,10 @@ def write(folder: Path, made: list[tuple[int, bytes]], batch: int) -> list[Path]
             "value": [body for _, body in some],
             "headers": [None] * len(some),
         }
+        first += len(some)
         found.append(folder / f"{first:09d}.parquet")
         pq.write_table(pa.table(rows, schema=SCHEMA), found[-1], compression="zstd")
-    return found
+    return found, size
 
 
 def newest(table: Path) -> Any:
@@ -138,8 +151,8 @@ def timed(lake: IcebergLake, wanted: Wanted, path: str, query: dict[str, str]) -
 
 def stream(spark: SparkSession, folder: Path, batch: int, seconds: float) -> dict[str, float]:
     """Batches one after the other, with derived tables, for so long."""
-    made = records(STREAMED * batch)
-    files = write(folder / "stream", made, batch)
+    made = records(STREAMED * batch, max(COMPONENT, STREAMED * batch // 3 // DAYS))
+    files, _ = write(folder / "stream", made, batch)
     lake = Lake(spark, "bench", "stream")
     lake.create()
     started, count, spent = time.perf_counter(), 0, []
@@ -154,17 +167,29 @@ def stream(spark: SparkSession, folder: Path, batch: int, seconds: float) -> dic
     return {"events": count, "first": spent[0], "last": spent[-1], "all": sum(spent) / len(spent)}
 
 
-def measure(spark: SparkSession, folder: Path, count: int, batch: int) -> dict[str, float]:
-    made = records(count)
-    count = len(made)
-    files = write(folder / f"records{count}", made, batch)
-    raw = sum(len(body) for _, body in made)
-    found: dict[str, float] = {"events": count}
+def stored(file: Path, count: int, jobs: int) -> float:
+    """Bytes an event that the server's own store takes."""
+    store = open_store(f"sqlite:///{file}")
+    made = records(count, jobs)
+    while some := list(itertools.islice(made, 500)):
+        store.append([body for _, body in some])
+    store.close()
+    return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*")) / count
+
+
+def measure(
+    spark: SparkSession, folder: Path, count: int, batch: int, most: int
+) -> dict[str, float]:
+    jobs = min(most, max(COMPONENT, count // 3 // DAYS))
+    source = folder / f"records{count}"
+    files, raw = write(source, records(count, jobs), batch)
+    found: dict[str, float] = {"events": count, "jobs": jobs, "days": -(-count // (3 * jobs))}
     lake = Lake(spark, "bench", f"bulk{count}")
     lake.create()
     start = cpu()
     program.ingest(lake, spark.read.parquet(*map(str, files)))
     appended = cpu()
+    shutil.rmtree(source)
     lake_derive.derive(lake)
     found["append"] = (appended - start) * 1_000
     found["derive"] = (cpu() - appended) * 1_000
@@ -174,15 +199,10 @@ def measure(spark: SparkSession, folder: Path, count: int, batch: int) -> dict[s
     found["raw"] = raw / count
     found["lake"] = size(space / "events") / count
     found["derived"] = sum(size(space / table.name) for table in tables.DERIVED) / count
-    server = folder / f"server{count}.db"
-    store = open_store(f"sqlite:///{server}")
-    for first in range(0, count, 500):
-        store.append([body for _, body in made[first : first + 500]])
-    store.close()
-    found["store"] = sum(p.stat().st_size for p in folder.glob(f"{server.name}*")) / count
+    found["store"] = stored(folder / f"server{count}.db", count, jobs) if count <= STORED else 0
 
     lake = IcebergLake({table.name: newest(space / table.name) for table in tables.TABLES})
-    past = START + timedelta(days=DAYS // 2)
+    past = START + timedelta(days=int(found["days"]) // 2)
     moment = int(past.timestamp() * 1_000_000)
     target = job(NAMESPACE, COMPONENT - 1).output
     found["trace"] = timed(
@@ -276,6 +296,8 @@ def print_analysed(spark: SparkSession, sizes: list[int], domain: int, cores: in
 
 
 ROWS = (
+    ("jobs", "jobs", "{:,.0f}"),
+    ("days", "days", "{:,.0f}"),
     ("append alone, CPU an event", "append cpu", "{:.2f} ms"),
     ("with derived tables, CPU an event", "derived cpu", "{:.2f} ms"),
     ("raw JSON, bytes an event", "raw", "{:,.0f}"),
@@ -295,6 +317,8 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", type=int, help=text)
     parser.add_argument("--stream", type=float, default=0, help="seconds to stream  [0]")
     parser.add_argument("--batch", type=int, default=3_000, help="events of its batches  [3000]")
+    text = "jobs of an estate at most: more events are more days  [10000]"
+    parser.add_argument("--jobs", type=int, default=10_000, help=text)
     text = "measure `lake analyse` instead; sizes are column edges"
     parser.add_argument("--analyse", action="store_true", help=text)
     parser.add_argument("--domain", type=int, default=DOMAIN, help="jobs of a component  [50]")
@@ -310,8 +334,10 @@ def main() -> None:
             spark.stop()
             return
         # Spark's classes are loaded and its code is made before anything counts.
-        measure(spark, Path(folder), COMPONENT * 3, options.batch)
-        found = [measure(spark, Path(folder), count, options.batch) for count in sizes]
+        measure(spark, Path(folder), COMPONENT * 3, options.batch, options.jobs)
+        found = [
+            measure(spark, Path(folder), count, options.batch, options.jobs) for count in sizes
+        ]
         if options.stream:
             streamed = stream(spark, Path(folder), options.batch, options.stream)
         spark.stop()
@@ -322,8 +348,9 @@ def main() -> None:
         table.add_column(column, justify="right")
     more = found[-1]["events"] / found[0]["events"]
     for title, key, shape in ROWS:
-        growth = found[-1][key] / found[0][key] if found[0][key] else 0.0
-        table.add_row(title, *(shape.format(one[key]) for one in found), f"x{growth:.2f}")
+        cells = [shape.format(one[key]) if one[key] else "" for one in found]
+        growth = f"x{found[-1][key] / found[0][key]:.2f}" if all(cells) else ""
+        table.add_row(title, *cells, growth)
     table.caption = f"events: x{more:.1f}"
     console = Console(width=110)
     console.print(table)
