@@ -1,7 +1,7 @@
 import { apiPath } from "../lib/api";
 import { flowKey, useRate } from "../lib/flow";
 import { plural, shortRun } from "../lib/format";
-import { datasetUrl, nameIn, nodeUrl, runUrl } from "../lib/names";
+import { datasetId, datasetUrl, nodeUrl, runUrl, ShownNames } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
 import type {
@@ -55,7 +55,20 @@ function Reasons({ evidence }: { evidence: Proof[] }) {
   ));
 }
 
-export function Evidence({ edge }: { edge: ColumnEdge }) {
+function namesOf(edges: ColumnEdge[]): ShownNames {
+  const ends = edges.flatMap((edge) => [datasetId(edge.source), datasetId(edge.target)]);
+  return new ShownNames([...ends, ...edges.flatMap((edge) => edge.jobs)]);
+}
+
+function End({ end, names }: { end: Named & { field: string }; names: ShownNames }) {
+  return (
+    <>
+      {breakable(names.of(datasetId(end), end.name))}.<b>{end.field}</b>
+    </>
+  );
+}
+
+export function Evidence({ edge, names }: { edge: ColumnEdge; names: ShownNames }) {
   return (
     <div className="evidence">
       {edge.how.map((step, i) => (
@@ -72,7 +85,7 @@ export function Evidence({ edge }: { edge: ColumnEdge }) {
         </p>
       ))}
       {edge.jobs.length > 0 ? (
-        <p className="muted">by {breakable(edge.jobs.map(nameIn).join(", "))}</p>
+        <p className="muted">by {breakable(edge.jobs.map((job) => names.of(job)).join(", "))}</p>
       ) : null}
       <Reasons evidence={edge.evidence} />
     </div>
@@ -100,6 +113,7 @@ export function ColumnInputs({
     (change) => change.kind === "schema" || change.kind === "edges",
   );
   const inputs = data?.inputs ?? [];
+  const names = new ShownNames(inputs.map(datasetId));
   if (inputs.length === 0) return null;
   const changed = inputs.filter((one) => one.changedAt);
   const same = inputs.length - changed.length;
@@ -113,7 +127,7 @@ export function ColumnInputs({
           <li key={one.node}>
             <button type="button" className="link" onClick={() => pick(one.node)}>
               <span>
-                {breakable(one.name)}.<b>{one.field}</b>
+                <End end={one} names={names} />
               </span>
             </button>
             <span className="wrap">
@@ -155,6 +169,7 @@ export function ColumnSide({
   const me = data?.columns.find((one) => one.id === id);
   const steps = data?.edges ?? [];
   const named = namedIn(steps, id);
+  const names = namesOf(steps);
   return (
     <aside className="side" aria-label="Column">
       <SideHead icon="column" title="Column" json={path} close={close} />
@@ -176,15 +191,15 @@ export function ColumnSide({
           <li key={`${edge.origin}${edge.destination}`}>
             <p className="step-ends wrap">
               <button type="button" className="link" onClick={() => pick(edge.origin)}>
-                {breakable(edge.source.name)}.<b>{edge.source.field}</b>
+                <End end={edge.source} names={names} />
               </button>
               <span aria-hidden="true"> → </span>
               <span className="sr">leads to</span>
               <button type="button" className="link" onClick={() => pick(edge.destination)}>
-                {breakable(edge.target.name)}.<b>{edge.target.field}</b>
+                <End end={edge.target} names={names} />
               </button>
             </p>
-            <Evidence edge={edge} />
+            <Evidence edge={edge} names={names} />
           </li>
         ))}
       </ol>
@@ -193,19 +208,20 @@ export function ColumnSide({
 }
 
 export function EdgeSide({ edge, close }: { edge: ColumnEdge; close: () => void }) {
+  const names = namesOf([edge]);
   return (
     <aside className="side" aria-label="Edge">
       <SideHead icon="graph" title={how(edge)} close={close} />
       <p className="wrap">
         <Link to={datasetUrl(edge.source)}>
-          {breakable(edge.source.name)}.<b>{edge.source.field}</b>
+          <End end={edge.source} names={names} />
         </Link>{" "}
         →{" "}
         <Link to={datasetUrl(edge.target)}>
-          {breakable(edge.target.name)}.<b>{edge.target.field}</b>
+          <End end={edge.target} names={names} />
         </Link>
       </p>
-      <Evidence edge={edge} />
+      <Evidence edge={edge} names={names} />
     </aside>
   );
 }

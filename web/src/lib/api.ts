@@ -4,6 +4,8 @@ import type { Named } from "./types";
 
 export interface Near extends Named {
   kind: string;
+  /** The column, where it is one. */
+  field?: string;
 }
 
 export class ApiError extends Error {

@@ -1,5 +1,5 @@
 import { type Change, feed, link } from "../lib/live";
-import { runUrl } from "../lib/names";
+import { datasetId, runUrl, ShownNames } from "../lib/names";
 import { Link } from "../lib/router";
 import { useStore } from "../lib/store";
 import type { EdgeChange, Named, Planned, SchemaChange, State } from "../lib/types";
@@ -96,6 +96,7 @@ function Ends({ change }: { change: EdgeChange }) {
     ["added", change.added],
     ["removed", change.removed],
   ] as const;
+  const names = new ShownNames([...change.added, ...change.removed].map(datasetId));
   return (
     <>
       {words.map(([word, ends]) =>
@@ -105,7 +106,7 @@ function Ends({ change }: { change: EdgeChange }) {
               <li key={`${end.direction}${end.namespace}${end.name}`}>
                 <span className={`sign ${word}`}>{word === "added" ? "+" : "−"}</span>
                 <span className="muted">{end.direction === "input" ? "reads" : "writes"}</span>{" "}
-                <DatasetLink dataset={end} />
+                <DatasetLink dataset={end} full={names.of(datasetId(end), end.name) !== end.name} />
               </li>
             ))}
             {ends.length > 4 ? (

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { shortClock } from "../lib/format";
+import { plural, shortClock } from "../lib/format";
 import { datasetId, datasetUrl, graphUrl } from "../lib/names";
 import { Link, usePlace } from "../lib/router";
 import type {
@@ -154,8 +154,8 @@ export function History({ versions }: { versions: DatasetPage["history"] }) {
   if (versions.length < 2 || !from || !to)
     return (
       <p className="muted">
-        One version since {shortClock(versions[0]?.time ?? 0)}, {versions[0]?.fields.length}{" "}
-        columns.
+        One version since {shortClock(versions[0]?.time ?? 0)},{" "}
+        {plural(versions[0]?.fields.length ?? 0, "column")}.
       </p>
     );
   const rows = difference(from.fields, to.fields);

@@ -1,5 +1,6 @@
 import { Fragment } from "react";
 import { segments } from "../lib/api";
+import { plural } from "../lib/format";
 import type { Change } from "../lib/live";
 import { graphUrl, nodeUrl, ShownNames } from "../lib/names";
 import { useResource } from "../lib/resource";
@@ -93,7 +94,7 @@ export function StaleDataset({ dataset, answer }: { dataset: Named; answer: WhyA
           </Fragment>
         ))}
         {roots.length > ROOTS ? (
-          <p className="row-sub muted">and {roots.length - ROOTS} more causes</p>
+          <p className="row-sub muted">and {plural(roots.length - ROOTS, "more cause")}</p>
         ) : null}
       </div>
       <div className="row-end">

@@ -6,6 +6,7 @@ import { shortRun } from "../lib/format";
 import type {
   ConnectorPreview,
   DoctorAnswer,
+  EdgeChange,
   ImpactAnswer,
   Incident,
   JobFacts,
@@ -28,6 +29,7 @@ import {
 import { LastWritten, lastWord, Moves, verdictText } from "../pages/dataset";
 import { Doubts, Pairs } from "../pages/doctor";
 import { readRecord, shownText } from "../pages/events";
+import { Changes } from "../pages/news";
 import { difference, Findings, History, how, Propagated } from "../pages/schema";
 import { Causes, StaleDataset, Upstream, Why } from "../pages/why";
 import { Problem } from "../ui/basics";
@@ -291,6 +293,32 @@ test("what is not there offers names like it", () => {
   render(<Problem error={new ApiError(404, "Job 'order-sink' not found.", "", near)} />);
   const links = screen.getAllByRole("link").map((one) => one.getAttribute("href"));
   expect(links.slice(0, 2)).toEqual(["/jobs/shop/orders-sink", "/datasets/s3%3A%2F%2Fw/orders"]);
+  cleanup();
+  const column = { kind: "column", namespace: "s3://w", name: "orders", field: "amount" };
+  render(<Problem error={new ApiError(404, "no column 'amout'", "", [column])} />);
+  expect(screen.getAllByRole("link")[0]?.textContent).toBe("orders.amount");
+});
+
+test("of two datasets of one name a change says where each is", () => {
+  const end = (namespace: string, name: string) => ({ direction: "input", namespace, name });
+  const change = {
+    change: "edges",
+    time: "2026-01-08T11:00:00Z",
+    job: { namespace: "shop", name: "copy" },
+    added: [end("s3://a", "report"), end("s3://b", "report"), end("s3://b", "orders")],
+    removed: [],
+    more: 0,
+  } as EdgeChange;
+  render(<Changes changes={[change]} />);
+  const ends = [...document.querySelectorAll(".change-ends li")].map((one) => one.textContent);
+  expect(ends).toEqual(["+reads reports3://a", "+reads reports3://b", "+reads orders"]);
+});
+
+test("a schema of one column has one column", () => {
+  const fields = [{ name: "a", type: "int", description: null, tags: [] }];
+  const version = { time: "2026-01-08T11:00:00Z", fields };
+  const { container } = render(<History versions={[version] as never} />);
+  expect(container.textContent).toMatch(/, 1 column\.$/);
 });
 
 test("a command line survives any name", () => {
@@ -892,7 +920,7 @@ test("a stale dataset has the causes that nothing else explains, and no planned 
   expect(text).toContain("stats is stale");
   expect(text).toContain(`because sink faileddenied ${EVIL}`);
   expect(text).toContain("because second was aborted");
-  expect(text).toContain("and 1 more causes");
+  expect(text).toContain("and 1 more cause");
   for (const name of ["follower", "paused", "third"]) expect(text).not.toContain(name);
   expect(container.querySelector("img")).toBeNull();
 });

@@ -118,6 +118,23 @@ test("a column says which of its inputs changed last, and leads to it", async ()
   expect(pick).toHaveBeenCalledWith(EDGE.origin);
 });
 
+test("two jobs of one name that carry a column are told apart", async () => {
+  const jobs = ["job:team-a:load", "job:team-b:load", "job:team-b:copy"];
+  const edges = [{ ...EDGE, jobs }];
+  answering({ "/api/v2/columns": { columns: [], edges, truncated: false } });
+  render(
+    <ColumnSide
+      id={REVENUE}
+      at="2026-01-08T10:00:00Z"
+      close={() => {}}
+      pick={() => {}}
+      drop={() => {}}
+    />,
+  );
+  const by = await screen.findByText(/^by /);
+  expect(by.textContent).toBe("by team-a:load, team-b:load, copy");
+});
+
 test("of a moment in the past it is not asked which input changed last", async () => {
   const { asked } = openColumn("past", "2026-01-08T10:00:00Z");
   await screen.findByRole("button", { name: /items/ });

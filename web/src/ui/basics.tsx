@@ -124,9 +124,9 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
           <p>Names like it:</p>
           <ul className="uses">
             {error.nearest.map((one) => (
-              <li key={`${one.kind}${one.namespace} ${one.name}`}>
+              <li key={`${one.kind}${one.namespace} ${one.name} ${one.field}`}>
                 <Link to={one.kind === "job" ? jobUrl(one) : datasetUrl(one)}>
-                  {shown(one.name)}
+                  {shown(one.field ? `${one.name}.${one.field}` : one.name)}
                 </Link>{" "}
                 <span className="muted">{shown(one.namespace)}</span>
               </li>

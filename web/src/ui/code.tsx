@@ -1,3 +1,4 @@
+import { plural } from "../lib/format";
 import { Copy } from "./basics";
 
 const WORDS = new Set(
@@ -79,7 +80,8 @@ export function Trace({ message, trace }: { message: string; trace?: string | un
       {lines.length > 0 ? (
         <details>
           <summary>
-            Stack trace, {lines.length} lines{frames ? ` (${frames} frames)` : ""}
+            Stack trace, {plural(lines.length, "line")}
+            {frames ? ` (${plural(frames, "frame")})` : ""}
           </summary>
           <Code text={lines.join("\n")} label="Stack trace" />
         </details>
