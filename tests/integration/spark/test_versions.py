@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from headwater.lab.clients import CatalogClient, KafkaClient, PostgresClient, S3Client
 
-# The first test waits until twelve environments are installed, with pip half an hour beside other lanes.
+# The first test waits until twelve environments are installed.
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
 HERE = "tests/integration/spark/"
