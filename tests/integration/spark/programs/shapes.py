@@ -44,6 +44,7 @@ def session(name: str, **conf: str) -> SparkSession:
             "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC",
         )
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.scripting.enabled", "true")  # off by default before Spark 4.1
         .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         .config("spark.sql.warehouse.dir", os.environ["WAREHOUSE"])
         .config("spark.driver.extraClassPath", os.environ.get("JARS", ""))

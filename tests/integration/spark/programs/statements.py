@@ -14,7 +14,7 @@ import headwater.spark
 
 work = Path.cwd()
 SCRIPTS, RECURSIVE = pyspark.__version__ >= "4", pyspark.__version__ >= "4.1"
-spark = shapes.session("statements", **{"spark.sql.scripting.enabled": "true"})
+spark = shapes.session("statements")
 spark.sparkContext.setLogLevel("OFF")
 rows = spark.range(20).selectExpr("id", "id * 2 v", "cast(id % 3 as int) k")
 rows.repartition(4).write.parquet(str(work / "flat"))

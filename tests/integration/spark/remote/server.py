@@ -38,6 +38,7 @@ class Server:
             "spark.connect.grpc.binding.port": str(port),
             "spark.sql.shuffle.partitions": "1",
             "spark.default.parallelism": "1",
+            "spark.sql.scripting.enabled": "true",  # off by default before Spark 4.1
             **settings,
         }
         jars = [
