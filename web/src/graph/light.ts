@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import type { ImpactAnswer, ImpactEffect } from "../lib/types";
+import { EFFECTS } from "../ui/impact";
 import type { Box, ColumnWire, Wire } from "./model";
 
 /** Which nodes, wires and columns are lit: told to each by itself, so that only what changes redraws. */
@@ -64,7 +65,7 @@ export class Light {
   impact(answer: ImpactAnswer, wires: Wire[], boxes: Box[]): void {
     const drawn = drawnActions(boxes);
     const nodes = new Map<string, Level>();
-    const order: Level[] = ["carries", "unknown", "rows", "changes", "breaks"];
+    const order: Level[] = EFFECTS.map(([effect]) => effect).toReversed();
     const worse = (id: string, effect: ImpactEffect): void => {
       if (order.indexOf(effect) > order.indexOf(nodes.get(id) ?? "")) nodes.set(id, effect);
     };

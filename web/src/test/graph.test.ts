@@ -606,10 +606,16 @@ test("what a change does to an action is lit at its application", () => {
     byProgram({ ...MAP, nodes: [a, b, application, write], edges: [edge(a, write)] }, null),
     PLAIN,
   ).boxes;
-  const jobs = [{ id: write.id, effect: "breaks" }];
-  const answer = { dataset: a.id, changes: [], jobs, columns: [] } as unknown as ImpactAnswer;
-  found.impact(answer, [], boxes);
-  expect(found.level(application.id)).toBe("breaks");
+  const lit = (...effects: string[]) => {
+    const jobs = effects.map((effect) => ({ id: write.id, effect }));
+    const answer = { dataset: a.id, changes: [], jobs, columns: [] } as unknown as ImpactAnswer;
+    found.impact(answer, [], boxes);
+    return found.level(application.id);
+  };
+  expect(lit("breaks")).toBe("breaks");
+  // What is unknown may break: it is worse than all but that.
+  expect(lit("changes", "unknown", "rows")).toBe("unknown");
+  expect(lit("unknown", "breaks")).toBe("breaks");
 });
 
 test("a job that reads what it writes has two ways beside each other, and no knot", () => {

@@ -13,9 +13,9 @@ const SHOWN = 30;
 /** What each effect means, the worst first. */
 export const EFFECTS: [ImpactEffect, string][] = [
   ["breaks", "names what goes, or cannot take its new type"],
+  ["unknown", "nobody can tell: it may break"],
   ["changes", "reads what a job before it derives, or takes the new type"],
   ["rows", "reads or holds other rows"],
-  ["unknown", "nobody can tell"],
   ["carries", "hands the change on"],
 ];
 
