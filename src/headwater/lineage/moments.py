@@ -79,8 +79,10 @@ def seconds(text: str) -> float:
     """A duration such as 90d, 12h, 30m or 45s; raises ValueError if it is none, or beyond all years."""
     unit = _UNITS.get(text[-1:].lower())
     found = float(text[:-1]) * unit if unit else float(text)
-    if not 0 <= found <= _LONGEST:
-        raise ValueError("is below zero or longer than 10,000 years")
+    if found > _LONGEST:
+        raise ValueError(f"is longer than 10,000 years, which are {_LONGEST // 86_400:,} days")
+    if not found >= 0:
+        raise ValueError("is below zero")
     return found
 
 
