@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from headwater.errors import UsageError
 from headwater.logs import LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["LogFormatOption", "spread"]
+__all__ = ["LogFormatOption", "given", "spread"]
 
 LogFormatOption = Annotated[
     LogFormat,
     typer.Option("--log-format", metavar="text|json", help="Lines for people, or JSON objects."),
 ]
+
+
+def given(text: str, what: str, hint: str | None = None) -> str:
+    """A text that is not empty, as from a variable of a script that is not set; that is no default."""
+    if not text.strip():
+        raise UsageError(f"{what} is empty", hint=hint)
+    return text
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

@@ -918,3 +918,80 @@ def test_a_difference_of_many_columns_says_that_it_is_cut(client: Client) -> Non
         client.post(event("COMPLETE", second, run=second, outputs=[made]))
     found = client.get("/api/v2/graph/diff", **{"from": at(2), "to": at(10)})
     assert (len(found["schemas"][0]["changes"]), found["truncated"]) == (50, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tags", ""],
+        ["tags", "--tag", ""],
+        ["tags", "--tag", " "],
+        ["why", "orders", "--url", ""],
+        ["impact", "", "--delete"],
+        ["impact", "orders", "--drop", ""],
+        ["impact", "orders", "--rename", " =b"],
+        ["impact", "--delete", "--subject", "", "--registry", ""],
+        ["freshness", "s3://lake", ""],
+        ["freshness", "", "orders"],
+        ["alerts", "test", ""],
+    ],
+)
+def test_an_empty_text_is_never_one_that_was_left_out(
+    client: Client, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    client.post(event("COMPLETE", 1, outputs=[dataset("orders", schema=schema("id"))]))
+    Command(client, monkeypatch)
+    failed = CliRunner().invoke(app, words).exception
+    assert isinstance(failed, UsageError), failed
+    assert failed.exit_code == 2
+    assert "is empty" in failed.message or "--rename ' =b': say COLUMN=NEW" in failed.message
+    if words[:2] == ["impact", ""]:
+        assert failed.message == "the name of the dataset is empty"
+    if "--drop" in words:
+        assert failed.message == "the column of --drop is empty"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["diff", "--from", "1d", "--around", "orders.id"],
+        ["impact", "orders.id", "--delete"],
+        ["freshness", "orders.id"],
+        ["diff", "--from", "1d", "--depth", "2"],
+        ["impact", "orders", "--delete", "--json", "--markdown"],
+        ["doctor", "--undo", "--min-score", "0.9"],
+    ],
+)
+def test_what_a_question_would_pass_over_is_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    client.post(event("COMPLETE", 1, outputs=[dataset("orders", schema=schema("id"))]))
+    Command(client, monkeypatch)
+    failed = CliRunner().invoke(app, words).exception
+    assert isinstance(failed, UsageError), failed
+    if "orders.id" in words:
+        assert (failed.exit_code, failed.message) == (2, "orders.id is a column")
+
+
+def test_columns_of_a_difference_are_printed_as_they_can_be_typed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lineage(name: str, column: str, namespace: str) -> Any:
+        made = {"namespace": namespace, "name": name, "field": column}
+        return facet(fields={column: {"inputFields": [made]}})
+
+    for number, (name, column) in enumerate((("orders", "id"), ("col:victim", "a:b"))):
+        source = dataset(name, "kafka://k:9092", schema=schema(column))
+        made = lineage(name, column, "kafka://k:9092")
+        target = dataset(name, schema=schema(column), columnLineage=made)
+        started = event("COMPLETE", 60, run=number, job=f"j{number}", inputs=[source])
+        client.post({**started, "outputs": [target]})
+    command = Command(client, monkeypatch)
+    for words in ((), ("--around", "s3://lake:col:victim"), ("--around", "s3://lake:orders")):
+        said = command("diff", "--from", at(1), "--to", at(90), *words)
+        columns_ = [line[9:] for line in said.splitlines() if line.startswith("+ column ")]
+        assert columns_, words
+        for typed in (end for line in columns_ for end in line.split(" → ")):
+            (match,) = client.get("/api/v2/names", q=typed)["matches"]
+            assert match["field"] in ("id", "a:b"), typed
+    assert "+ column kafka://k:9092:orders.id → s3://lake:orders.id" in said

@@ -9,14 +9,18 @@ import typer
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.from_lake import Lake, of_period, say_source
+from headwater.cli.questions.shown_names import column_name
 from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
+from headwater.errors import UsageError
 from headwater.lineage.wording import hidden_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["diff"]
+__all__ = ["column_edges", "diff"]
+
+DEPTH = 3
 
 
 @spread
@@ -31,15 +35,24 @@ def diff(
         str | None, typer.Option(metavar="DATASET", help="Only what lies around a dataset.")
     ] = None,
     depth: Annotated[
-        int, typer.Option(min=0, max=50, help="How many jobs beyond its own readers and writers.")
-    ] = 3,
+        int | None,
+        typer.Option(
+            min=0,
+            max=50,
+            help="With --around, how many jobs beyond its own readers and writers.",
+            show_default=str(DEPTH),
+        ),
+    ] = None,
     lake: Lake = None,
 ) -> None:
     """Show the jobs, edges, columns, schemas and states that appeared, went or changed."""
+    if depth is not None and around is None:
+        raise UsageError("--depth says how far --around goes", hint="--around DATASET")
+    depth = DEPTH if depth is None else depth
     server = how.server() if lake is None else of_period(lake, start, end, around, depth)
     query: dict[str, Any] = {"from": start, "to": end, "limit": 5_000}
     if around is not None:
-        named = server.find(around)
+        named = server.find_dataset(around, "--around {namespace}:{name}")
         query |= {"node": f"dataset:{named.namespace}:{named.name}", "depth": depth}
     found = server.get("/api/v2/graph/diff", **query)
     if how.as_json:
@@ -56,6 +69,16 @@ def diff(
     say_source(found)
 
 
+def column_edges(found: dict[str, Any], member: str) -> list[tuple[str, str]]:
+    """The columns between which an edge came or went, as a person would type them."""
+    known = {*found["appeared"], *found["vanished"], *(one["dataset"] for one in found["schemas"])}
+    known |= {end for side in ("added", "removed") for one in found[side] for end in one.values()}
+    return [
+        (column_name(one["origin"], known), column_name(one["destination"], known))
+        for one in found[member]
+    ]
+
+
 def _lines(found: dict[str, Any]) -> Iterator[str]:
     for sign, style, nodes, edges, columns in (
         ("+", "green", "appeared", "added", "columnsAdded"),
@@ -64,10 +87,11 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         for node in found[nodes]:
             kind, _, name = node.partition(":")
             yield f"[{style}]{sign} {kind}[/] {escape(name)}"
-        for word, some in (("edge", edges), ("column", columns)):
-            for edge in found[some]:
-                ends = (edge["origin"].partition(":")[2], edge["destination"].partition(":")[2])
-                yield f"[{style}]{sign} {word}[/] {escape(' → '.join(ends))}"
+        for edge in found[edges]:
+            ends = (edge["origin"].partition(":")[2], edge["destination"].partition(":")[2])
+            yield f"[{style}]{sign} edge[/] {escape(' → '.join(ends))}"
+        for ends in column_edges(found, columns):
+            yield f"[{style}]{sign} column[/] {escape(' → '.join(ends))}"
     for one in found["schemas"]:
         breaks = "" if one["compatible"] else " [red](breaks readers)[/]"
         name = escape(one["dataset"].partition(":")[2])

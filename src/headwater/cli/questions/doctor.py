@@ -58,6 +58,8 @@ def doctor(
     """Find datasets that are one under two names, and what else makes answers doubtful."""
     if apply and undo:
         raise UsageError("--apply and --undo exclude each other")
+    if undo and (rules is not None or min_score is not None):
+        raise UsageError("--undo takes back all that doctor recorded: no --rules, no --min-score")
     server = how.server()
     body: dict[str, Any] = {} if min_score is None else {"minScore": min_score}
     if rules is not None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from headwater.cli.options import spread
+from headwater.cli.options import given, spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads the annotation)
-from headwater.errors import UsageError
 from headwater.lineage.url_paths import path_of
 from headwater.lineage.wording import hidden_text
-
-if TYPE_CHECKING:
-    from headwater.cli.server.client import ServerClient
 
 __all__ = ["freshness", "last_write"]
 
@@ -35,7 +31,12 @@ def freshness(
 ) -> None:
     """Say whether a dataset is up to date, and if not, since when and because of which job."""
     server = how.server()
-    namespace, name = _named(server, dataset) if name is None else (dataset, name)
+    if name is None:
+        named = server.find_dataset(dataset, "headwater why {namespace}:{name}.{field}")
+        namespace, name = named.namespace, named.name
+    else:
+        namespace = given(dataset, "the namespace of the dataset")
+        name = given(name, "the name of the dataset")
     found = server.get(path_of("api", "v2", "datasets", namespace, name, "freshness"))
     if how.as_json:
         print_json(found)
@@ -63,10 +64,3 @@ def last_write(found: dict[str, Any]) -> str:
         return ""
     word = "reported" if found.get("lastWrittenFrom") == "heartbeat" else "written"
     return f", last {word} {found['lastWrittenAt']}"
-
-
-def _named(server: ServerClient, dataset: str) -> tuple[str, str]:
-    found = server.find(dataset)
-    if found.field:
-        raise UsageError(f"{found.name}.{found.field} is a column", hint=f"headwater why {dataset}")
-    return found.namespace, found.name

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headwater.cli.options import spread
+from headwater.cli.options import given, spread
 from headwater.cli.output import escape, out, print_json, visible
 from headwater.cli.questions.shown_names import ShownNames
-from headwater.cli.server.client import ServerOptions, name_in
+from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import NotFoundError, UsageError
 from headwater.lineage.wording import counted, hidden_text
 
@@ -79,21 +79,19 @@ def impact(
 
     Exit code 5 when something breaks, so that it can guard a change in CI.
     """
+    if how.as_json and markdown:
+        raise UsageError("--json and --markdown exclude each other", hint="ask twice")
     changes = _changes(drop, rename, retype, delete=delete)
     if (schema is not None) + bool(changes) != 1:
         raise UsageError(
             "say what changes: --drop, --rename, --type or --delete, or --schema with the new one"
         )
-    if (registry is None) != (subject is None) or (registry and not schema):
-        raise UsageError("--registry needs --subject and --schema")
-    if dataset is None and subject is None:
+    _check_registry(registry, subject, schema)
+    named = _topic(subject) if dataset is None and subject is not None else dataset
+    if named is None:
         raise UsageError("say which dataset changes")
     server = how.server()
-    found = server.find(dataset or _topic(str(subject)))
-    if found.field:
-        raise UsageError(
-            f"{found.name}.{found.field} is a column", hint=f"{found.name} --drop {found.field}"
-        )
+    found = server.find_dataset(named, "{namespace}:{name} --drop {field}")
     body: dict[str, Any] = {"node": found.node}
     if schema is None:
         body["changes"] = changes
@@ -118,16 +116,26 @@ def impact(
 def _changes(
     drop: list[str] | None, rename: list[str] | None, retype: list[str] | None, *, delete: bool
 ) -> list[dict[str, str]]:
-    found = [{"kind": "drop", "column": column} for column in drop or ()]
-    for kind, given in (("rename", rename), ("type", retype)):
-        for text in given or ():
+    found = [
+        {"kind": "drop", "column": given(column, "the column of --drop")} for column in drop or ()
+    ]
+    for kind, asked in (("rename", rename), ("type", retype)):
+        for text in asked or ():
             column, equals, to = text.partition("=")
-            if not (column and equals and to):
+            if not (column.strip() and equals and to.strip()):
                 raise UsageError(f"--{kind} {text!r}: say COLUMN=NEW")
             found.append({"kind": kind, "column": column, "to": to})
     if delete and found:
         raise UsageError("with --delete nothing else can change")
     return [{"kind": "delete"}] if delete else found
+
+
+def _check_registry(registry: str | None, subject: str | None, schema: Path | None) -> None:
+    for option, text in (("--subject", subject), ("--registry", registry)):
+        if text is not None:
+            given(text, option)
+    if (registry is None) != (subject is None) or (registry is not None and schema is None):
+        raise UsageError("--registry needs --subject and --schema")
 
 
 def _topic(subject: str) -> str:
@@ -214,14 +222,12 @@ def _known_from(job: dict[str, Any]) -> str:
     return ", ".join(kinds)
 
 
-def _headline(answer: dict[str, Any], place: str = "") -> str:
+def _headline(answer: dict[str, Any], name: str, place: str = "") -> str:
     changes = [one["text"] for one in answer["changes"] if one["judged"]]
     others = [one["text"] for one in answer["changes"] if not one["judged"]]
     text = "; ".join(changes) or "nothing that a reader could miss"
     where = f" ({place})" if place else ""
-    return f"{name_in(answer['dataset'])}{where}: {text}" + (
-        f" (and {'; '.join(others)})" if others else ""
-    )
+    return f"{name}{where}: {text}" + (f" (and {'; '.join(others)})" if others else "")
 
 
 def _coverage(answer: dict[str, Any], names: ShownNames) -> str:
@@ -251,7 +257,7 @@ def _print(answer: dict[str, Any], named: ResolvedName) -> None:
     def line(text: str) -> None:
         out.print(text, soft_wrap=True)
 
-    line(f"[bold]{escape(_headline(answer, named.place))}[/]")
+    line(f"[bold]{escape(_headline(answer, named.name, named.place))}[/]")
     named.print_others()
     names = _names(answer)
     columns = _by_effect(answer, "columns")
@@ -289,7 +295,12 @@ def _cell(text: str) -> str:
 def _markdown(answer: dict[str, Any]) -> str:
     counts, names = answer["counts"], _names(answer)
     summary = ", ".join(f"{counts[effect]} {effect}" for effect in MEANS if counts[effect])
-    lines = [f"### Impact of {_cell(_headline(answer))}", "", summary or "Nobody is hit.", ""]
+    lines = [
+        f"### Impact of {_cell(_headline(answer, names.of(answer['dataset'])))}",
+        "",
+        summary or "Nobody is hit.",
+        "",
+    ]
     if answer["jobs"]:
         lines += ["| effect | job | why | owners | path |", "|---|---|---|---|---|"]
     for effect, jobs in _by_effect(answer, "jobs").items():

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headwater.cli.options import spread
+from headwater.cli.options import given, spread
 from headwater.cli.output import escape, out, print_json
+from headwater.cli.questions.shown_names import ShownNames
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lineage.wording import affected_text
@@ -36,19 +37,36 @@ def list_alerts(
         return
     if not found["rules"]:
         out.print("this server has no alert rules: start it with --alerts FILE")
+    names = _names([*found["open"], *found["resolved"]])
     for one in found["open"]:
-        _print_incident(one, "[bold red]open[/]    ")
+        _print_incident(one, names, "[bold red]open[/]    ")
     for one in found["resolved"]:
-        _print_incident(one, "[dim]resolved[/]")
+        _print_incident(one, names, "[dim]resolved[/]")
     if not found["open"]:
         out.print("no incident is open")
     if found["truncated"]:
         out.print("[yellow]there are more: --limit[/]")
 
 
-def _print_incident(one: dict[str, Any], word: str) -> None:
+def _names(incidents: list[dict[str, Any]]) -> ShownNames:
+    return ShownNames(_subject(one) for one in incidents)
+
+
+def _subject(incident: dict[str, Any]) -> str:
+    subject = incident["subject"]
+    return f"{subject['type']}:{subject['namespace']}:{subject['name']}"
+
+
+def _title(one: dict[str, Any], names: ShownNames) -> str:
+    """What is wrong; it begins with the name of what it is about, which two may have."""
+    name, title = str(one["subject"]["name"]), str(one["title"])
+    shown = names.of(_subject(one), name)
+    return shown + title[len(name) :] if title.startswith(name) else title
+
+
+def _print_incident(one: dict[str, Any], names: ShownNames, word: str) -> None:
     until = f" until {one['resolvedAt']}" if one["resolvedAt"] else ""
-    _print(f"{word} {escape(one['title'])} [dim]since {one['since']}{until}, {one['id']}[/]")
+    _print(f"{word} {escape(_title(one, names))} [dim]since {one['since']}{until}, {one['id']}[/]")
     if one["detail"]:
         _print(f"         {escape(one['detail'])}")
     if behind := affected_text(one["affected"], names=5):
@@ -75,7 +93,9 @@ def send_test(
     """Have the server send a message that is marked as a test through the channels of a rule."""
     if (rule is None) == (not every):
         raise UsageError("say which rule, or --all", hint="headwater alerts list --json has them")
-    found = how.server().post("/api/v2/alerts/test", {"rule": rule} if rule else {})
+    # Without a rule the server tests every one.
+    asked = {} if rule is None else {"rule": given(rule, "the name of the rule")}
+    found = how.server().post("/api/v2/alerts/test", asked)
     results = found["results"]
     if how.as_json:
         print_json(found)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 import headwater
+from headwater.cli.options import given
 from headwater.cli.output import AsJson, escape, out
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 from headwater.lineage.url_paths import path_of
@@ -58,7 +59,9 @@ class ServerPlace:
 
     def server(self, *, seconds: float = SECONDS) -> ServerClient:
         """The server that is asked, and how long an answer may take."""
-        url = (self.url or "").strip() or SERVER
+        url = (
+            SERVER if self.url is None else given(self.url, "--url", f"{SERVER} without it").strip()
+        )
         if self.token_file is not None:
             token: str | None = read_token(self.token_file)
         else:
@@ -183,6 +186,17 @@ class ServerClient:
                 names=_listed(answer["matches"]),
             )
         return found[0]
+
+    def find_dataset(
+        self, typed: str, hint: str = "its dataset: {namespace}:{name}"
+    ) -> ResolvedName:
+        """The one dataset that a text names; refuses a column, for which its dataset would answer."""
+        found = self.find(typed)
+        if found.field:
+            raise UsageError(
+                f"{found.name}.{found.field} is a column", hint=hint.format(**found._asdict())
+            )
+        return found
 
     def page(self, *parts: str) -> str:
         """An address of the server's page."""
