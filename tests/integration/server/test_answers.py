@@ -973,6 +973,35 @@ def test_what_a_question_would_pass_over_is_refused(
         assert (failed.exit_code, failed.message) == (2, "orders.id is a column")
 
 
+def test_two_datasets_of_one_name_are_told_apart(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pii = facet(tags=[{"key": "pii", "value": "true", "source": "x", "field": "total"}])
+    first = dataset("summary", "s3://a", schema=schema("total"), tags=pii)
+    second = dataset("summary", "s3://b", schema=schema("total"))
+    both = [
+        {"namespace": space, "name": "summary", "field": "total"} for space in ("s3://a", "s3://b")
+    ]
+    made = facet(fields={"diff": {"inputFields": both}})
+    last = dataset("compared", schema=schema("diff"), columnLineage=made)
+    client.post(
+        event("COMPLETE", 1, run=1, job="copy", inputs=[first], outputs=[second]),
+        event("COMPLETE", 2, run=2, job="compare", inputs=[first, second], outputs=[last]),
+    )
+    command = Command(client, monkeypatch)
+    tagged = command("tags", "--tag", "pii")
+    assert "unknown s3://a:summary → s3://b:summary copy reports no columns" in tagged
+    assert "    s3://a:summary.total → compare → compared.diff" in tagged
+    why = command("why", "compared.diff")
+    assert "  s3://a:summary.total  no change" in why
+    assert "  s3://b:summary.total  no change" in why
+    rows = [line.partition(" ")[0] for line in command("audit", "compared").splitlines()]
+    assert {"s3://a:summary", "s3://b:summary", "compared"} <= set(rows)
+    assert "summary" not in rows
+    # One dataset is called the same in the whole answer.
+    assert command("audit", "s3://b:summary").startswith("s3://b:summary from")
+
+
 def test_columns_of_a_difference_are_printed_as_they_can_be_typed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -995,3 +1024,33 @@ def test_columns_of_a_difference_are_printed_as_they_can_be_typed(
             (match,) = client.get("/api/v2/names", q=typed)["matches"]
             assert match["field"] in ("id", "a:b"), typed
     assert "+ column kafka://k:9092:orders.id → s3://lake:orders.id" in said
+
+
+def test_which_columns_one_comes_from_is_not_known_where_a_writer_reports_none(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post(
+        event("COMPLETE", 1, run=1, job="blind", inputs=["src"], outputs=[dataset("two", schema=schema("x", "y"))]),
+        event("COMPLETE", 1, run=2, job="makes", outputs=[dataset("src", schema=schema("e"))]),
+    )  # fmt: skip
+    command = Command(client, monkeypatch)
+    unknown = "it is not known which columns x comes from: blind reports no columns"
+    assert command("why", "two.x").splitlines()[-1] == unknown
+    assert "comes from 0" not in command("why", "two.x")
+    result = CliRunner().invoke(app, ["trace", "two.x"])
+    assert unknown in result.output.splitlines()
+    assert command("why", "src.e").splitlines()[-1] == "e comes from no column that is known"
+    client.post(written("sees", 3, "src", "two", x=made_of("src", "e", False)))
+    said = command("why", "two.x").splitlines()
+    assert said[-3:-1] == ["x comes from 1 column:", "  src.e  no change is known"]
+    assert said[-1] == "it is not known which more columns x comes from: blind reports no columns"
+
+
+def test_a_dataset_of_unknown_freshness_is_not_said_to_have_no_writer_where_it_has(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = event("START", 1, job="load", inputs=["raw"], outputs=["new"])
+    client.post({k: v for k, v in declared.items() if k not in ("eventType", "run")})
+    command = Command(client, monkeypatch)
+    assert "of unknown freshness (no job that writes it is known)" in command("why", "raw")
+    assert "of unknown freshness (no write of it is known yet)" in command("why", "new")

@@ -13,6 +13,7 @@ from headwater.server.store.keep.rebuild import rebuild
 
 from .conftest import Client
 from .making import P, at, columns, dataset, event, facet, schema
+from .test_answers import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,13 +93,16 @@ def test_a_deleted_connector_is_hit_by_nothing_and_was_there_before(estate: Clie
 
 
 def test_why_names_the_deleted_writer_of_what_nobody_writes_and_doctor_is_quiet(
-    estate: Client,
+    estate: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estate.post(sink("START", 10), sink("COMPLETE", 20), deleted(20))
     found = estate.get("/api/v2/datasets/s3%3A%2F%2Flake/table/why")
     (cause,) = found["causes"]
     assert (cause["kind"], cause["planned"], cause["since"]) == ("stopped", True, at(20))
     assert cause["detail"] == "sink, which wrote it, was deleted"
+    said = Command(estate, monkeypatch)("why", "table")
+    assert "is of unknown freshness (nothing writes it any more)" in said
+    assert f"because table is written by nothing any more (planned) since {at(20)}" in said
     doubts = estate.get("/api/v2/doctor")["findings"]
     assert [one for one in doubts if one["node"] == "job:jobs:sink"] == []
     # Another connector takes its place: the table is as live as that is.

@@ -36,6 +36,7 @@ CHANGED = 5
 """The exit code for a log that was altered."""
 SHOWN = 100
 Head = tuple[int, str]
+JobNames = dict[tuple[str, str], str]
 
 
 class _ReportFirst(typer.core.TyperGroup):
@@ -115,22 +116,30 @@ def _print(text: str) -> None:
 def _print_report(found: dict[str, Any]) -> None:
     column = f".{found['column']}" if found["column"] else ""
     period = f"{found['since'] or 'the first record kept'} to {found['until']}"
-    _print(f"[bold cyan]{escape(found['name'] + column)}[/] from {period}")
+    names = _names(found)
+    jobs = job_names([*found["writers"], *found["readers"]])
+    name = names.of(found["node"], found["name"])
+    _print(f"[bold cyan]{escape(name + column)}[/] from {period}")
     others = [node for node in found["sources"] if node != found["node"]]
-    names = ShownNames(others)
     sources = ", ".join(escape(names.of(node)) for node in others)
     _print(f"came from {sources or 'no source that is known'}")
     if found["hidden"]:
         _print(f"[yellow]{hidden_text(found['hidden'], 'next to these')}[/]")
-    _print_writers(found["writers"])
-    _print_configuration(found["writers"])
-    _print_schemas(found["upstream"])
-    _print_readers(found["readers"])
+    _print_writers(found["writers"], jobs)
+    _print_configuration(found["writers"], jobs)
+    _print_schemas(found["upstream"], names)
+    _print_readers(found["readers"], jobs, names)
 
 
-def _print_writers(jobs: list[dict[str, Any]]) -> None:
+def _names(found: dict[str, Any]) -> ShownNames:
+    """What all datasets of a report are called."""
+    nodes = [found["node"], *found["sources"]]
+    nodes += [one["id"] for side in ("upstream", "downstream") for one in found[side]]
+    return ShownNames([*nodes, *(node for job in found["readers"] for node in job["outputs"])])
+
+
+def _print_writers(jobs: list[dict[str, Any]], names: JobNames) -> None:
     _print("\n[bold]what made it[/]")
-    names = job_names(jobs)
     table = table_of("job", "kind", "run", "state", "started", "ended")
     for job in jobs:
         kind = " ".join(word for word in (job["integration"], job["processing"]) if word)
@@ -146,9 +155,8 @@ def _print_writers(jobs: list[dict[str, Any]]) -> None:
     print_wide(table) if jobs else _print("no job is known to have written it in the period")
 
 
-def _print_configuration(jobs: list[dict[str, Any]]) -> None:
+def _print_configuration(jobs: list[dict[str, Any]], names: JobNames) -> None:
     _print("\n[bold]configuration and code[/]")
-    names = job_names(jobs)
     table = table_of("job", "facet", "held", "content")
     for job in jobs:
         for one in (*job["configuration"], *job["code"]):
@@ -167,11 +175,11 @@ def _content(content: dict[str, Any]) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
-def _print_schemas(datasets: list[dict[str, Any]]) -> None:
+def _print_schemas(datasets: list[dict[str, Any]], names: ShownNames) -> None:
     _print("\n[bold]schemas[/]")
     table = table_of("dataset", "since", "until", "changed", "columns")
     for dataset in datasets:
-        name = dataset["name"]
+        name = names.of(dataset["id"], dataset["name"])
         for schema in dataset["schemas"]:
             columns = ", ".join(field["name"] for field in schema["fields"])
             changed = "; ".join(schema["changes"])
@@ -181,16 +189,14 @@ def _print_schemas(datasets: list[dict[str, Any]]) -> None:
     print_wide(table) if table.row_count else _print("no schema is known")
 
 
-def _print_readers(jobs: list[dict[str, Any]]) -> None:
+def _print_readers(jobs: list[dict[str, Any]], names: JobNames, datasets: ShownNames) -> None:
     _print("\n[bold]who had it downstream[/]")
-    names = job_names(jobs)
-    outputs = ShownNames(node for job in jobs for node in job["outputs"])
     table = table_of("job", "owners", "wrote", "runs", "last")
     for job in jobs:
         runs = job["runs"]
         last = f"{runs[0]['startedAt']} {runs[0]['state']}" if runs else ""
         owners = ", ".join(owner["name"] for owner in job["owners"])
-        wrote = ", ".join(outputs.of(node) for node in job["outputs"])
+        wrote = ", ".join(datasets.of(node) for node in job["outputs"])
         name = names[job["namespace"], job["name"]]
         cells = (name, owners, wrote, job["runCount"], last)
         table.add_row(*(escape(str(cell)) for cell in cells))

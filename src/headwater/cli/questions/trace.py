@@ -10,7 +10,8 @@ from rich.tree import Tree
 from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_tree, visible
 from headwater.cli.questions.from_lake import Lake, of_dataset, say_source
-from headwater.cli.questions.shown_names import job_names
+from headwater.cli.questions.shown_names import ShownNames, job_names
+from headwater.cli.questions.silent_writers import silent_writers, unknown_inputs
 from headwater.cli.questions.times import TIME, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
@@ -18,6 +19,8 @@ from headwater.lineage.wording import hidden_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from headwater.cli.server.client import ResolvedName, ServerClient
 
 __all__ = ["DatasetName", "trace"]
 
@@ -86,11 +89,22 @@ def trace(
         print_tree(_tree(found))
         named.print_others()
         server.print_page("datasets", named.namespace, named.name)
+    if named.field and not (how.as_json or down or at or lake):
+        _say_unknown(server, named, found)
     if count := found.get("hidden"):
         err.print(f"[yellow]{hidden_text(count, 'next to these')}[/]")
     if found["truncated"]:
         err.print("[yellow]there is more than is shown[/]")
     say_source(found)
+
+
+def _say_unknown(server: ServerClient, named: ResolvedName, found: dict[str, Any]) -> None:
+    """Say that more columns may lead to one: jobs that write its dataset report none."""
+    if silent := silent_writers(server, named.namespace, named.name):
+        jobs = [node["id"] for node in found["nodes"] if node["kind"] == "job"]
+        names = ShownNames([*jobs, *(one["job"] for one in silent)])
+        text = unknown_inputs(named.field, silent, names, more=len(found["rows"]) > 1)
+        err.print(f"[yellow]{escape(text)}[/]", soft_wrap=True)
 
 
 def _tree(found: dict[str, Any]) -> Tree:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.freshness import last_write
-from headwater.cli.questions.shown_names import ShownNames
+from headwater.cli.questions.shown_names import ShownNames, dataset_id
+from headwater.cli.questions.silent_writers import silent_writers, unknown_inputs
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
 from headwater.cli.server.client import ServerOptions  # noqa: TC001
 from headwater.lineage.url_paths import path_of
 from headwater.lineage.wording import counted, hidden_text
+
+if TYPE_CHECKING:
+    from headwater.cli.server.client import ServerClient
 
 __all__ = ["why"]
 
@@ -24,6 +28,7 @@ WORDS = {
     "paused": "was paused (planned)",
     "stopped": "was stopped (planned)",
 }
+OF_DATASETS = {"stopped": "is written by nothing any more (planned)"}
 STYLE = {"live": "green", "fresh": "green", "stale": "bold red"}
 
 
@@ -39,12 +44,7 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         return
     since = f" since {found['since']}" if found["since"] else ""
     if found["verdict"] == "unknown":
-        reason = (
-            "no usual time between its runs is known yet"
-            if found["lastWrittenAt"]
-            else "no job that writes it is known"
-        )
-        verdict = f"of unknown freshness ({reason})"
+        verdict = f"of unknown freshness ({_unjudged(server, found)})"
     else:
         verdict = f"[{STYLE[found['verdict']]}]{found['verdict']}[/]"
     _print(
@@ -52,7 +52,8 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         f" is {verdict}{since}{last_write(found)}"
     )
     named.print_others()
-    names = _names(found)
+    silent = silent_writers(server, named.namespace, named.name) if named.field else []
+    names = _names(found, silent)
     for cause in found["causes"]:
         _print_cause(cause, names)
     if not found["causes"]:
@@ -69,7 +70,7 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
     if found["truncated"]:
         _print("[yellow]there is more than was looked at[/]")
     if found["inputs"] is not None:
-        _print_inputs(named.field, found["inputs"])
+        _print_inputs(named.field, found["inputs"], silent, names)
     server.print_page("datasets", named.namespace, named.name)
 
 
@@ -77,14 +78,27 @@ def _print(text: str) -> None:
     out.print(text, soft_wrap=True)
 
 
-def _names(found: dict[str, Any]) -> ShownNames:
+def _unjudged(server: ServerClient, found: dict[str, Any]) -> str:
+    """Why nothing can be said about how fresh a dataset is."""
+    if any(one["kind"] == "stopped" and one["node"] == found["node"] for one in found["causes"]):
+        return "nothing writes it any more"
+    if found["lastWrittenAt"]:
+        return "no usual time between its runs is known yet"
+    writers = server.get("/api/v2/trace", node=found["node"], depth=1)["rows"][1:]
+    return "no write of it is known yet" if writers else "no job that writes it is known"
+
+
+def _names(found: dict[str, Any], silent: list[dict[str, Any]]) -> ShownNames:
     nodes = [node for cause in found["causes"] for node in (cause["node"], *cause["path"])]
     nodes += [change["node"] for cause in found["causes"] for change in cause["changes"]]
+    nodes += [found["node"], *map(dataset_id, found["inputs"] or ())]
+    nodes += [one["job"] for one in silent]
     return ShownNames([*nodes, *(change["node"] for change in found.get("recent", ()))])
 
 
 def _print_cause(cause: dict[str, Any], names: ShownNames) -> None:
-    word = WORDS.get(cause["kind"], cause["kind"])
+    words = WORDS | OF_DATASETS if cause["node"].startswith("dataset:") else WORDS
+    word = words.get(cause["kind"], cause["kind"])
     style = "dim" if cause["planned"] else "red" if cause["root"] else "none"
     lead = "because" if cause["root"] else "and so"
     kind, name = cause["node"].partition(":")[0], names.of(cause["node"], cause["named"]["name"])
@@ -103,9 +117,17 @@ def _print_cause(cause: dict[str, Any], names: ShownNames) -> None:
         )
 
 
-def _print_inputs(field: str, inputs: list[dict[str, Any]]) -> None:
+def _print_inputs(
+    field: str, inputs: list[dict[str, Any]], silent: list[dict[str, Any]], names: ShownNames
+) -> None:
     order = ", the one that changed last first" if len(inputs) > 1 else ""
-    _print(f"{escape(field)} comes from {counted(len(inputs), 'column')}{order}:")
+    if inputs:
+        _print(f"{escape(field)} comes from {counted(len(inputs), 'column')}{order}:")
+    elif not silent:
+        _print(f"{escape(field)} comes from no column that is known")
     for one in inputs:
         change = f"{one['changedAt']} {one['change']}" if one["change"] else "no change is known"
-        _print(f"  [cyan]{escape(one['name'])}.{escape(one['field'])}[/]  {escape(change)}")
+        name = names.of(dataset_id(one), one["name"])
+        _print(f"  [cyan]{escape(name)}.{escape(one['field'])}[/]  {escape(change)}")
+    if silent:
+        _print(f"[yellow]{escape(unknown_inputs(field, silent, names, more=bool(inputs)))}[/]")
