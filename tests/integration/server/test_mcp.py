@@ -197,7 +197,8 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     for kind, count in doctor["counts"].items():
         assert min(one[kind] for one in health) <= count <= max(one[kind] for one in health)
     assert doctor["page"] == f"{server.url}/doctor"
-    assert alerts == {"rules": [], "open": [], "resolved": [], "page": f"{server.url}/"}
+    nothing = {"rules": [], "open": [], "resolved": [], "complete": True}
+    assert alerts == {**nothing, "page": f"{server.url}/"}
 
 
 def test_a_tag_and_a_whole_schema_can_be_asked_about(server: Process) -> None:
@@ -447,3 +448,122 @@ def test_hostile_names_are_data_and_answers_stay_small(launch: Callable[..., Pro
     assert long[0]["error"] == "dataset does not keep to maxLength 4000"
     for answer, _ in found:
         assert not any(order[:20] in str(key) for key in answer)
+
+
+ORDERS = f"{KAFKA}:orders-enriched"
+
+
+def test_what_a_tool_would_pass_over_is_refused_as_the_commands_refuse_it(server: Process) -> None:
+    column = {"dataset": "orders-enriched.amount"}
+    drop = {"kind": "drop", "column": "amount"}
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("dataset", column, "orders-enriched.amount is a column"),
+        ("freshness", column, "orders-enriched.amount is a column"),
+        ("impact", {**column, "changes": [{"kind": "delete"}]}, "orders-enriched.amount is a column"),
+        ("diff", {"from": "1d", "around": column["dataset"]}, "orders-enriched.amount is a column"),
+        ("diff", {"from": "1d", "depth": 2}, "it needs around"),
+        ("impact", {"dataset": ORDERS, "changes": [drop], "schema": []}, "either changes, or schema"),
+        ("impact", {"dataset": ORDERS, "changes": [{**drop, "to": "a"}]}, "drop have no to"),
+        ("impact", {"dataset": ORDERS, "changes": [drop, {"kind": "delete"}]}, "nothing else"),
+        ("impact", {"dataset": ORDERS, "changes": [{**drop, "column": ""}]}, "changes.0.column"),
+    ]  # fmt: skip
+    for tool in TOOLS.values():
+        texts = [one for one in tool.parameters if one.schema == {"type": "string"}]
+        others = {one.name: "x" for one in texts if one.required}
+        refused += [(tool.name, {**others, one.name: " "}, f"{one.name} is empty") for one in texts]
+    found = answers(*((name, given) for name, given, _ in refused), url=server.url)
+    for (name, given, problem), (answer, failed) in zip(refused, found, strict=True):
+        assert failed, (name, given, answer)
+        assert problem in answer["error"], (name, given)
+
+
+def test_what_is_sought_and_what_is_offered_are_of_one_kind(server: Process) -> None:
+    found = answers(
+        ("job", {"job": "shop:stats-snk"}),
+        ("job", {"job": "enrich_ordrz"}),
+        ("find", {"text": "enrich_ordrz", "kind": "job"}),
+        ("find", {"text": "piiii", "kind": "tag"}),
+        ("find", {"text": "qqqzzz"}),
+        ("find", {"text": "o"}),
+        url=server.url,
+    )
+    assert [failed for _, failed in found] == [True] * 5 + [False]
+    sink, typo, job, tag, nothing, many = (answer for answer, _ in found)
+    assert sink["nearest"][0] == "shop:stats-sink"
+    assert typo["nearest"][0] == job["nearest"][0] == "shop:enrich_orders"
+    assert (job["error"], tag["error"]) == ("no job holds 'enrich_ordrz'", "no tag holds 'piiii'")
+    assert "pii" in tag["nearest"]
+    assert nothing == {"error": "no name holds 'qqqzzz'"}
+    assert many["complete"] is False
+
+
+def test_links_lead_to_what_was_answered(server: Process) -> None:
+    change = {"kind": "drop", "column": "amount"}
+    found = answers(
+        ("trace", {"dataset": "lake/supplier_stats.revenue"}),
+        ("trace", {"dataset": "bi.public.supplier_stats", "at": "2026-01-08T12:00:00Z"}),
+        ("trace", {"dataset": ORDERS, "direction": "down"}),
+        ("trace", {"dataset": "orders-enriched.order_id", "indirect": True}),
+        ("why", {"dataset": "lake/supplier_stats.revenue"}),
+        ("impact", {"dataset": ORDERS, "changes": [change]}),
+        ("impact", {"dataset": ORDERS, "changes": [change, {"kind": "drop", "column": "sku"}]}),
+        ("diff", {"from": "2026-01-08", "around": ORDERS, "depth": 0}),
+        ("audit", {"dataset": "shop.public.orders"}),
+        url=server.url,
+    )
+    assert not any(failed for _, failed in found)
+    links = [httpx.URL(answer["page"]) for answer, _ in found]
+    asked = [dict(link.params) for link in links]
+    node = f"dataset:{LAKE}:lake/supplier_stats"
+    lit = {"node": node, "select": node, "columns": "1", "column": "revenue"}
+    assert asked[0] == {**lit, "depth": "4"}
+    assert (asked[1]["depth"], asked[1]["at"]) == ("4", "2026-01-08T12:00:00Z")
+    orders = {"node": f"dataset:{ORDERS}"}
+    assert {name: asked[2][name] for name in ("node", "select")} == {
+        **orders,
+        "select": orders["node"],
+    }
+    rows = {row["name"].rpartition(":")[2] for row in found[3][0]["rows"]}
+    assert "shop.order_items.order_id" in rows
+    assert asked[4] == lit
+    assert dict(httpx.QueryParams(asked[5]["impact"])) == {**orders, **change}
+    assert links[6].path.startswith("/datasets/")
+    assert asked[7] == {**orders, "depth": "0", "from": "2026-01-08"}
+    assert found[8][0]["sources"] == []
+
+
+def test_an_answer_says_what_is_deleted_and_what_nobody_reports(
+    launch: Callable[..., Process],
+) -> None:
+    made = launch()
+    two = dataset("two", schema=schema("x"))
+    gone = {**event("COMPLETE", 3), "job": {"namespace": "jobs", "name": "old", "facets": {
+        "headwater_deleted": {"_producer": "https://x", "_schemaURL": "https://x"}}}}  # fmt: skip
+    for state in ("run", "eventType", "inputs", "outputs"):
+        gone.pop(state, None)
+    named = {**two, "facets": {**two["facets"], "columnLineage": {
+        "_producer": "https://x", "_schemaURL": "https://x",
+        "fields": {"x": {"inputFields": [{"namespace": "s3://lake", "name": "src", "field": "e"}]}}}}}  # fmt: skip
+    events = [
+        event("COMPLETE", 1, job="blind", inputs=["src"], outputs=[two]),
+        event("COMPLETE", 2, run=2, job="old", inputs=["src"]),
+        gone,
+    ]
+    for one in events:
+        sent = httpx.post(f"{made.url}/api/v2/events", json=one)
+        assert sent.status_code == 201, sent.text
+    calls: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("why", {"dataset": "two.x"}),
+        ("trace", {"dataset": "two.x"}),
+        ("job", {"job": "old"}),
+        ("why", {"dataset": "two"}),
+    )
+    (why, _), (trace, _), (old, failed), (whole, _) = answers(*calls, url=made.url)
+    assert (why["comesFromColumns"], why["complete"]) == ([], False)
+    assert why["reportNoColumns"] == trace["reportNoColumns"] == ["jobs:blind"]
+    assert (trace["complete"], whole["complete"], failed) == (False, True, False)
+    assert old["deleted"]
+    httpx.post(f"{made.url}/api/v2/events", json=event("COMPLETE", 4, run=3, job="sees",
+               inputs=["src"], outputs=[named])).raise_for_status()  # fmt: skip
+    (diff, _), = answers(("diff", {"from": "2026-01-01T00:00:02Z", "to": "2026-01-01T00:00:09Z"}), url=made.url)  # fmt: skip
+    assert diff["columnEdgesAdded"] == [["s3://lake:src.e", "s3://lake:two.x"]]

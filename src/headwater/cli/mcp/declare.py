@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from headwater.errors import NotFoundError, UsageError
-from headwater.lineage.url_paths import path_part
+from headwater.lineage.url_paths import path_of, path_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.cli.server.client import ServerClient
+    from headwater.cli.server.client import ResolvedName, ServerClient
 
 __all__ = ["Tool", "ToolParameter"]
 
@@ -34,7 +34,8 @@ class ToolParameter:
     about: str
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     required: bool = False
-    names: Literal["dataset", "job", ""] = ""
+    names: Literal["dataset", "column", "job", ""] = ""
+    """What is looked up; for `column` a dataset or a column, and `dataset` refuses columns."""
     sent: str = ""
     """What the route calls it, if not the same."""
     read: Callable[[str], str | None] | None = None
@@ -61,7 +62,12 @@ class Tool:
     route: str
     parameters: tuple[ToolParameter, ...]
     shorten: Callable[[dict[str, Any]], dict[str, Any]]
-    page: str = "/datasets/{namespace}/{name}"
+    page: str | Callable[[Mapping[str, Any], dict[str, Any]], str] = "/datasets/{namespace}/{name}"
+    """Or a function of what is known and of the answer."""
+    check: Callable[[Mapping[str, Any]], None] | None = None
+    """Refuses parameters that exclude each other."""
+    more: Callable[[ServerClient, Mapping[str, Any]], dict[str, Any]] | None = None
+    """Members that the answer gets from a second question, by what was looked up."""
     sought: str = ""
     """The parameter with the search text: where nothing matches, the nearest names are listed."""
 
@@ -77,6 +83,11 @@ class Tool:
 
     def ask(self, server: ServerClient, given: Mapping[str, Any]) -> dict[str, Any]:
         """The shortened answer to a question, with the address of the page that shows it."""
+        for name, value in given.items():
+            if isinstance(value, str) and not value.strip():
+                raise UsageError(f"{name} is empty")
+        if self.check is not None:
+            self.check(given)
         known: dict[str, Any] = {}
         sent: dict[str, Any] = {}
         for one in self.parameters:
@@ -86,8 +97,7 @@ class Tool:
             if value is None:
                 continue
             if one.names:
-                find = _find_dataset if one.names == "dataset" else _find_job
-                known |= find(server, str(value))
+                known |= FIND[one.names](server, str(value))
             else:
                 known[one.name] = value
                 sent[one.sent or one.name] = value
@@ -95,15 +105,24 @@ class Tool:
         path, _, query = address.partition("?")
         at = _filled(path, known, path_part)
         inside = {name for _, name, _, _ in Formatter().parse(path) if name}
-        asked = {name: value for name, value in sent.items() if name not in inside}
+        # A query knows true and false as JSON writes them.
+        asked = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in sent.items()
+            if name not in inside
+        }
         members = {**_members(query, known, str), **asked}
         found = server.post(at, members) if method == "POST" else server.get(at, **members)
+        if self.more is not None:
+            found |= self.more(server, known)
         short = self.shorten(found)
-        if self.sought and not any(short.values()):
-            server.find(str(given[self.sought]))  # raises, with the nearest names
-        return {**short, "page": server.url + self._address(known)}
+        if self.sought and not short["matches"]:
+            _refuse_unknown(server, str(given[self.sought]), str(given.get("kind", "")))
+        return {**short, "page": server.url + self._address(known, found)}
 
-    def _address(self, known: Mapping[str, Any]) -> str:
+    def _address(self, known: Mapping[str, Any], found: dict[str, Any]) -> str:
+        if not isinstance(self.page, str):
+            return self.page(known, found)
         path, _, query = self.page.partition("?")
         members = _members(query, known, _encoded)
         asked = "&".join(f"{name}={value}" for name, value in members.items())
@@ -126,13 +145,20 @@ def _members(query: str, known: Mapping[str, Any], written: Callable[[str], str]
     return {name: value for name, value in found.items() if value}
 
 
-def _find_dataset(server: ServerClient, typed: str) -> dict[str, str]:
-    found = server.find(typed)
+def _find_dataset(server: ServerClient, typed: str) -> dict[str, Any]:
+    return _as_known(server.find_dataset(typed))
+
+
+def _find_column(server: ServerClient, typed: str) -> dict[str, Any]:
+    return _as_known(server.find(typed))
+
+
+def _as_known(found: ResolvedName) -> dict[str, Any]:
     dataset = f"dataset:{found.namespace}:{found.name}"
     return {**found._asdict(), "dataset": dataset}
 
 
-def _find_job(server: ServerClient, typed: str) -> dict[str, str]:
+def _find_job(server: ServerClient, typed: str) -> dict[str, Any]:
     """The one job of a name, with or without its namespace."""
     wanted = typed.removeprefix("job:").strip()
     # A search knows names alone, and either part may hold colons.
@@ -144,11 +170,39 @@ def _find_job(server: ServerClient, typed: str) -> dict[str, str]:
     fits = [name for name, one in names.items() if wanted in (name, one["name"])]
     if len(fits) > 1 and wanted not in names:
         raise UsageError(f"{typed!r} can be any of {len(fits)} jobs", names=fits[:CANDIDATES])
-    if not fits:
-        raise NotFoundError(f"no job is called {typed!r}", names=list(names)[:5])
-    one = names.get(wanted) or names[fits[0]]
+    one = names.get(wanted) or (names[fits[0]] if fits else _job_node(server, wanted))
     return {
         "namespace": one["namespace"],
         "name": one["name"],
         "node": f"job:{one['namespace']}:{one['name']}",
     }
+
+
+def _job_node(server: ServerClient, wanted: str) -> dict[str, Any]:
+    """The job of an id, which many jobs of like names kept from being found; raises with the nearest."""
+    try:
+        found = server.get("/api/v2/trace", node=f"job:{wanted}", depth=1)
+    except NotFoundError as error:
+        raise NotFoundError(f"no job is called {wanted!r}", names=error.names) from None
+    first = found["rows"][0]["node"]
+    return next(node for node in found["nodes"] if node["id"] == first)
+
+
+def _refuse_unknown(server: ServerClient, text: str, kind: str) -> None:
+    """Refuse a text that nothing of a kind has in its name, with the names most like it."""
+    near: list[str] = []
+    asked: dict[str, Callable[[ServerClient, str], Mapping[str, Any]]] = {
+        "dataset": _find_column,
+        "job": _job_node,
+        "tag": lambda server, tag: server.get(path_of("api", "v2", "tags", tag)),
+    }
+    for one in ("dataset" if kind == "column" else kind,) if kind else ("dataset", "job"):
+        try:
+            found = asked[one](server, text)
+            near += [f"{found['namespace']}:{found['name']}"] if "name" in found else []
+        except (NotFoundError, UsageError) as error:
+            near += error.names
+    raise NotFoundError(f"no {kind or 'name'} holds {text!r}", names=near[:CANDIDATES])
+
+
+FIND = {"dataset": _find_dataset, "column": _find_column, "job": _find_job}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.cli.questions.diff import column_edges
+
 __all__ = [
     "alerts",
     "audit",
@@ -33,7 +35,8 @@ BLIND = 20
 def search(found: Answer) -> Answer:
     """What fits a text."""
     return {
-        "matches": [_kept(one, "kind", "namespace", "name", "field", "tag") for one in found["results"]]
+        "matches": [_kept(one, "kind", "namespace", "name", "field", "tag") for one in found["results"]],
+        "complete": not found["truncated"],
     }  # fmt: skip
 
 
@@ -54,7 +57,7 @@ def trace(found: Answer) -> Answer:
             line |= _carried(edges.get(over, {}), nodes)
         rows.append(line | ({"shownElsewhere": True} if row["repeated"] else {}))
     short = {"direction": found["direction"], "rows": rows, "complete": _complete(found)}
-    short |= _given(hidden=found.get("hidden"))
+    short |= _given(hidden=found.get("hidden")) | _unknown_columns(found)
     return short | ({"columnsKnown": False} if found["columnsKnown"] is False else {})
 
 
@@ -92,7 +95,13 @@ def why(found: Answer) -> Answer:
             }
             for one in found["inputs"]
         ]
-    return short
+    return short | _unknown_columns(found)
+
+
+def _unknown_columns(found: Answer) -> Answer:
+    """Jobs that write the dataset of a column and report no columns: what they bring is not known."""
+    jobs = sorted({_bare(one["job"]) for one in found.get("silent", ())})
+    return {"reportNoColumns": jobs, "complete": False} if jobs else {}
 
 
 def freshness(found: Answer) -> Answer:
@@ -147,6 +156,11 @@ def difference(found: Answer) -> Answer:
         for name, member in (
             ("edgesAdded", "added"),
             ("edgesRemoved", "removed"),
+        )
+    }
+    edges |= {
+        name: [list(ends) for ends in column_edges(found, member)]
+        for name, member in (
             ("columnEdgesAdded", "columnsAdded"),
             ("columnEdgesRemoved", "columnsRemoved"),
         )
@@ -331,7 +345,7 @@ def audit(found: Answer) -> Answer:
     return {
         "from": found["since"],
         "to": found["until"],
-        "sources": [_bare(one) for one in found["sources"]],
+        "sources": [_bare(one) for one in found["sources"] if one != found["node"]],
         "upstream": [
             {"dataset": _named(one), "distance": one["distance"], "schemas": len(one["schemas"])}
             for one in found["upstream"]
@@ -350,6 +364,7 @@ def alerts(found: Answer) -> Answer:
     def incident(one: Answer) -> Answer:
         return {
             "title": one["title"],
+            "of": _named(one["subject"]),
             "since": one["since"],
             **_given(over=one["resolvedAt"], detail=one["detail"], owners=one["owners"]),
             "downstream": one["affected"],
@@ -360,6 +375,7 @@ def alerts(found: Answer) -> Answer:
         "rules": [f"{rule['name']}: {rule['when']}" for rule in found["rules"]],
         "open": [incident(one) for one in found["open"]],
         "resolved": [incident(one) for one in found["resolved"]],
+        "complete": not found["truncated"],
     }
 
 
@@ -387,7 +403,8 @@ def _complete(found: Answer) -> bool:
 
 def _standing(job: Answer) -> Answer:
     state = (job.get("planned") or job["state"]).upper()
-    return {"state": state, **_given(since=job["since"], error=job["error"])}
+    deleted = job.get("deleted")
+    return {"state": state, **_given(since=job["since"], deleted=deleted, error=job["error"])}
 
 
 def _named(one: Answer) -> str:

@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
-from headwater.cli.mcp import shorten
+from typing import TYPE_CHECKING, Any
+
+from headwater.cli.mcp import pages, shorten
 from headwater.cli.mcp.declare import Tool, ToolParameter
+from headwater.cli.questions.silent_writers import silent_writers
 from headwater.cli.questions.times import moment, until
+from headwater.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.cli.server.client import ServerClient
 
 __all__ = ["TOOLS"]
 
 HOW_TO_NAME = "NAMESPACE:NAME, or NAME where it is the only one of that name; leading parts of a name may be left out"
-DATASET = ToolParameter("dataset", f"A dataset: {HOW_TO_NAME}.", required=True, names="dataset")
+DATASET = ToolParameter(
+    "dataset", f"A dataset, not a column: {HOW_TO_NAME}.", required=True, names="dataset"
+)
 DATASET_OR_COLUMN = ToolParameter(
     "dataset", f"A dataset: {HOW_TO_NAME}. `.COLUMN` behind it asks for a column.",
-    required=True, names="dataset",
+    required=True, names="column",
 )  # fmt: skip
+SHORT = {"type": "string", "minLength": 1, "maxLength": 1_000}
 TIME = "RFC 3339, such as 2026-01-31T12:00:00Z, a date, how long ago (90m, 2d), or now"
 
 
-def _depth(about: str) -> ToolParameter:
-    return ToolParameter("depth", about, {"type": "integer", "minimum": 1, "maximum": 50})
+def _depth(about: str, least: int = 1) -> ToolParameter:
+    return ToolParameter("depth", about, {"type": "integer", "minimum": least, "maximum": 50})
+
+
+def _check_impact(given: Mapping[str, Any]) -> None:
+    changes = given.get("changes")
+    if (changes is None) == ("schema" not in given):
+        raise UsageError(
+            "say what changes: either changes, or schema with the fields it is to have"
+        )
+    for one in changes or ():
+        kind, more = one["kind"], sorted(one.keys() - {"kind", *TAKES[one["kind"]]})
+        if more:
+            raise UsageError(f"changes of the kind {kind} have no {' and no '.join(more)}")
+        if kind == "delete" and len(changes or ()) > 1:
+            raise UsageError("with delete nothing else can change")
+
+
+TAKES = {"drop": ("column",), "rename": ("column", "to"), "type": ("column", "to"), "delete": ()}
+"""The members that each kind of change has."""
+
+
+def _check_diff(given: Mapping[str, Any]) -> None:
+    if "depth" in given and "around" not in given:
+        raise UsageError("depth says how far around goes: it needs around, a dataset")
+
+
+def _silent(server: ServerClient, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Which jobs write the dataset of a column and report no columns."""
+    if not known["field"] or known.get("at") or known.get("direction") == "down":
+        return {}
+    return {"silent": silent_writers(server, known["namespace"], known["name"])}
 
 
 _ALL = (
@@ -66,9 +108,15 @@ _ALL = (
             ),
             _depth("How many jobs far; 20 if left out."),
             ToolParameter("at", f"As it was then: {TIME}.", read=until),
+            ToolParameter(
+                "indirect",
+                "Of a column, also columns that only decide which rows there are; false if left out.",
+                {"type": "boolean"},
+            ),
         ),
         shorten.trace,
-        page="/graph?node={dataset}&at={at}",
+        page=pages.graph_of_trace,
+        more=_silent,
     ),
     Tool(
         "why",
@@ -78,6 +126,8 @@ _ALL = (
         "GET /api/v2/datasets/{namespace}/{name}/why?column={field}",
         (DATASET_OR_COLUMN,),
         shorten.why,
+        page=pages.why,
+        more=_silent,
     ),
     Tool(
         "freshness",
@@ -107,8 +157,8 @@ _ALL = (
                                 "type": "string",
                                 "enum": ["drop", "rename", "type", "delete"],
                             },
-                            "column": {"type": "string", "maxLength": 1_000},
-                            "to": {"type": "string", "maxLength": 1_000},
+                            "column": SHORT,
+                            "to": SHORT,
                         },
                         "required": ["kind"],
                         "additionalProperties": False,
@@ -124,7 +174,7 @@ _ALL = (
                     "items": {
                         "type": "object",
                         "properties": {
-                            "name": {"type": "string", "maxLength": 1_000},
+                            "name": SHORT,
                             "type": {"type": "string", "maxLength": 1_000},
                             "nullable": {"type": "boolean"},
                         },
@@ -135,6 +185,8 @@ _ALL = (
             ),
         ),
         shorten.impact,
+        page=pages.impact,
+        check=_check_impact,
     ),
     Tool(
         "diff",
@@ -145,10 +197,13 @@ _ALL = (
             ToolParameter("from", f"{TIME}.", required=True, read=moment),
             ToolParameter("to", f"{TIME}; now if left out.", read=until),
             ToolParameter("around", f"Only around this dataset: {HOW_TO_NAME}.", names="dataset"),
-            _depth("How many jobs beyond its own readers and writers; 3 if left out."),
+            _depth(
+                "With around, how many jobs beyond its own readers and writers; 3 if left out.", 0
+            ),
         ),
         shorten.difference,
-        page="/graph?node={dataset}&from={from}&to={to}",
+        page=pages.difference,
+        check=_check_diff,
     ),
     Tool(
         "tags",
