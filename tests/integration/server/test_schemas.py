@@ -291,6 +291,22 @@ def test_what_disagrees_is_a_finding_with_both_schemas(client: Client) -> None:
     assert [side["fields"][0]["type"] for side in (found["one"], found["other"])] == ["int", "long"]
 
 
+def test_what_a_job_concluded_before_it_could_ask_is_no_disagreement(client: Client) -> None:
+    page = "/api/v2/datasets/s3%3A%2F%2Flake/t"
+    client.post(
+        beat(0, "sink", 1, outputs=[dataset("t", schema=fields("price decimal(10,2)"))]),
+        beat(5, "sink", 1, outputs=[table("price decimal(38,2)", "table-1", 1)]),
+    )
+    assert client.get(page)["findings"] == []
+    # Another job that goes on to report something else does disagree, and so does this one if it does again.
+    client.post(beat(9, "other", 2, outputs=[dataset("t", schema=fields("price text"))]))
+    (found,) = client.get(page)["findings"]
+    assert (found["kind"], found["other"]["job"]["name"]) == ("source", "other")
+    client.post(beat(12, "sink", 1, outputs=[dataset("t", schema=fields("price long"))]))
+    kinds = {(one["kind"], one["other"]["job"]["name"]) for one in client.get(page)["findings"]}
+    assert ("source", "sink") in kinds
+
+
 def test_a_job_is_live_as_long_as_any_of_its_runs(client: Client) -> None:
     client.post(
         beat(0, "one", 1, outputs=[topic("id int")]),

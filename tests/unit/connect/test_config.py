@@ -264,6 +264,9 @@ def test_what_would_change_shows_no_secret() -> None:
         ("transforms.route.regex", "a", None),
     ]
     assert changes(CONFIG, CONFIG) == []
+    one, other = ({"url": f"s3://raw?name={name}&secretKey=x"} for name in ("a", "b"))
+    ((key, was, will_be),) = changes(one, other)
+    assert (key, was, "masked" in str(will_be)) == ("url", "s3://raw?***", True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headwater.connect.derive.overrides import DECLARED, PREFIX
 from headwater.connect.transforms.chain import LINEAGE
 from headwater.errors import NotFoundError
-from headwater.lineage.secrets import safe_config
+from headwater.lineage.secrets import is_secret, safe_config
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -74,11 +74,15 @@ def changes(
     """What would change, key by key, secrets masked; of a secret only that it changes."""
     old, new = dict(before or {}), dict(after)
     shown_old, shown_new = safe_config(old, declared), safe_config(new, declared)
-    return [
-        ConfigChange(key, shown_old.get(key), shown_new.get(key))
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
-    ]
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) == new.get(key):
+            continue
+        was, will_be = shown_old.get(key), shown_new.get(key)
+        if was == will_be and will_be is not None and not is_secret(key, declared):
+            will_be += "  (what changes is masked)"
+        found.append(ConfigChange(key, was, will_be))
+    return found
 
 
 def require_class(config: Mapping[str, str], plugins: Collection[Mapping[str, str]]) -> None:

@@ -23,10 +23,13 @@ class JobRow(msgspec.Struct, kw_only=True):
 
 def jobs(lineage: LineageClient) -> list[JobRow]:
     """Every job that reads or writes something, those that others wait for first."""
+    # In the words of the page: a connector that somebody paused is paused, though its run completed.
+    drawn = lineage.get("/api/v2/map", namespace=lineage.namespace)["nodes"]
+    planned = {job["name"]: job["planned"].upper() for job in drawn if job.get("planned")}
     found = [
         JobRow(
             job=job["name"],
-            state=state_of(job),
+            state=planned.get(job["name"]) or state_of(job),
             reads=_names(lineage, job, "inputs"),
             writes=_names(lineage, job, "outputs"),
         )

@@ -9,7 +9,7 @@ from headwater.lineage.lifecycle import State
 from headwater.lineage.schema import read_fields
 from headwater.lineage.schema.claims import Rank, current, findings, types
 from headwater.server.store.database import within
-from headwater.server.store.entities import STATUSES
+from headwater.server.store.entities import OUTPUT, STATUSES
 from headwater.server.store.write.schemas import is_topic, read_claims, to_claims
 
 if TYPE_CHECKING:
@@ -49,7 +49,16 @@ def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> SchemaReports:
     runs |= {job.latest for job in jobs.values() if job.latest is not None}
     sql = f"SELECT DISTINCT job FROM run WHERE status = {RUNNING} AND id IN ({{in}})"  # noqa: S608
     live = {str(number) for (number,) in within(view.connection, sql, runs) if number in jobs}
-    disagree = findings(claims, ends, live, topic=topic)
+    asked: dict[str, int] = {}  # since when a job reports what a registry or catalog answered
+    for rank, job, *_, first, _, _, side in rows:
+        if rank == Rank.SOURCE and side == OUTPUT:
+            asked[str(job)] = min(asked.get(str(job), first), first)
+    disagree = [
+        one
+        for one in findings(claims, ends, live, topic=topic)
+        # What a job concluded before it could ask, such as of a table that was not there, is no other opinion.
+        if one.kind != "source" or asked.get(one.other.author, 0) <= one.other.first
+    ]
     subjects: dict[str, set[str]] = defaultdict(set)
     for claim in version.claims if version is not None else ():
         if claim.rank is Rank.SOURCE:
