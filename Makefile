@@ -46,6 +46,7 @@ web/node_modules/.ready: web/package-lock.json
 $(PAGE): web/node_modules/.ready web/index.html web/vite.config.ts $(shell find web/src web/public -type f 2>/dev/null)
 	@cd web && npm run --silent build >/dev/null
 	@touch $@
+	@echo "ready; to use the commands in this shell: . $(VENV)/bin/activate"
 
 .PHONY: demo
 demo: setup ## Run the orders pipeline with lineage from end to end and judge it (ONCE=1: end when verified; CATALOG=hive: on a Hive metastore; SECURE=1: with logins; LAKE=1: with the lineage lake)

@@ -33,6 +33,8 @@ from headwater.errors import UsageError
 if TYPE_CHECKING:
     from headwater.lab.lab import Lab, ServiceStatus
 
+STOPPING = "stopping, those that others need last: up to half a minute"
+
 
 def up(
     services: Services = None,
@@ -106,7 +108,8 @@ def status(services: Services = None, home: Home = None, as_json: AsJson = False
 
 def down(services: Services = None, home: Home = None, as_json: AsJson = False) -> None:
     """Stop what this lab started, and nothing else. Data stays."""
-    stopped = open_lab(home).down(services or ())
+    with err.status(STOPPING):
+        stopped = open_lab(home).down(services or ())
     if as_json:
         print_json({"stopped": stopped})
     else:
@@ -124,7 +127,8 @@ def reset(
     if lab.home.exists and not yes and not as_json and is_interactive() and err.is_interactive:
         confirm(f"Wipe the data of the lab in {lab.home.root}?")
     there = lab.home.root.exists()
-    stopped = lab.reset()
+    with err.status(STOPPING):
+        stopped = lab.reset()
     if as_json:
         print_json({"stopped": stopped, "wiped": str(lab.home.root) if there else None})
     else:
