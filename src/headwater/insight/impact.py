@@ -45,12 +45,15 @@ _VALUES = ("CONDITIONAL", "WINDOW", "SORT")
 
 
 class Effect(str, Enum):
-    """What a change does to a job, a column or the rows of a dataset; the strongest first."""
+    """What a change does to a job, a column or the rows of a dataset; the worst first.
+
+    What is unknown may break, so that it is worse than all but a break that is sure.
+    """
 
     BREAKS = "breaks"
+    UNKNOWN = "unknown"
     CHANGES = "changes"
     ROWS = "rows"
-    UNKNOWN = "unknown"
     CARRIES = "carries"
     UNAFFECTED = "unaffected"
 
@@ -160,7 +163,7 @@ class StruckColumn(Generic[N]):
 
 @dataclass(frozen=True)
 class Impact(Generic[N]):
-    """Who is hit: each job once, by the strongest effect on it; and how much of it is known.
+    """Who is hit: each job once, by the worst effect on it; and how much of it is known.
 
     `jobs` are all jobs that read a dataset on the way, `known` those of them whose columns are
     known, and `blind` the others. With `cut` there is more behind than was looked at.
@@ -231,7 +234,7 @@ class _Spread(Generic[N]):
             self.types.update(self.estate.types(wanted))
 
     def _through(self, node: _Node[N], passage: Passage[N]) -> Iterator[_Node[N]]:
-        state, _, column, kind = node
+        state, _, column, _ = node
         if state is Effect.CARRIES and self.change.kind == "delete":
             yield from self._hit(node, passage, _deleted(Effect.UNAFFECTED))
         if state is Effect.ROWS:
@@ -244,17 +247,9 @@ class _Spread(Generic[N]):
         else:
             for use in passage.uses:
                 rest = _below(use.column, column, topic=passage.from_topic)
-                if rest is None:
-                    continue
-                if rest and node[0] is Effect.CARRIES and _tests_for_null(use):
-                    continue  # a record is not null for what becomes of a column in it
-                outcome = self._outcome(node, passage, use, whole=bool(rest))
-                if outcome is None:
-                    continue
-                if rest and outcome.behind is Effect.CARRIES:
-                    inside = _inside(use.output, rest, topic=passage.to_topic)
-                    use = ColumnUse(use.column, inside, use.transformations)  # noqa: PLW2901
-                yield from self._hit(node, passage, outcome, use, kind)
+                if rest is not None:
+                    for part in _parts(use):
+                        yield from self._used(node, passage, part, rest, use.transformations)
             if passage.trimmed:
                 why = "its event was too large, and columns were left out of it"
                 yield from self._hit(node, passage, _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN))
@@ -262,6 +257,25 @@ class _Spread(Generic[N]):
                 why = f"it is not known what its column {output} is made of"
                 outcome = _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN)
                 yield from self._hit(node, passage, outcome, ColumnUse(column, output))
+
+    def _used(
+        self,
+        node: _Node[N],
+        passage: Passage[N],
+        use: ColumnUse,
+        rest: str,
+        steps: tuple[Transformation, ...],
+    ) -> Iterator[_Node[N]]:
+        """What follows where a column is used in one way, of all the steps that it takes."""
+        if rest and node[0] is Effect.CARRIES and _tests_for_null(use):
+            return  # a record is not null for what becomes of a column in it
+        outcome = self._outcome(node, passage, use, whole=bool(rest))
+        if outcome is None:
+            return
+        if rest and outcome.behind is Effect.CARRIES:
+            inside = _inside(use.output, rest, topic=passage.to_topic)
+            use = ColumnUse(use.column, inside, use.transformations)
+        yield from self._hit(node, passage, outcome, use, steps)
 
     def _unseen(self, node: _Node[N], passage: Passage[N]) -> Iterator[_Node[N]]:
         """A job of which no columns are known: only that of a deleted dataset is sure."""
@@ -328,10 +342,9 @@ class _Spread(Generic[N]):
         passage: Passage[N],
         outcome: _Outcome,
         use: ColumnUse | None = None,
-        kind: str = "",
+        steps: tuple[Transformation, ...] = (),
     ) -> Iterator[_Node[N]]:
         """Note what happens to a job, and give what that means for its output."""
-        steps = use.transformations if use else ()
         leg = Leg(
             passage.origin, use.column if use else node[2], passage.job, passage.target, steps
         )
@@ -340,8 +353,10 @@ class _Spread(Generic[N]):
         if target is None or outcome.behind is Effect.UNAFFECTED:
             return
         behind, column = outcome.behind, use.output if use else ""
-        if use is not None and behind is not Effect.UNKNOWN and _decides_rows(use):
-            far: _Node[N] = (Effect.ROWS, target, "", "")
+        if use is not None and _decides_rows(use):
+            # Of a column that nobody can judge, nor can anybody tell which rows there are then.
+            decided = Effect.UNKNOWN if behind is Effect.UNKNOWN else Effect.ROWS
+            far: _Node[N] = (decided, target, "", "")
             self.legs.setdefault((node, far), leg)
             yield far
             if not _direct(use):
@@ -349,7 +364,7 @@ class _Spread(Generic[N]):
         column = "" if column == WHOLE or behind is Effect.ROWS else column
         if use is not None and not column and behind is not Effect.UNKNOWN:
             return
-        far = (behind, target, column, self._carried(passage, use, kind, behind))
+        far = (behind, target, column, self._carried(passage, use, node[3], behind))
         self.legs.setdefault((node, far), leg)
         yield far
 
@@ -395,6 +410,21 @@ def _below(used: str, column: str, *, topic: bool) -> str | None:
 def _inside(output: str, rest: str, *, topic: bool) -> str:
     """The column at a path in an output column."""
     return rest if topic and output == "value" else f"{output}.{rest}"
+
+
+def _parts(use: ColumnUse) -> Iterable[ColumnUse]:
+    """A use by each way in which it takes its column, to be judged one by one.
+
+    One that also decides about rows is then never judged milder than the copy alone would be.
+    """
+    if len(use.transformations) < 2:
+        return (use,)
+    ways: dict[tuple[bool, ...], list[Transformation]] = defaultdict(list)
+    for step in use.transformations:
+        indirect = step.type == "INDIRECT"
+        null = indirect and step.description == NULL_TEST_ONLY
+        ways[indirect, null, step.subtype in (_VALUES if indirect else ("IDENTITY",))].append(step)
+    return [ColumnUse(use.column, use.output, tuple(steps)) for steps in ways.values()]
 
 
 def _identity(use: ColumnUse) -> bool:

@@ -111,6 +111,31 @@ def test_each_kind_of_reader_is_judged_by_what_its_events_say(client: Client) ->
     assert effects(drop(client, "id"))["sink"] == "breaks"
 
 
+def test_a_grouping_does_not_hide_a_job_without_column_lineage(client: Client) -> None:
+    for run, steps in enumerate((["IDENTITY"], ["IDENTITY", "GROUP_BY"]), 1):
+        name = f"a{run}"
+        known = [
+            {"type": "INDIRECT" if step == "GROUP_BY" else "DIRECT", "subtype": step}
+            for step in steps
+        ]
+        used = {"namespace": "s3://lake", "name": name, "field": "k", "transformations": known}
+        made = dataset(
+            f"b{run}",
+            schema=facet(fields=[{"name": "g", "type": "bigint"}]),
+            columnLineage=facet(fields={"g": {"inputFields": [used]}}),
+        )
+        client.post(
+            event("COMPLETE", run, job="agg", run=run, inputs=[dataset(name, schema=schema("k"))],
+                  outputs=[made]),
+            event("COMPLETE", run + 10, job="blind", run=run + 10, inputs=[f"b{run}"],
+                  outputs=[f"c{run}"]),
+        )  # fmt: skip
+        change = {"kind": "type", "column": "k", "to": "bigint"}
+        found = ask(client, f"dataset:s3://lake:{name}", changes=[change])
+        assert effects(found) == {"agg": "changes", "blind": "unknown"}, steps
+        assert (found["verdict"], found["counts"]["unknown"]) == ("unknown", 1)
+
+
 def test_a_new_schema_is_compared_with_the_one_that_is_known(client: Client) -> None:
     source = dataset("db", schema=schema("id", "price", "note"))
     made = dataset("out", schema=schema("id", "price"),

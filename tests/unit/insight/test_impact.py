@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from headwater.insight import ColumnUse, Effect, Impact, Passage, PlannedChange, impact
 from headwater.lineage.columns import WHOLE
 from headwater.lineage.model import NULL_TEST_ONLY, Transformation
+from tests.properties import examples
 
 from .nodes import Node, dataset, job
 
@@ -164,6 +166,55 @@ def test_a_test_for_null_cares_about_the_column_and_not_about_its_type(
     assert (effects(found), rows(found)) == ({"sold": effect}, behind)
     record = reads("all", "db", "all", ("value", WHOLE, NULL_TEST), from_topic=True)
     assert effects(impact(Estate(record), dataset("db"), [change])) == {"all": "unaffected"}
+
+
+def test_a_job_that_is_unknown_is_not_known_for_what_else_holds_of_it() -> None:
+    """Its rows are decided, or a column that it reads changes: nobody can tell whether it breaks."""
+    group = Transformation("INDIRECT", "GROUP_BY")
+    types = {"db": {"price": "int"}, "agg": {"g": "bigint"}}
+    for how in ((IDENTITY,), (IDENTITY, group), (group, IDENTITY)):
+        copied = Passage(job("agg"), dataset("db"), dataset("agg"),
+                         (ColumnUse("price", "g", how),))  # fmt: skip
+        estate = Estate(copied, reads("blind", "agg", "dark"), types=types)
+        found = impact(estate, dataset("db"), [PlannedChange("type", "price", "bigint")])
+        assert effects(found) == {"agg": "changes", "blind": "unknown"}, how
+        assert columns(found) == {"agg.g": "changes", "dark.*": "unknown"}
+        assert rows(found) == ({"agg", "dark"} if group in how else set())
+    half = reads("half", "db", "out", ("price", "p", SUM), unknown=("score",))
+    behind = reads("behind", "out", "end", ("p", "p", SUM), ("score", "p", SUM))
+    found = impact(Estate(half, behind), dataset("db"), [DROP])
+    assert effects(found) == {"half": "breaks", "behind": "unknown"}
+
+
+def test_a_use_is_judged_by_each_way_in_which_it_takes_its_column() -> None:
+    """A copy that is grouped by, too, still has to fit; a record that is filtered is still copied."""
+    group = Transformation("INDIRECT", "GROUP_BY")
+    copied = Passage(job("copy"), dataset("db"), dataset("out"),
+                     (ColumnUse("price", "price", (IDENTITY, group)),))  # fmt: skip
+    estate = Estate(copied, types={"db": {"price": "int"}, "out": {"price": "int"}})
+    found = impact(estate, dataset("db"), [PlannedChange("type", "price", "bigint")])
+    assert effects(found) == {"copy": "breaks"}
+    assert found.struck[0].path[0].transformations == (IDENTITY, group)
+    mirror = Passage(job("mirror"), dataset("db"), dataset("out"),
+                     (ColumnUse("value", "value", (IDENTITY, FILTER)),),
+                     from_topic=True, to_topic=True)  # fmt: skip
+    use = reads("use", "out", "end", ("price", "p", SUM), from_topic=True)
+    found = impact(Estate(mirror, use), dataset("db"), [DROP])
+    assert effects(found) == {"mirror": "rows", "use": "breaks"}
+
+
+def test_rows_that_an_unknown_column_decides_are_unknown_to_all_who_read_them() -> None:
+    found = impact(
+        Estate(
+            reads("blind", "db", "made", ("id", "id", IDENTITY), unknown=("score",)),
+            reads("best", "made", "best", ("id", "id", IDENTITY), ("score", "id", FILTER)),
+            reads("ids", "best", "ids", ("other", "other", IDENTITY)),
+        ),
+        dataset("db"),
+        [DROP],
+    )
+    assert effects(found) == {"blind": "unknown", "best": "unknown", "ids": "unknown"}
+    assert columns(found)["best.*"] == "unknown"
 
 
 def test_a_condition_inside_a_column_changes_that_column_and_no_rows() -> None:
@@ -338,7 +389,12 @@ def test_another_column_of_the_dataset_itself_is_in_the_answer() -> None:
 
 NAMES = ("a", "b", "c")
 HOW = st.sampled_from([IDENTITY, CHANGED, SUM, FILTER, CONDITION])
-USE = st.tuples(st.sampled_from(NAMES), st.sampled_from((*NAMES, WHOLE)), HOW)
+USE = st.builds(
+    ColumnUse,
+    st.sampled_from(NAMES),
+    st.sampled_from((*NAMES, WHOLE)),
+    st.lists(HOW, min_size=1, max_size=2).map(tuple),
+)
 
 
 @st.composite
@@ -351,7 +407,7 @@ def estates(draw: st.DrawFn) -> list[Passage[Node]]:
             job(f"j{number % 6}"),
             dataset(f"d{origin}"),
             dataset(f"d{target}") if target < 5 else None,
-            None if uses is None else tuple(ColumnUse(c, o, (how,)) for c, o, how in uses),
+            None if uses is None else tuple(uses),
             tuple(draw(st.sets(st.sampled_from(NAMES), max_size=1))),
             trimmed=draw(st.booleans()) and draw(st.booleans()),
             by_schema=draw(st.booleans()),
@@ -381,23 +437,30 @@ def follow(fact: Fact, one: Passage[Node]) -> Iterable[tuple[str, Fact | None]]:
     for output in one.unknown:
         yield "unknown", ("unknown", to, output)
     for use in one.uses:
-        if use.column != column:
-            continue
-        (how,) = use.transformations
-        into_rows = use.output == WHOLE or how is FILTER
-        if what == "unknown":
-            yield "unknown", ("unknown", to, "" if use.output == WHOLE else use.output)
-        elif what == "changes":
-            yield "changes", ("rows", to, "") if into_rows else ("changes", to, use.output)
-        elif one.by_schema and column not in one.named:
-            yield "carries", ("rows", to, "") if into_rows else ("carries", to, use.output)
-        else:
-            yield "breaks", ("rows", to, "") if into_rows else ("changes", to, use.output)
+        for how in use.transformations if use.column == column else ():
+            yield from follow_use(what, one, use, how)
+
+
+def follow_use(
+    what: str, one: Passage[Node], use: ColumnUse, how: Transformation
+) -> Iterable[tuple[str, Fact]]:
+    """The same, of one way in which a job takes a column."""
+    to = one.target.name if one.target else ""
+    into_rows = use.output == WHOLE or how is FILTER
+    if what == "unknown":
+        yield "unknown", ("unknown", to, "" if into_rows else use.output)
+    elif what == "changes":
+        yield "changes", ("rows", to, "") if into_rows else ("changes", to, use.output)
+    elif one.by_schema and use.column not in one.named:
+        yield "carries", ("rows", to, "") if into_rows else ("carries", to, use.output)
+    else:
+        yield "breaks", ("rows", to, "") if into_rows else ("changes", to, use.output)
 
 
 ORDER = [effect.value for effect in Effect]
 
 
+@examples(1_000)
 @given(estates())
 def test_impact_is_what_a_naive_search_reaches(passages: list[Passage[Node]]) -> None:
     facts: set[Fact] = {("carries", "d0", "a")}
@@ -443,6 +506,63 @@ def test_unknown_is_never_unaffected_however_much_is_cut(
         assert not cut.unaffected
     else:
         assert effects(cut) == effects(whole)
+
+
+GROUP = Transformation("INDIRECT", "GROUP_BY")
+TYPE = st.sampled_from(["int", "bigint", "string"])
+CHANGE = st.one_of(
+    st.sampled_from(
+        [
+            PlannedChange("drop", "a"),
+            PlannedChange("rename", "a", "x"),
+            PlannedChange("nullable", "a"),
+            PlannedChange("delete"),
+        ]
+    ),
+    TYPE.map(lambda to: PlannedChange("type", "a", to)),
+)
+
+
+@examples(3_000)
+@given(
+    estates(),
+    CHANGE,
+    st.dictionaries(
+        st.sampled_from([f"d{n}" for n in range(5)]), st.dictionaries(st.sampled_from(NAMES), TYPE)
+    ),
+    st.data(),
+)
+def test_one_more_influence_never_gives_a_milder_answer(
+    passages: list[Passage[Node]],
+    change: PlannedChange,
+    types: dict[str, dict[str, str]],
+    data: st.DataObject,
+) -> None:
+    before = impact(Estate(*passages, types=types), dataset("d0"), [change])
+    at = data.draw(st.integers(0, len(passages) - 1))
+    one, how = passages[at], data.draw(st.sampled_from([FILTER, GROUP, CONDITION, NULL_TEST]))
+    if one.uses is None:
+        return  # what a job reports for the first time may well clear it
+    uses = list(one.uses)
+    joined: bool = data.draw(st.booleans())
+    if uses and joined:
+        place = data.draw(st.integers(0, len(uses) - 1))
+        uses[place] = uses[place]._replace(transformations=(*uses[place].transformations, how))
+    else:
+        uses.append(data.draw(USE)._replace(transformations=(how,)))
+    more = [*passages[:at], replace(one, uses=tuple(uses)), *passages[at + 1 :]]
+    after = impact(Estate(*more, types=types), dataset("d0"), [change])
+    then, now = effects(before), effects(after)
+    assert {
+        name for name, effect in then.items() if ORDER.index(now[name]) > ORDER.index(effect)
+    } == set()
+    bad = [sum(one in ("breaks", "unknown") for one in some.values()) for some in (then, now)]
+    assert bad[0] <= bad[1]
+    told = [
+        {(c.dataset, c.column, c.effect is Effect.ROWS) for c in some.columns}
+        for some in (before, after)
+    ]
+    assert told[0] <= told[1]
 
 
 def test_a_column_that_its_dataset_is_known_to_lack_is_not_told() -> None:
