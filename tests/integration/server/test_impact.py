@@ -202,6 +202,68 @@ def test_what_cannot_be_judged_is_refused_with_the_reason(client: Client) -> Non
         assert refused(**body)[0] == 422, body
 
 
+def test_changes_that_cannot_all_be_made_are_refused_and_a_repeated_one_is_one(
+    client: Client,
+) -> None:
+    used = columns(x=("db", "id"), y=("db", "price"))
+    out = dataset("out", schema=schema("x", "y"), columnLineage=used)
+    client.post(event("START", 0, inputs=[dataset("db", schema=schema("id", "price"))], outputs=[out]))  # fmt: skip
+    fields = [{"name": "id", "type": "int"}]
+
+    def change(kind: str, column: str = "price", to: str | None = None) -> dict[str, str]:
+        return {"kind": kind, "column": column} | ({"to": to} if to else {})
+
+    def refused(*changes: dict[str, str], **more: Any) -> tuple[str, str]:
+        body = {"node": DB, **({"changes": changes} if changes else {}), **more}
+        answer = client.call("POST", "/api/v2/impact", json=body)
+        assert answer.status_code == 422, answer.text
+        return answer.json()["problems"][0]["field"], answer.json()["message"]
+
+    gone, renamed, long = change("drop"), change("rename", to="x"), change("type", to="long")
+    twice = "changes contradict each other: "
+    for some, problem in (
+        ((gone, renamed), "price is dropped, and price is renamed to x"),
+        ((renamed, gone), "price is renamed to x, and price is dropped"),
+        ((gone, long), "price is dropped, and price becomes long"),
+        ((renamed, change("rename", to="y")), "price is renamed to x, and price is renamed to y"),
+        ((long, change("type", to="string")), "price becomes long, and price becomes string"),
+        ((renamed, change("rename", "id", "x")), "price is renamed to x, and id is renamed to x"),
+    ):
+        assert refused(*some) == ("changes", twice + problem)
+    for some in ((gone, {"kind": "delete"}), ({"kind": "delete"}, gone)):
+        assert "beside delete" in refused(*some)[1], some
+    for schema_given in (fields, []):
+        assert refused(gone, schema=schema_given)[0] == "schema"
+    assert refused(changes=[], schema=fields)[0] == "schema"
+    assert refused(gone, before=fields)[0] == "before"
+    assert refused(gone, part="key")[0] == "part"
+    assert refused(schema=fields, part="half")[0] == "part"
+    for changes, text in (
+        ([gone, gone], "price is dropped"),
+        ([long, change("type", to="BIGINT")], "price becomes long"),
+        ([{"kind": "delete"}, {"kind": "delete"}], "the dataset is deleted"),
+    ):
+        assert [one["text"] for one in ask(client, changes=changes)["changes"]] == [text]
+    assert effects(ask(client, changes=[renamed, long])) == {"load": "breaks"}
+
+
+def test_a_column_that_keeps_its_type_or_its_name_hits_nobody(client: Client) -> None:
+    used = columns(x=("db", "id"))
+    db = dataset("db", schema=facet(fields=[{"name": "id", "type": "bigint"}]))
+    client.post(event("START", 0, inputs=[db], outputs=[dataset("out", columnLineage=used)]))
+    for change, text in (
+        ({"kind": "type", "column": "id", "to": "LONG"}, "id is of type LONG already"),
+        ({"kind": "rename", "column": "id", "to": "id"}, "id is called id already"),
+    ):
+        found = ask(client, changes=[change])
+        assert [(one["text"], one["judged"]) for one in found["changes"]] == [(text, False)]
+        assert (found["verdict"], set(found["counts"].values())) == ("unaffected", {0})
+        same = ask(client, schema=[{"name": "id", "type": "bigint"}])
+        assert {**found, "changes": []} == same
+    found = ask(client, changes=[{"kind": "type", "column": "id", "to": "int"}])
+    assert effects(found) == {"load": "changes"}
+
+
 def test_dropping_a_price_in_postgres_names_all_of_the_pipeline_behind_it(client: Client) -> None:
     """The events are those of the demo, the last of each job; the answer was written down by hand."""
     recorded = client.call("POST", "/api/v2/events", content=PIPELINE.read_bytes())

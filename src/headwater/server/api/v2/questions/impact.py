@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
@@ -11,7 +11,7 @@ from headwater import insight
 from headwater.insight import Effect, PlannedChange, planned_change
 from headwater.lineage.conversion import converter
 from headwater.lineage.openlineage.events import EventProblem
-from headwater.lineage.schema import Field, Schema, diff, topic_schema
+from headwater.lineage.schema import Field, Schema, diff, normal, topic_schema
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
 from headwater.server.api.types import Object
 from headwater.server.api.v2.missing_columns import missing_column
@@ -23,8 +23,9 @@ from headwater.server.store.read.column_readers import StoredColumnReaders
 from headwater.server.store.read.observed import read_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.insight import Impact, Leg, Struck
-    from headwater.lineage.schema import SchemaChange
     from headwater.server.http import Request
     from headwater.server.store.entities import Dataset, Job, Node
     from headwater.server.store.view import View
@@ -49,7 +50,7 @@ class _To(TypedDict, total=False):
 
 
 class PostChange(_To):
-    """One change; `to` is the new name, or the new type."""
+    """One change; `to` is the new name, or the new type. Beside `delete` there is no other."""
 
     kind: Literal["drop", "rename", "type", "delete"]
 
@@ -72,7 +73,10 @@ class PostImpact(_Changes):
 
 
 class JudgedChange(TypedDict):
-    """A change as it was judged; one that nobody can be hit by, such as a new column, is not."""
+    """A change as it was judged.
+
+    One that nobody can be hit by, such as a new column or the type that a column has, is not.
+    """
 
     kind: str
     column: str
@@ -154,28 +158,31 @@ def impact(view: View, request: Request) -> dict[str, Any]:
     """
     body = request.json()
     dataset = _dataset(view, body)
+    readers = StoredColumnReaders(view)
+    _check_members(body)
     if "schema" in body:
         judged, others = _of_schema(view, dataset, body)
     else:
-        judged, others = _listed(view, dataset, body), []
+        judged, others = _listed(view, dataset, body, readers.types([dataset.node]))
     more = len(judged) > CHANGES or len(others) > CHANGES
     judged, others = judged[:CHANGES], others[:CHANGES]
-    found = insight.impact(StoredColumnReaders(view), dataset.node, judged, more=more)
+    found = insight.impact(readers, dataset.node, judged, more=more)
     return {
         "dataset": describe.dataset_id(dataset),
-        "changes": [_change(one, judged=True) for one in judged]
-        + [
-            {
-                "kind": one.kind,
-                "column": one.path,
-                "to": one.new or None,
-                "text": str(one),
-                "judged": False,
-            }
-            for one in others
-        ],
+        "changes": [*map(_change, judged), *others],
         **_answer(view, dataset, found),
     }
+
+
+def _check_members(body: dict[str, Any]) -> None:
+    """Refuse members of which one would be passed over."""
+    if "schema" in body and "changes" in body:
+        raise _bad("schema", "cannot be given beside changes: it stands for all of them")
+    for member in ("before", "part"):
+        if member in body and "schema" not in body:
+            raise _bad(member, "is of a schema, and none is given")
+    if body.get("part", "value") not in ("value", "key"):
+        raise _bad("part", "must be value or key")
 
 
 def _bad(member: str, problem: str) -> HttpError:
@@ -193,7 +200,10 @@ def _dataset(view: View, body: dict[str, Any]) -> Dataset:
     return view.datasets([found.root])[found.root]
 
 
-def _listed(view: View, dataset: Dataset, body: dict[str, Any]) -> list[PlannedChange]:
+def _listed(
+    view: View, dataset: Dataset, body: dict[str, Any], types: Mapping[Node, Mapping[str, str]]
+) -> tuple[list[PlannedChange], list[JudgedChange]]:
+    """The changes that are listed: those that somebody can be hit by, and the rest."""
     given = body.get("changes")
     if not isinstance(given, list) or not given:
         raise _bad("changes", "must be a list of changes, or schema the fields it is to have")
@@ -206,7 +216,10 @@ def _listed(view: View, dataset: Dataset, body: dict[str, Any]) -> list[PlannedC
         and item.get("kind") in ("drop", "rename")
         and isinstance(item.get("column"), str)
     }
-    return [_one(view, dataset, item, gone) for item in given]
+    listed = _consistent([_one(view, dataset, item, gone) for item in given])
+    held = types.get(dataset.node, {})
+    same = [one for one in listed if _changes_nothing(one, held)]
+    return [one for one in listed if one not in same], [_unchanged(one) for one in same]
 
 
 def _one(view: View, dataset: Dataset, item: Any, gone: set[str]) -> PlannedChange:
@@ -224,12 +237,54 @@ def _one(view: View, dataset: Dataset, item: Any, gone: set[str]) -> PlannedChan
         raise missing_column(view, dataset, column)
     if kind == "rename" and to not in gone and has_column(view, dataset, to):
         raise _bad("changes", f"would rename {column} to {to}, which is there already")
-    return PlannedChange(kind, column, to)
+    return PlannedChange(kind, column, to if kind != "drop" else "")
+
+
+def _consistent(given: list[PlannedChange]) -> list[PlannedChange]:
+    """Each change once; 422 where two of them cannot both be made."""
+    listed = list({(one.kind, one.column, _target(one)): one for one in reversed(given)}.values())
+    columns: dict[str, list[PlannedChange]] = defaultdict(list)
+    names: dict[str, PlannedChange] = {}
+    for one in reversed(listed):
+        if one.kind == "delete" and len(listed) > 1:
+            raise _bad("changes", "can hold nothing beside delete: the dataset goes as a whole")
+        against = [other for other in columns[one.column] if _contradicts(one, other)]
+        if one.kind == "rename" and one.to in names:
+            against.append(names[one.to])
+        if against:
+            raise _bad("changes", f"contradict each other: {_text(against[0])}, and {_text(one)}")
+        columns[one.column].append(one)
+        if one.kind == "rename":
+            names[one.to] = one
+    return listed[::-1]
+
+
+def _target(one: PlannedChange) -> str:
+    return normal(one.to) if one.kind == "type" else one.to
+
+
+def _contradicts(one: PlannedChange, other: PlannedChange) -> bool:
+    """Whether one column cannot take both changes: it may get a new name and a new type."""
+    return one.kind == other.kind or "drop" in (one.kind, other.kind)
+
+
+def _changes_nothing(one: PlannedChange, types: Mapping[str, str]) -> bool:
+    """Whether a column is to have the name or the type that it has."""
+    if one.kind == "type":
+        held = types.get(one.column, "")
+        return bool(held) and normal(held) == normal(one.to)
+    return one.kind == "rename" and one.column == one.to
+
+
+def _unchanged(one: PlannedChange) -> JudgedChange:
+    word = "called" if one.kind == "rename" else "of type"
+    text = f"{one.column} is {word} {one.to} already"
+    return {"kind": one.kind, "column": one.column, "to": one.to, "text": text, "judged": False}
 
 
 def _of_schema(
     view: View, dataset: Dataset, body: dict[str, Any]
-) -> tuple[list[PlannedChange], list[SchemaChange]]:
+) -> tuple[list[PlannedChange], list[JudgedChange]]:
     """What a new schema changes: what somebody can be hit by, and the rest."""
     held = dataset.state.facets.get("schema")
     bodies = view.bodies([held[0]] if held else [])
@@ -243,13 +298,21 @@ def _of_schema(
         half = "key" if body.get("part") == "key" else "value"
         current = _topic_half(current, half) if known is None else _of_half(current, half)
         new = _of_half(new, half)
-    judged, others = [], []
+    judged: list[PlannedChange] = []
+    others: list[JudgedChange] = []
     for one in diff(current, new):
         change = planned_change(one)
-        if change is None:
-            others.append(one)
-        else:
+        if change is not None:
             judged.append(change)
+            continue
+        about: JudgedChange = {
+            "kind": one.kind,
+            "column": one.path,
+            "to": one.new or None,
+            "text": str(one),
+            "judged": False,
+        }
+        others.append(about)
     return judged, others
 
 
@@ -280,13 +343,13 @@ def _text(change: PlannedChange) -> str:
     }[change.kind]
 
 
-def _change(change: PlannedChange, *, judged: bool) -> dict[str, Any]:
+def _change(change: PlannedChange) -> JudgedChange:
     return {
         "kind": change.kind,
         "column": change.column,
         "to": change.to or None,
         "text": _text(change),
-        "judged": judged,
+        "judged": True,
     }
 
 
