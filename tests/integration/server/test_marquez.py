@@ -106,6 +106,13 @@ def test_symlinks_link(client: Client) -> None:
         ("dataset:s3://lake:b", "job:jobs:read"),
     }
     assert client.get(dataset_url("db.b", namespace="hive://meta:9083"))["name"] == "db.b"
+    # A job's inputs are the datasets that the graph joins it to, in lists and beside its edges.
+    shown = [{"namespace": "s3://lake", "name": "b"}]
+    graph = client.get("/api/v1/lineage", nodeId="job:jobs:read")["graph"]
+    assert [one["data"]["inputs"] for one in graph if one["id"] == "job:jobs:read"] == [shown]
+    listed = client.get("/api/v1/namespaces/jobs/jobs")["jobs"]
+    assert {one["name"]: one["inputs"] for one in listed} == {"write": [], "read": shown}
+    assert client.get(job_url("read"))["inputs"] == shown
 
 
 def test_a_symlink_declared_late_links_too(client: Client) -> None:

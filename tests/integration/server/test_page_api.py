@@ -524,6 +524,32 @@ def test_an_application_reads_and_writes_what_its_actions_do(client: Client) -> 
     assert own["affected"] == {"jobs": 0, "datasets": 1, "more": False}
 
 
+def test_a_job_has_each_dataset_once_by_the_name_that_the_graph_has(client: Client) -> None:
+    def kind(integration: str, name: str) -> dict[str, Any]:
+        return {"jobType": facet(processingType="BATCH", integration=integration, jobType=name)}
+
+    alias, named = ({"namespace": space, "name": "x"} for space in ("hdfs://old", "s3://lake"))
+    parent = facet(run={"runId": run_id(2)}, job={"namespace": "jobs", "name": "app"})
+    old = dataset("x", "hdfs://old")
+    client.post(
+        event("COMPLETE", 0, run=1, job="make", outputs=["x"]),
+        event("START", 1, run=2, job="app", inputs=[old], job_facets=kind("SPARK", "APPLICATION")),
+        event("COMPLETE", 2, run=3, job="app.write", inputs=[old, "x"], outputs=["y"],
+              run_facets={"parent": parent}, job_facets=kind("SPARK", "SQL_JOB")),
+        event("COMPLETE", 3, run=2, job="app", inputs=[old], job_facets=kind("SPARK", "APPLICATION")),
+        event("START", 4, run=4, job="sink", inputs=[old], outputs=["end"],
+              job_facets=kind("KAFKA_CONNECT", "SINK"), run_facets={"headwater_connect": facet()}),
+    )  # fmt: skip
+    assert client.get("/api/v2/jobs/jobs/sink")["inputs"] == [alias]
+    client.call("POST", "/api/v2/aliases", json={"alias": alias, "dataset": named})
+    for job in ("app", "app.write", "sink"):
+        assert client.get(f"/api/v2/jobs/jobs/{job}")["inputs"] == [named], job
+    (sink,) = client.get("/api/v2/connectors")["connectors"]
+    assert (sink["inputs"], sink["outputs"]) == ([named], [{**named, "name": "end"}])
+    readers = client.get("/api/v2/datasets/hdfs%3A%2F%2Fold/x")["consumers"]
+    assert sorted(one["name"] for one in readers) == ["app", "app.write", "sink"]
+
+
 def test_search_finds_columns_beside_a_dataset_whose_schema_changes_all_day(
     client: Client, monkeypatch: Any
 ) -> None:

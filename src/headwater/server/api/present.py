@@ -29,6 +29,7 @@ __all__ = [
     "dataset_type",
     "identifier",
     "job_type",
+    "sides",
     "when",
 ]
 
@@ -61,6 +62,21 @@ def dataset_type(kind: str) -> str:
     return "STREAM" if kind == "STREAM" else "DB_TABLE"
 
 
+def sides(view: View, jobs: Iterable[Job]) -> dict[int, dict[int, list[dict[str, str]]]]:
+    """What each job reads and writes now by direction: each dataset once, by the name it is shown by."""
+    opened = {number: [unslot(slot) for slot in held] for number, held in view.opened(jobs).items()}
+    named = view.datasets(number for held in opened.values() for number, _ in held)
+    shown = view.datasets(one.root for one in named.values())
+    found = {}
+    for job, held in opened.items():
+        ways: dict[int, dict[int, dict[str, str]]] = {INPUT: {}, OUTPUT: {}}
+        for number, direction in held:
+            if number in named and (one := shown.get(named[number].root)) is not None:
+                ways[direction][one.id] = identifier(one.space, one.name)
+        found[job] = {direction: list(some.values()) for direction, some in ways.items()}
+    return found
+
+
 class Presenter:
     """Turns entities into answers, loading what they refer to in bulk."""
 
@@ -85,7 +101,7 @@ class Presenter:
         job_versions = self.view.versions("job", (run.state.version for run in wanted))
         answers = {}
         for run in wanted:
-            sides: dict[int, list[dict[str, Any]]] = {INPUT: [], OUTPUT: []}
+            uses_by: dict[int, list[dict[str, Any]]] = {INPUT: [], OUTPUT: []}
             for use in used[run.id]:
                 dataset = datasets[use.dataset]
                 named = {
@@ -94,8 +110,8 @@ class Presenter:
                     "version": versions.get(use.version or 0),
                 }
                 shown = self.held(use.facets, facets) if use.facets else {}
-                sides[use.direction].append({"datasetVersionId": named, "facets": shown})
-            answers[run.id] = self._run(run, jobs.get(run.job), job_versions, sides, facets)
+                uses_by[use.direction].append({"datasetVersionId": named, "facets": shown})
+            answers[run.id] = self._run(run, jobs.get(run.job), job_versions, uses_by, facets)
         return answers
 
     def _run(
@@ -103,7 +119,7 @@ class Presenter:
         run: Run,
         job: Job | None,
         job_versions: dict[int, str],
-        sides: dict[int, list[dict[str, Any]]],
+        uses: dict[int, list[dict[str, Any]]],
         facets: dict[int, msgspec.Raw],
     ) -> dict[str, Any]:
         life, nominal = run.state.life, run.state.nominal or (None, None)
@@ -126,8 +142,8 @@ class Presenter:
             "durationMs": None if start is None or end is None else (end - start) // MILLISECOND,
             "args": run.state.args or {},
             "jobVersion": version,
-            "inputDatasetVersions": sides[INPUT],
-            "outputDatasetVersions": sides[OUTPUT],
+            "inputDatasetVersions": uses[INPUT],
+            "outputDatasetVersions": uses[OUTPUT],
             "facets": self.held(run.state.facets, facets),
         }
 
@@ -138,7 +154,7 @@ class Presenter:
     def jobs(
         self, jobs: list[Job], *, facets: bool = True, node: bool = False
     ) -> list[dict[str, Any]]:
-        """Jobs with their latest runs, inputs and outputs."""
+        """Jobs with their latest runs, inputs and outputs, each dataset by the name that it is shown by."""
         by_id = {job.id: job for job in jobs}
         latest = self.view.runs(job.latest for job in jobs if job.latest is not None)
         recent = {} if node else self._recent(by_id)
@@ -147,19 +163,12 @@ class Presenter:
         }
         runs |= self.runs((run for run in latest.values() if run.id not in runs), by_id)
         parents = self._parents(by_id, latest)
-        opened = self.view.opened(jobs)
-        datasets = self.view.datasets(unslot(slot)[0] for held in opened.values() for slot in held)
+        used = sides(self.view, jobs)
         versions = self.view.versions("job", (job.version for job in jobs))
         bodies = self.view.facets(h[0] for job in jobs for h in job.state.facets.values())
         tags = self.view.tags(JOB, by_id)
         answers = []
         for job in jobs:
-            sides: dict[int, list[dict[str, str]]] = {INPUT: [], OUTPUT: []}
-            for slot in opened[job.id]:
-                dataset_id, direction = unslot(slot)
-                if dataset_id in datasets:
-                    dataset = datasets[dataset_id]
-                    sides[direction].append(identifier(dataset.space, dataset.name))
             parent = parents.get(job.id)
             run = runs.get(job.latest or 0)
             answer: dict[str, Any] = {
@@ -172,8 +181,8 @@ class Presenter:
                 "createdAt": when(job.created),
                 "updatedAt": when(job.updated),
                 "namespace": job.space,
-                "inputs": sides[INPUT],
-                "outputs": sides[OUTPUT],
+                "inputs": used[job.id][INPUT],
+                "outputs": used[job.id][OUTPUT],
                 "location": to_url(job.state.location),
                 "description": job.state.description,
                 "latestRun": run,

@@ -11,12 +11,12 @@ from headwater.lineage import naming
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Schema
 from headwater.server.api.parameters import integer
-from headwater.server.api.present import identifier
+from headwater.server.api.present import sides
 from headwater.server.api.types import Named, Object
 from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
-from headwater.server.store.entities import OUTPUT, unslot
+from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.read.observed import read_schema
 
 if TYPE_CHECKING:
@@ -84,26 +84,19 @@ def connectors(view: View, limit: int = integer(LIMIT, 1, LIMIT)) -> dict[str, A
     runs = describe.latest_runs(view, found)
     held = [run.state.facets for run in runs.values()]
     facets = describe.Facets(view, held, REPORT, "errorMessage")
-    opened = view.opened(found)
-    datasets = view.datasets(unslot(key)[0] for held in opened.values() for key in held)
+    used = sides(view, found)
     answers = []
     for job in found:
         run = runs.get(job.id)
         own = run.state.facets if run else {}
         report = facets.get(own, REPORT)
-        sides: dict[bool, list[dict[str, str]]] = {True: [], False: []}
-        for key in opened[job.id]:
-            number, direction = unslot(key)
-            if number in datasets:
-                one = datasets[number]
-                sides[direction == OUTPUT].append(identifier(one.space, one.name))
         answers.append(
             {
                 **described[job.id],
                 "report": {k: v for k, v in report.items() if not k.startswith("_")},
                 "failure": facets.get(own, "errorMessage") or None,
-                "inputs": sides[False][:50],
-                "outputs": sides[True][:50],
+                "inputs": used[job.id][INPUT][:50],
+                "outputs": used[job.id][OUTPUT][:50],
             }
         )
     order = ("FAILED", "ABORTED", "RUNNING", "NEW", "COMPLETED")
