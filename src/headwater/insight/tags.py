@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Generic, Protocol
 from headwater.lineage.graph import Direction, Edge, Graph, MemoryGraph, N, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from headwater.lineage.graph import Step
     from headwater.lineage.model import Transformation
 
-__all__ = ["Hand", "TagGraph", "TagReach", "handed", "tag_reach", "tags_on"]
+__all__ = ["Hand", "TagGraph", "TagReach", "along_values", "handed", "tag_reach", "tags_on"]
 
 
 class Hand(str, Enum):
@@ -34,12 +34,21 @@ def handed(how: Collection[Transformation]) -> Hand:
     return Hand.MASKED if how and all(step.masking for step in values) else Hand.VALUE
 
 
-class TagGraph(Graph[N], Protocol[N]):
-    """A graph of columns that knows how values go along, and which tags were set."""
+class HandingGraph(Graph[N], Protocol[N]):
+    """A graph of columns that knows how values go along."""
 
     def how(self, source: N, target: N) -> Collection[Transformation]:
         """What becomes of a column on its way into another one."""
         ...
+
+
+def along_values(graph: HandingGraph[N]) -> Callable[[Edge[N]], bool]:
+    """Which edges to follow to the columns that values come from: those that hand any on."""
+    return lambda edge: handed(graph.how(*edge)) is not Hand.ROWS
+
+
+class TagGraph(HandingGraph[N], Protocol[N]):
+    """A graph of columns that also knows which tags were set."""
 
     def tags_set(self, columns: Collection[N]) -> Mapping[N, Collection[str]]:
         """The tags that somebody set on these columns."""

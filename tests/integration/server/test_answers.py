@@ -326,6 +326,29 @@ def test_why_of_a_column_names_the_input_that_changed_last(demo: Client) -> None
     assert moments == sorted(moments, reverse=True)
 
 
+def test_why_of_a_column_lists_what_trace_of_it_lists(client: Client) -> None:
+    def taken(name: str, field: str, subtype: str) -> dict[str, Any]:
+        kind = "DIRECT" if subtype == "IDENTITY" else "INDIRECT"
+        step = {"type": kind, "subtype": subtype}
+        return {"namespace": "s3://lake", "name": name, "field": field, "transformations": [step]}
+
+    named = {"inputFields": [taken("people", "name", "IDENTITY"), taken("orders", "id", "JOIN")]}
+    made = facet(fields={"name": named}, dataset=[taken("orders", "note", "FILTER")])
+    client.post(
+        written("people", 1, "raw", "people", name=made_of("raw", "name", False)),
+        written("orders", 2, "sent", "orders", id=made_of("sent", "id", False)),
+        event("START", 3, run=3, job="join", inputs=["people", "orders"],
+              outputs=[dataset("named", schema=schema("name"), columnLineage=made)]),
+    )  # fmt: skip
+    node = "datasetField:s3://lake:named:name"
+    traced = indented(client.get("/api/v2/trace", node=node))
+    assert traced == ["named.name", "  people.name", "    raw.name"]
+    assert len(client.get("/api/v2/trace", node=node, indirect="true")["rows"]) == 6
+    found = why_of(client, "s3://lake", "named", column="name")["inputs"]
+    listed = sorted(f"{one['name']}.{one['field']}" for one in found)
+    assert listed == sorted(line.strip() for line in traced[1:])
+
+
 def test_why_and_freshness_look_as_many_jobs_far_as_they_are_asked(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

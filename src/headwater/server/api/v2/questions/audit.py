@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.insight import Hand, carriers, handed, through, trace
+from headwater.insight import along_values, carriers, through, trace
 from headwater.insight import audit as provenance
 from headwater.lineage.schema import diff
 from headwater.lineage.secrets import clean_value, redact
@@ -219,7 +219,7 @@ def _of_column(
         depth=depth,
         limit=NODES,
         downstream=True,
-        follow=lambda edge: handed(graph.how(*edge)) is not Hand.ROWS,
+        follow=along_values(graph),
     )
     edges = found.edges
     first = {one[0] for one in found.distance.keys() - {target for _, target in edges}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.insight import Hand, handed, tree
+from headwater.insight import along_values, tree
 from headwater.lineage.moments import iso
 from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
 from headwater.server.api.parameters import flag, integer, moment, text
@@ -80,7 +80,7 @@ def trace(
             raise missing_column(view, dataset, field)
         graph = view.column_graph(at, rows=indirect)
         start = (dataset.root, field)
-        follow = None if indirect else lambda edge: handed(graph.how(*edge)) is not Hand.ROWS
+        follow = None if indirect else along_values(graph)
         found = tree(
             graph, start, depth=depth, limit=LIMIT, downstream=direction == "down", follow=follow
         )

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.insight import last_change, tree
+from headwater.insight import along_values, last_change, tree
 from headwater.insight import why as explain
 from headwater.lineage.openlineage.events import iso
 from headwater.server.api.lookup import has_column, the_dataset
@@ -75,7 +75,7 @@ class WhyCause(TypedDict):
 
 
 class ColumnInput(TypedDict):
-    """A column that another one comes from, and when it last became a different one."""
+    """A column that the values of another one come from, and when it last became a different one."""
 
     namespace: str
     name: str
@@ -196,9 +196,13 @@ def _recent(view: View, changes: Sequence[tuple[Node, ObservedChange]]) -> list[
 def _inputs(
     view: View, dataset: Dataset, column: str, depth: int
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The columns that lead to a column, the one that changed last first, and whether there are more."""
+    """The columns that the values of a column come from, as `trace` has them, and whether there are more.
+
+    The one that changed last comes first.
+    """
     graph = view.column_graph()
-    found = tree(graph, (dataset.root, column), depth=depth, limit=INPUTS)
+    start = dataset.root, column
+    found = tree(graph, start, depth=depth, limit=INPUTS, follow=along_values(graph))
     sources: dict[Column, None] = dict.fromkeys(row.node for row in found.rows[1:])
     datasets = view.datasets({number for number, _ in sources})
     rows = schema_histories(view, datasets, VERSIONS)
