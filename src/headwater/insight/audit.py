@@ -57,7 +57,7 @@ class Audit(Generic[N]):
     """The provenance of a dataset: datasets by how many jobs away they are, the nearest first."""
 
     sources: tuple[N, ...]
-    """Where the data came from: datasets that no job is known to write."""
+    """Where the data came from: other datasets, which no job is known to write."""
     upstream: Mapping[N, int]
     writers: tuple[AuditedJob[N], ...]
     downstream: Mapping[N, int]
@@ -81,10 +81,10 @@ def audit(graph: Graph[N], records: Records[N], dataset: N, *, depth: int, limit
     read, more_cut = records.runs(read_by, writing=False)
     written = {node for _, node in written_by}
     upstream = _datasets(up)
-    # Who writes what lies at the greatest depth was not asked for.
-    unasked = written.union(up.ahead)
+    # Nothing comes from itself; who writes what lies at the greatest depth was not asked for.
+    others = written.union(up.ahead, [dataset])
     return Audit(
-        tuple(node for node in upstream if node not in unasked),
+        tuple(node for node in upstream if node not in others),
         upstream,
         _jobs(up, ran),
         {node: far for node, far in _datasets(down).items() if node != dataset},

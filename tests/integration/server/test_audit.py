@@ -141,6 +141,14 @@ def test_a_column_is_audited_along_its_own_path(demo: Client, command: Command) 
     assert json.loads(command(*asked)) == found
 
 
+def test_a_dataset_without_a_known_writer_names_no_source(client: Client) -> None:
+    client.post(event("COMPLETE", 1, job="load", inputs=["a"], outputs=["b"]))
+    for name, sources in (("a", []), ("b", ["dataset:s3://lake:a"])):
+        assert audit_of(client, name, "s3://lake")["sources"] == sources
+    page = client.call("GET", "/api/v2/datasets/s3%3A%2F%2Flake/a/audit/report").text
+    assert "No source is known." in page
+
+
 def test_who_writes_a_column_that_comes_from_no_other_is_told(client: Client) -> None:
     """A job without column lineage wrote it: its dataset is no source, and the job no secret."""
     client.post(

@@ -70,8 +70,8 @@ def test_what_is_cut_is_no_source() -> None:
     assert audit(graph, Recorded(cut=True), SILVER, depth=9, limit=99).cut
 
 
-def test_a_dataset_that_nobody_writes_is_its_own_source() -> None:
+def test_a_dataset_that_nobody_writes_has_no_source_that_is_known() -> None:
     found = audit(MemoryGraph(EDGES, PAIRS), Recorded(), RAW, depth=9, limit=99)
-    assert (found.sources, found.writers) == ((RAW,), ())
+    assert (found.sources, found.writers) == ((), ())
     assert [one.job for one in found.readers] == [INGEST, CLEAN, EXPORT]
     assert SIDE not in found.downstream
