@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.server.http import HttpError
@@ -41,10 +41,15 @@ class Parameter:
     name: str = ""
     required: bool = False
     example: str = ""
+    filled: bool = False
+    """Whether it may not be given without a value: a script whose time is empty does not mean now."""
 
     def value(self, request: Request) -> Any:
-        """The value in a request; 400 if it is required and missing."""
-        if self.required and not request.query.get(self.name):
+        """The value in a request; 400 if it is required and missing, or empty where it must not be."""
+        given = request.query.get(self.name)
+        if self.filled and given == "":
+            raise request.bad(self.name, "is empty")
+        if self.required and not given:
             raise request.bad(self.name, "is missing")
         return self.read(request, self.name)
 
@@ -112,9 +117,10 @@ class Declared(NamedTuple):
 
 @dataclass
 class Routes:
-    """The routes of one module."""
+    """The routes of one module; with `blank`, a parameter may be given without a value."""
 
     declared: list[Declared] = field(default_factory=list)
+    blank: bool = False
 
     def get(self, path: str, *, role: str = "read", **rest: Any) -> Callable[[Handler], Handler]:
         """Answer GET with the handler below."""
@@ -132,26 +138,23 @@ class Routes:
 
         def declare(handler: Handler) -> Handler:
             about = summary or (handler.__doc__ or "").partition("\n")[0].rstrip(".")
-            found = _parameters(path, handler)
+            found = _parameters(path, handler, blank=self.blank)
             self.declared.append(Declared(method, path, handler, role, about, found, **rest))
             return handler
 
         return declare
 
 
-def _parameters(path: str, handler: Handler) -> dict[str, Parameter]:
+def _parameters(path: str, handler: Handler, *, blank: bool) -> dict[str, Parameter]:
     found: dict[str, Parameter] = {}
     for name, one in inspect.signature(handler).parameters.items():
         if isinstance(one.default, Parameter):
             declared = one.default
-            found[name] = declared if declared.name else _named(declared, name)
+            filled = declared.filled and not blank
+            found[name] = replace(declared, name=declared.name or name, filled=filled)
         elif name not in GIVEN and "{" + name + "}" not in path:
             raise TypeError(f"{handler.__name__}: {name} is neither in {path} nor declared")
     return found
-
-
-def _named(parameter: Parameter, name: str) -> Parameter:
-    return Parameter(parameter.read, parameter.schema, name, parameter.required, parameter.example)
 
 
 class Route(NamedTuple):

@@ -95,6 +95,7 @@ def test_a_table_is_traced_to_the_database(demo: Client, command: Command) -> No
     drawn = command("trace", "bi.public.supplier_stats")
     assert "└── stats-sink FAILED since 2026-01-08T11:26:00Z" in drawn
     assert "permission denied" in drawn
+    assert demo.get("/api/v2/trace", node=node, depth=51) == {**found, "depth": 50}
     assert indented(demo.get("/api/v2/trace", node=node, depth=1))[1:] == [
         "  stats-sink",
         "    supplier-stats",

@@ -114,7 +114,8 @@ def _parameters(route: Declared) -> list[dict[str, Any]]:
     ]
     for one in route.parameters.values():
         described: dict[str, Any] = {"name": one.name, "in": "query", "required": one.required}
-        described["schema"] = one.schema
+        shortest = {"minLength": 1} if one.filled else {}
+        described["schema"] = {**one.schema, **shortest}
         if one.example:
             described["example"] = one.example
         found.append(described)

@@ -39,7 +39,7 @@ def text(
     required: bool = False,
     example: str = "",
 ) -> Any:
-    """A text, or one of some options in any case."""
+    """A text, or one of some options in any case; not an empty one, unless its routes allow that."""
     schema: dict[str, Any] = {"type": "string"}
     if options:
         schema["enum"] = list(options)
@@ -53,7 +53,7 @@ def text(
             raise request.bad(named, "not one of " + ", ".join(options))
         return known[value.lower()]
 
-    return Parameter(read, schema, name, required, example)
+    return Parameter(read, schema, name, required, example, filled=True)
 
 
 def flag(*, name: str = "") -> Any:
@@ -65,7 +65,8 @@ def flag(*, name: str = "") -> Any:
 def moment(default: int | None = None, *, name: str = "", required: bool = False) -> Any:
     """A time, in microseconds: a moment, how long ago, or now.
 
-    `at` may not lie further ahead than clocks and events may be.
+    `at` may not lie further ahead than clocks and events may be. An empty one is refused as an empty
+    text is.
     """
     schema = {"type": "string", "format": "date-time"}
 
@@ -82,7 +83,7 @@ def moment(default: int | None = None, *, name: str = "", required: bool = False
             raise request.bad(named, "lies in the future")
         return asked
 
-    return Parameter(read, schema, name, required)
+    return Parameter(read, schema, name, required, filled=True)
 
 
 def parse_moment(value: str) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["api"]
 
-api = Routes()
+api = Routes(blank=True)  # as Marquez takes them
 
 UNKNOWN = "HTTP 404 Not Found"
 """Marquez's error for a node id that is none."""

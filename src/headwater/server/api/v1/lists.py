@@ -41,7 +41,7 @@ __all__ = [
     "the_field",
 ]
 
-api = Routes()
+api = Routes(blank=True)  # as Marquez takes them
 
 DATASET = "/api/v1/namespaces/{namespace}/datasets/{dataset}"
 JOB = "/api/v1/namespaces/{namespace}/jobs/{job}"

@@ -56,8 +56,7 @@ def report_of(found: dict[str, Any], made: str) -> str:
         f"<p>Period: {_period(found)}. Made {_text(made)} by Headwater.</p>",
         *_warnings(found),
         "<h2>Where the data came from</h2>",
-        _list(_name(node) for node in found["sources"])
-        or "<p>No source is known.</p>",
+        _list(_name(node) for node in found["sources"]) or "<p>No source is known.</p>",
         *_paths(found["paths"]),
         "<h2>What made it</h2>",
         *[_job(one) for one in found["writers"]],
