@@ -56,6 +56,24 @@ def test_what_is_typed_is_found(client: Client) -> None:
     assert found(client, "orders.price") == ["datasetField:kafka://k:9092:orders:price"]
 
 
+def test_a_name_that_can_be_cut_in_several_ways_means_all_of_them(client: Client) -> None:
+    fill(client)
+    client.post(event("COMPLETE", 2, outputs=[dataset("a", schema=schema("b.c", "b.d"))]))
+    both = [f"datasetField:{LAKE}:a.b:c", f"datasetField:{LAKE}:a:b.c"]
+    for typed in ("a.b.c", f"{LAKE}:a.b.c"):
+        assert found(client, typed) == both
+    for node in both:
+        assert found(client, node) == [node]
+    assert found(client, "a.b.d") == [f"datasetField:{LAKE}:a:b.d"]
+    # What has the name as its full name goes before what ends in it, however it is cut.
+    client.post(event("COMPLETE", 3, outputs=[dataset("x.a.b", schema=schema("d"))]))
+    assert found(client, "a.b.d") == [f"datasetField:{LAKE}:a:b.d"]
+    (other,) = client.get("/api/v2/names", q="a.b.d")["others"]
+    assert other["node"] == f"datasetField:{LAKE}:x.a.b:d"
+    client.post(event("COMPLETE", 4, outputs=[dataset("a.b.c")]))
+    assert found(client, "a.b.c") == [f"dataset:{LAKE}:a.b.c"]
+
+
 def test_what_else_may_have_been_meant_is_told(client: Client) -> None:
     fill(client)
 

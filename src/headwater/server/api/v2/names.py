@@ -52,7 +52,8 @@ def names(view: View, q: str = text(required=True, example="orders.price")) -> d
     """The datasets or columns that a text names: `NAMESPACE:NAME`, `NAME`, either with `.COLUMN`.
 
     A name without its namespace may also leave out leading parts (`orders` for `shop.public.orders`)
-    where nothing has it as its full name. Node ids are taken too. 404 has the nearest names.
+    where nothing has it as its full name. One with dots may mean columns of several datasets: all are
+    listed. Node ids are taken too. 404 has the nearest names.
     """
     found, others = _matches(view, q.strip())
     shown = found[:CANDIDATES]
@@ -76,19 +77,20 @@ def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
             raise missing_column(view, dataset, field)
         return [(dataset, field)], []
     typed = rest if kind == "dataset" and rest else typed
-    whole, others = _datasets(view, typed)
-    if whole:
-        return [(dataset, "") for dataset in whole], [(dataset, "") for dataset in others]
+    exact, behind = _datasets(view, typed)
+    if exact:
+        return [(one, "") for one in exact], [(one, "") for one in behind]
+    # A text with dots can be cut in several ways, and all that have it as their full name are meant.
+    named: list[Match] = []
+    ending: list[Match] = [(one, "") for one in behind]
     lacking: list[Match] = []
     for name, field in _cuts(typed):
-        datasets, others = _datasets(view, name)
-        found, more = (
-            [(dataset, field) for dataset in some if has_column(view, dataset, field)]
-            for some in (datasets, others)
-        )
-        if found:
-            return found, more
-        lacking += [(dataset, field) for dataset in datasets]
+        exact, behind = _datasets(view, name)
+        named += [(one, field) for one in exact if has_column(view, one, field)]
+        ending += [(one, field) for one in behind if has_column(view, one, field)]
+        lacking += [(one, field) for one in exact or behind]
+    if found := named or ending:
+        return found, ending if named else []
     if len(lacking) == 1:
         raise missing_column(view, *lacking[0])
     name = typed.rpartition(":")[2]
@@ -108,7 +110,7 @@ def _cuts(typed: str) -> Iterator[tuple[str, str]]:
 def _datasets(view: View, name: str) -> tuple[list[Dataset], list[Dataset]]:
     """The datasets that a text names: one by namespace and name, else all of that name.
 
-    Behind them, those that have it behind leading parts, where it is the full name of others.
+    Behind them, those that have it behind leading parts.
     """
     if not name:
         return [], []
@@ -128,6 +130,5 @@ def _datasets(view: View, name: str) -> tuple[list[Dataset], list[Dataset]]:
     rows = view.all(sql, (view.connection.sought(name), name, size, size + 1, *ends, LIKE))
     exact = {root for _, full, root in rows if full == name}
     behind = {root for _, full, root in rows if full.endswith(ends)} - exact
-    found, others = (exact, behind) if exact else (behind, set())
-    known = sorted(view.datasets(found | others).values(), key=lambda one: (one.name, one.space))
-    return [one for one in known if one.id in found], [one for one in known if one.id in others]
+    known = sorted(view.datasets(exact | behind).values(), key=lambda one: (one.name, one.space))
+    return [one for one in known if one.id in exact], [one for one in known if one.id in behind]
