@@ -936,6 +936,18 @@ def test_what_was_not_written_did_not_come_from_itself(
     assert "<p>No source is known.</p>" in report.text
 
 
+def test_a_job_without_datasets_is_no_part_of_the_graph_that_is_compared(client: Client) -> None:
+    client.post(
+        event("COMPLETE", 10, run=1, job="bare"),
+        event("COMPLETE", 11, run=2, job="load", inputs=["a"], outputs=["b"]),
+        event("FAIL", 30, run=3, job="bare"),
+    )
+    found = client.get("/api/v2/graph/diff", **{"from": at(5), "to": at(40)})
+    assert found["appeared"] == ["dataset:s3://lake:a", "dataset:s3://lake:b", "job:jobs:load"]
+    found = client.get("/api/v2/graph/diff", **{"from": at(20), "to": at(40)})
+    assert [one["job"] for one in found["states"]] == ["job:jobs:bare"]
+
+
 def test_a_difference_of_many_columns_says_that_it_is_cut(client: Client) -> None:
     for second, names in ((1, ["id"]), (9, ["id", *(f"c{n}" for n in range(60))])):
         made = dataset("wide", schema=schema(*names))
