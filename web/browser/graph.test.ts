@@ -189,6 +189,32 @@ test("a column's path lights up across jobs, and its steps say how and why", asy
   await expect.poll(() => side.textContent()).toContain("masked");
 });
 
+test("a table's wires end beside its name, above its columns", async () => {
+  const { page } = await open(browser, `${server.url}/graph?columns=1`);
+  await drawn(page);
+  await page.getByRole("button", { name: "Fit View" }).click();
+  const ends = await page.locator(".react-flow__edge:has(.wire)").evaluateAll((edges) => {
+    const boxes = new Map(
+      [...document.querySelectorAll<HTMLElement>(".react-flow__node")].map((box) => [
+        box.dataset.id,
+        box,
+      ]),
+    );
+    return edges.flatMap((edge) => {
+      const path = edge.querySelector<SVGPathElement>(".wire");
+      const to = path?.getScreenCTM();
+      if (!path || !to) throw new Error("an edge without a way");
+      return (edge as HTMLElement).dataset.id?.split("\n").flatMap((id, i) => {
+        const columns = boxes.get(id)?.querySelector(".cols")?.getBoundingClientRect();
+        const end = path.getPointAtLength(i === 0 ? 0 : path.getTotalLength()).matrixTransform(to);
+        return columns ? [{ id, above: columns.top - end.y }] : [];
+      });
+    });
+  });
+  expect(ends.length).toBeGreaterThan(15);
+  expect(ends.filter((end) => !end || end.above <= 0)).toEqual([]);
+});
+
 test("neighbours unfold and fold, the depth follows", async () => {
   const around = encodeURIComponent("dataset:kafka://broker:9092:orders-enriched");
   const { page } = await open(browser, `${server.url}/graph?node=${around}&depth=0`);

@@ -15,7 +15,7 @@ import { largest, PADDING, READABLE } from "./fit";
 import { type FrameNode, FrameNodeView, frameNodes } from "./frames";
 import type { Laid } from "./layout";
 import { light } from "./light";
-import { type Actions, type BoxNode, BoxNodeView, describe } from "./nodes";
+import { type Actions, type BoxNode, BoxNodeView, describe, PORTS } from "./nodes";
 import { useSight } from "./sight";
 import { beside, startOf } from "./walk";
 
@@ -111,6 +111,8 @@ function Inner(props: CanvasProps) {
         type: "wire",
         source: wire.source,
         target: wire.target,
+        sourceHandle: PORTS.out,
+        targetHandle: PORTS.in,
         data,
         focusable: false,
         deletable: false,

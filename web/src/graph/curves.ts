@@ -1,5 +1,5 @@
 import type { Places } from "./layered";
-import type { Box, Wire } from "./model";
+import { type Box, levelOf, type Wire } from "./model";
 
 /** Where wires run and where their words stand. */
 
@@ -28,7 +28,7 @@ export function endsOf(wire: Wire, boxes: Map<string, Box>, places: Places): End
   const [from, to] = [boxes.get(wire.source), boxes.get(wire.target)];
   const [a, b] = [places[wire.source], places[wire.target]];
   if (!from || !to || !a || !b) return undefined;
-  const [sy, ty] = [a.y + from.height / 2, b.y + to.height / 2];
+  const [sy, ty] = [a.y + levelOf(from), b.y + levelOf(to)];
   if (wire.returns) return { sx: a.x, sy: sy + LANE, tx: b.x + to.width, ty: ty + LANE };
   return { sx: a.x + from.width, sy, tx: b.x, ty };
 }

@@ -7,7 +7,7 @@ import { SHAPES, shownState, stateWord } from "../ui/state";
 import { curve, endsOf } from "./curves";
 import { PAD, type Room, roomOf } from "./frames";
 import type { Laid } from "./layout";
-import { type Box, LINE, NAME, ROW, type Wire } from "./model";
+import { type Box, LINE, levelOf, NAME, ROW, type Wire } from "./model";
 import { wrapped } from "./words";
 
 /** The graph as a picture that stands alone: attributes only, no style sheet, no script. */
@@ -116,9 +116,9 @@ export function toSvg(laid: Laid): { text: string; width: number; height: number
     const other = boxes.get(to);
     return bent(
       a.x + (one?.width ?? 0),
-      a.y + (fromY ?? (one?.height ?? 0) / 2),
+      a.y + (fromY ?? (one ? levelOf(one) : 0)),
       b.x,
-      b.y + (toY ?? (other?.height ?? 0) / 2),
+      b.y + (toY ?? (other ? levelOf(other) : 0)),
     );
   };
   const row = (box: Box | undefined, field: string) =>

@@ -34,6 +34,11 @@ export interface Box {
   down: number;
 }
 
+/** How far below its top the wires of a box begin and end: beside its name where columns stand below it. */
+export function levelOf(box: Box): number {
+  return (box.rows.length > 0 ? box.head : box.height) / 2;
+}
+
 export interface Wire {
   id: string;
   source: string;

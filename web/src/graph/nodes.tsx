@@ -9,7 +9,7 @@ import { Icon } from "../ui/icons";
 import { EFFECTS } from "../ui/impact";
 import { StateMark, shownState, stateWord } from "../ui/state";
 import { light, useLevel } from "./light";
-import type { Box } from "./model";
+import { type Box, levelOf } from "./model";
 
 export interface Actions {
   unfold: (id: string, side: "up" | "down") => void;
@@ -19,6 +19,9 @@ export interface Actions {
 }
 
 export type BoxNode = Node<{ box: Box; actions: Actions }, "box">;
+
+/** The ends of the wires of a box itself; those of its columns have the names of columns. */
+export const PORTS = { in: "in", out: "out" } as const;
 
 function columnId(box: Box, field: Field): string {
   return `datasetField:${box.id.slice("dataset:".length)}:${field.name}`;
@@ -180,6 +183,7 @@ function BoxView({ data, selected }: NodeProps<BoxNode>) {
   const { box, actions } = data;
   const level = useLevel(light.level, box.id);
   const node = box.node;
+  const port = { top: `${(100 * levelOf(box)) / box.height}%` };
   const state = node?.kind === "job" ? `job-${shownState(node).toLowerCase()}` : "";
   return (
     <div
@@ -188,13 +192,25 @@ function BoxView({ data, selected }: NodeProps<BoxNode>) {
       {EFFECTS.some(([effect]) => effect === level) ? (
         <span className={`box-effect effect effect-${level}`}>{level}</span>
       ) : null}
-      <Handle type="target" position={Position.Left} isConnectable={false} />
+      <Handle
+        id={PORTS.in}
+        type="target"
+        position={Position.Left}
+        style={port}
+        isConnectable={false}
+      />
       {box.kind === "group" ? (
         <GroupContent box={box} actions={actions} />
       ) : (
         <Content box={box} actions={actions} />
       )}
-      <Handle type="source" position={Position.Right} isConnectable={false} />
+      <Handle
+        id={PORTS.out}
+        type="source"
+        position={Position.Right}
+        style={port}
+        isConnectable={false}
+      />
       <More count={box.up} side="up" box={box} actions={actions} />
       <More count={box.down} side="down" box={box} actions={actions} />
     </div>

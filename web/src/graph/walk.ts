@@ -1,5 +1,5 @@
 import type { Laid } from "./layout";
-import type { Box } from "./model";
+import { type Box, levelOf } from "./model";
 
 /** The box that arrow keys start at: the one that has the focus, else the selected one. */
 export function startOf(
@@ -16,8 +16,11 @@ export function beside(key: string, from: string | null, { model, places }: Laid
   const boxes = new Map(model.boxes.map((box) => [box.id, box]));
   const here = from ? places[from] : undefined;
   if (!from || !here) return model.boxes[0];
-  const middle = (id: string) => (places[id]?.y ?? 0) + (boxes.get(id)?.height ?? 0) / 2;
-  const mine = middle(from);
+  const level = (id: string) => {
+    const box = boxes.get(id);
+    return (places[id]?.y ?? 0) + (box ? levelOf(box) : 0);
+  };
+  const mine = level(from);
   let ids: string[];
   if (key === "ArrowLeft") ids = model.wires.filter((w) => w.target === from).map((w) => w.source);
   else if (key === "ArrowRight")
@@ -27,10 +30,8 @@ export function beside(key: string, from: string | null, { model, places }: Laid
     ids = model.boxes
       .filter((box) => Math.abs((places[box.id]?.x ?? 0) - here.x) < box.width / 2)
       .map((box) => box.id)
-      .filter((id) => (middle(id) - mine) * sign > 0);
+      .filter((id) => (level(id) - mine) * sign > 0);
   }
-  const nearest = ids.toSorted(
-    (a, b) => Math.abs(middle(a) - mine) - Math.abs(middle(b) - mine),
-  )[0];
+  const nearest = ids.toSorted((a, b) => Math.abs(level(a) - mine) - Math.abs(level(b) - mine))[0];
   return nearest ? boxes.get(nearest) : undefined;
 }

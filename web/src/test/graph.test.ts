@@ -641,6 +641,43 @@ test("a job that reads what it writes has two ways beside each other, and no kno
   expect(curve(back)).toMatch(new RegExp(`^M${back.sx} `));
 });
 
+test("a table's wire leaves and enters beside its name, never at one of its columns", () => {
+  const fields = ["order_id", "item", "amount"].map((name) => ({ name, type: "int" }));
+  const nodes = [{ ...a, fields }, one, { ...b, fields: fields.slice(1) }];
+  const map = { ...MAP, nodes, edges: [edge(a, one), edge(one, b), edge(b, one)] };
+  const found = build(map, { ...PLAIN, columns: true });
+  const boxes = new Map(found.boxes.map((box) => [box.id, box]));
+  const places = arrange(shapeOf(found));
+  const at = (id: string) => {
+    const box = boxes.get(id);
+    if (!box) throw new Error(`no box ${id}`);
+    return { top: places[id]?.y ?? Number.NaN, box };
+  };
+  for (const wire of found.wires) {
+    const ends = endsOf(wire, boxes, places);
+    for (const [id, y] of [
+      [wire.source, ends?.sy],
+      [wire.target, ends?.ty],
+    ] as const) {
+      const { top, box } = at(id);
+      expect(y, wire.id).toBeGreaterThan(top);
+      // Where there are no columns, it is the middle of the whole box.
+      if (box.rows.length > 0) expect(y, wire.id).toBeLessThan(top + box.head);
+      else if (!wire.returns) expect(y, wire.id).toBe(top + box.height / 2);
+    }
+  }
+  // Arrow keys go by the same ends: a tall table with its name beside the job is the nearest.
+  const [tall, low] = [at(a.id).box, { ...at(b.id).box, rows: [], height: 58 }];
+  const job = at(one.id).box;
+  const wires = [low, tall].map((box) => ({ source: box.id, target: job.id }) as Wire);
+  const laid = {
+    model: { ...found, boxes: [low, tall, job], wires },
+    places: { [tall.id]: { x: 0, y: 0 }, [low.id]: { x: 0, y: -70 }, [job.id]: { x: 400, y: -10 } },
+    view: "",
+  };
+  expect(beside("ArrowLeft", job.id, laid)?.id).toBe(tall.id);
+});
+
 test("words on wires that fan out from two topics do not cover one another", () => {
   const topics = [dataset("orders"), dataset("bids")];
   const readers = ["ingestion", "archive", "landing", "stats"].map((name) => ({
