@@ -341,6 +341,7 @@ test("what somebody paused or stopped is calm on every page", async () => {
   expect([await counted("Paused"), await counted("Stopped")]).toEqual(["2 Paused", "1 Stopped"]);
   const troubles = page.getByRole("list", { name: "Jobs in trouble" });
   expect(await troubles.getByText(/click/).count()).toBe(0);
+  await page.getByText("2 jobs are paused and 1 stopped on purpose").waitFor();
   await page.getByRole("button", { name: "Use the dark theme" }).click();
   await accessible(page);
   expect(faults).toEqual([]);

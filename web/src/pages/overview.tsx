@@ -69,6 +69,20 @@ function Counts({ data }: { data: Overview }) {
   );
 }
 
+/** What somebody wanted so is no trouble, but what is stale behind it has its reason there. */
+function Planned({ jobs }: { jobs: Overview["jobs"] }) {
+  const { PAUSED: paused, STOPPED: stopped } = jobs;
+  if (paused + stopped === 0) return null;
+  const first = paused > 0 ? paused : stopped;
+  return (
+    <p className="muted">
+      {plural(first, "job")} {first === 1 ? "is" : "are"} {paused > 0 ? "paused" : "stopped"}
+      {paused > 0 && stopped > 0 ? ` and ${number(stopped)} stopped` : ""} on purpose; what only{" "}
+      {paused + stopped === 1 ? "it writes" : "they write"} gets no newer.
+    </p>
+  );
+}
+
 function Troubles({ data }: { data: Overview }) {
   const { jobs, truncated } = data.troubles;
   const late = data.stale;
@@ -143,6 +157,7 @@ export function OverviewPage() {
         <div className="stack">
           <Panel title="What needs a look" json={PATH}>
             <Troubles data={data} />
+            <Planned jobs={data.jobs} />
           </Panel>
           <Alerts alerts={data.alerts} />
           <WhyStale datasets={data.halted} json={PATH} />

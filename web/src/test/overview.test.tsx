@@ -1,4 +1,4 @@
-import { cleanup, render, screen } from "@testing-library/react";
+import { cleanup, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { feed } from "../lib/live";
 import type { JobFacts, Overview } from "../lib/types";
@@ -100,3 +100,31 @@ test("what somebody paused or stopped is counted as that, and only where there i
   expect(words()).toEqual([...usual.slice(0, 4), " Paused", " Stopped", "Jobs", "Datasets"]);
   expect(screen.getByText("Paused").closest(".count")?.textContent).toBe("2 Paused");
 });
+
+test.each([
+  [2, 4, "2 jobs are paused and 4 stopped on purpose; what only they write gets no newer."],
+  [1, 1, "1 job is paused and 1 stopped on purpose; what only they write gets no newer."],
+  [1, 0, "1 job is paused on purpose; what only it writes gets no newer."],
+  [0, 3, "3 jobs are stopped on purpose; what only they write gets no newer."],
+  [0, 0, null],
+])(
+  "of %i paused and %i stopped jobs the overview says why nothing new comes",
+  async (PAUSED, STOPPED, said) => {
+    const jobs = { ...OVERVIEW.jobs, PAUSED, STOPPED, total: 1 + PAUSED + STOPPED };
+    // Where all is well, and beside what needs a look.
+    for (const lagging of [[], OVERVIEW.lagging]) {
+      answering({ "/api/v2/overview": { ...OVERVIEW, jobs, lagging } });
+      render(<OverviewPage />);
+      // What was asked before is shown until the new answer is there.
+      await waitFor(() => {
+        const list = screen.queryAllByRole("list", { name: "Jobs in trouble" });
+        expect(list).toHaveLength(lagging.length);
+        expect(screen.queryAllByText(/^Nothing fails/)).toHaveLength(1 - lagging.length);
+        const text = screen.getByRole("region", { name: "What needs a look" }).textContent;
+        if (said) expect(text).toContain(said);
+        else expect(text).not.toContain("on purpose");
+      });
+      cleanup();
+    }
+  },
+);
