@@ -378,10 +378,10 @@ test("a column beside the graph says which of its inputs changed last", async ()
   const { page, faults } = await open(browser, `${server.url}/graph?${at}`);
   await drawn(page);
   const side = page.getByRole("complementary", { name: "Column" });
-  const list = side.getByRole("region", { name: "Changed last" }).getByRole("listitem");
+  const list = side.getByRole("region", { name: "Schema changed last" }).getByRole("listitem");
   await expect.poll(() => list.count()).toBe(2);
   expect(await list.first().textContent()).toMatch(/^items\.price.*int.*long/);
-  expect(await list.last().textContent()).toBe("1 other never changed");
+  expect(await list.last().textContent()).toBe("The schema of 1 other never changed");
   await accessible(page);
   await list.getByRole("button", { name: "items.price" }).click();
   await side.getByRole("heading", { name: "price" }).waitFor();

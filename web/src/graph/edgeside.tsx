@@ -95,11 +95,13 @@ export function Evidence({ edge, names }: { edge: ColumnEdge; names: ShownNames 
 const INPUTS = 12;
 
 function unchanged(same: number, changed: number): string {
-  if (changed > 0) return `${plural(same, "other")} never changed`;
-  return same === 1 ? "Its only input never changed" : `None of its ${same} inputs ever changed`;
+  if (changed > 0) return `The schema of ${plural(same, "other")} never changed`;
+  return same === 1
+    ? "The schema of its only input never changed"
+    : `The schema of none of its ${same} inputs ever changed`;
 }
 
-/** Which of the columns that a column comes from changed last. */
+/** Of which of the columns that a column comes from the schema changed last; data that came is no change. */
 export function ColumnInputs({
   column,
   pick,
@@ -118,9 +120,9 @@ export function ColumnInputs({
   const changed = inputs.filter((one) => one.changedAt);
   const same = inputs.length - changed.length;
   return (
-    <section aria-label="Changed last">
+    <section aria-label="Schema changed last">
       <h3>
-        Which input changed last <Json path={path} />
+        Which input's schema changed last <Json path={path} />
       </h3>
       <ul className="side-list">
         {changed.slice(0, INPUTS).map((one) => (

@@ -109,7 +109,7 @@ export function NodeSide({ box, wires, nodes, close, focus, fold, select, impact
         </p>
       ) : (
         <p className="muted">
-          changed <Ago time={node.updatedAt} />
+          last reported <Ago time={node.updatedAt} />
         </p>
       )}
       {node.kind === "job" && node.error ? <p className="row-error wrap">{node.error}</p> : null}

@@ -1,10 +1,10 @@
 import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
-import { ColumnSide } from "../graph/edgeside";
+import { ColumnInputs, ColumnSide } from "../graph/edgeside";
 import type { Box } from "../graph/model";
 import { describe } from "../graph/nodes";
 import { NodeSide } from "../graph/side";
-import type { JobNode } from "../lib/types";
+import type { JobNode, MapNode } from "../lib/types";
 import { answering } from "./answers";
 
 afterEach(() => {
@@ -31,11 +31,23 @@ const JOB: JobNode = {
   more: { upstream: 0, downstream: 0 },
 };
 
-function box(node: JobNode): Box {
+const TABLE: MapNode = {
+  id: "dataset:s3://lake:stats",
+  kind: "dataset",
+  namespace: "s3://lake",
+  name: "stats",
+  store: "s3",
+  type: "file",
+  updatedAt: "",
+  distance: 0,
+  more: { upstream: 0, downstream: 0 },
+};
+
+function box(node: MapNode): Box {
   return { id: node.id, node } as Box;
 }
 
-function open(node: JobNode) {
+function open(node: MapNode) {
   const nothing = () => {};
   render(
     <NodeSide
@@ -110,12 +122,31 @@ function openColumn(name: string, at: string | null) {
 
 test("a column says which of its inputs changed last, and leads to it", async () => {
   const { pick } = openColumn("stats", null);
-  const list = await screen.findByRole("region", { name: "Changed last" });
+  const list = await screen.findByRole("region", { name: "Schema changed last" });
   const rows = within(list).getAllByRole("listitem");
   expect(rows[0]?.textContent).toMatch(/^items\.priceprice changed from int to long, .* ago$/);
-  expect(rows[1]?.textContent).toBe("1 other never changed");
+  expect(rows[1]?.textContent).toBe("The schema of 1 other never changed");
   fireEvent.click(within(list).getAllByRole("button")[0] as HTMLElement);
   expect(pick).toHaveBeenCalledWith(EDGE.origin);
+});
+
+test("a column whose inputs never changed says that it means their schemas", async () => {
+  for (const [count, said] of [
+    [1, "The schema of its only input never changed"],
+    [2, "The schema of none of its 2 inputs ever changed"],
+  ] as const) {
+    const input = { ...PRICE, changedAt: null, change: null, lastWrittenAt: null };
+    const inputs = ["a", "b"].slice(0, count).map((field) => ({ ...input, field, node: field }));
+    answering({ [`/api/v2/datasets/s3%3A%2F%2Flake/calm${count}/why`]: { inputs } });
+    const column = { namespace: "s3://lake", name: `calm${count}`, field: "revenue" };
+    render(<ColumnInputs column={column} pick={() => {}} />);
+    await screen.findByText(said);
+  }
+});
+
+test("a dataset beside the graph says when it was last reported, which is no change", () => {
+  open({ ...TABLE, updatedAt: new Date(Date.now() - 24_000).toISOString() });
+  expect(screen.getByRole("complementary").textContent).toMatch(/last reported \d+ s ago/);
 });
 
 test("two jobs of one name that carry a column are told apart", async () => {
