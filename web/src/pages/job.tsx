@@ -1,5 +1,5 @@
 import { apiPath, segments } from "../lib/api";
-import { duration, plural, shortRun } from "../lib/format";
+import { duration, number, plural, shortRun } from "../lib/format";
 import { jobKind } from "../lib/kinds";
 import { graphUrl, jobId, runUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
@@ -27,6 +27,20 @@ export function producerTags(facets: Record<string, unknown>): string[] {
     );
 }
 
+/** By which of its children a program reads and writes: not those that only make a table or look at one. */
+function Doing({ actions, listed }: { actions: number; listed: number }) {
+  const some = listed > actions;
+  const all = Math.max(listed, actions);
+  return (
+    <span
+      className="muted"
+      title={some ? "The others only create a table or look at one" : undefined}
+    >
+      by {some ? `${number(actions)} of ` : ""}its {all === 1 ? "child" : `${number(all)} children`}
+    </span>
+  );
+}
+
 function Sides({ job, run, path }: { job: Job; run: Run | undefined; path: string }) {
   const all = (names: Named[]) =>
     names.length > 0 ? (
@@ -41,7 +55,7 @@ function Sides({ job, run, path }: { job: Job; run: Run | undefined; path: strin
       <p className="muted">None known.</p>
     );
   const which = job.actions ? (
-    <span className="muted">by its {plural(job.actions.jobs, "action")}</span>
+    <Doing actions={job.actions.jobs} listed={job.children.length} />
   ) : run ? (
     <span className="muted">of run {shortRun(run.id)}</span>
   ) : (
@@ -189,7 +203,11 @@ export function JobPage({ job: named }: { job: Named }) {
         </Panel>
       ) : null}
       {job.children.length > 0 ? (
-        <Panel title="Children" json={path}>
+        <Panel
+          title="Children"
+          json={path}
+          aside={<span className="muted">{plural(job.children.length, "job")}</span>}
+        >
           <Rows label="Jobs started by this one">
             {job.children.map((child) => (
               <JobRow key={child.id} job={child} />

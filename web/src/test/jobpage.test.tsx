@@ -133,8 +133,28 @@ test("an application shows what its actions read and write, and their rows", asy
     { "/api/v1/namespaces/shop/jobs/application/runs": { runs: [ended] } },
   );
   await screen.findByText("4,321");
-  expect(screen.getAllByText("by its 2 actions")).toHaveLength(2);
+  expect(screen.getAllByText("by its 2 children")).toHaveLength(2);
   expect(screen.queryByText("None known.")).toBeNull();
+});
+
+test("what a program reads and writes is counted by the children that are listed", async () => {
+  const child = (name: string) => ({ ...JOB, id: `job:shop:${name}`, name });
+  const children = ["mix.create.t", "mix.count.t", "mix.append.t"].map(child);
+  for (const [jobs, listed, said] of [
+    [1, 3, "by 1 of its 3 children"],
+    [3, 3, "by its 3 children"],
+    [1, 1, "by its child"],
+  ] as const) {
+    open(`program-${jobs}-of-${listed}`, {
+      state: "COMPLETED",
+      children: children.slice(0, listed),
+      actions: { jobs, rows: {} },
+    });
+    await waitFor(() => expect(screen.getAllByText(said)).toHaveLength(2));
+    const list = screen.getByRole("region", { name: "Children" });
+    expect(list.textContent).toContain(listed === 1 ? "1 job" : `${listed} jobs`);
+    cleanup();
+  }
 });
 
 test("a job that is deleted where it ran says so, whatever its last run was", async () => {
