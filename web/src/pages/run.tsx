@@ -10,7 +10,7 @@ import { breakable } from "../ui/breakable";
 import { RawFacets, Trace } from "../ui/code";
 import { Dialog } from "../ui/dialog";
 import { DatasetLink, Facts } from "../ui/lists";
-import { count, Plot } from "../ui/plot";
+import { count, Plot, rangeOf } from "../ui/plot";
 import { StateBadge, shownState } from "../ui/state";
 
 export function facet(facets: Facets, name: string): Record<string, unknown> {
@@ -150,6 +150,10 @@ export function Flow({ id }: { id: string }) {
   );
   const minutes = (data?.flow ?? []).filter((sample) => sample.seconds === 60);
   if (minutes.length === 0) return null;
+  const range = rangeOf(
+    minutes.map((sample) => sample.time),
+    60_000,
+  );
   const byName = new Map<string, FlowSample[]>();
   for (const sample of minutes) {
     const name = `${sample.direction === "input" ? "Reads" : "Writes"} ${sample.dataset.name}`;
@@ -164,6 +168,7 @@ export function Flow({ id }: { id: string }) {
             title={name}
             unit={count}
             height={110}
+            range={range}
             points={samples
               .toSorted((a, b) => a.time.localeCompare(b.time))
               .map((s) => ({ time: s.time, value: s.recordsPerSecond ?? 0 }))}

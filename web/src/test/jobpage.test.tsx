@@ -1,4 +1,4 @@
-import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Run } from "../lib/types";
 import { Plots } from "../pages/history";
@@ -91,6 +91,40 @@ test("a running stream says how many rows it has read and written, and how fast"
   open("ingest", {});
   await screen.findByText("1,234 read, 1,200 written");
   await screen.findByText("Writes table, records a second");
+});
+
+test("in all charts of a flow the same minute stands at the same place", async () => {
+  const at = (minute: number) => `2026-01-08T11:${minute}:00Z`;
+  const read = { ...SAMPLE, direction: "input", dataset: { namespace: "kafka://k", name: "in" } };
+  open(
+    "flow",
+    { run: "01a2" },
+    {
+      "/api/v2/flow": {
+        flow: [
+          ...[20, 21, 22, 23].map((minute) => ({ ...read, time: at(minute) })),
+          // It began later, said nothing of one minute, and goes on for longer.
+          ...[22, 24].map((minute) => ({ ...SAMPLE, time: at(minute) })),
+        ],
+      },
+    },
+  );
+  await screen.findByText("Writes table, records a second");
+  const panel = screen.getByRole("region", { name: "Flow" });
+  const bars = (name: RegExp) =>
+    [...within(panel).getByRole("img", { name }).querySelectorAll(".plot-bar")].map((bar) =>
+      Number(bar.getAttribute("x")),
+    );
+  const [reads, writes] = [bars(/^Reads in: 4 values/), bars(/^Writes table: 2 values/)];
+  expect(reads).toHaveLength(4);
+  expect(writes[0]).toBe(reads[2]);
+  const slot = (reads[1] ?? 0) - (reads[0] ?? 0);
+  expect((writes[1] ?? 0) - (writes[0] ?? 0)).toBeCloseTo(2 * slot);
+  const axes = [...panel.querySelectorAll("svg[role=img]")].map((svg) =>
+    [...svg.querySelectorAll(".plot-text")].slice(-2).map((text) => text.textContent),
+  );
+  expect(axes).toHaveLength(2);
+  expect(axes[0]).toEqual(axes[1]);
 });
 
 test("a job that has ended has no rows so far", async () => {

@@ -16,6 +16,25 @@ interface PlotProps {
   /** Whether the values are counts: the axis then has whole numbers alone. */
   whole?: boolean;
   height?: number;
+  /** The time that the axis covers, where other plots beside it are to have the same; else each point has a slot. */
+  range?: Range | undefined;
+}
+
+/** From one moment to another, both with a slot of their own, in milliseconds. */
+export interface Range {
+  first: number;
+  last: number;
+  step: number;
+}
+
+/** The range of all of these points, which come once in `step` milliseconds. */
+export function rangeOf(times: string[], step: number): Range | undefined {
+  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const time of times.map((one) => Date.parse(one)).filter(Number.isFinite)) {
+    first = Math.min(first, time);
+    last = Math.max(last, time);
+  }
+  return first <= last ? { first, last, step } : undefined;
 }
 
 const LEFT = 54;
@@ -50,12 +69,15 @@ function useWidth() {
 }
 
 /** Bars over time, with an axis that can be read and a summary that can be heard. */
-export function Plot({ title, points, unit, whole = false, height = 150 }: PlotProps) {
+export function Plot({ title, points, unit, whole = false, height = 150, range }: PlotProps) {
   const { ref, width: full } = useWidth();
   const top = ceiling(Math.max(...points.map((p) => p.value), 0), whole);
   const inner = height - BOTTOM - 8;
-  const slot = (full - LEFT) / Math.max(1, points.length);
+  const slots = range ? Math.round((range.last - range.first) / range.step) + 1 : points.length;
+  const slot = (full - LEFT) / Math.max(1, slots);
   const width = Math.max(1.5, Math.min(22, slot * 0.72));
+  const place = (point: Point, i: number) =>
+    range ? Math.round((Date.parse(point.time) - range.first) / range.step) : i;
   const first = points[0];
   const last = points.at(-1);
   const summary = last
@@ -84,7 +106,7 @@ export function Plot({ title, points, unit, whole = false, height = 150 }: PlotP
             <rect
               key={`${point.time}${point.label ?? i}`}
               className={`plot-bar ${point.tone ?? ""}`}
-              x={LEFT + slot * i + (slot - width) / 2}
+              x={LEFT + slot * place(point, i) + (slot - width) / 2}
               y={8 + inner - tall}
               width={width}
               height={tall}
@@ -97,10 +119,10 @@ export function Plot({ title, points, unit, whole = false, height = 150 }: PlotP
         {first && last ? (
           <>
             <text className="plot-text" x={LEFT} y={height - 4}>
-              {shortClock(first.time)}
+              {shortClock(range?.first ?? first.time)}
             </text>
             <text className="plot-text" x={full} y={height - 4} textAnchor="end">
-              {shortClock(last.time)}
+              {shortClock(range?.last ?? last.time)}
             </text>
           </>
         ) : null}
