@@ -21,7 +21,7 @@ const ROUNDS = 4;
 /** What a pixel away from the end that tells a wire from its neighbours costs. */
 const PULL = 2;
 /** The room for a rate, and for a rate above a lag; and what lies between them and a box. */
-const WORDS = { width: 42, rate: 16, lag: 31, beside: 4 } as const;
+const WORDS = { width: 49, rate: 16, lag: 31, beside: 1 } as const;
 
 /** From the right side of a box to the left side of another; back between the sides that face each other. */
 export function endsOf(wire: Wire, boxes: Map<string, Box>, places: Places): Ends | undefined {
