@@ -194,9 +194,9 @@ test("kind and state of a node are told by icon and word, to a screen reader too
   const { page } = await open(browser, `${server.url}/graph`);
   await drawn(page);
   for (const name of [
-    /^Source connector orders-source, Running since/,
-    /^Sink connector stats-sink, Failed since/,
-    /^Spark stream enrich_orders, Running since/,
+    /^Source connector orders-source, Running for /,
+    /^Sink connector stats-sink, Failed for /,
+    /^Spark stream enrich_orders, Running for /,
     /^Kafka topic shop.orders$/,
     /^Iceberg table lake\/orders$/,
     /^PostgreSQL bi.public.supplier_stats$/,
@@ -205,7 +205,7 @@ test("kind and state of a node are told by icon and word, to a screen reader too
     const node = page.getByRole("group", { name });
     expect(await node.count(), String(name)).toBe(1);
     expect(await node.locator(".box-kind svg").count()).toBe(1);
-    if (/since/.test(String(name))) expect(await node.locator(".box-state svg").count()).toBe(1);
+    if (/ for /.test(String(name))) expect(await node.locator(".box-state svg").count()).toBe(1);
   }
 });
 

@@ -343,7 +343,7 @@ test("an edge tells since when it holds and how it is known", async () => {
     edge?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   }, id);
   const side = page.getByRole("complementary", { name: "Edge" });
-  await side.getByText("holds since").waitFor();
+  await side.getByText(/^holds (for|since now)/).waitFor();
   await expect.poll(() => side.textContent()).toContain("runtime topics");
 });
 

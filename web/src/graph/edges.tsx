@@ -27,7 +27,7 @@ export type WireEdge = Edge<
 export type ColumnWireEdge = Edge<{ wire: ColumnWire; chosen: boolean }, "column">;
 
 /** Words that fit between two boxes. */
-const SHORT: Record<string, string> = { transformation: "transform", aggregation: "aggregate" };
+const SHORT: Record<string, string> = { transformation: "transform" };
 
 /** The way of a wire and the place of its words. */
 function drawn(props: EdgeProps<WireEdge>): { path: string; x: number; y: number } {

@@ -1,6 +1,6 @@
 import { apiPath } from "../lib/api";
 import { flowKey, useRate } from "../lib/flow";
-import { plural, shortRun } from "../lib/format";
+import { ago, brief, lasting, plural, shortRun } from "../lib/format";
 import { datasetId, datasetUrl, nodeUrl, runUrl, ShownNames } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
@@ -267,7 +267,7 @@ export function WireSide({
       </p>
       {rate ? (
         <p>
-          <span className="rate">{rate.records.toFixed(rate.records < 10 ? 1 : 0)} records/s</span>
+          <span className="rate">{brief(rate.records)} records/s</span>
           {rate.lag !== null && rate.lag !== undefined ? <span>, lag {rate.lag}</span> : null}
           {rate.last ? (
             <span className="muted">
@@ -279,7 +279,8 @@ export function WireSide({
       <div className="evidence">
         {first ? (
           <p className="muted">
-            {data?.current ? "holds since" : "first seen"} <Ago time={first.since} />
+            {data?.current ? "holds" : "first seen"}{" "}
+            <Ago time={first.since} words={data?.current ? lasting : ago} />
           </p>
         ) : null}
         {data?.runs.slice(0, 5).map((run) => (

@@ -11,7 +11,7 @@ export interface Shape {
 
 export type Places = Record<string, { x: number; y: number }>;
 
-export const GAP = { layer: 51, words: 84, row: 24, frame: 64 } as const;
+export const GAP = { layer: 51, words: 88, row: 24, frame: 64 } as const;
 
 export function layered({ nodes, edges, wordy }: Shape): Places {
   const out = new Map<string, string[]>();

@@ -1,6 +1,6 @@
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
-import { ago, plural } from "../lib/format";
+import { lasting, plural } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { boxName, shortName } from "../lib/names";
 import type { Field, ShownState } from "../lib/types";
@@ -176,7 +176,7 @@ export function describe(box: Box): string {
   if (!node) return `Namespace ${box.group?.namespace ?? ""}`;
   const kind = nodeKind(node).label;
   if (node.kind === "dataset") return `${kind} ${node.name}`;
-  return `${kind} ${node.name}, ${stateWord(shownState(node), node.inferred)} since ${ago(node.since)}`;
+  return `${kind} ${node.name}, ${stateWord(shownState(node), node.inferred)} ${lasting(node.since)}`;
 }
 
 function BoxView({ data, selected }: NodeProps<BoxNode>) {

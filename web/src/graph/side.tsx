@@ -1,5 +1,5 @@
 import { flowKey, useRate } from "../lib/flow";
-import { clock, shortRun } from "../lib/format";
+import { brief, clock, shortRun } from "../lib/format";
 import { nodeKind } from "../lib/kinds";
 import { nodeUrl, runUrl } from "../lib/names";
 import { Link } from "../lib/router";
@@ -41,7 +41,7 @@ function Neighbour({
       </button>
       {rate ? (
         <span className="rate">
-          {rate.records.toFixed(rate.records < 10 ? 1 : 0)}/s{rate.lag ? `, lag ${rate.lag}` : ""}
+          {brief(rate.records)}/s{rate.lag ? `, lag ${rate.lag}` : ""}
         </span>
       ) : null}
       {rate?.last ? (

@@ -31,6 +31,12 @@ export function ago(time: string | number | null | undefined, now = Date.now()):
     : `${duration(Math.max(1, Math.round(seconds)))} ago`;
 }
 
+/** How long something has lasted, in words: "for 2 h". */
+export function lasting(time: string | number | null | undefined, now = Date.now()): string {
+  const words = ago(time, now);
+  return words.endsWith(" ago") ? `for ${words.slice(0, -" ago".length)}` : `since ${words}`;
+}
+
 const CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const SHORT = new Intl.DateTimeFormat(undefined, {
   month: "short",

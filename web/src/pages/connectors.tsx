@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { flowKey, useFlow, useRate } from "../lib/flow";
-import { brief, plural } from "../lib/format";
+import { brief, lasting, plural } from "../lib/format";
 import { graphUrl, jobId, jobUrl } from "../lib/names";
 import { useResource } from "../lib/resource";
 import { Link } from "../lib/router";
@@ -168,7 +168,7 @@ export function Card({ connector }: { connector: Connector }) {
           <StateBadge state={shownState(connector)} inferred={connector.inferred} />
           {connector.since ? (
             <span className="muted">
-              since <Ago time={connector.since} />
+              <Ago time={connector.since} words={lasting} />
             </span>
           ) : null}
         </div>

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { plural, shortClock } from "../lib/format";
+import { lasting, plural, shortClock } from "../lib/format";
 import { datasetId, datasetUrl, graphUrl } from "../lib/names";
 import { Link, usePlace } from "../lib/router";
 import type {
@@ -230,7 +230,7 @@ export function Findings({ findings }: { findings: SchemaFinding[] }) {
       {findings.map((found) => (
         <li key={`${found.kind}${found.since}${found.fields.join()}`}>
           <b className="mono wrap">{found.fields.slice(0, 10).join(", ")}</b>: {FINDING[found.kind]}{" "}
-          (since <Ago time={found.since} />)
+          (<Ago time={found.since} words={lasting} />)
           <ul>
             <Claimant claim={found.one} fields={found.fields} />
             <Claimant claim={found.other} fields={found.fields} />

@@ -1,6 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { apiPath, segments } from "../lib/api";
-import { ago, bytes, compact, duration, fromLocal, momentOf, toLocal } from "../lib/format";
+import {
+  ago,
+  bytes,
+  compact,
+  duration,
+  fromLocal,
+  lasting,
+  momentOf,
+  toLocal,
+} from "../lib/format";
 import { jobKind, storeKind } from "../lib/kinds";
 import { feed, onChanges, take } from "../lib/live";
 import { graphUrl, nameIn, ShownNames, shortName } from "../lib/names";
@@ -157,4 +166,11 @@ test("no two names of one answer look alike", () => {
   expect(names.path([there, "dataset:s3://lake:x"])).toBe("there:load → x");
   const same = new ShownNames([here, "dataset:s3://lake:load"]);
   expect(same.path([here, "dataset:s3://lake:load"])).toBe("job load → dataset load");
+});
+
+test("what lasts is told by how long it has, not since how long ago", () => {
+  const now = Date.parse("2026-01-08T12:00:00Z");
+  expect(lasting(now - 138_000, now)).toBe("for 2 min 18 s");
+  expect(lasting(now, now)).toBe("since now");
+  expect(lasting(null, now)).toBe("since never");
 });

@@ -78,7 +78,7 @@ test("a job that somebody stopped is stopped in its box and beside the graph", (
   open({ ...JOB, actions: [stopped, { ...JOB, id: "job:shop:other", state: "ABORTED" }] });
   const badges = [...document.querySelectorAll(".badge")].map((one) => one.textContent);
   expect(badges).toEqual(["Running", "Stopped", "Aborted"]);
-  expect(describe(box(stopped))).toMatch(/mix, Stopped since/);
+  expect(describe(box(stopped))).toMatch(/mix, Stopped for /);
 });
 
 const REVENUE = "datasetField:s3://lake:stats:revenue";

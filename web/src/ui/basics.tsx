@@ -17,16 +17,19 @@ setInterval(() => second.set(Date.now()), 5_000);
 export function Ago({
   time,
   none = "never",
+  words = ago,
 }: {
   time: string | number | null | undefined;
   none?: string;
+  /** Whether it is how long ago, or for how long. */
+  words?: typeof ago;
 }) {
   const now = useStore(second);
   if (time === null || time === undefined) return <span className="muted">{none}</span>;
   const iso = typeof time === "number" ? new Date(time).toISOString() : time;
   return (
     <time dateTime={iso} title={clock(time)}>
-      {ago(time, Math.max(now, Date.now() - 4_000))}
+      {words(time, Math.max(now, Date.now() - 4_000))}
     </time>
   );
 }
