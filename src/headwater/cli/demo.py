@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -229,7 +230,13 @@ def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
 
 def _invite(shown: Demo, *, opens: bool) -> None:
     out.print("Orders go on until Ctrl-C; the batch job runs every minute.")
-    out.print("Incidents to play, in another terminal: [bold]headwater lab story[/]")
+    home = escape(shlex.quote(str(shown.lab.home.root)))
+    out.print(
+        "For questions, in another terminal:"
+        f" [bold]export OPENLINEAGE_URL={shown.lab.context.url('server')} HEADWATER_LAB_HOME={home}[/]",
+        soft_wrap=True,
+    )
+    out.print("Incidents to play, there: [bold]headwater lab story[/]")
     if opens and is_interactive() and _has_display():
         webbrowser.open(shown.judge.page())
 

@@ -28,6 +28,8 @@ SHORTLY = HOUR
 """How long before a cause a change may be to be shown beside it."""
 RECENT = 24 * HOUR
 """How long before the trouble a schema may have changed to be a cause of it."""
+CLOCKS = 60_000_000
+"""How far the clocks of two producers may be apart: so much later a change may still be a cause."""
 CHANGES = 10
 
 
@@ -155,6 +157,10 @@ def why(
         for signal in signals:
             root = signal.kind is not CauseKind.SCHEMA or (node, signal.since) not in onward
             reasons.append(Reason(node, *signal, root, path))
+    # What changed after all that is wrong had begun is not why.
+    wrong = [one for one in reasons if not one.kind.planned and one.kind is not CauseKind.SCHEMA]
+    last = max((one.since for one in wrong), default=now) + CLOCKS
+    reasons = [one for one in reasons if one.kind is not CauseKind.SCHEMA or one.since <= last]
     # A change that nobody stumbled over is news, and explains nothing.
     recent: list[tuple[N, ObservedChange]] = []
     if all(one.kind.planned or one.kind is CauseKind.SCHEMA for one in reasons):

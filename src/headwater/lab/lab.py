@@ -99,13 +99,17 @@ class Lab:
     ) -> list[ServiceStatus]:
         """Start services, each as soon as what it needs is ready; those that run stay as they are.
 
+        Without names: the usual ones, and what was started before and has died.
         With `tutorial`, a lab that is new has the ports and names that tutorials use, also for services
         that are started later; with `hive`, its Iceberg tables are kept in a Hive metastore; with
         `secure`, its services ask for logins; with `lake`, its lineage server forwards its log for the
         service `lineage-lake`.
         """
-        wanted = with_needs(select(names))
+        named = list(names)
+        wanted = with_needs(select(named))
         with self.home.created(self._waiting):
+            if not named:
+                wanted = in_order({*wanted, *self.home.settings.wanted})
             if hive:
                 self._begin_with("hive", "keeps its tables without Hive")
             if secure:

@@ -69,9 +69,11 @@ def test_a_changed_schema_is_no_cause_while_nothing_is_wrong() -> None:
         assert [one.kind for one in found.reasons] == kinds
         assert found.recent == ((RAW, ObservedChange(NOW - MINUTE, "id was removed")),)
     graph = Observed(CHAIN, ingest=FAILED, clean=RUNNING)
-    graph.seen = {RAW: [change]}
+    # The job failed half an hour ago: what changed before explains it, what changed since does not.
+    graph.seen = {RAW: [change, Signal(CauseKind.SCHEMA, NOW - 31 * MINUTE, "x was removed")]}
     found = why(graph, SILVER, NOW)
-    assert [one.kind for one in found.reasons] == [CauseKind.FAILED, CauseKind.SCHEMA]
+    told = [(one.kind, one.detail) for one in found.reasons]
+    assert told == [(CauseKind.FAILED, ""), (CauseKind.SCHEMA, "x was removed")]
     assert found.recent == ()
 
 
@@ -110,8 +112,8 @@ def test_causes_come_roots_first_then_by_gravity_then_by_distance() -> None:
 
 def test_a_schema_change_that_came_along_is_told_where_it_began() -> None:
     graph = Observed(CHAIN, ingest=RUNNING, clean=FAILED)
-    change = Signal(CauseKind.SCHEMA, NOW - MINUTE, "id was removed")
-    own = Signal(CauseKind.SCHEMA, NOW - 2 * MINUTE, "x was removed")
+    change = Signal(CauseKind.SCHEMA, NOW - 31 * MINUTE, "id was removed")
+    own = Signal(CauseKind.SCHEMA, NOW - 32 * MINUTE, "x was removed")
     graph.seen = {BRONZE: [change, own], RAW: [change]}
     found = [(one.node, one.detail, one.root) for one in why(graph, SILVER, NOW).reasons]
     assert found[1:] == [

@@ -275,9 +275,9 @@ def _explain(row: ServiceStatus) -> None:
     err.print(f"\n[bold red]{row.service} {text}[/]; the end of its log:")
     for line in tail(Path(row.log)):
         err.out(f"  {line}")
-    action = (
-        "headwater lab up" if row.state == "died" else "headwater lab down, then headwater lab up"
-    )
+    action = f"headwater lab up {row.service}"
+    if row.state != "died":
+        action = f"headwater lab down {row.service}, then {action}"
     err.print(
         f"[cyan]hint:[/] start it again: {action}; the whole log: headwater lab logs {row.service}",
         soft_wrap=True,

@@ -29,9 +29,9 @@ NAMED = 5
 STYLE = {"breaks": "bold red", "changes": "yellow", "rows": "yellow", "unknown": "magenta"}
 MEANS = {
     "breaks": "names what goes, or cannot take its new type",
+    "unknown": "nobody can tell: it may break",
     "changes": "reads what a job before it derives, or takes the new type",
     "rows": "reads or holds other rows",
-    "unknown": "nobody can tell",
     "carries": "hands the change on",
 }
 

@@ -144,7 +144,9 @@ def _label(node: dict[str, Any]) -> str:
         kind = " ".join(w for w in (node["integration"], node["processing"]) if w)
         error = f"  [red]{escape(node['error'])}[/]" if node["error"] else ""
         return f"[bold]{escape(node['name'])}[/] {_state(node)} [dim]{escape(kind)}[/]{error}"
-    name = f"{node['name']}.{node['field']}" if node["kind"] == "column" else node["name"]
+    name = f"{node['name']}.{node['field']}" if node.get("field") else node["name"]
+    if node["kind"] == "column" and not node["field"]:
+        name += " (the whole record)"
     store = f" {escape(node['store'])}" if node["store"] != node["namespace"] else ""
     return f"[cyan]{escape(name)}[/] [dim]{escape(node['namespace'])}{store}[/]"
 

@@ -278,9 +278,14 @@ class ServerClient:
 
 def _listed(names: list[dict[str, Any]]) -> list[str]:
     # A tag is in no namespace.
-    return [
+    texts = [
         (f"{one['namespace']}:" if one["namespace"] else "")
         + one["name"]
         + (f".{one['field']}" if one.get("field") else "")
         for one in names
+    ]
+    # Columns of several datasets can have one text: their ids differ.
+    return [
+        one["node"] if texts.count(text) > 1 and "node" in one else text
+        for one, text in zip(names, texts, strict=True)
     ]

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import httpx
+
 from headwater.lab.files.class_archive import archive_options
 from headwater.lab.files.ivy import pyspark_jars
 from headwater.lab.ports import LOOPBACK
@@ -169,9 +171,12 @@ class Stream(Service):
         return spark_job(lab, self.program, *words, scratch=data, conf=page)
 
     def ready(self, lab: LabContext) -> bool:
-        """Its run is seen in the lineage server."""
+        """Its run is seen in the lineage server; while that is away, its own page answers."""
         path = f"/api/v1/namespaces/{lab.home.settings.namespace}/jobs/{self.name}"
-        answer = answers(lab.url("server", path), headers=reader_headers(lab))
+        try:
+            answer = answers(lab.url("server", path), headers=reader_headers(lab))
+        except httpx.TransportError:
+            return answers(self.page(lab)).is_success
         latest = answer.json().get("latestRun") or {}
         return bool(latest.get("state") == "RUNNING")
 

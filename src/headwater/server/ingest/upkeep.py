@@ -33,6 +33,8 @@ HOUR = 3_600.0
 RETRY = 2.0
 PATIENCE = 3.5
 """Seconds that the writer may wait for a store that does not answer, before who waits gets a 503."""
+AWAY, RETURN = 15.0, 30.0
+"""After so long without an event, producers that wait between two attempts get so long to come back."""
 LONGEST = 30.0
 """The same for a store that can be read and does not finish a commit."""
 
@@ -41,6 +43,8 @@ async def close_stale_runs(app: App) -> None:
     """Look every few seconds for runs past their deadline and close them as ABORT, inferred."""
     age = app.settings.max_age
     max_age = None if age is None else int(age * SECOND)
+    if await asyncio.to_thread(_was_away, app):
+        await asyncio.sleep(RETURN)
     while True:
         await asyncio.sleep(app.settings.stale_every)
         try:
@@ -55,6 +59,13 @@ async def close_stale_runs(app: App) -> None:
         for run in closed:
             text = "run %s sent no event in time and was closed as ABORT"
             log.info(text, run, extra={"run": run})
+
+
+def _was_away(app: App) -> bool:
+    """Whether nothing came before this server started, as while it was down."""
+    with app.store.database.reading() as connection:
+        rows = connection.all("SELECT at FROM log ORDER BY seq DESC LIMIT 1")
+    return bool(rows) and time.time_ns() // 1000 - rows[0][0] > AWAY * SECOND
 
 
 async def apply_retention(app: App) -> None:
