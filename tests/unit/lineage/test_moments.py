@@ -47,7 +47,7 @@ def test_a_nominal_time_that_no_year_has_does_not_cost_the_other() -> None:
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e400d", "1e300d", "-1s", "", "d", "x"])
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"float|below zero or longer"):
+    with pytest.raises(ValueError, match=r"float|below zero|longer than 10,000 years"):
         seconds(text)
 
 
