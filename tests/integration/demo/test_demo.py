@@ -133,6 +133,7 @@ def play(lab: Lab, folder: Path, *options: str) -> Played:
         "changes",
         "rows",
         "carries",
+        "unknown",
     }
     assert process.find(home) == {}
     assert not [p for p in process.strays(home) if p.status() != psutil.STATUS_ZOMBIE]
