@@ -23,6 +23,7 @@ from headwater.cli.main import _run
 from headwater.lab import process
 from headwater.lab.clients import PostgresClient
 from headwater.lab.lab import Lab
+from headwater.lab.waiting import wait_until
 from headwater.server import app
 from headwater.server.ingest import group_commit, upkeep
 from headwater.server.store import StoreUnavailableError, open_store
@@ -167,15 +168,18 @@ def test_the_cpu_of_a_writer_is_known() -> None:
         while not stop.is_set():
             pass
 
-    for work, expected in ((compute, True), (stop.wait, False)):
-        stop.clear()
-        thread = threading.Thread(target=work)
-        thread.start()
-        before = time.thread_time()
-        while time.thread_time() - before < 0.05:  # the other gets its turn in between
-            pass
-        assert (group_commit._cpu_seconds(thread) > group_commit.COMPUTING) is expected
-        stop.set()
+    computing = threading.Thread(target=compute)
+    waiting = threading.Thread(target=stop.wait)
+    computing.start()
+    waiting.start()
+    wait_until(
+        lambda: group_commit._cpu_seconds(computing) > group_commit.COMPUTING,
+        seconds=60,
+        what="CPU of a thread that computes",
+    )
+    assert group_commit._cpu_seconds(waiting) < group_commit.COMPUTING
+    stop.set()
+    for thread in (computing, waiting):
         thread.join()
         assert group_commit._cpu_seconds(thread) == 0.0
 
