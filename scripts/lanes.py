@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import chain
 from pathlib import Path
 
 TESTS = Path("tests")
@@ -25,7 +26,7 @@ UNIT = "tests/unit"
 EMIT, CONNECT, LAKE = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/lake"
 COMMANDS = [f"{UNIT}/{name}" for name in ("cli", "lab", "scripts")]
 SPARK = f"{INTEGRATION}/spark"
-# The few quick tests of these share Spark's lane, its JVM and its lab; all of them would take too long there.
+# The few quick tests of these share Spark's lane, its JVM and its lab; all of them are a lane of their own.
 MORE_SPARK = [f"{INTEGRATION}/lake", f"{INTEGRATION}/pipelines"]
 # All that needs a Connect cluster, or the registry: one lane starts them.
 AGENT = [
@@ -66,8 +67,12 @@ def besides(*named: str) -> Run:
     )
 
 
-def everything(mark: str, *spark: str) -> dict[str, Run]:
-    """All tests of a mark, what takes the most CPU apart and what needs the same services together."""
+def everything(mark: str, *spark: str, **more: Run) -> dict[str, Run]:
+    """All tests of a mark, what takes the most CPU apart and what needs the same services together.
+
+    What is in more gets lanes of those names, with the folders given.
+    """
+    apart = [*spark, *chain.from_iterable(more.values())]
     return {
         "connect": ["-m", mark, *AGENT],
         "spark": ["-m", mark, *spark],
@@ -75,9 +80,10 @@ def everything(mark: str, *spark: str) -> dict[str, Run]:
             "-m",
             mark,
             *BROKER,
-            *besides(*spark, f"{INTEGRATION}/connect", *SERVER, SECURITY, UNIT, *DEMO, PAGE),
+            *besides(*apart, f"{INTEGRATION}/connect", *SERVER, SECURITY, UNIT, *DEMO, PAGE),
             *without(*AGENT),
         ],
+        **{name: ["-m", mark, *folders] for name, folders in more.items()},
         "security": ["-m", mark, SECURITY, *without(*BROKER)],
         "demo": ["-m", mark, *DEMO],
         "server": ["-m", mark, *SERVER_FILES[::2]],
@@ -102,7 +108,7 @@ LANES: dict[str, dict[str, Run]] = {
         "others": ["-m", QUICK, UNIT, *without(EMIT, CONNECT, LAKE, *COMMANDS)],
     },
     "test": everything(QUICK, SPARK, *MORE_SPARK),
-    "test-full": everything(FULL, SPARK),
+    "test-full": everything(FULL, SPARK, lake=MORE_SPARK),
 }
 # A test that hangs must not hold up the others. Six lanes on two cores slow one another down, and
 # matrices and fault loops more than the rest; a test's own mark still wins.
@@ -122,7 +128,17 @@ ORDER = {
         "page",
         "others",
     ),
-    "test-full": ("others", "spark", "demo", "connect", "server-2", "server", "security", "unit"),
+    "test-full": (
+        "spark",
+        "demo",
+        "security",
+        "lake",
+        "connect",
+        "others",
+        "server-2",
+        "server",
+        "unit",
+    ),
 }
 # The demo's streams take CPU for as long as it lasts, beside all other lanes three times as long: the
 # others wait for it, but for one that waits little.
