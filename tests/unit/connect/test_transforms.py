@@ -339,7 +339,10 @@ def test_a_nested_field_at_the_top() -> None:
     assert back[0] == Column("value", ("o", "i"))
 
 
-@pytest.mark.parametrize("kind", ["acme.smt.UnwrapUnion$Value", "UnwrapUnion"])
+@pytest.mark.parametrize(
+    "kind",
+    ["acme.smt.UnwrapUnion$Value", "UnwrapUnion", "io.factorhouse.smt.UnwrapUnionTransform"],
+)
 def test_a_union_in_the_place_of_which_its_branch_is_put(kind: str) -> None:
     def branch(name: str, *fields: str) -> dict[str, Any]:
         return {

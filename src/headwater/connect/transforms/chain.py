@@ -25,7 +25,9 @@ STEPS: dict[str, type[TransformStep]] = {
     **others.STEPS,
 }
 # Every package has its own, and all do the same.
-_ANY_PACKAGE: dict[str, type[TransformStep]] = {"UnwrapUnion": fields.UnwrapUnion}
+_ANY_PACKAGE: dict[str, type[TransformStep]] = dict.fromkeys(
+    ("UnwrapUnion", "UnwrapUnionTransform"), fields.UnwrapUnion
+)
 # Connect takes a class without its package too; where names are shared, Kafka's own is meant.
 _ALIASES = {
     kind.rpartition(".")[2]: step
