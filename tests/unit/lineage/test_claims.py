@@ -181,6 +181,17 @@ def test_a_conflict_of_types_is_a_finding_and_no_version() -> None:
     assert {found.one.author, found.other.author} == {"a", "b"}
 
 
+def test_a_conflict_of_types_is_a_finding_whether_the_first_claim_has_the_field_or_not() -> None:
+    claims = [
+        claim(W, "a", 0, "id int"),
+        claim(W, "b", 5, "id int, x int"),
+        claim(W, "c", 9, "id int, x text"),
+    ]
+    (found,) = findings(claims, ended(), (), topic=False)
+    assert (found.kind, found.since, found.fields) == ("type", 9, ("x",))
+    assert (found.one.author, found.other.author) == ("b", "c")
+
+
 def test_writers_that_differ_are_a_finding_while_both_are_live() -> None:
     claims = [claim(W, "a", 0, "id int, x int"), claim(W, "b", 5, "id int, y int")]
     (found,) = findings(claims, ended(), {"a", "b"}, topic=False)

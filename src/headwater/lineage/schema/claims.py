@@ -272,10 +272,10 @@ def findings(
     for part, ranks in _by_part(held, topic=topic).items():
         best = min(ranks)
         deciding = ranks[best]
-        found += _pairs("type", deciding, part, topic=topic)
+        found += _types_apart(deciding, part, topic=topic)
         if best is Rank.WRITER:
             alive = [one for one in deciding if one.claim.author in live]
-            found += _pairs("writers", alive, part, topic=topic)
+            found += _fields_apart(alive, part, topic=topic)
         elif best is Rank.SOURCE:
             first = deciding[0]
             known = types(_merged((_part(c, part, topic=topic) for c in deciding), {}))
@@ -618,22 +618,42 @@ def _joined(one: Field, other: Field, before: Types, prefix: str) -> Field:
     )
 
 
-def _pairs(
-    kind: Literal["type", "writers"], claims: list[_CurrentClaim], part: Part, *, topic: bool
+def _types_apart(
+    claims: list[_CurrentClaim], part: Part, *, topic: bool
 ) -> Iterator[ClaimConflict]:
-    """The first claim beside each other one that disagrees with it."""
+    """Each claim beside the first ones that have a field of it with another type."""
+    known: dict[str, tuple[_CurrentClaim, str]] = {}
+    for other in claims:
+        wrong: dict[int, tuple[_CurrentClaim, list[str]]] = {}
+        for path, kind in sorted(types(_part(other, part, topic=topic)).items()):
+            one, first = known.setdefault(path, (other, kind)) if kind else (other, kind)
+            if first != kind:
+                wrong.setdefault(id(one), (one, []))[1].append(path)
+        for one, paths in wrong.values():
+            yield _conflict("type", one, other, tuple(paths))
+
+
+def _fields_apart(
+    claims: list[_CurrentClaim], part: Part, *, topic: bool
+) -> Iterator[ClaimConflict]:
+    """The first claim beside each other one that has other fields and no other types."""
     if not claims:
         return
-    first = claims[0]
-    base = types(_part(first, part, topic=topic))
+    base = types(_part(claims[0], part, topic=topic))
     for other in claims[1:]:
         theirs = types(_part(other, part, topic=topic))
-        wrong = _conflicts(base, theirs)
-        if kind == "writers":
-            wrong = () if wrong else tuple(sorted(base.keys() ^ theirs.keys()))
-        if wrong:
-            since = max(first.since, other.since)
-            yield ClaimConflict(kind, since, _whole(first), _whole(other), wrong)
+        wrong = tuple(sorted(base.keys() ^ theirs.keys()))
+        if wrong and not _conflicts(base, theirs):
+            yield _conflict("writers", claims[0], other, wrong)
+
+
+def _conflict(
+    kind: Literal["type", "writers"],
+    one: _CurrentClaim,
+    other: _CurrentClaim,
+    fields: tuple[str, ...],
+) -> ClaimConflict:
+    return ClaimConflict(kind, max(one.since, other.since), _whole(one), _whole(other), fields)
 
 
 def _conflicts(one: Types, other: Types) -> tuple[str, ...]:
