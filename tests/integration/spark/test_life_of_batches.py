@@ -260,6 +260,7 @@ def test_a_statement_has_one_job_name_and_each_time_it_runs_is_one_run(
             f"replace_table_as_select.{namespace}_r{thread}",
             f"append.{namespace}_r{thread}",
             f"replace_table_as_select.{namespace}_w{thread}",
+            f"overwrite_by_expression.{namespace}_w{thread}",
             f"insert_into_hadoop_fs_relation.{tmp_path.name}_o{thread}",
             f"insert_into_hadoop_fs_relation.{tmp_path.name}_p{thread}",
             f"multi_insert.default_m{thread}",
@@ -270,6 +271,8 @@ def test_a_statement_has_one_job_name_and_each_time_it_runs_is_one_run(
             ),
         ):
             expected[f"repeated.{job}"] = 8
+        # Inserts, and as many writes by `saveAsTable` that are refused.
+        expected[f"repeated.append.{namespace}_r{thread}"] = 16
     expected[f"repeated.count.{tmp_path.name}_rows"] = 32
     runs: dict[str, set[str]] = {}
     for event in told.events:

@@ -20,7 +20,7 @@ from headwater.spark.batch.attribution import (
 from headwater.spark.batch.tracker import ActionTracker
 from headwater.spark.driver.wrapped_methods import EntryPoint, MicroBatch, statement
 from headwater.spark.model import PlanLineage
-from headwater.spark.plan.refused import as_sql
+from headwater.spark.plan.refused import _insert, as_sql, done_by
 
 
 class Thrown:
@@ -88,17 +88,52 @@ def test_a_query_of_another_thread_does_not_hide_who_writes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "sql"),
+    ("method", "mode", "target", "sql"),
     [
-        ("insertInto", "db.a", "INSERT INTO db.a VALUES (1)"),
-        ("overwritePartitions", "a", "INSERT OVERWRITE a VALUES (1)"),
-        ("createOrReplace", "a", "REPLACE TABLE a AS SELECT 1"),
-        ("append", "", ""),
-        ("parquet", "/out", ""),
+        ("insertInto", "ErrorIfExists", "db.a", "INSERT INTO db.a VALUES (1)"),
+        ("insertInto", "Overwrite", "db.a", "INSERT OVERWRITE db.a VALUES (1)"),
+        ("saveAsTable", "Ignore", "a", "CREATE TABLE a AS SELECT 1"),
+        ("saveAsTable", "Append", "a", "INSERT INTO a VALUES (1)"),
+        ("saveAsTable", "Overwrite", "a", "INSERT OVERWRITE a VALUES (1)"),
+        ("overwritePartitions", "", "a", "INSERT OVERWRITE a VALUES (1)"),
+        ("createOrReplace", "", "a", "REPLACE TABLE a AS SELECT 1"),
+        ("append", "", "", ""),
+        ("parquet", "Append", "/out", ""),
     ],
 )
-def test_a_writer_as_the_statement_that_writes_alike(method: str, target: str, sql: str) -> None:
-    assert as_sql(EntryPoint("write", job_names.operation(method), target)) == sql
+def test_a_writer_as_the_statement_that_writes_alike(
+    method: str, mode: str, target: str, sql: str
+) -> None:
+    assert as_sql(EntryPoint("write", job_names.operation(method), target), mode) == sql
+
+
+@pytest.mark.parametrize(
+    ("method", "alike", "operation"),
+    [
+        ("insertInto", "overwrite_by_expression", "overwrite_by_expression"),
+        ("saveAsTable", "append", "append"),
+        ("saveAsTable", "overwrite_partitions_dynamic", "replace_table_as_select"),
+        ("saveAsTable", "insert_into_hadoop_fs_relation_command", "create_table_as_select"),
+        ("overwritePartitions", "overwrite_by_expression", "overwrite_partitions_dynamic"),
+    ],
+)
+def test_a_writer_does_what_it_would_have_done(method: str, alike: str, operation: str) -> None:
+    assert done_by(EntryPoint("write", job_names.operation(method), "a"), alike) == operation
+
+
+@pytest.mark.parametrize(
+    ("overwrites", "dynamic", "operation"),
+    [
+        (False, True, "append"),
+        (True, False, "overwrite_by_expression"),
+        (True, True, "overwrite_partitions_dynamic"),
+    ],
+)
+def test_an_insert_that_is_refused_does_what_it_would_have_done(
+    overwrites: bool, dynamic: bool, operation: str
+) -> None:
+    plan = SimpleNamespace(overwrite=lambda: overwrites)
+    assert _insert(plan, "DataSourceV2Relation", dynamic=dynamic) == operation
 
 
 class Plans:

@@ -286,11 +286,14 @@ class ActionTracker:
     def _read_statement(self, action: Action) -> None:
         """Name a statement that failed before Spark had a plan of it as if it had not."""
         entry = action.entry
-        if entry is not None and entry.operation and (sql := entry.sql or refused.as_sql(entry)):
+        if entry is None or not entry.operation:
+            return
+        if entry.sql:
+            action.learn(0, self._app.reader.statement(entry.sql), "")
+        elif sql := refused.as_sql(entry, refused.mode_of(action.owner)):
             lineage = self._app.reader.statement(sql)
-            if entry.operation == "overwrite_partitions":
-                lineage = replace(lineage, operation="overwrite_partitions_dynamic")
-            action.learn(0, lineage, "")
+            done = refused.done_by(entry, lineage.operation)
+            action.learn(0, replace(lineage, operation=done), "")
 
     def _learn(self, action: Action, number: int, execution: Any) -> None:
         action.executions.add(number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.spark.jvm import attempt, kind
+from headwater.spark.jvm import attempt, hidden, kind
 from headwater.spark.model import PlanLineage
 from headwater.spark.plan import leaves, multi_insert
 from headwater.spark.plan.ddl import operation_of
@@ -46,12 +46,42 @@ _AS_SQL = {
     "save_as_table": "CREATE TABLE {} AS SELECT 1",
     "merge": "MERGE INTO {} USING x ON true WHEN MATCHED THEN DELETE",
 }
+_OF_MODES = {
+    ("insert_into", "Overwrite"): "overwrite",
+    ("save_as_table", "Append"): "append",
+    ("save_as_table", "Overwrite"): "overwrite",
+}
+"""The methods that write as these do in a writer's mode."""
+_SAVED = {
+    "append": "append",
+    "overwrite_by_expression": "replace_table_as_select",
+    "overwrite_partitions_dynamic": "replace_table_as_select",
+}
+"""What `saveAsTable` does where an INSERT would do this; elsewhere it creates the table."""
 _WRAPPERS = ("SubqueryAlias", "Project", "Filter")
 
 
-def as_sql(entry: EntryPoint) -> str:
+def mode_of(writer: Any) -> str:
+    """The mode of a DataFrameWriter, `Append`; nothing where there is none."""
+    java = getattr(writer, "_jwrite", None)
+    # Spark 3.5 has it under another name.
+    found = java and (hidden(java, "curmode") or hidden(java, "mode"))
+    return str(found.toString()) if found else ""
+
+
+def as_sql(entry: EntryPoint, mode: str = "") -> str:
     """A statement that writes as a writer's method does; it is only parsed."""
-    return _AS_SQL.get(entry.operation, "").format(entry.target) if entry.target else ""
+    done = _OF_MODES.get((entry.operation, mode), entry.operation)
+    return _AS_SQL.get(done, "").format(entry.target) if entry.target else ""
+
+
+def done_by(entry: EntryPoint, operation: str) -> str:
+    """What the method of a writer does, whose statement does `operation`."""
+    if entry.operation == "save_as_table":
+        return _SAVED.get(operation, "create_table_as_select")
+    return (
+        "overwrite_partitions_dynamic" if entry.operation == "overwrite_partitions" else operation
+    )
 
 
 def parsed(session: JvmSession, sql: str) -> Any:
@@ -75,14 +105,17 @@ def read_refused(session: JvmSession, plan: Any) -> PlanLineage:
         return PlanLineage()
     dataset, relation = _target(session, plan)
     if node == "InsertIntoStatement":
-        operation = _insert(plan, relation)
+        mode = session.setting("spark.sql.sources.partitionOverwriteMode")
+        operation = _insert(plan, relation, dynamic=mode.upper() == "DYNAMIC")
     return PlanLineage(outputs=(dataset,) if dataset is not None else (), operation=operation)
 
 
-def _insert(plan: Any, relation: str) -> str:
+def _insert(plan: Any, relation: str, *, dynamic: bool) -> str:
     if relation in _INSERTS:
         return _INSERTS[relation]
-    return "overwrite_by_expression" if plan.overwrite() else "append"
+    if not plan.overwrite():
+        return "append"
+    return "overwrite_partitions_dynamic" if dynamic else "overwrite_by_expression"
 
 
 def _target(session: JvmSession, plan: Any) -> tuple[Dataset | None, str]:

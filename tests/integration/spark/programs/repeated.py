@@ -60,6 +60,11 @@ def play(thread: int) -> None:
             )
         with contextlib.suppress(AnalysisException):
             spark.sql(f"INSERT INTO f{thread} SELECT nope, b FROM rows")
+        wide = spark.table("rows").selectExpr("a", "b", "a c")
+        with contextlib.suppress(AnalysisException):
+            wide.write.mode("append").saveAsTable(f"{iceberg}.r{thread}")
+        with contextlib.suppress(AnalysisException):
+            wide.write.insertInto(f"{iceberg}.w{thread}", overwrite=True)
 
 
 with ThreadPoolExecutor(THREADS) as threads:
