@@ -115,6 +115,17 @@ def test_what_reads_a_store_does_not_make_one(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("file", ["text.db", "text.db/x.db"])
+def test_a_server_that_cannot_have_its_store_prints_no_address(
+    file: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.db").write_text("this is no database, and no folder either")
+    result = CliRunner().invoke(app, ["server", "--port", "0", "--store", str(tmp_path / file)])
+    assert isinstance(result.exception, StoreError), result.output
+    assert result.exception.hint
+    assert "headwater server on" not in result.output + capfd.readouterr().err
+
+
 def test_a_postgresql_that_is_away_is_one_line_with_a_hint() -> None:
     result = CliRunner().invoke(app, ["rebuild", "--store", "postgresql://127.0.0.1:9/x"])
     assert isinstance(result.exception, StoreError)

@@ -21,7 +21,7 @@ from headwater.server.http.hosts import Hosts, is_loopback
 from headwater.server.http.log_rate_limit import RateLimitFilter
 from headwater.server.ingest.kafka import client_log
 from headwater.server.store import open_store
-from headwater.server.store.database.sqlite import sqlite_path
+from headwater.server.store.database.sqlite import sqlite_path, unopened
 
 if TYPE_CHECKING:
     import socket
@@ -171,8 +171,11 @@ def _lock(url: str) -> int | None:
     if not url.startswith("sqlite:"):
         return None
     path = sqlite_path(url)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise unopened(path, error) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

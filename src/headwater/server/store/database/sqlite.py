@@ -31,7 +31,7 @@ from headwater.server.store.database.schema import BASE, DIALECTS, TABLES, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["SqliteConnection", "SqliteDatabase", "sqlite_path"]
+__all__ = ["SqliteConnection", "SqliteDatabase", "sqlite_path", "unopened"]
 
 _ABOUT_THE_DATA = (sqlite3.DataError, sqlite3.IntegrityError)
 _DAMAGED = ("malformed", "not a database", "bad database", "disk I/O error: corrupt")
@@ -217,6 +217,14 @@ def sqlite_path(url: str) -> Path:
     return Path(path).expanduser()
 
 
+def unopened(path: Path, error: OSError) -> StoreError:
+    """The error of a file that the machine does not let us make or open."""
+    return StoreError(
+        f"cannot open the SQLite store {path}: {error}",
+        hint="name a file in a folder that you may write to: --store FILE",
+    )
+
+
 class SqliteDatabase:
     """SQLite in WAL mode with synchronous=FULL: what is committed is on the disk."""
 
@@ -230,7 +238,7 @@ class SqliteDatabase:
             # SQLite gives its write-ahead log the same permissions as the file.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise StoreError(f"cannot open the SQLite store {path}: {error}") from error
+            raise unopened(path, error) from error
         self.path = str(path)
         self._file = self._identity()
         self._damage: list[str] = []
