@@ -15,10 +15,14 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import msgspec
 import pytest
 import typer
 from scripts import docs, site
 
+from headwater.connect.agent.clusters_file import read_agent_config
+from headwater.connect.derive.mapping import read_rules
+from headwater.insight.name_rules import name_rules
 from headwater.lineage import naming
 from tests.command_lines import parse
 
@@ -109,6 +113,30 @@ def test_names_are_made_as_the_page_says() -> None:
     for call, result in shown:
         made: Any = eval(call, {"naming": naming})
         assert (made if isinstance(made, str) else " ".join(made)) == result, call
+
+
+def files(page: str, kind: str) -> list[str]:
+    """The blocks of a page that are files for one of our commands, not commands themselves."""
+    text = PAGES[page].read_text()
+    found = re.finditer(rf"^( *)```{kind}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+    return [dedent(one[2]) for one in found]
+
+
+def test_files_on_pages_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters, mappings = files("docs/connect.md", "yaml")
+    for name in re.findall(r"env: (\w+)", clusters):
+        monkeypatch.setenv(name, "hunter2")
+    for secret in re.findall(r"\{file: (\S+)\}", clusters):
+        (tmp_path / Path(secret).name).write_text("hunter2")
+        clusters = clusters.replace(secret, str(tmp_path / Path(secret).name))
+    (tmp_path / "ours.yml").write_text(mappings)
+    (tmp_path / "connect-distributed.properties").write_text("bootstrap.servers=kafka:9092")
+    (tmp_path / "clusters.yml").write_text(clusters)
+    config = read_agent_config(tmp_path / "clusters.yml")
+    assert [one.name for one in config.clusters] == ["shop", "msk", "cloud"]
+    assert read_rules(mappings)
+    (rules,) = files("docs/guides/neighbours.md", "toml")
+    assert name_rules(msgspec.toml.decode(rules)).read is not None
 
 
 def test_programs_with_lineage_by_hand_report_what_they_say(
