@@ -1075,6 +1075,26 @@ def test_which_columns_one_comes_from_is_not_known_where_a_writer_reports_none(
     assert "comes from 0" not in command("why", "two.x")
     result = CliRunner().invoke(app, ["trace", "two.x"])
     assert unknown in result.output.splitlines()
+    silent = [
+        {
+            "job": "job:jobs:blind",
+            "origin": "dataset:s3://lake:src",
+            "destination": "dataset:s3://lake:two",
+        }
+    ]
+    assert json.loads(command("why", "two.x", "--json"))["unknown"] == silent
+    assert json.loads(command("trace", "two.x", "--json"))["unknown"] == silent
+    assert (
+        json.loads(command("trace", "two.x", "--json", "--at", "2026-01-01T00:00:02Z"))["unknown"]
+        is None
+    )
+    assert json.loads(command("why", "two", "--json"))["unknown"] is None
+    assert json.loads(command("trace", "src.e", "--down", "--json"))["unknown"] == silent
+    assert json.loads(command("trace", "two.x", "--down", "--json"))["unknown"] == []
+    result = CliRunner().invoke(app, ["trace", "src.e", "--down"])
+    assert (
+        result.output.splitlines()[-1] == "it is not known where e goes: blind reports no columns"
+    )
     assert command("why", "src.e").splitlines()[-1] == "e comes from no column that is known"
     client.post(written("sees", 3, "src", "two", x=made_of("src", "e", False)))
     said = command("why", "two.x").splitlines()

@@ -115,14 +115,16 @@ export function ColumnInputs({
     (change) => change.kind === "schema" || change.kind === "edges",
   );
   const inputs = data?.inputs ?? [];
-  const names = new ShownNames(inputs.map(datasetId));
-  if (inputs.length === 0) return null;
+  const unknown = [...new Set((data?.unknown ?? []).map((one) => one.job))];
+  const names = new ShownNames([...inputs.map(datasetId), ...unknown]);
+  if (inputs.length + unknown.length === 0) return null;
   const changed = inputs.filter((one) => one.changedAt);
   const same = inputs.length - changed.length;
   return (
     <section aria-label="Schema changed last">
       <h3>
-        Which input's schema changed last <Json path={path} />
+        {inputs.length > 0 ? "Which input's schema changed last" : "Where it comes from"}{" "}
+        <Json path={path} />
       </h3>
       <ul className="side-list">
         {changed.slice(0, INPUTS).map((one) => (
@@ -142,6 +144,13 @@ export function ColumnInputs({
         ) : null}
         {same > 0 ? <li className="muted">{unchanged(same, changed.length)}</li> : null}
       </ul>
+      {unknown.length > 0 ? (
+        <p className="row-late wrap">
+          It is not known which {inputs.length > 0 ? "more " : ""}columns it comes from:{" "}
+          {unknown.map((job) => names.of(job)).join(", ")}{" "}
+          {unknown.length === 1 ? "reports" : "report"} no columns
+        </p>
+      ) : null}
     </section>
   );
 }

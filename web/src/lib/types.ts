@@ -358,6 +358,8 @@ export interface ImpactStep {
   column: string | null;
   job: string;
   target: string | null;
+  transformations?: { type: string | null; subtype: string | null }[];
+  evidence?: { source?: string; observed?: boolean }[];
 }
 
 export interface ImpactJob extends Named {
@@ -384,7 +386,14 @@ export interface ImpactAnswer {
   jobs: ImpactJob[];
   columns: ImpactColumn[];
   unaffected: string[];
-  coverage: { jobs: number; columnsKnown: number; complete: boolean; hidden: number };
+  coverage: {
+    jobs: number;
+    columnsKnown: number;
+    /** The jobs whose columns are not known. */
+    columnsUnknown?: string[];
+    complete: boolean;
+    hidden: number;
+  };
   truncated: boolean;
 }
 
@@ -452,6 +461,10 @@ export interface WhyAnswer {
   recent: Changed[];
   /** Of a column: what it comes from, the one that changed last first. */
   inputs?: ColumnInput[] | null;
+  /** Of a column: jobs that write its dataset and do not report from which columns. */
+  unknown?: { job: string }[] | null;
+  /** Whether there is more than was looked at. */
+  truncated?: boolean;
   /** Upstream jobs and datasets that a limited token cannot see. */
   hidden: number;
 }

@@ -61,6 +61,7 @@ export function Alerts({ alerts }: { alerts: Overview["alerts"] }) {
                   <span>{incident.rules.join(", ")}</span>
                   <span className="mono">{incident.subject.namespace}</span>
                 </div>
+                {incident.detail ? <p className="row-error wrap">{incident.detail}</p> : null}
                 <Reached incident={incident} />
                 <Sent incident={incident} />
               </div>

@@ -155,10 +155,8 @@ function Recent({ changes }: { changes: WhyAnswer["recent"] }) {
 
 /** What is wrong upstream of a dataset, as far as it can be seen, or else what changed there. */
 export function Upstream({ answer }: { answer: WhyAnswer }) {
-  const nothing =
-    answer.hidden > 0
-      ? "Nothing that can be seen is wrong upstream."
-      : "Nothing is wrong upstream.";
+  const seen = answer.hidden > 0 ? "Nothing that can be seen" : "Nothing";
+  const nothing = `${seen} is wrong upstream${answer.truncated ? ", as far as was looked" : ""}.`;
   return (
     <>
       {answer.causes.length === 0 ? (
@@ -167,6 +165,7 @@ export function Upstream({ answer }: { answer: WhyAnswer }) {
         <Causes causes={answer.causes} />
       )}
       <Recent changes={answer.recent} />
+      {answer.truncated ? <p className="muted">There is more than was looked at.</p> : null}
       <Unseen count={answer.hidden} where="upstream" />
     </>
   );

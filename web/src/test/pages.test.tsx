@@ -524,6 +524,12 @@ const ANSWER: ImpactAnswer = {
           column: "price",
           job: "job:ns:sum",
           target: "dataset:s3://lake:totals",
+          transformations: [{ type: "DIRECT", subtype: "AGGREGATION" }],
+          evidence: [
+            { source: "kafka options", observed: true },
+            { source: "rule", observed: false },
+            { source: "kafka options", observed: true },
+          ],
         },
       ],
     },
@@ -544,7 +550,13 @@ const ANSWER: ImpactAnswer = {
     { dataset: "dataset:s3://lake:totals", column: null, effect: "rows" },
   ],
   unaffected: [],
-  coverage: { jobs: 6, columnsKnown: 5, complete: false, hidden: 2 },
+  coverage: {
+    jobs: 6,
+    columnsKnown: 5,
+    columnsUnknown: ["job:jobs:blind"],
+    complete: false,
+    hidden: 2,
+  },
   truncated: true,
 };
 
@@ -552,12 +564,13 @@ test("an impact shows who is hit, the path, and how much is known", () => {
   const { container } = render(<Hits answer={ANSWER} />);
   expect(container.querySelector("img")).toBeNull();
   expect(screen.getByLabelText("breaks").textContent).toContain("sum it names price");
-  screen.getByText("orders.price → sum");
+  screen.getByText("orders.price → sum (aggregation)");
+  screen.getByText("known from kafka options (observed), rule (derived)");
   screen.getByText("writes totals");
   expect(screen.getByLabelText("unknown").textContent).toContain(EVIL);
   expect(screen.getByLabelText("Columns hit").textContent).toContain("changes totals.total");
   expect(container.textContent).toContain(
-    "6 jobs looked at, the columns of 5 are known; 4 unaffected, 1 unknown; the answer was cut",
+    "6 jobs looked at, the columns of 5 are known, not those of blind; 4 unaffected, 1 unknown; the answer was cut",
   );
   screen.getByText("2 downstream jobs or datasets are not visible to this token.");
 });
@@ -571,6 +584,9 @@ test("what a limited token cannot see upstream is not called right", () => {
   screen.getByText("1 upstream job or dataset is not visible to this token.");
   rerender(<Upstream answer={{ ...answer, hidden: 0 }} />);
   expect(container.textContent).toBe("Nothing is wrong upstream.");
+  rerender(<Upstream answer={{ ...answer, hidden: 0, truncated: true }} />);
+  screen.getByText("Nothing is wrong upstream, as far as was looked.");
+  screen.getByText("There is more than was looked at.");
 });
 
 test("a schema that changed while nothing is wrong is news, with its time and a way to it", async () => {
@@ -679,7 +695,7 @@ const INCIDENT: Incident = {
   subject: { type: "job", namespace: "jobs", name: "load" },
   since: "2026-01-08T11:26:00Z",
   openedAt: "2026-01-08T11:26:04Z",
-  detail: null,
+  detail: `no answer ${EVIL}`,
   rules: ["failures"],
   affected: { jobs: 1, datasets: 2, more: false },
   deliveries: [
@@ -694,6 +710,7 @@ test("an open incident leads to its job, and says what is downstream and not sen
   );
   const row = container.querySelector("li");
   expect(row?.querySelector("a")?.getAttribute("href")).toBe("/jobs/jobs/load");
+  expect(row?.textContent).toContain(`no answer ${EVIL}`);
   expect(row?.textContent).toContain("2 datasets and 1 job downstream");
   expect(row?.textContent).toContain("Not sent yet to pager: HTTP 503");
   expect(row?.textContent).not.toContain("chat");

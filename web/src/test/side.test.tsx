@@ -144,6 +144,20 @@ test("a column whose inputs never changed says that it means their schemas", asy
   }
 });
 
+test("a column names the jobs that may bring more into it and report no columns", async () => {
+  const unknown = ["job:jobs:blind", "job:jobs:blind", "job:jobs:dumb"].map((job) => ({ job }));
+  const input = { ...PRICE, node: "a", changedAt: null, change: null, lastWrittenAt: null };
+  for (const [name, inputs, said] of [
+    ["more", [input], /known which more columns it comes from: blind, dumb report no columns/],
+    ["none", [], /known which columns it comes from: blind, dumb report no columns/],
+  ] as const) {
+    answering({ [`/api/v2/datasets/s3%3A%2F%2Flake/${name}/why`]: { inputs, unknown } });
+    const column = { namespace: "s3://lake", name, field: "revenue" };
+    render(<ColumnInputs column={column} pick={() => {}} />);
+    await screen.findByText(said);
+  }
+});
+
 test("a dataset beside the graph says when it was last reported, which is no change", () => {
   open({ ...TABLE, updatedAt: new Date(Date.now() - 24_000).toISOString() });
   expect(screen.getByRole("complementary").textContent).toMatch(/last reported \d+ s ago/);

@@ -3,12 +3,19 @@ import { ApiError, postJson } from "../lib/api";
 import { plural } from "../lib/format";
 import { jobUrl, ShownNames } from "../lib/names";
 import { Link } from "../lib/router";
-import type { ImpactAnswer, ImpactColumn, ImpactEffect, PlannedChange } from "../lib/types";
+import type {
+  ImpactAnswer,
+  ImpactColumn,
+  ImpactEffect,
+  ImpactStep,
+  PlannedChange,
+} from "../lib/types";
 import { Problem, Unseen } from "./basics";
 import { breakable } from "./breakable";
 
 const ROUTE = "/api/v2/impact";
 const SHOWN = 30;
+const NAMED = 5;
 
 /** What each effect means, the worst first. */
 export const EFFECTS: [ImpactEffect, string][] = [
@@ -149,6 +156,7 @@ function namesIn(answer: ImpactAnswer): ShownNames {
       ...job.stops,
       ...job.path.flatMap((step) => [step.dataset, step.job]),
     ]),
+    ...(answer.coverage.columnsUnknown ?? []),
     ...answer.columns.map((one) => one.dataset),
   ]);
 }
@@ -156,6 +164,28 @@ function namesIn(answer: ImpactAnswer): ShownNames {
 function place(names: ShownNames, one: { dataset: string; column: string | null }): string {
   const name = names.of(one.dataset);
   return one.column ? `${name}.${one.column}` : name;
+}
+
+/** A job on a path, and what becomes of the column there. */
+function stepBy(names: ShownNames, { job, transformations = [] }: ImpactStep): string {
+  const how = transformations.map((one) => (one.subtype ?? one.type ?? "").toLowerCase());
+  return names.of(job) + (how.length > 0 ? ` (${how.join(", ")})` : "");
+}
+
+/** What the producers on a path know it from, each kind of evidence once. */
+function knownFrom(path: ImpactStep[]): string {
+  const kinds = path.flatMap((step) =>
+    (step.evidence ?? []).map((one) => `${one.source} (${one.observed ? "observed" : "derived"})`),
+  );
+  return [...new Set(kinds)].join(", ");
+}
+
+/** The jobs whose columns nobody reports, some of them by name. */
+function blind(names: ShownNames, jobs: string[] = []): string {
+  if (jobs.length === 0) return "";
+  const more = jobs.length > NAMED ? ` and ${jobs.length - NAMED} more` : "";
+  const named = jobs.slice(0, NAMED).map((job) => names.of(job));
+  return `, not those of ${named.join(", ")}${more}`;
 }
 
 function Columns({ columns, names }: { columns: ImpactColumn[]; names: ShownNames }) {
@@ -214,9 +244,12 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
                   {job.path.length > 0 ? (
                     <p className="muted mono wrap">
                       {job.path
-                        .map((step) => `${place(names, step)} → ${names.of(step.job)}`)
+                        .map((step) => `${place(names, step)} → ${stepBy(names, step)}`)
                         .join(" → ")}
                     </p>
+                  ) : null}
+                  {knownFrom(job.path) ? (
+                    <p className="muted wrap">known from {knownFrom(job.path)}</p>
                   ) : null}
                   {job.stops.length > 0 ? (
                     <p className="muted wrap">
@@ -232,8 +265,9 @@ export function Hits({ answer }: { answer: ImpactAnswer }) {
       })}
       {answer.columns.length > 0 ? <Columns columns={answer.columns} names={names} /> : null}
       <p className="muted">
-        {plural(coverage.jobs, "job")} looked at, the columns of {coverage.columnsKnown} are known;{" "}
-        {counts.unaffected} unaffected, {counts.unknown} unknown
+        {plural(coverage.jobs, "job")} looked at, the columns of {coverage.columnsKnown} are known
+        {blind(names, coverage.columnsUnknown)}; {counts.unaffected} unaffected, {counts.unknown}{" "}
+        unknown
         {answer.truncated ? "; the answer was cut, there is more behind" : ""}.
       </p>
       <Unseen count={coverage.hidden} where="downstream" />

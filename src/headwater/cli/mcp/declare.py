@@ -66,8 +66,6 @@ class Tool:
     """Or a function of what is known and of the answer."""
     check: Callable[[Mapping[str, Any]], None] | None = None
     """Refuses parameters that exclude each other."""
-    more: Callable[[ServerClient, Mapping[str, Any]], dict[str, Any]] | None = None
-    """Members that the answer gets from a second question, by what was looked up."""
     sought: str = ""
     """The parameter with the search text: where nothing matches, the nearest names are listed."""
 
@@ -113,8 +111,6 @@ class Tool:
         }
         members = {**_members(query, known, str), **asked}
         found = server.post(at, members) if method == "POST" else server.get(at, **members)
-        if self.more is not None:
-            found |= self.more(server, known)
         short = self.shorten(found)
         if self.sought and not short["matches"]:
             _refuse_unknown(server, str(given[self.sought]), str(given.get("kind", "")))

@@ -100,7 +100,7 @@ def why(found: Answer) -> Answer:
 
 def _unknown_columns(found: Answer) -> Answer:
     """Jobs that write the dataset of a column and report no columns: what they bring is not known."""
-    jobs = sorted({_bare(one["job"]) for one in found.get("silent", ())})
+    jobs = sorted({_bare(one["job"]) for one in found.get("unknown") or ()})
     return {"reportNoColumns": jobs, "complete": False} if jobs else {}
 
 

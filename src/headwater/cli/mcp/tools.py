@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cli.mcp import pages, shorten
 from headwater.cli.mcp.declare import Tool, ToolParameter
-from headwater.cli.questions.silent_writers import silent_writers
 from headwater.cli.questions.times import moment, until
 from headwater.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.cli.server.client import ServerClient
 
 __all__ = ["TOOLS"]
 
@@ -54,13 +52,6 @@ TAKES = {"drop": ("column",), "rename": ("column", "to"), "type": ("column", "to
 def _check_diff(given: Mapping[str, Any]) -> None:
     if "depth" in given and "around" not in given:
         raise UsageError("depth says how far around goes: it needs around, a dataset")
-
-
-def _silent(server: ServerClient, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Which jobs write the dataset of a column and report no columns."""
-    if not known["field"] or known.get("at") or known.get("direction") == "down":
-        return {}
-    return {"silent": silent_writers(server, known["namespace"], known["name"])}
 
 
 _ALL = (
@@ -116,7 +107,6 @@ _ALL = (
         ),
         shorten.trace,
         page=pages.graph_of_trace,
-        more=_silent,
     ),
     Tool(
         "why",
@@ -127,7 +117,6 @@ _ALL = (
         (DATASET_OR_COLUMN,),
         shorten.why,
         page=pages.why,
-        more=_silent,
     ),
     Tool(
         "freshness",

@@ -11,8 +11,8 @@ from headwater.cli.options import spread
 from headwater.cli.output import err, escape, out, print_json, print_tree, visible
 from headwater.cli.questions.from_lake import Lake, of_dataset, say_source
 from headwater.cli.questions.shown_names import ShownNames, job_names
-from headwater.cli.questions.silent_writers import silent_writers, unknown_inputs
 from headwater.cli.questions.times import TIME, until
+from headwater.cli.questions.unknown_columns import unknown_inputs, unknown_outputs
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lineage.wording import hidden_text
@@ -20,7 +20,6 @@ from headwater.lineage.wording import hidden_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.cli.server.client import ResolvedName, ServerClient
 
 __all__ = ["DatasetName", "trace"]
 
@@ -89,8 +88,8 @@ def trace(
         print_tree(_tree(found))
         named.print_others()
         server.print_page("datasets", named.namespace, named.name)
-    if named.field and not (how.as_json or down or at or lake):
-        _say_unknown(server, named, found)
+    if found.get("unknown"):
+        _say_unknown(named.field, found)
     if count := found.get("hidden"):
         err.print(f"[yellow]{hidden_text(count, 'next to these')}[/]")
     if found["truncated"]:
@@ -98,13 +97,14 @@ def trace(
     say_source(found)
 
 
-def _say_unknown(server: ServerClient, named: ResolvedName, found: dict[str, Any]) -> None:
-    """Say that more columns may lead to one: jobs that write its dataset report none."""
-    if silent := silent_writers(server, named.namespace, named.name):
-        jobs = [node["id"] for node in found["nodes"] if node["kind"] == "job"]
-        names = ShownNames([*jobs, *(one["job"] for one in silent)])
-        text = unknown_inputs(named.field, silent, names, more=len(found["rows"]) > 1)
-        err.print(f"[yellow]{escape(text)}[/]", soft_wrap=True)
+def _say_unknown(field: str, found: dict[str, Any]) -> None:
+    """Say that more columns may lead to one, or come from it: jobs beside its dataset report none."""
+    jobs = [node["id"] for node in found["nodes"] if node["kind"] == "job"]
+    names = ShownNames([*jobs, *(one["job"] for one in found["unknown"])])
+    silent, more = found["unknown"], len(found["rows"]) > 1
+    say = unknown_outputs if found["direction"] == "down" else unknown_inputs
+    text = say(field, silent, names, more=more)
+    err.print(f"[yellow]{escape(text)}[/]", soft_wrap=True)
 
 
 def _tree(found: dict[str, Any]) -> Tree:

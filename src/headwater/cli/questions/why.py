@@ -8,8 +8,8 @@ from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.freshness import last_write
 from headwater.cli.questions.shown_names import ShownNames, dataset_id
-from headwater.cli.questions.silent_writers import silent_writers, unknown_inputs
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
+from headwater.cli.questions.unknown_columns import unknown_inputs
 from headwater.cli.server.client import ServerOptions  # noqa: TC001
 from headwater.lineage.url_paths import path_of
 from headwater.lineage.wording import counted, hidden_text
@@ -52,7 +52,7 @@ def why(dataset: DatasetName, how: ServerOptions) -> None:
         f" is {verdict}{since}{last_write(found)}"
     )
     named.print_others()
-    silent = silent_writers(server, named.namespace, named.name) if named.field else []
+    silent = found.get("unknown") or []
     names = _names(found, silent)
     for cause in found["causes"]:
         _print_cause(cause, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import Hand, carriers, handed, trace
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
@@ -14,18 +14,29 @@ from headwater.server.http import HttpError
 from headwater.server.routing import Past, Routes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from headwater.server.store.entities import Column, Dataset, Job
     from headwater.server.store.view import ColumnGraph, View
 
     Edge = tuple[Column, Column]
 
-__all__ = ["api", "between", "column_id", "dataset_evidence", "edges", "job_evidence"]
+__all__ = [
+    "Silent", "api", "between", "column_id", "dataset_evidence", "edges", "job_evidence", "silent",
+    "silent_beside",
+]  # fmt: skip
 
 api = Routes()
 
 LIMIT = 1_000
+
+
+class Silent(TypedDict):
+    """A job that reads a dataset and writes another; nobody reported which columns go along."""
+
+    job: str
+    origin: str
+    destination: str
 
 
 class ColumnPaths(Sourced):
@@ -185,3 +196,27 @@ def job_evidence(
         for one in describe.listed(reported, "datasets"):
             found[describe.job_id(job), "", str(one.get("name"))] = describe.evidence_of(one)
     return found
+
+
+def silent(
+    found: Iterable[tuple[int, int, int]], jobs: Mapping[int, Job], datasets: Mapping[int, Dataset]
+) -> list[Silent]:
+    """Jobs that report no columns, each with an input and an output, as far as all three may be seen."""
+    return [
+        {
+            "job": describe.job_id(jobs[job]),
+            "origin": describe.dataset_id(datasets[origin]),
+            "destination": describe.dataset_id(datasets[output]),
+        }
+        for job, origin, output in found
+        if job in jobs and origin in datasets and output in datasets
+    ]
+
+
+def silent_beside(view: View, dataset: Dataset, *, downstream: bool = False) -> list[Silent]:
+    """Jobs that write a dataset now, or read it, and report no columns: more may come or go that way."""
+    graph, root = view.tagged_columns(), dataset.root
+    found = graph.silent_readers([root]) if downstream else graph.silent_writers(root)
+    found = found[:LIMIT]
+    jobs = view.jobs({job for job, _, _ in found})
+    return silent(found, jobs, view.datasets({root for _, *ends in found for root in ends}))

@@ -82,20 +82,12 @@ class Stop(TypedDict):
     jobs: list[str]
 
 
-class Silent(TypedDict):
-    """A job that reads a dataset and writes another; nobody reported which columns go along."""
-
-    job: str
-    origin: str
-    destination: str
-
-
 class Tagged(TypedDict):
     """Columns with tags, where tags stopped, and where it is not known."""
 
     columns: list[TaggedColumn]
     stopped: list[Stop]
-    unknown: list[Silent]
+    unknown: list[columns.Silent]
     truncated: bool
 
 
@@ -265,15 +257,7 @@ class _TagsAnswer:
                 for tag, (source, target) in stops[:SHOWN]
                 if source[0] in known and target[0] in known
             ],
-            "unknown": [
-                {
-                    "job": describe.job_id(self._jobs[job]),
-                    "origin": describe.dataset_id(known[origin]),
-                    "destination": describe.dataset_id(known[output]),
-                }
-                for job, origin, output in self._silent[:SHOWN]
-                if job in self._jobs and origin in known and output in known
-            ],
+            "unknown": columns.silent(self._silent[:SHOWN], self._jobs, known),
             "truncated": cut or max(len(rows), len(stops), len(self._silent)) > SHOWN,
         }
 

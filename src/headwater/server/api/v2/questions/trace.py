@@ -50,6 +50,7 @@ class Trace(Sourced):
     rows: list[Row]
     nodes: list[Object]
     edges: list[Object]
+    unknown: list[columns.Silent] | None
     hidden: int
     truncated: bool
 
@@ -67,8 +68,9 @@ def trace(
 
     `depth` counts jobs between datasets. The columns of a tree are those whose values go along; with
     `indirect` also those that only decide which rows do. `columnsKnown` is false while no producer
-    has reported the columns of the dataset, and null for a tree of jobs and datasets. 404 for a moment
-    before anything was known of the node.
+    has reported the columns of the dataset, and null for a tree of jobs and datasets. `unknown` are jobs that
+    write the dataset of a column (of a trace down: read it) and report no columns, null unless one is traced
+    as it is now. 404 for a moment before anything was known of the node.
     """
     kind, rest = kind_of(node)
     asked = {"node": node, "direction": direction, "depth": depth, "at": when(at)}
@@ -84,13 +86,16 @@ def trace(
         found = tree(
             graph, start, depth=depth, limit=LIMIT, downstream=direction == "down", follow=follow
         )
-        return {**asked, "columnsKnown": known is True, **_columns(view, graph, found, at)}
+        down = direction == "down"
+        unknown = columns.silent_beside(view, dataset, downstream=down) if at is None else None
+        shown = {**_columns(view, graph, found, at), "unknown": unknown}
+        return {**asked, "columnsKnown": known is True, **shown}
     here = node_of(view, node)
     _check_known(view, here, at)
     around = tree(
         view.graph(at), here, depth=2 * depth, limit=LIMIT, downstream=direction == "down"
     )
-    return {**asked, "columnsKnown": None, **_nodes(view, around, at)}
+    return {**asked, "columnsKnown": None, "unknown": None, **_nodes(view, around, at)}
 
 
 def _check_known(view: View, node: Node, at: int | None) -> None:

@@ -87,7 +87,10 @@ class ColumnInput(TypedDict):
 
 
 class Why(TypedDict):
-    """The verdict on a dataset and what explains it; `inputs` for a column."""
+    """The verdict on a dataset and what explains it; `inputs` for a column.
+
+    `unknown` are jobs that write its dataset and do not report from which columns: it may come from more.
+    """
 
     node: str
     verdict: Literal["live", "fresh", "stale", "unknown"]
@@ -99,6 +102,7 @@ class Why(TypedDict):
     causes: list[WhyCause]
     recent: list[RecentChange]
     inputs: list[ColumnInput] | None
+    unknown: list[columns.Silent] | None
     hidden: int
     truncated: bool
 
@@ -138,6 +142,7 @@ def why(
         "causes": _causes(view, list(answer.reasons)),
         "recent": _recent(view, answer.recent),
         "inputs": inputs,
+        "unknown": columns.silent_beside(view, found) if column else None,
         "hidden": hidden_upstream(view, found, depth),
         "truncated": answer.cut or cut or len(answer.reasons) > CAUSES,
     }
