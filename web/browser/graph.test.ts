@@ -254,6 +254,24 @@ test("what says how many neighbours are hidden covers no rate", async () => {
     }
 });
 
+test("no box covers a rate", async () => {
+  const { page } = await open(browser, `${server.url}/graph`);
+  await drawn(page);
+  await server.flow();
+  await page.locator(".wire-label").first().waitFor();
+  const rooms = (of: string) =>
+    page.locator(of).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  const [boxes, rates] = [await rooms(".react-flow__node"), await rooms(".wire-label")];
+  expect([boxes.length, rates.length > 0]).toEqual([21, true]);
+  const under = rates.filter((rate) =>
+    boxes.some((box) => {
+      const across = Math.min(box.right, rate.right) - Math.max(box.left, rate.left);
+      return across > 2 && box.top < rate.bottom && rate.top < box.bottom;
+    }),
+  );
+  expect(under).toEqual([]);
+});
+
 test("what a Spark program does is drawn when it is asked for", async () => {
   const { page } = await open(browser, `${server.url}/graph`);
   await drawn(page);

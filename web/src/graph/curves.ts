@@ -68,8 +68,10 @@ function overlap(a: Room, b: Room): number {
 export function wordsPoint(ends: Ends, part: number): { x: number; y: number } {
   const { x, y } = pointAt(ends, part);
   const half = WORDS.width / 2 + WORDS.beside;
-  const [left, right] = [ends.sx + half, ends.tx - half];
-  return { x: left > right ? x : Math.min(right, Math.max(left, x)), y };
+  const middle = (ends.sx + ends.tx) / 2;
+  // Drawn ends lie up to two pixels nearer to each other than the boxes: then there is only the middle.
+  const [left, right] = [Math.min(ends.sx + half, middle), Math.max(ends.tx - half, middle)];
+  return { x: Math.min(right, Math.max(left, x)), y };
 }
 
 /** The room that the words of a wire take, some part of its way along. */

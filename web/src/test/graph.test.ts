@@ -714,6 +714,15 @@ test("words on wires that fan out from two topics do not cover one another", () 
   expect(near).toEqual([]);
 });
 
+test("words stay in the middle where the boxes leave no more room than they take", () => {
+  for (const gap of [30, 49, 51])
+    for (const part of [0.05, 0.5, 0.95]) {
+      const { x } = wordsPoint({ sx: 100, sy: 0, tx: 100 + gap, ty: 200 }, part);
+      expect(x, `${gap} ${part}`).toBeCloseTo(100 + gap / 2);
+    }
+  expect(wordsPoint({ sx: 100, sy: 0, tx: 188, ty: 200 }, 0.95).x).toBeCloseTo(188 - 25.5);
+});
+
 test("actions of one program on one table are told apart in their boxes", () => {
   const program = "iceberg_ingestion_stream";
   const named = (operation: string) =>
