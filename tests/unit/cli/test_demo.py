@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from headwater.lab.demo.verdict import hit_items, schema_item
+from headwater.lab.demo.verdict import HIT_COLUMNS, HIT_JOBS, Judge, hit_items, schema_item
 
 from .screen import watched
 
@@ -110,6 +111,25 @@ def test_the_verdict_takes_no_more_and_no_less_than_the_jobs_that_are_hit(
     items = hit_items("drop", wanted, found)
     assert [one.what for one in items if not one.seen] == missing
     assert all(one.state for one in items if not one.seen)
+
+
+def test_the_verdict_tells_jobs_columns_and_rows_that_are_hit_apart() -> None:
+    found = {
+        "jobs": [{"name": name, "effect": effect} for name, effect in HIT_JOBS.items()],
+        "columns": [
+            {"dataset": dataset, "column": column or None, "effect": effect}
+            for (dataset, column), effect in HIT_COLUMNS.items()
+        ],
+    }
+    lineage = SimpleNamespace(impact=lambda *_: found, node=lambda name: name)
+    items = Judge._impact(cast("Any", SimpleNamespace(lineage=lineage)))
+    assert all(item.seen for item in items)
+    said = [item.what.removeprefix("impact of dropping postgres shop.public.orders.price ") for item in items]  # fmt: skip
+    assert [one.partition(":")[0] for one in said] == [
+        "on jobs, carries", "on jobs, breaks", "on jobs, changes", "on jobs, unknown",
+        "on columns, carries", "on columns, changes", "on columns, rows",
+    ]  # fmt: skip
+    assert said[-1].startswith("on columns, rows: rows of exports supplier_stats, rows of kafka ")
 
 
 # The pipeline stands in: a real one shows everything in time.

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.commands.connector_file import connector_from, read_connector
+from headwater.connect.commands.connector_file import (
+    connector_from,
+    connector_in,
+    read_connector,
+)  # fmt: skip
 from headwater.connect.commands.preview import GivenMetadata, preview, preview_text, read_schema
 from headwater.errors import UsageError
 from headwater.lineage.schema import SchemaError
@@ -151,6 +155,13 @@ def test_a_file_without_a_connector_is_refused(text: str, tmp_path: Path) -> Non
     path.write_text(text)
     with pytest.raises(UsageError, match=r"c\.json"):
         read_connector(path)
+
+
+@pytest.mark.parametrize("text", ["garbage {", "[1]", "{", "{}", '{"config": 7}'])
+def test_a_refusal_of_a_pasted_text_says_what_is_wrong_with_what(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^the configuration (has|is) ") as refused:
+        connector_in(text)
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize(

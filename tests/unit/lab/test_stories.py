@@ -14,6 +14,7 @@ from headwater.cli.lab.story import _show
 from headwater.cli.lab.story import story as play_story
 from headwater.errors import HeadwaterError, UsageError
 from headwater.lab import process, stories
+from headwater.lab.demo.row_counts import RowCounter
 from headwater.lab.lab import Lab
 from headwater.lab.stories.base import Check, CheckOutcome, PageLink, Story, StoryResult
 from headwater.lab.stories.cancel import _none_runs
@@ -259,3 +260,20 @@ def test_what_a_cancelled_stream_leaves_running_is_noticed_by_any_name_of_it(job
     assert found == CheckOutcome(False, f"RUNNING: {job}")
     lineage.running = lambda: ["supplier_stats", "supplier_stats.overwrite", "orders-source"]
     assert _none_runs(cast("StoryRun", SimpleNamespace(lineage=lineage))).ok
+
+
+def test_metadata_that_the_server_deleted_first_is_no_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import pyiceberg.catalog
+
+    def gone(location: str) -> None:
+        raise FileNotFoundError(location)
+
+    monkeypatch.setattr(pyiceberg.catalog, "load_catalog", lambda *_, **__: "the catalog")
+    keys = SimpleNamespace(catalog="lab", s3_access_key="a", s3_secret_key="b")
+    lab = SimpleNamespace(home=SimpleNamespace(settings=keys), url=lambda _: "http://127.0.0.1:9")
+    assert RowCounter(cast("Any", lab), "").catalog == "the catalog"
+    files = cast("Any", SimpleNamespace(delete=gone))
+    pyiceberg.catalog.delete_files(files, {"s3://w/00001.metadata.json"}, "metadata")
+    assert caplog.records == []

@@ -299,6 +299,15 @@ test("what is not there offers names like it", () => {
   expect(screen.getAllByRole("link")[0]?.textContent).toBe("orders.amount");
 });
 
+test.each([
+  [400, "The server did not understand"],
+  [422, "The server did not understand"],
+  [500, "The server could not answer"],
+])("an answer of %i is headed: %s", (status, heading) => {
+  render(<Problem error={new ApiError(status, "the configuration has no connector.class", "")} />);
+  screen.getByRole("heading", { name: heading });
+});
+
 test("of two datasets of one name a change says where each is", () => {
   const end = (namespace: string, name: string) => ({ direction: "input", namespace, name });
   const change = {
@@ -625,6 +634,28 @@ test("columns that come after the form do not undo what was chosen", () => {
   rerender(form(["id", "price"]));
   fireEvent.click(screen.getByRole("button", { name: "Who is hit?" }));
   expect(asked).toEqual([{ kind: "drop", column: "id", to: "" }]);
+});
+
+test("the column that an address points at is the one to change, until another is chosen", () => {
+  const asked: string[] = [];
+  const form = (columns: string[], marked: string) => (
+    <ChangeForm
+      columns={columns}
+      chosen={null}
+      marked={marked}
+      ask={(change) => asked.push(change.column)}
+    />
+  );
+  const { rerender } = render(form([], "price"));
+  const submit = screen.getByRole("button", { name: "Who is hit?" });
+  rerender(form(["id", "price"], "price"));
+  fireEvent.click(submit);
+  rerender(form(["id", "price"], "gone"));
+  fireEvent.click(submit);
+  fireEvent.change(screen.getByLabelText("column"), { target: { value: "id" } });
+  rerender(form(["id", "price"], "price"));
+  fireEvent.click(submit);
+  expect(asked).toEqual(["price", "id", "id"]);
 });
 
 test("a change is asked for once it is whole", () => {

@@ -114,7 +114,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
         ? "The server does not answer"
         : error.status === 401 || error.status === 403
           ? "Not allowed"
-          : error.status === 400
+          : error.status === 400 || error.status === 422
             ? "The server did not understand"
             : "The server could not answer";
   return (

@@ -2,7 +2,7 @@ import { useEffect, useId, useState } from "react";
 import { ApiError, postJson } from "../lib/api";
 import { plural } from "../lib/format";
 import { jobUrl, ShownNames } from "../lib/names";
-import { Link } from "../lib/router";
+import { Link, usePlace } from "../lib/router";
 import type {
   ImpactAnswer,
   ImpactColumn,
@@ -75,17 +75,21 @@ export function useImpact(node: string | null, change: PlannedChange | null): As
 export function ChangeForm({
   columns,
   chosen,
+  marked,
   ask,
 }: {
   columns: string[];
   chosen: PlannedChange | null;
+  /** The column that the address points at. */
+  marked?: string | null;
   ask: (change: PlannedChange) => void;
 }) {
   const id = useId();
   const [kind, setKind] = useState<PlannedChange["kind"]>(chosen?.kind ?? "drop");
   const [picked, setPicked] = useState(chosen?.column ?? "");
   // The columns may come after the form, and must not undo what was chosen by then.
-  const column = picked || columns[0] || "";
+  const pointed = columns.find((name) => name === marked);
+  const column = picked || pointed || columns[0] || "";
   const [to, setTo] = useState(chosen?.to ?? "");
   const needs = kind === "rename" || kind === "type";
   const ready = kind === "delete" || (column !== "" && (!needs || to.trim() !== ""));
@@ -288,9 +292,10 @@ export function Impact({
   ask: (change: PlannedChange) => void;
 }) {
   const { answer, error } = useImpact(node, change);
+  const marked = usePlace().query.get("column");
   return (
     <>
-      <ChangeForm columns={columns} chosen={change} ask={ask} />
+      <ChangeForm columns={columns} chosen={change} marked={marked} ask={ask} />
       {error ? <Problem error={error} /> : null}
       {answer ? <Hits answer={answer} /> : null}
     </>

@@ -62,21 +62,23 @@ def variables_in(connector: Connector) -> list[str]:
 
 def connector_in(text: str) -> Connector:
     """The connector in a text: JSON, or the lines of a properties file."""
-    if not text.lstrip().startswith(("{", "[")):
-        return connector_from(read_properties(text))
     try:
+        if not text.lstrip().startswith(("{", "[")):
+            return connector_from(read_properties(text))
         return connector_from(json.loads(text))
     except (ValueError, RecursionError):
         raise UsageError("the configuration is not JSON that can be read", hint=_HINT) from None
+    except UsageError as error:
+        raise UsageError(f"the configuration {error.message}", hint=error.hint) from None
 
 
 def connector_from(document: object, default_name: str = "connector") -> Connector:
     """The connector in a decoded document: name and configuration, or a configuration alone."""
     if not isinstance(document, Mapping):
-        raise UsageError("not a connector", hint=_HINT)
+        raise UsageError("is not a connector", hint=_HINT)
     nested = document.get("config")
     if nested is not None and not isinstance(nested, Mapping | list):
-        raise UsageError("config is not an object", hint=_HINT)
+        raise UsageError("has a config that is not an object", hint=_HINT)
     config = normalise(document if nested is None else nested)
     if not config.get("connector.class"):
         raise UsageError("has no connector.class", hint=_HINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from functools import cached_property, partial
@@ -131,6 +132,8 @@ class RowCounter:
         """The lab's Iceberg catalog."""
         from pyiceberg.catalog import load_catalog
 
+        # The server deletes old metadata after a commit, too, and PyIceberg warns where it comes second.
+        logging.getLogger("pyiceberg.catalog").setLevel(logging.ERROR)
         keys = self.lab.home.settings
         return load_catalog(
             keys.catalog,

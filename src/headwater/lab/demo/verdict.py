@@ -79,26 +79,27 @@ HIT_JOBS = {
     "supplier-stats-export": "changes",
 }
 # Rows, too: the streams reject orders without a price.
+ROWS = ""  # in place of a column
 HIT_COLUMNS = {
     ("kafka orders", "price"): "carries",
     ("raw topics/orders", "price"): "carries",
     ("warehouse default/orders_landing", "price"): "carries",
     ("kafka supplier-stats", "total_price"): "changes",
-    ("kafka supplier-stats", "rows"): "rows",
+    ("kafka supplier-stats", ROWS): "rows",
     ("postgres shop.public.supplier_stats", "total_price"): "changes",
-    ("postgres shop.public.supplier_stats", "rows"): "rows",
+    ("postgres shop.public.supplier_stats", ROWS): "rows",
     ("warehouse default/orders", "price"): "changes",
-    ("warehouse default/orders", "rows"): "rows",
+    ("warehouse default/orders", ROWS): "rows",
     ("warehouse default/supplier_stats", "total_price"): "changes",
-    ("warehouse default/supplier_stats", "rows"): "rows",
+    ("warehouse default/supplier_stats", ROWS): "rows",
     ("exports supplier_stats", "total_price"): "changes",
-    ("exports supplier_stats", "rows"): "rows",
+    ("exports supplier_stats", ROWS): "rows",
 }
 # Known only once an order was rejected.
 HIT_LATER = {
     ("kafka orders-dead-letter", "price"): "carries",
     ("kafka orders-dead-letter", "key.reason"): "changes",
-    ("kafka orders-dead-letter", "rows"): "rows",
+    ("kafka orders-dead-letter", ROWS): "rows",
 }
 
 STORY_COLUMNS = ("coupon", "channel", "gift_note", "warehouse", "campaign")
@@ -190,15 +191,16 @@ class Judge:
         jobs = {job["name"]: job["effect"] for job in found.get("jobs", [])}
         names = {self.lineage.node(one): one for one, _ in (*HIT_COLUMNS, *HIT_LATER)}
         columns = {
-            (names.get(one["dataset"], one["dataset"]), one["column"] or "rows"): one["effect"]
+            (names.get(one["dataset"], one["dataset"]), one["column"] or ROWS): one["effect"]
             for one in found.get("columns", [])
         }
         now = {one: effect for one, effect in columns.items() if HIT_LATER.get(one) != effect}
         drop = f"impact of dropping {dataset}.{column}"
         return [
-            *hit_items(drop, HIT_JOBS, jobs),
+            *hit_items(f"{drop} on jobs", HIT_JOBS, jobs),
             *hit_items(
-                drop, *({".".join(k): v for k, v in some.items()} for some in (HIT_COLUMNS, now))
+                f"{drop} on columns",
+                *({_called(*one): some[one] for one in some} for some in (HIT_COLUMNS, now)),
             ),
         ]
 
@@ -232,6 +234,10 @@ def schema_item(dataset: str, history: dict[str, Any]) -> Item:
     seen = returns and all(rest == made[0] for rest in made) and 1 <= len(own) <= 1 + stories
     count = f"{len(versions)} version{'s' if len(versions) != 1 else ''}"
     return Item(what=f"one schema of {dataset}", seen=seen, state=count)
+
+
+def _called(dataset: str, column: str) -> str:
+    return f"rows of {dataset}" if column == ROWS else f"{dataset}.{column}"
 
 
 def _names(job: dict[str, Any], side: str) -> set[tuple[str, str]]:
