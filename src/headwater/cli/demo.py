@@ -133,10 +133,16 @@ def demo(
                 signal.signal(number, signal.SIG_IGN)
             over.set()
             view.stop()
-            err.print("stopping: streams, connectors, then the lab")
+            err.print("stopping: streams, connectors, then the lab; up to 45 s")
             shown.stop()
             if home is None:
                 lab.reset()
+            kept = (
+                "its data is deleted"
+                if home is None
+                else f"its data is kept in {escape(str(home))}"
+            )
+            err.print(f"stopped; {kept}", soft_wrap=True)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

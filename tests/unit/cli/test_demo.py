@@ -173,6 +173,7 @@ def test_a_slow_machine_ends_only_the_demo_that_is_judged(
 ) -> None:
     ended, words = judged(tmp_path, [["a job"], ["a job"]], 0, *options)
     assert "nothing more was seen for 0 s, not yet: a job" in words
+    assert "\nstopped; its data is kept in lab\n" in words
     assert ended == code
 
 
