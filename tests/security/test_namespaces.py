@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from headwater.cli.main import app
 from headwater.cli.server.serve import _with_preview
 from headwater.errors import UsageError
+from headwater.server.alerts.rules import read_rules
 from headwater.server.api.openapi import document
 from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token, list_tokens
@@ -25,6 +26,7 @@ from headwater.server.store.read.namespace_limit import LIMITED, UNLIMITED, Limi
 from tests.integration.server.conftest import Client
 from tests.integration.server.making import columns, dataset, event, facet, run_id, schema
 from tests.integration.server.test_answers import Command
+from tests.security.attacks import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -389,3 +391,52 @@ def test_the_commands_say_how_much_is_hidden(
     around = say("diff", "--from", "2025-01-01", "--around", "s3://lake:orders")
     assert "jobs or datasets next to these are hidden" in around
     assert "7 jobs or datasets are hidden from you" in say("doctor", code=6)
+
+
+def test_an_incident_names_no_hidden_job(store_url: str, tmp_path: Path) -> None:
+    """Neither in its title nor by who owns the job."""
+    file = tmp_path / "alerts.toml"
+    file.write_text(
+        '[channels.none]\ncommand = ["true"]\n'
+        '[rules.readers]\nwhen = "new-reader"\nto = ["none"]\ntags = ["pii"]\n'
+        '[rules.schema]\nwhen = "schema-breaks"\nto = ["none"]\n'
+    )
+    store = open_store(store_url)
+    token = create_token(store, "shop", "read", ["s3://*", "jobs"])
+    settings = ServerSettings(tokens=[ADMIN], alerts=read_rules(file), alerts_every=0.05)
+    client = Client(store, settings)
+
+    def listed() -> Any:
+        return ask(client, ADMIN, "/api/v2/alerts").json()
+
+    def made(namespace: str, number: int, *, job: str, **sides: Any) -> None:
+        one = event("COMPLETE", 0, run=number, job=job, **sides)
+        one["eventTime"] = datetime.now(timezone.utc).isoformat()
+        body = json.dumps(of(namespace, one))
+        assert ask(client, ADMIN, "/api/v1/lineage", method="POST", content=body).is_success
+
+    people = dataset("people", schema=schema("id", "email"))
+    owners = {"ownership": facet(owners=[{"name": f"team:{MARK}"}])}
+    try:
+        made("jobs", 1, job="make", outputs=[people])
+        tag = "/api/v1/namespaces/s3%3A%2F%2Flake/datasets/people/fields/email/tags/pii"
+        assert ask(client, ADMIN, tag, method="POST").is_success
+        eventually(lambda: listed()["lookedAt"])
+        for number, space, job in ((2, "jobs", "seen"), (3, TEAM, f"{MARK}_reader")):
+            into = dataset(f"of-{number}", columnLineage=columns(x=("people", "email")))
+            made(space, number, job=job, job_facets=owners, inputs=["people"], outputs=[into])
+        eventually(lambda: len(listed()["open"]) == 2)
+        made("jobs", 4, job="make", outputs=[dataset("people", schema=schema("id"))])
+        eventually(lambda: len(listed()["open"]) == 3)
+        for path in ("/api/v2/alerts", "/api/v2/overview"):
+            assert f"{MARK}_reader" in ask(client, ADMIN, path).text
+            assert f"{MARK}_reader" not in ask(client, token, path).text
+        found = ask(client, token, "/api/v2/alerts").json()["open"]
+        assert {one["title"] for one in found} == {
+            "seen began to read people.email (pii)",
+            "(hidden) began to read people.email (pii)",
+            "people changed its schema and breaks seen, (hidden)",
+        }
+        assert [one["owners"] for one in found if "(hidden) began" in one["title"]] == [[]]
+    finally:
+        client.close()

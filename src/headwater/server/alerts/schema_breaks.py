@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from headwater.server.alerts.evaluation import Evaluation
     from headwater.server.store.entities import Dataset, Node
 
-__all__ = ["SchemaBreaks"]
+__all__ = ["SchemaBreaks", "breaking_title"]
 
 CHANGES = 200
 """Changes that are judged in one evaluation, the oldest first; the others wait for the next."""
 READ = 20_000
+NAMES = 3
+"""Jobs that a title names."""
 Change = tuple[int, int]
 """A dataset whose schema changed, and when."""
 
@@ -145,7 +147,8 @@ def _finding(evaluation: Evaluation, family: list[_Break], at: int) -> Finding:
     evaluation.labels.load(jobs)
     behind, cut = evaluation.behind(jobs)
     subject = EntityRef("dataset", dataset.space, dataset.name)
-    title = f"{dataset.name} changed its schema and breaks {_listed(evaluation, jobs)}"
+    names = [one.name for one in evaluation.names(jobs[:NAMES])]
+    title = breaking_title(dataset.name, names, len(jobs))
     body = evaluation.body(subject, title, [*jobs, *behind], cut=cut)
     members = evaluation.names(jobs[:NAMED])
     rest = [one for one in body.affected if one not in members]
@@ -172,7 +175,7 @@ def _schemas(evaluation: Evaluation, dataset: Dataset, at: int) -> tuple[Schema,
     return read_schema(bodies.get(before[0][0])), read_schema(bodies.get(held[0]))
 
 
-def _listed(evaluation: Evaluation, nodes: Sequence[Node]) -> str:
-    names = [one.name for one in evaluation.names(nodes[:3])]
-    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    return ", ".join(names) + more
+def breaking_title(dataset: str, jobs: Sequence[str], count: int) -> str:
+    """What happened, with the names of the first jobs that break, of so many."""
+    more = f" and {count - NAMES} more" if count > NAMES else ""
+    return f"{dataset} changed its schema and breaks {', '.join(jobs[:NAMES])}{more}"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from msgspec.structs import replace
+
 from headwater.lineage.moments import SECOND
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.alerts import incidents
 from headwater.server.alerts.messages import shown
+from headwater.server.alerts.schema_breaks import breaking_title
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.routing import Routes
+from headwater.server.store.read.namespace_limit import HIDDEN
 
 if TYPE_CHECKING:
     from headwater.server.alerts.incidents import Incident
@@ -132,7 +136,7 @@ def listed(view: View, some: list[Incident]) -> list[dict[str, Any]]:
     sent = incidents.deliveries(view.connection, [one.id for one in some])
     return [
         {
-            **shown(one),
+            **shown(_without_hidden(view, one)),
             "deliveries": [
                 {
                     "channel": channel,
@@ -146,6 +150,22 @@ def listed(view: View, some: list[Incident]) -> list[dict[str, Any]]:
         }
         for one in some
     ]
+
+
+def _without_hidden(view: View, one: Incident) -> Incident:
+    """The incident without what its texts say of jobs that the token may not read."""
+    jobs = [job for job in one.body.members if job.type == "job"]
+    if view.limit is None or all(view.limit.allows(job.namespace) for job in jobs):
+        return one
+    names = [job.name if view.limit.allows(job.namespace) else HIDDEN for job in jobs]
+    body = one.body
+    if one.kind == "new-reader":
+        # Its one job has the owners too.
+        rest = body.title.removeprefix(jobs[0].name)
+        body = replace(body, title=f"{names[0]}{rest}", owners=[])
+    elif one.kind == "schema-breaks":
+        body = replace(body, title=breaking_title(body.subject.name, names, len(names)))
+    return replace(one, body=body)
 
 
 @api.route("POST", "/api/v2/alerts/test", role="admin", body=PostTest, answer=TestedChannels)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.database import Row
 
-__all__ = ["LIMITED", "UNLIMITED", "Limit", "LimitedConnection"]
+__all__ = ["HIDDEN", "LIMITED", "UNLIMITED", "Limit", "LimitedConnection"]
 
 UNLIMITED = frozenset({
     "head", "setting", "dictionary", "token", "checkpoint", "checkpoint_part", "tombstone",
