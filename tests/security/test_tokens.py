@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from headwater.errors import UsageError
 from headwater.server.app import ServerSettings
+from headwater.server.http import auth
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.http.serve import read_tokens
 from headwater.server.store import StoreError, open_store
@@ -94,6 +95,22 @@ def test_a_restart_does_not_open_it_and_insecure_does(store_url: str) -> None:
     finally:
         closed.close()
         opened.close()
+        hand.close()
+
+
+def test_a_store_that_reads_tokens_slowly_keeps_no_revoked_one_in_use(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, hand = Client(open_store(store_url)), open_store(store_url)
+    try:
+        token = create_token(hand, "x", "admin")
+        assert 401 not in codes(client, token)
+        monkeypatch.setattr(auth, "REFRESH", 0.0)
+        monkeypatch.setattr(auth, "PATIENCE", 0.0)  # no reading is done in time
+        revoke_all(hand)
+        eventually(lambda: codes(client, token) == {401})
+    finally:
+        client.close()
         hand.close()
 
 

@@ -121,6 +121,7 @@ class Live:
         queue: asyncio.Queue[Message | None] = asyncio.Queue(QUEUE)
         kept = list(self._kept)
         self._listeners.add(queue)
+        getting = asyncio.ensure_future(queue.get())
         try:
             yield b"retry: 2000\n\n"
             if after is not None and after < self._since:
@@ -130,14 +131,18 @@ class Live:
                     if message.id > after and message.seen(limit):
                         yield message.encode()
             while not self._closed:
-                try:
-                    found = await asyncio.wait_for(queue.get(), BEAT)
-                except asyncio.TimeoutError:
+                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with a
+                # message, and the stream of a client that is gone, or of a revoked token, goes on.
+                await asyncio.wait({getting}, timeout=BEAT)
+                if not getting.done():
                     yield b": still here\n\n"
                     continue
+                found = getting.result()
                 if found is None:
                     return
+                getting = asyncio.ensure_future(queue.get())
                 if found.seen(limit):
                     yield found.encode()
         finally:
+            getting.cancel()
             self._listeners.discard(queue)

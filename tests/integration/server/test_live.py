@@ -46,6 +46,33 @@ def until(condition: Any) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("steps", range(8))
+def test_a_stream_ends_though_a_message_comes_together_with_its_end(steps: int) -> None:
+    """As when a token is revoked, or the client goes, while much happens."""
+
+    async def ended() -> bool:
+        live = Live()
+
+        async def read() -> None:
+            async for _ in live.listen(None):
+                pass
+
+        reading = asyncio.ensure_future(read())
+        await asyncio.sleep(0)
+        while not live.listeners:
+            await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        live.broadcast("flow", {})
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait({reading}, timeout=1)
+        return reading.done()
+
+    assert asyncio.run(ended())
+
+
 def test_a_listener_goes_on_where_it_stopped(client: Client) -> None:
     client.post(event("START", 0, outputs=["b"]), event("COMPLETE", 5))
     until(lambda: len(client.app.live._kept) >= 5)

@@ -67,9 +67,6 @@ class _TokenGrant(NamedTuple):
     name: str = ""
 
 
-_Row = tuple[bytes, _TokenGrant, bool]
-
-
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
@@ -164,7 +161,7 @@ class Authenticator:
         self._closed = bool(fixed) or people is not None
         self._read_at = float("-inf")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="headwater-auth")
-        self._reading: Future[list[_Row]] | None = None
+        self._reading: Future[None] | None = None
 
     @property
     def open(self) -> bool:
@@ -241,31 +238,28 @@ class Authenticator:
         if self._reading is None or self._reading.done():
             self._reading = self._reader.submit(self._load)
         try:
-            rows = self._reading.result(FIRST if self._tokens is None else PATIENCE)
+            self._reading.result(FIRST if self._tokens is None else PATIENCE)
         except (FutureTimeoutError, StoreError) as error:
             if self._tokens is None:
                 message = getattr(error, "message", "") or "the store does not answer"
                 raise StoreUnavailableError(f"tokens cannot be read: {message}") from error
-        else:
-            self._take(rows)
         self._read_at = now
         assert self._tokens is not None
         return self._tokens
 
-    def _take(self, rows: list[_Row]) -> None:
-        used = {digest: held for digest, held, revoked in rows if not revoked}
-        self._tokens = {**used, **self._fixed}
+    def _load(self) -> None:
+        """Read the tokens, on a thread of its own: what comes late counts too, for the next request."""
+        with self._database.reading() as connection:
+            rows = connection.all("SELECT hash, role, namespaces, revoked, name FROM token")
+        used = {
+            bytes(digest): _TokenGrant(role, _limit(namespaces), name)
+            for digest, role, namespaces, revoked, name in rows
+            if revoked is None
+        }
         # Never set back: the rows of revoked tokens stay, but even without them nothing opens.
         if used or (rows and not self._insecure):
             self._closed = True
-
-    def _load(self) -> list[_Row]:
-        with self._database.reading() as connection:
-            rows = connection.all("SELECT hash, role, namespaces, revoked, name FROM token")
-        return [
-            (bytes(digest), _TokenGrant(role, _limit(namespaces), name), revoked is not None)
-            for digest, role, namespaces, revoked, name in rows
-        ]
+        self._tokens = {**used, **self._fixed}
 
 
 def _limit(namespaces: str | None) -> Limit | None:
