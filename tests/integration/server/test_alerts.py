@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import logging
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import uvloop
 from typer.testing import CliRunner
 
 import headwater.cli.server.client
 from headwater.cli.main import app as command_line
 from headwater.errors import HeadwaterError
 from headwater.server.alerts import incidents
+from headwater.server.alerts.channels import _converse
 from headwater.server.alerts.rules import read_rules
 from headwater.server.alerts.schema_breaks import CHANGES
 from headwater.server.alerts.watch import Alerts
@@ -995,6 +998,25 @@ def test_a_command_gets_the_message_on_its_standard_input(
     assert by_channel["hangs"]["error"] == "no answer within 1 s"
     first = json.loads(got.read_text().splitlines()[0])
     assert (first["status"], first["title"]) == ("opened", "load failed")
+
+
+def test_a_command_need_not_read_its_standard_input() -> None:
+    """On the server's own loop, which refuses to write where nobody reads any more."""
+
+    async def converse() -> bytes:
+        process = await asyncio.create_subprocess_exec(
+            "echo", "done", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        return await _converse(process, b"{}")
+
+    loop = uvloop.new_event_loop()
+    try:
+        assert loop.run_until_complete(converse()) == b"done\n"
+    finally:
+        loop.close()
 
 
 def test_the_file_is_read_again_when_it_changes_and_a_broken_one_leaves_the_old_rules(

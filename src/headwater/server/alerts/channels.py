@@ -120,7 +120,8 @@ async def _converse(process: asyncio.subprocess.Process, given: bytes) -> bytes:
     """Hand a process its input and read what it prints, of which only the beginning is kept."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+    # It need not read its input: what uvloop raises when the pipe is closed already is a RuntimeError.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
         process.stdin.write(given)
         await process.stdin.drain()
     process.stdin.close()
