@@ -43,6 +43,7 @@ def _same(hosts: Hosts, host: bytes | None, origin: bytes) -> bool:
     try:
         found = urlsplit(text)
         name = found.hostname or ""
+        _ = found.port  # raises where it is no number: `http://localhost:5000.example.com`
     except ValueError:
         return False
     asked = (host or b"").decode("latin-1").strip().lower()
