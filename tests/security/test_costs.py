@@ -17,9 +17,13 @@ import zstandard
 
 from headwater.lineage.openlineage.events import EventError, Limits, read
 from headwater.server.api.batch import split
+from headwater.server.ingest import group_commit
 from headwater.server.ingest.group_commit import Ingest
+from headwater.server.store import store as store_module
+from headwater.server.store.keep.rebuild import verify
 from headwater.server.store.write.incoming.event_reader import EventReader
-from tests.integration.server.making import columns, dataset, event, facet
+from headwater.server.store.write.projection import Projection
+from tests.integration.server.making import columns, dataset, event, facet, schema
 from tests.security.attacks import MB, Cost
 
 if TYPE_CHECKING:
@@ -365,3 +369,43 @@ def test_a_large_batch_is_not_split_on_the_loop(client: Client) -> None:
     before = time.clock_gettime(clock)
     assert client.call("POST", "/api/v2/events", content=body).status_code == 413
     assert time.clock_gettime(clock) - before < whole / 2
+
+
+@pytest.mark.parametrize("slow", [EventReader.prepare, Projection.apply], ids=["read", "applied"])
+def test_a_commit_leaves_the_rest_of_a_batch_to_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch, slow: Callable[..., Any]
+) -> None:
+    """However long events take: those that a commit has no time for keep their order and answers."""
+    spent = itertools.count()
+    used = [0]
+
+    def take_a_second(*given: Any, **how: Any) -> Any:
+        used[0] = next(spent)
+        return slow(*given, **how)
+
+    owner = EventReader if slow is EventReader.prepare else Projection
+    monkeypatch.setattr(owner, slow.__name__, take_a_second)
+    monkeypatch.setattr(time, "thread_time", lambda: used[0])
+    monkeypatch.setattr(group_commit, "TURN", 2.5)
+    monkeypatch.setattr(store_module, "STEP", 2)
+    bodies = [
+        json.dumps(event("START", n, run=n, outputs=[dataset(f"d{n}", schema=schema("a"))]))
+        for n in range(12)
+    ]
+    sent = [memoryview(body.encode()) for body in (*bodies[:8], bodies[7], "{}", *bodies[8:])]
+
+    async def send() -> list[Any]:
+        ingest = Ingest(store)
+        found = await ingest.submit_many(sent)
+        assert ingest.commits > 2
+        await ingest.close()
+        return found
+
+    receipts = asyncio.run(send())
+    assert [one.seq for one in receipts] == [*range(1, 9), 8, 0, *range(9, 13)]
+    assert [i for i, one in enumerate(receipts) if one.duplicate] == [8]
+    assert [i for i, one in enumerate(receipts) if one.error] == [9]
+    assert store.connection.all("SELECT count(*), max(seq) FROM log") == [(12, 12)]
+    assert store.connection.all("SELECT count(*) FROM facet") == [(1,)]
+    store.connection.rollback()
+    assert verify(store) == 12

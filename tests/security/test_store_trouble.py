@@ -117,9 +117,9 @@ def test_only_a_writer_that_waits_for_the_store_is_given_up(
     append, released = client.store.append, threading.Event()
     used, asked = itertools.count(), itertools.count()
 
-    def slow(bodies: Any) -> Any:
+    def slow(bodies: Any, **how: Any) -> Any:
         released.wait(60)
-        return append(bodies)
+        return append(bodies, **how)
 
     def cpu_seconds(_: threading.Thread) -> float:
         if next(asked) == 6:  # seconds after the writer began

@@ -36,8 +36,10 @@ log = logging.getLogger("headwater.server")
 
 GROUP = 512
 LINGER = 0.002
-BULK = 128
-"""Events of a batch that share one commit: what other requests wait for at most."""
+BULK = 256
+"""Events of a batch that share one commit at most; fewer where they take longer than `TURN`."""
+TURN = 0.05
+"""Seconds of CPU after which a commit takes no more events of a batch, since other requests wait."""
 LARGE = 64 * 1024
 """A body of more bytes than this is not small: one of them, or one part of a batch, to a commit."""
 ASIDE = 256 * 1024
@@ -57,6 +59,8 @@ class _Job(NamedTuple):
     deliver: Deliver
     bodies: Sequence[bytes | PreparedEvent]
     work: Callable[[Store], Any] | None
+    divisible: bool = False
+    """Whether a commit may take its first events alone; the one who asked hands the rest in again."""
 
 
 class Ingest:
@@ -112,22 +116,26 @@ class Ingest:
         start = 0
         while start < len(bodies):
             end, size = start + 1, len(bodies[start])
-            while end < len(bodies) and end - start < BULK and size < LARGE * 16:
+            while end < len(bodies) and end - start < BULK and size < LARGE * 32:
                 size += len(bodies[end])
                 end += 1
             future, deliver = self._promise()
-            self._take([bytes(body) for body in bodies[start:end]], deliver, large=True)
-            receipts += await future
-            start = end
+            part = [bytes(body) for body in bodies[start:end]]
+            self._take(part, deliver, large=True, divisible=True)
+            found = await future
+            receipts += found
+            start += len(found)
         return receipts
 
     def hand_in(self, body: bytes, deliver: Deliver) -> None:
         """Hand one event in; `deliver` is called on the loop with a list of its receipt, or an error."""
         self._take((body,), deliver, large=len(body) > LARGE)
 
-    def _take(self, bodies: Sequence[bytes], deliver: Deliver, *, large: bool) -> None:
+    def _take(
+        self, bodies: Sequence[bytes], deliver: Deliver, *, large: bool, divisible: bool = False
+    ) -> None:
         if len(bodies) != 1 or len(bodies[0]) <= ASIDE:
-            self._enqueue(_Job(deliver, bodies, None), large=large)
+            self._enqueue(_Job(deliver, bodies, None, divisible), large=large)
             return
         self._read_aside += 1
         # A reader of its own: the writer's remembers what it has met, and serves one thread.
@@ -266,9 +274,11 @@ class Ingest:
 
     def _settle(self, jobs: list[_Job]) -> list[tuple[_Job, Any]]:
         answers: list[tuple[_Job, Any]] = []
+        # What is divisible stands behind the others.
         bodies = [body for job in jobs for body in job.bodies]
+        least = sum(len(job.bodies) for job in jobs if not job.divisible)
         try:
-            receipts = self._append(bodies)
+            receipts = self._append(bodies, least + 1)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
             answers += [(job, error) for job in jobs if job.work is None]
@@ -310,12 +320,13 @@ class Ingest:
             self.sizes.observe(events)
         self.failing = None
 
-    def _append(self, bodies: list[bytes | PreparedEvent]) -> list[Receipt]:
+    def _append(self, bodies: list[bytes | PreparedEvent], least: int) -> list[Receipt]:
+        """Store events; of those beyond the first `least`, as many as there is time for."""
         receipts: list[Receipt] = []
         for start in range(0, len(bodies), GROUP):
             chunk = bodies[start : start + GROUP]
             try:
-                found = self.store.append(chunk)
+                found = self.store.append(chunk, least=least - start, turn=TURN)
             except StoreUnavailableError:
                 raise
             except Exception as error:
@@ -329,6 +340,8 @@ class Ingest:
             else:
                 receipts += found
                 self._committed(found)
+                if len(found) < len(chunk):
+                    break
         self.accepted += sum(1 for r in receipts if r.seq and not r.duplicate)
         return receipts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +57,8 @@ _HEAD_AND_SAME = (
 """Most commits are of one event: both are asked at once, since an answer of PostgreSQL has to be waited for."""
 UNTRIMMED = 128 * 1024
 """Bytes of events after which the working set is held to its bounds; after each event, that costs 1 %."""
+STEP = 128
+"""Events that are looked up together, and between which a commit may leave the others out."""
 Also = Callable[[Connection, Sequence[Receipt]], None]
 """What else belongs into a commit; called with the receipts of the events in it."""
 
@@ -77,6 +80,7 @@ class Store:
         self._has_tombstones = False
         self._retained = 0
         self._untrimmed = 0
+        self._least, self._until = sys.maxsize, 0.0
 
     def close(self) -> None:
         """Let go of the database."""
@@ -84,13 +88,22 @@ class Store:
         self.database.close()
 
     def append(
-        self, bodies: Sequence[bytes | PreparedEvent], also: Also | None = None
+        self,
+        bodies: Sequence[bytes | PreparedEvent],
+        also: Also | None = None,
+        *,
+        least: int = sys.maxsize,
+        turn: float = 0.0,
     ) -> list[Receipt]:
         """Take events in, in one commit; an event that must be refused does not touch the others.
 
         When this returns, every event with a receipt and no error is on the disk. What `also`
-        writes stands in the same commit; if it raises, nothing is kept.
+        writes stands in the same commit; if it raises, nothing is kept. Once they have taken `turn`
+        seconds of CPU, the events beyond the first `least` are left out, and have no receipts.
         """
+        self._least, self._until = least, 0.0
+        if len(bodies) > least:
+            self._until = time.thread_time() + turn
         self._trim(sum(len(body if isinstance(body, bytes) else body.raw) for body in bodies))
         self.packer.begin([body for body in bodies if isinstance(body, bytes)])
         try:
@@ -110,6 +123,9 @@ class Store:
         receipts: list[Receipt] = [Receipt()] * len(bodies)
         group: list[tuple[int, PreparedEvent]] = []
         for i, body in enumerate(bodies):
+            if self._is_over(i):
+                del receipts[i:]
+                break
             try:
                 read = self.reader.prepare(body) if isinstance(body, bytes) else body
                 group.append((i, read))
@@ -128,6 +144,10 @@ class Store:
         if changes and self.on_change is not None:
             self.on_change(self.log.seq, changes)
         return receipts
+
+    def _is_over(self, i: int) -> bool:
+        """Whether there is no time left in this commit for the event at this place."""
+        return i >= self._least and time.thread_time() > self._until
 
     def abandon(self) -> None:
         """Undo an unfinished commit and start from what the database holds."""
@@ -180,14 +200,21 @@ class Store:
         known |= self._already_expired(group)
         group = [(i, item) for i, item in group if self._new(i, item, known, receipts)]
         if group:
-            session.load([item for _, item in group])
             projection = Projection(session)
             now = time.time_ns() // 1000
-            for i, item in group:
-                seq = known[item.hash]
-                job, run = projection.apply(item, now)
-                self.log.append_event(item, seq, now, job, run)
-                receipts[i] = Receipt(seq)
+            for start in range(0, len(group), STEP):
+                part = group[start : start + STEP]
+                first, next_item = part[0]
+                if start and self._is_over(first):
+                    del group[start:], receipts[first:]
+                    self.log.seq = known[next_item.hash] - 1
+                    break
+                session.load([item for _, item in part])
+                for i, item in part:
+                    seq = known[item.hash]
+                    job, run = projection.apply(item, now)
+                    self.log.append_event(item, seq, now, job, run)
+                    receipts[i] = Receipt(seq)
             self.log.flush()
             if also is not None:
                 also(self.connection, receipts)
