@@ -121,9 +121,10 @@ class Store:
 
     def _append(self, bodies: Sequence[bytes | PreparedEvent], also: Also | None) -> list[Receipt]:
         receipts: list[Receipt] = [Receipt()] * len(bodies)
+        least = self._least
         group: list[tuple[int, PreparedEvent]] = []
         for i, body in enumerate(bodies):
-            if self._is_over(i):
+            if i >= least and self._is_over():
                 del receipts[i:]
                 break
             try:
@@ -145,9 +146,9 @@ class Store:
             self.on_change(self.log.seq, changes)
         return receipts
 
-    def _is_over(self, i: int) -> bool:
-        """Whether there is no time left in this commit for the event at this place."""
-        return i >= self._least and time.thread_time() > self._until
+    def _is_over(self) -> bool:
+        """Whether this commit has no time left for events that need not be in it."""
+        return time.thread_time() > self._until
 
     def abandon(self) -> None:
         """Undo an unfinished commit and start from what the database holds."""
@@ -205,7 +206,7 @@ class Store:
             for start in range(0, len(group), STEP):
                 part = group[start : start + STEP]
                 first, next_item = part[0]
-                if start and self._is_over(first):
+                if start and first >= self._least and self._is_over():
                     del group[start:], receipts[first:]
                     self.log.seq = known[next_item.hash] - 1
                     break

@@ -240,7 +240,7 @@ class Projection:
         """Let the edges, the job's version and those who watch follow a change of a run."""
         life, moved = run.state.life, False
         self.schemas.settle(job, run)
-        if grew or life.end != end_before or run.fresh or job.state.deletions:
+        if grew or run.fresh or life.end != end_before or job.state.deletions:
             moved = job_edges.link(self.session, job, run, end_before)
         if moved or job.version is None:
             job_edges.version(self.session, job, run, time)
@@ -268,6 +268,7 @@ class Projection:
         named: set[int] = set()
         claimed: set[int] = set()
         streaming = item.job is not None and item.job.streaming
+        of_batch = not streaming and not run.state.static
         stated = item.job.stated if item.job is not None else {}
         datasets = item.datasets
         if stated or any([part.columns for _, part in datasets]):  # noqa: C419
@@ -289,20 +290,18 @@ class Projection:
             # Of a dataset that an event names twice, the first schema counts.
             if (part.schema or part.origins or part.change) and key not in claimed:
                 claimed.add(key)
-                self.schemas.claim(
-                    dataset, part, direction, time, job, run, held, streaming=streaming
-                )
+                if of_batch and dataset.root == dataset.id and not (part.origins or part.change):
+                    self.schemas.of_batch(dataset, part.schema, direction, time, job, held)
+                else:
+                    self.schemas.claim(
+                        dataset, part, direction, time, job, run, held, streaming=streaming
+                    )
             if held.version is None:
                 held.version = self._version(dataset, run if direction == OUTPUT else None, time)
             if part.io_numbers:
                 hold(held.facets, part.io_numbers, time)
         if named and snapshot and time >= (run.state.snapshot or 0):
-            run.state.snapshot = time
-            for key, held in io.items():
-                if key not in named and held.until is None:
-                    held.until, changed = time, True
-                elif key in named and held.until is not None:
-                    held.until, changed = None, True
+            changed = _only(run, named, time) or changed
         return changed
 
     def _version(self, dataset: Dataset, run: Run | None, time: int) -> int:
@@ -383,3 +382,15 @@ class Projection:
             else:
                 nominal = known.read(body, known.NominalTimeFacet)
                 run.state.nominal = nominal.period if nominal else (None, None)
+
+
+def _only(run: Run, named: set[int], time: int) -> bool:
+    """Note that a run uses these datasets and no others from a moment on; True if that is new."""
+    changed = False
+    run.state.snapshot = time
+    for key, held in run.state.io.items():
+        if key not in named and held.until is None:
+            held.until, changed = time, True
+        elif key in named and held.until is not None:
+            held.until, changed = None, True
+    return changed

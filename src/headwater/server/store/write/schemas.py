@@ -173,22 +173,30 @@ class SchemaProjection:
                     rank = Rank.READER if direction == INPUT else Rank.WRITER
                     key = ClaimKey(rank, dataset.id, number, run.id, direction)
                     held.stream = self._made(dataset, key, held.stream, facet, time)
-            elif direction == INPUT:
-                # Of the inputs of batches a job has one claim after the other, not one for each run.
-                assert job is not None
-                place = f"{slot(dataset.id, INPUT)}{_AS_READER}"
-                made = job.state.claims.get(place)
-                if not _repeated(dataset, made, facet, time):
-                    key = ClaimKey(_READER, dataset.id, number, 0, INPUT)
-                    job.state.claims[place] = self._made(dataset, key, made, facet, time)
             else:
                 assert held is not None
-                self._batch(held, facet, time)
+                assert job is not None
+                self.of_batch(dataset, facet, direction, time, job, held)
         if part.change in ENDING and direction != INPUT:
             renewed = part.change in RENEWING
             self._ended(dataset, run, held, time, streaming=streaming, renewed=renewed)
         if dataset.root != dataset.id:
             self._follow(dataset)
+
+    def of_batch(
+        self, dataset: Dataset, facet: int, direction: int, time: int, job: Job, held: Io
+    ) -> None:
+        """Take in what a run of a batch claims, which is all that most events do."""
+        if direction != INPUT:
+            self._batch(held, facet, time)
+            return
+        # Of the inputs of batches a job has one claim after the other, not one for each run.
+        claims = job.state.claims
+        place = f"{slot(dataset.id, INPUT)}{_AS_READER}"
+        made = claims.get(place)
+        if not _repeated(dataset, made, facet, time):
+            key = ClaimKey(_READER, dataset.id, job.id, 0, INPUT)
+            claims[place] = self._made(dataset, key, made, facet, time)
 
     def _ended(
         self,
@@ -242,10 +250,9 @@ class SchemaProjection:
         mark = -1 if done is None else done
         for key, held in run.state.io.items():
             batch, ended = held.batch, held.ended
-            if batch is None and ended is None:
-                continue
             moved = ended is not None and _with_batch(held) and ended[1] != mark
-            if not moved and (batch is None or _is_stored(batch, mark)):
+            # What is stored as it is now, as the last three say, needs nothing.
+            if not moved and (batch is None or batch[3:] == [*batch[:2], mark]):
                 continue
             dataset = self._dataset(unslot(key)[0])
             if dataset is None:
@@ -653,11 +660,6 @@ class SchemaProjection:
 def _with_batch(held: Io) -> bool:
     """Whether the end that a run has noted counts when it completes, and not from its time on."""
     return held.ended is not None and len(held.ended) < 4 and held.stream is None
-
-
-def _is_stored(batch: Held, mark: int) -> bool:
-    """Whether the claim of a batch stands in the table as it is."""
-    return batch[5] == mark and batch[3] == batch[0] and batch[4] == batch[1]
 
 
 def _parts(fields: tuple[Field, ...]) -> set[Part]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from headwater.lineage.schema import Field
     from headwater.server.store.database import Connection
     from headwater.server.store.database.packing import Packer
-    from headwater.server.store.write.incoming.prepared import EventPart, Facet, PreparedEvent
+    from headwater.server.store.write.incoming.prepared import EventPart, PreparedEvent
 
 __all__ = ["HIGHEST", "SHARES_RUNS", "Key", "WriteSession"]
 
@@ -77,6 +77,9 @@ _NONE: list[Any] = []
 _OF_JOBS = {"jobType", PART_OF}
 ASSERTIONS, ORIGIN = "dataQualityAssertions", "headwater_schemaSource"
 _OF_DATASETS = {"symlinks", "lineage", "lifecycleStateChange", ASSERTIONS}
+
+_READ = {"schema", "columnLineage", ORIGIN, *_OF_JOBS, *_OF_DATASETS}
+"""The facets that are read once for all events that send them."""
 
 KEPT = 20_000
 RUNS_KEPT = 5_000
@@ -272,10 +275,10 @@ class WriteSession:
 
     def number_parts(self, parts: list[EventPart]) -> None:
         """Give the facets of new parts their numbers; facets not met before get new ones."""
-        new = {
-            f.hash: f for p in parts for _, f in (*p.facets, *p.io)
-            if f.number < 0 and f.hash not in self.facets
-        }  # fmt: skip
+        parts = list(dict.fromkeys(parts))  # one part may stand in several events of a group
+        unnumbered = [f for part in parts for _, f in part.facets if f.number < 0]
+        unnumbered += [f for part in parts if part.io for _, f in part.io if f.number < 0]
+        new = {f.hash: f for f in unnumbered if f.hash not in self.facets}
         if new:
             sql = "SELECT hash, id FROM facet WHERE hash IN ({in})"
             self.facets.update({bytes(h): i for h, i in within(self.connection, sql, new)})
@@ -289,13 +292,12 @@ class WriteSession:
                         self.column_sources[number] = facet.sources
                     packed = self.packer.pack(facet.body)
                     self.rows["facet"].append((number, digest, *packed))
+        for facet in unnumbered:
+            facet.number = self.facets[facet.hash]
+            facet.body, facet.sources = b"", None
         for part in parts:
-            if part.numbers is not None:  # one part may stand in several events of a group
-                continue
-            part.numbers = [
-                (n, f.number if f.number >= 0 else self._settled(f)) for n, f in part.facets
-            ]
-            part.io_numbers = [(name, self._settled(f)) for name, f in part.io]
+            part.numbers = [(name, f.number) for name, f in part.facets]
+            part.io_numbers = [(name, f.number) for name, f in part.io] if part.io else []
             part.facets = part.io = _NONE
             self._understand(part)
 
@@ -303,6 +305,8 @@ class WriteSession:
         """Note what the parts' facets report of lineage and life, once for all its events."""
         source = None
         for name, number in part.numbers or ():
+            if name not in _READ:
+                continue
             if name == "schema":
                 part.schema = number
             elif name == "columnLineage":
@@ -386,12 +390,6 @@ class WriteSession:
             self.facets[digest] = number
             self.bodies[number] = body
         return self.facets[digest]
-
-    def _settled(self, facet: Facet) -> int:
-        if facet.number < 0:
-            facet.number = self.facets[facet.hash]
-            facet.body, facet.sources = b"", None
-        return facet.number
 
     def body(self, number: int) -> bytes:
         """The canonical bytes of a facet."""

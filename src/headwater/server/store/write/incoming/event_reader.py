@@ -103,6 +103,7 @@ class EventReader:
         self._parts: dict[bytes, EventPart] = {}
         self._names: dict[str, bool] = {}
         """Names, of facets too, and whether a credential is in them."""
+        self._odd_name = self._names.get
         self._lists: dict[bytes, tuple[list[tuple[int, EventPart]], list[str], bool]] = {}
         self._skew = limits.skew // MICROSECOND
 
@@ -322,7 +323,7 @@ class EventReader:
         hashes: dict[str, str] = {}
         whole[key] = hashes
         size, tainted = len(key) + 5 + 4 * len(sent) + (not sent), False
-        read_facet, longest = self._facets.facet, self.limits.name
+        read_facet, longest, odd_name = self._facets.facet, self.limits.name, self._odd_name
         for name, body in sent.items():
             length = len(name)
             if length > longest:
@@ -330,7 +331,7 @@ class EventReader:
             facet = read_facet(name, body)
             hashes[name] = facet.hex
             size += length + len(body)
-            if facet.tainted or self._odd(name):
+            if facet.tainted or (odd_name(name) is not False and self._odd(name)):
                 tainted = True
             if facet.body != NULL:
                 held.append((name, facet))
