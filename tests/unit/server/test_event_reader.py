@@ -71,6 +71,10 @@ CASES = {
     "unknown members": changed(x_extra={"deep": [1, 2]}),
     "facet null": changed(facets={"ownership": None, "x_own": FACET}),
     "no datasets": {**event(), "inputs": [], "outputs": []},
+    "null for members": {**event(), "producer": None, "schemaURL": None, "inputs": None},
+    "null for a type": {**event(), "eventType": None},
+    "a member of its own": {**event(), "x_own": {"a": 1}},
+    "few members": {k: v for k, v in event().items() if k not in ("schemaURL", "inputs")},
 }
 
 

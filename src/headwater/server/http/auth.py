@@ -67,6 +67,10 @@ class _TokenGrant(NamedTuple):
     name: str = ""
 
 
+_ANYONE = _TokenGrant("admin")
+"""What everyone may do where no token is needed."""
+
+
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
@@ -213,7 +217,7 @@ class Authenticator:
             return _TokenGrant(people.get(who.name) or people.get("*") or NOBODY)
         tokens = self._refresh()
         if not self._closed:
-            return _TokenGrant("admin")
+            return _ANYONE
         scheme, _, token = (who or b"").decode("latin-1").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise _unknown("a bearer token is needed")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse_foreign"]
 
+JSON = b"application/json"
 OWN = (b"same-origin", b"none")
 FORMS = (b"text/plain", b"multipart/form-data")
 """What a form of another site can send without asking first, and no client of ours does."""
@@ -29,7 +30,11 @@ def refuse_foreign(
     `Sec-Fetch-Site` has it where a browser sends it: to https and to localhost. Elsewhere `Origin`
     must name the host that was asked, or one that the server goes by.
     """
-    if content_type is not None and content_type.partition(b";")[0].strip().lower() in FORMS:
+    if (
+        content_type is not None
+        and content_type != JSON
+        and content_type.partition(b";")[0].strip().lower() in FORMS
+    ):
         raise HttpError(415, "send application/json")
     if site is not None:
         if site not in OWN:

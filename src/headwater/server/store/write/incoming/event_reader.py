@@ -73,6 +73,21 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
     facets: Sent | UnsetType = UNSET
 
 
+class _Usual(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A run event with the members that nearly all of them have."""
+
+    eventTime: Raw  # noqa: N815
+    eventType: Raw  # noqa: N815
+    producer: Raw
+    schemaURL: Raw  # noqa: N815
+    run: Raw
+    job: Raw
+    inputs: Raw
+    outputs: Raw
+
+
+_usual = msgspec.json.Decoder(_Usual).decode
+_USUAL = 1 + sum(len(member) + 4 for member in _Usual.__struct_fields__)
 _named = msgspec.json.Decoder(_Named).decode
 _alone = msgspec.json.Decoder(tuple[_Named]).decode
 """A list of one dataset, as most lists of outputs are."""
@@ -124,11 +139,11 @@ class EventReader:
     def prepare(self, raw: bytes, *, now: datetime | None = None) -> PreparedEvent:
         """Read one event; raises EventError, with every problem found, when it must be refused."""
         check_values(raw, self.limits)
-        try:
-            found = self._event(raw, now, compact=True)
-        except _REASONS:
-            pass
-        else:
+        for read_compact in (self._usual, self._compact):
+            try:
+                found = read_compact(raw, now)
+            except _REASONS:
+                continue
             return found if not found.tainted else self._cleaned(found, now)
         # The lenient reader reports what is wrong; what is merely spaced out is taken as it is.
         event = read(raw, limits=self.limits, now=now)
@@ -150,6 +165,38 @@ class EventReader:
             cleaned = self._whole(read(raw, limits=self.limits, now=now))
         cleaned.assumed = found.assumed
         return cleaned
+
+    def _usual(self, raw: bytes, now: datetime | None) -> PreparedEvent:
+        """What `_event` makes of a compact run event with the usual members, in half the time."""
+        sent = _usual(raw)
+        event_type = _TYPES.get(bytes(sent.eventType))
+        size = (
+            _USUAL + len(sent.eventTime) + len(sent.eventType) + len(sent.producer)
+            + len(sent.schemaURL) + len(sent.run) + len(sent.job) + len(sent.inputs)
+            + len(sent.outputs)
+        )  # fmt: skip
+        if event_type is None or size != len(raw):
+            raise NotCompactError
+        time = self._moment(sent.eventTime, now)
+        inputs, input_hashes, odd_input = self._list(sent.inputs, "inputs", INPUT, True)
+        outputs, output_hashes, odd_output = self._list(sent.outputs, "outputs", OUTPUT, True)
+        run, job = self.part(sent.run, "run", True), self.part(sent.job, "job", True)
+        producer, odd_producer = self._facets.text("producer", sent.producer)
+        url, odd_url = self._facets.text("schemaURL", sent.schemaURL)
+        whole = {
+            "eventTime": sent.eventTime, "eventType": sent.eventType, "inputs": input_hashes,
+            "job": job.hash, "outputs": output_hashes, "producer": producer, "run": run.hash,
+            "schemaURL": url,
+        }  # fmt: skip
+        digest = sha256(_encode(whole)).digest()
+        tainted = run.tainted or job.tainted or odd_input or odd_output or odd_producer or odd_url
+        datasets = [*inputs, *outputs]
+        return PreparedEvent(
+            _RUN_KIND, event_type, time, raw, digest, run, job, datasets, tainted
+        )  # fmt: skip
+
+    def _compact(self, raw: bytes, now: datetime | None) -> PreparedEvent:
+        return self._event(raw, now, compact=True)
 
     def _event(self, raw: bytes, now: datetime | None, *, compact: bool) -> PreparedEvent:
         members = decode_members(raw)
