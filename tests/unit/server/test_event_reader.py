@@ -106,6 +106,7 @@ def test_facets_of_a_side_are_held_on_that_side_only() -> None:
     [
         ('"name":"shop.orders"', '"name":"shop.orders","name":"shop.orders"'),
         ('"rowCount":7', '"rowCount":7,"rowCount":8'),
+        ('"eventType":"RUNNING"', '"eventType":"RUNNING","eventType":"RUNNING"'),
         (f'"runId":"{RUN}"', f'"runId":"{RUN}","runId":"{RUN}"'),
         ('"outputFacets":{', '"outputFacets":{},"outputFacets":{'),
     ],

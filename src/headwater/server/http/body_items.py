@@ -15,6 +15,8 @@ from headwater.server.http import HttpError
 
 __all__ = ["array", "lines"]
 
+BRACE = ord("{")
+
 
 class _CountedMembers(msgspec.Struct, gc=False):
     """An object whose members are skipped; those of one array are counted, up to a limit."""
@@ -52,25 +54,23 @@ def lines(body: bytes, limit: int) -> list[memoryview]:
     if b"\r" in body:  # a line may end in CR LF, and that is one end
         if max(body.count(b"\n"), body.count(b"\r")) > limit:
             raise _too_many(limit)
-        found = [memoryview(line) for line in body.splitlines()]
+        found = [memoryview(line) for line in body.splitlines() if line.strip()]
     else:
         # To look for the next end is ten times as fast as to count or split by it.
-        whole, found, start = memoryview(body), [], 0
+        whole, found, start, left = memoryview(body), [], 0, limit
         while (end := body.find(b"\n", start)) >= 0:
-            if len(found) == limit:
+            if not left:
                 raise _too_many(limit)
-            found.append(whole[start:end])
+            left -= 1
+            # An event begins with a brace: most lines need not be copied to see that they are not blank.
+            if body[start] == BRACE or body[start:end].strip():
+                found.append(whole[start:end])
             start = end + 1
-        found.append(whole[start:])
-    found = [line for line in found if not _is_blank(line)]
+        if body[start : start + 1] == b"{" or body[start:].strip():
+            found.append(whole[start:])
     if len(found) > limit:
         raise _too_many(limit)
     return found
-
-
-def _is_blank(line: memoryview) -> bool:
-    # An event begins with a brace: most lines need not be copied to see that they are not blank.
-    return bytes(line[:1]) != b"{" and not bytes(line).strip()
 
 
 def _too_many(limit: int) -> HttpError:
