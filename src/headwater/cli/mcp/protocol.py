@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +131,10 @@ def serve_http(server: ServerClient, port: int, token: str | None) -> None:
         ),
     )
 
+    # Whatever a caller sends wrongly would be lines, by the protocol's package and as the root logger.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda _: False)
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] != PATH:
             await _refuse(send, 404, f"only {PATH} is here")
@@ -160,7 +165,11 @@ def _check(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") > NESTED:
         raise HttpError(400, f"more than {NESTED} objects and arrays")
     try:
-        json.loads(body)
+        found = json.loads(body)
+        # The answer repeats the id; half a character (a lone surrogate) cannot be written.
+        json.dumps(
+            found.get("id") if isinstance(found, dict) else None, ensure_ascii=False
+        ).encode()
     except ValueError as error:
         raise HttpError(400, f"the body is not JSON: {error}") from None
 
