@@ -319,7 +319,9 @@ def test_the_first_metastore_names_the_catalog() -> None:
     ("settings", "identifier", "expected"),
     [
         ({"ice_type": "hive"}, ["default", "orders"], "orders"),
+        ({"ice_type": "hive"}, ["DEFAULT", "orders"], "orders"),
         ({"ice_type": "hive"}, ["shop", "orders"], "shop.db/orders"),
+        ({"ice_type": "hive"}, ["Shop", "orders"], "Shop.db/orders"),
         ({"ice_uri": "thrift://ms"}, ["default", "orders"], "orders"),
         ({}, ["default", "orders"], "orders"),
         ({"ice_type": "rest", "ice_uri": "http://c"}, ["default", "orders"], "default/orders"),

@@ -49,8 +49,11 @@ def build(store: str, **parts: str | int | None) -> DatasetName:
 
 
 def hive_location(warehouse: str, database: str, table: str) -> str:
-    """Where Hive keeps a managed table: the database `default` lies at the warehouse itself."""
-    folder = "" if database == "default" else f"/{database}.db"
+    """Where Hive keeps a managed table: the database `default` lies at the warehouse itself.
+
+    Its name may be written in any case. Other databases keep theirs: Iceberg makes the folder as it is asked.
+    """
+    folder = "" if database.lower() == "default" else f"/{database}.db"
     return f"{warehouse.rstrip('/')}{folder}/{table}"
 
 
