@@ -91,6 +91,17 @@ class LineageClient:
         space, name = (quote(text, safe="") for text in self.name(dataset))
         return self.get(f"/api/v2/datasets/{space}/{name}{part}", **query)
 
+    def datasets(self) -> list[str]:
+        """Every dataset that the server shows, each with its namespace in place of a store."""
+        spaces = self.get("/api/v1/namespaces", limit=1000).get("namespaces", [])
+        return [
+            f"{space['name']} {one['name']}"
+            for space in spaces
+            for one in self.get(
+                f"/api/v1/namespaces/{quote(space['name'], safe='')}/datasets", limit=1000
+            ).get("datasets", [])
+        ]
+
     def fields(self, dataset: str) -> list[str]:
         """Names of a dataset's columns now."""
         versions = self.dataset(dataset, "/history", limit=1).get("versions", [])

@@ -155,9 +155,7 @@ class Judge:
             Item(what=f"{d}.{f} → {e}.{g}", seen=self.lineage.leads(d, f, e, g))
             for d, f, e, g in COLUMNS
         ]
-        schemas = [
-            schema_item(d, self.lineage.dataset(d, "/history", limit=HISTORY)) for d in SCHEMAS
-        ]
+        schemas = self.schemas()
         impact = self._impact()
         parts = (seen_jobs, edges, columns, schemas, impact)
         missing = [item.what for part in parts for item in part if not item.seen]
@@ -173,6 +171,19 @@ class Judge:
             lake=lake,
             missing=missing,
         )
+
+    def schemas(self) -> list[Item]:
+        """Whether each dataset has one schema: those of the pipeline, and all others that have any."""
+        own = {self.lineage.name(d) for d in SCHEMAS}
+        others = [d for d in self.lineage.datasets() if self.lineage.name(d) not in own]
+        histories = {
+            d: self.lineage.dataset(d, "/history", limit=HISTORY) for d in (*SCHEMAS, *others)
+        }
+        return [
+            schema_item(d, history)
+            for d, history in histories.items()
+            if d in SCHEMAS or history.get("versions")
+        ]
 
     def _asked_lake(self, *, complete: bool) -> list[Item]:
         """Whether the lake answers about a moment as the server does: one at which all the rest was seen."""
