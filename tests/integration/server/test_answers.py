@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import headwater.cli.server.client
 from headwater.cli.main import app
-from headwater.errors import NotFoundError, UsageError
+from headwater.errors import HeadwaterError, NotFoundError, UsageError
 from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
 from headwater.server.store.keep.rebuild import rebuild
@@ -1100,6 +1100,36 @@ def test_which_columns_one_comes_from_is_not_known_where_a_writer_reports_none(
     said = command("why", "two.x").splitlines()
     assert said[-3:-1] == ["x comes from 1 column:", "  src.e  no change is known"]
     assert said[-1] == "it is not known which more columns x comes from: blind reports no columns"
+
+
+def test_a_column_that_is_not_known_yet_is_told_apart_from_one_that_is_not_there(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = dataset("later", columnLineage=columns(id=("src", "id")))
+    client.post(
+        event("RUNNING", 1, outputs=["later", "never", dataset("seen", schema=schema("id"))]),
+        event("RUNNING", 9, inputs=["src"], outputs=[made]),
+    )
+    command = Command(client, monkeypatch)
+
+    def refused(*words: str) -> HeadwaterError:
+        failed = CliRunner().invoke(app, ["trace", *words])
+        assert isinstance(failed.exception, HeadwaterError)
+        assert failed.stdout == ""
+        return failed.exception
+
+    yet = "The columns of dataset 'never' are not known yet: no producer has reported them."
+    for name in ("never.id", "s3://lake:never.id", "datasetField:s3://lake:never:id"):
+        assert refused(name).message == yet
+    assert refused("seen.price").message == "Dataset 'seen' has no column 'price'."
+    assert refused("none.id").message == "no dataset is called 'none.id'"
+
+    assert "later.id" in command("trace", "later.id")
+    then = ("later.id", "--at", at(5))
+    early = refused(*then)
+    assert early.message == "the columns of s3://lake later are not known yet"
+    assert str(early.hint).startswith("a connector's are reported by the poll after its schema")
+    assert json.loads(command("trace", *then, "--json"))["columnsKnown"] is False
 
 
 def test_a_dataset_of_unknown_freshness_is_not_said_to_have_no_writer_where_it_has(

@@ -180,4 +180,6 @@ def test_a_job_and_columns_that_nobody_reported_are_told_apart_from_what_is_not_
     assert message("nightly") == "no dataset is called 'nightly', only a job"
     assert message("job:jobs:nightly") == "no dataset is called 'job:jobs:nightly', only a job"
     assert message("nightl") == "no dataset is called 'nightl'"
-    assert message("bare.id") == "No producer has reported the columns of dataset 'bare'."
+    assert message("bare.id") == (
+        "The columns of dataset 'bare' are not known yet: no producer has reported them."
+    )

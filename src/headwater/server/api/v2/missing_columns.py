@@ -21,7 +21,7 @@ def missing_column(view: View, dataset: Dataset, field: str) -> HttpNotFoundErro
     made = {name for _, name in view.column_graph().outputs([dataset.root])}
     known = sorted(made | field_names(held, view.bodies([held[0]])) if held else made)
     if not known:
-        message = f"No producer has reported the columns of dataset '{dataset.name}'."
+        message = f"The columns of dataset '{dataset.name}' are not known yet: no producer has reported them."
         return HttpNotFoundError(message, "column", field, [])
     rows = [row_of(dataset, name) for name in nearest(field, known[:2_000])]
     message = f"Dataset '{dataset.name}' has no column '{field[:200]}'."
