@@ -13,6 +13,7 @@ from .drivers import Drivers, Told, check_lives, check_valid, names
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.lab.clients import CatalogClient
 
 SCRIPTS = pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 4 has scripts")
 RECURSIVE = pytest.mark.skipif(
@@ -118,6 +119,27 @@ def test_a_refused_statement_has_the_name_that_it_would_have_otherwise(ran: Ran)
         assert ran.last(job)["eventType"] == "FAIL", job
     runs = ran.runs("create_table_as_select.default_refused_too").values()
     assert [events[-1]["eventType"] for events in runs] == ["COMPLETE", "FAIL"]
+
+
+def test_a_refused_overwrite_in_dynamic_mode_has_the_name_of_one_that_is_done(
+    tmp_path: Path, catalog: CatalogClient
+) -> None:
+    namespace = catalog.namespace()
+    told = Drivers(tmp_path, catalog).run("dynamic_overwrites.py", namespace)
+    assert told.code == 0, told.error
+    dynamic, whole = "overwrite_partitions_dynamic", "overwrite_by_expression"
+    expected = {
+        f"dynamic_overwrites.{operation}.{namespace}_{table}": ["COMPLETE", "FAIL"]
+        for table, operation in (
+            ("flat_sql", dynamic),
+            ("flat_writer", whole),
+            ("divided_sql", dynamic),
+            ("divided_writer", dynamic),
+        )
+    }
+    jobs = told.jobs - {"dynamic_overwrites"}
+    ends = {job: [kind for kind in told.types(job) if kind != "START"] for job in jobs}
+    assert ends == expected
 
 
 @SCRIPTS

@@ -291,7 +291,7 @@ class ActionTracker:
         if entry.sql:
             action.learn(0, self._app.reader.statement(entry.sql), "")
         elif sql := refused.as_sql(entry, refused.mode_of(action.owner)):
-            lineage = self._app.reader.statement(sql)
+            lineage = self._app.reader.statement(sql, by_writer=True)
             done = refused.done_by(entry, lineage.operation)
             action.learn(0, replace(lineage, operation=done), "")
 

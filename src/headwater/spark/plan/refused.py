@@ -89,8 +89,11 @@ def parsed(session: JvmSession, sql: str) -> Any:
     return session.spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
 
 
-def read_refused(session: JvmSession, plan: Any) -> PlanLineage:
-    """The operation and the output of a parsed plan; nothing when it is no command that is known."""
+def read_refused(session: JvmSession, plan: Any, *, by_writer: bool = False) -> PlanLineage:
+    """The operation and the output of a parsed plan; nothing when it is no command that is known.
+
+    `by_writer` when the plan stands for a writer's method.
+    """
     node = kind(plan)
     if node == "UnresolvedWith":
         return read_refused(session, plan.child())
@@ -103,10 +106,13 @@ def read_refused(session: JvmSession, plan: Any) -> PlanLineage:
     operation = _OPERATIONS.get(node) or operation_of(node)
     if not operation and node != "InsertIntoStatement":
         return PlanLineage()
-    dataset, relation = _target(session, plan)
+    dataset, relation, table = _target(session, plan)
     if node == "InsertIntoStatement":
-        mode = session.setting("spark.sql.sources.partitionOverwriteMode")
-        operation = _insert(plan, relation, dynamic=mode.upper() == "DYNAMIC")
+        dynamic = session.setting("spark.sql.sources.partitionOverwriteMode").upper() == "DYNAMIC"
+        # A writer's `insertInto` asks whether the table has partitions; INSERT OVERWRITE does not.
+        if by_writer and dynamic and table is not None:
+            dynamic = session.texts(table, "table.partitioning") != [[]]
+        operation = _insert(plan, relation, dynamic=dynamic)
     return PlanLineage(outputs=(dataset,) if dataset is not None else (), operation=operation)
 
 
@@ -118,24 +124,25 @@ def _insert(plan: Any, relation: str, *, dynamic: bool) -> str:
     return "overwrite_partitions_dynamic" if dynamic else "overwrite_by_expression"
 
 
-def _target(session: JvmSession, plan: Any) -> tuple[Dataset | None, str]:
-    """The target as a dataset, and the class of the relation that reads it."""
+def _target(session: JvmSession, plan: Any) -> tuple[Dataset | None, str, Any]:
+    """The target as a dataset, the class of the relation that reads it, and that if it is there."""
     given = attempt(plan, "table", "targetTable", "name", "child")
     while given is not None and kind(given) in _WRAPPERS:
         given = given.child()
     parts = attempt(given, "multipartIdentifier", "nameParts")
     if parts is None:
-        return None, ""
+        return None, "", None
     names = str(parts.mkString("\x01")).split("\x01")
     found = _existing(session, names)
     if found is not None:
-        return found
+        return found[0], kind(found[1]), found[1]
     catalog, identifier = _resolved(session, names)
     relation = "LogicalRelation" if catalog.name() == SESSION else "DataSourceV2Relation"
-    return named(session, catalog, identifier), relation
+    return named(session, catalog, identifier), relation, None
 
 
-def _existing(session: JvmSession, names: list[str]) -> tuple[Dataset, str] | None:
+def _existing(session: JvmSession, names: list[str]) -> tuple[Dataset, Any] | None:
+    """A target that is there, and the relation that reads it."""
     quoted = ".".join("`" + name.replace("`", "``") + "`" for name in names)
     try:
         # Not `session.table`: Spark would report the failed analysis of a missing table to our
@@ -149,7 +156,7 @@ def _existing(session: JvmSession, names: list[str]) -> tuple[Dataset, str] | No
     datasets = [
         one for source in leaves.read_leaves(session, plan).values() for one in source.datasets
     ]
-    return (datasets[0], kind(plan.collectLeaves().apply(0))) if len(datasets) == 1 else None
+    return (datasets[0], plan.collectLeaves().apply(0)) if len(datasets) == 1 else None
 
 
 def _resolved(session: JvmSession, names: list[str]) -> tuple[Any, list[str]]:
