@@ -168,6 +168,16 @@ def test_a_glob_over_part_files_reads_their_dataset(ran: Ran) -> None:
         assert names(done["inputs"]) == {str(ran.work / source)}, out
 
 
+def test_a_partition_that_is_given_is_the_dataset_that_its_writer_named(ran: Ran) -> None:
+    for out in ("one_part", "globbed_part"):
+        done = ran.last(f"insert_into_hadoop_fs_relation.{ran.work.name}_{out}")
+        assert names(done["inputs"]) == {str(ran.work / "parts")}, out
+    (output,) = ran.last(f"insert_into_hadoop_fs_relation.{ran.work.name}_parts")["outputs"]
+    assert output["name"] == str(ran.work / "parts")
+    # What it does to one partition it does not do to the dataset.
+    assert output["outputFacets"]["headwater_overwrite"]["partial"] is True
+
+
 def test_facts_about_files_are_no_columns(ran: Ran) -> None:
     (output,) = ran.last(f"insert_into_hadoop_fs_relation.{ran.work.name}_about_files")["outputs"]
     assert columns(output) == {"id": {("flat", "id")}, "p": set()}

@@ -13,6 +13,7 @@ from headwater.spark.plan import leaves
 from headwater.spark.stores import catalog as catalogs
 from headwater.spark.stores import files, formats, jdbc, kafka, relations
 from headwater.spark.stores.catalog import at_location, identifier_of, named
+from headwater.spark.stores.paths import in_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -227,15 +228,16 @@ def _as_select(session: JvmSession, plan: Any) -> Write:
 def _files(session: JvmSession, plan: Any) -> Write:
     table = option(plan.catalogTable())
     overwrite = str(plan.mode().toString()) == "Overwrite"
+    part = False
     if table is not None:
         found = catalogs.read_table(session, table, "catalog table")
     else:
-        file_format = files.format_of(plan.fileFormat())
-        found = files.one(plan.outputPath().toString(), file_format, "output path")
+        file_format, path = files.format_of(plan.fileFormat()), str(plan.outputPath().toString())
+        found, part = files.one(path, file_format, "output path"), in_partition(path)
     outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
     if overwrite:
         static, dynamic = session.texts(plan, "staticPartitions.size", "dynamicPartitionOverwrite")
-        partial = static not in (None, "0") or dynamic == "true"
+        partial = part or static not in (None, "0") or dynamic == "true"
         outputs = changed(outputs, "OVERWRITE", partial=partial)
     operation = "insert_into_hadoop_fs_relation_command"
     return Write(operation, plan.query(), outputs, _names(session, plan))

@@ -12,6 +12,7 @@ from headwater.spark.plan.writes import OVERWRITE_MODE, is_dynamic
 from headwater.spark.remote import tables
 from headwater.spark.stores import files, formats, jdbc
 from headwater.spark.stores.catalog import SESSION
+from headwater.spark.stores.paths import in_partition
 from headwater.spark.stores.relations import QUIET_SOURCES
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ def of_format(
     if format_name in FILES:
         made = files.one(path, format_name, "output path") if path else None
         fixed = (made,) if made else ()
-        return Target(stream or _FS, fixed=fixed, change=change, partial=dynamic and divided)
+        partial = in_partition(path) or (dynamic and divided)
+        return Target(stream or _FS, fixed=fixed, change=change, partial=partial)
     if format_name not in QUIET_SOURCES:
         session.problem(f"{format_name}: a writer whose dataset is not known")
     return Target(stream or _SAVE)

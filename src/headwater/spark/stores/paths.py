@@ -33,6 +33,11 @@ def root(path: str) -> str:
     return path
 
 
+def in_partition(path: str) -> bool:
+    """Whether a path is a partition's folder, a part of its dataset."""
+    return _PARTITION.search(path.rstrip("/")) is not None
+
+
 def is_part_file(path: str) -> bool:
     """Whether a path has the name of a file that Spark or Hive writes into a dataset's folder."""
     return bool(_PART_FILE.match(path.rpartition("/")[2]))

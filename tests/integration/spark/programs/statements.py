@@ -62,6 +62,10 @@ elsewhere.catalog.setCurrentDatabase("shop")
 elsewhere.table("default.o").write.saveAsTable("short")
 save("flat/*.parquet", "globbed")
 save("parts/k=*/*.parquet", "globbed_parts")
+save("parts/k=1", "one_part")
+save("parts/k=1/*.parquet", "globbed_part")
+one_part = spark.read.parquet(str(work / "flat")).where("k = 2").drop("k").write.mode("overwrite")
+one_part.parquet(str(work / "parts" / "k=2"))
 spark.read.parquet(str(work / "flat")).selectExpr("id", "_metadata.file_path p").where(
     "_metadata.file_size > 0"
 ).write.parquet(str(work / "about_files"))

@@ -82,6 +82,7 @@ def statements() -> None:
     frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
         "k"
     ).parquet(str(work / "days"))
+    frame.where("k = 1").select("x").write.mode("overwrite").parquet(str(work / "days" / "k=1"))
 
 
 def ticks(name: str) -> Any:
