@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["check_period", "cursor", "flag", "integer", "moment", "parse_moment", "text", "written"]
 
 AHEAD = 300 * SECOND
+LATEST = {"at": AHEAD, "from": 0, "to": AHEAD}
+"""How far ahead the moments of these names may lie; of others, however far."""
 LARGEST = 2**63 - 1
 CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -65,8 +67,8 @@ def flag(*, name: str = "") -> Any:
 def moment(default: int | None = None, *, name: str = "", required: bool = False) -> Any:
     """A time, in microseconds: a moment, how long ago, or now.
 
-    `at` may not lie further ahead than clocks and events may be. An empty one is refused as an empty
-    text is.
+    `at` and `to` may not lie further ahead than clocks and events may be, `from` not ahead at all. An
+    empty one is refused as an empty text is.
     """
     schema = {"type": "string", "format": "date-time"}
 
@@ -79,7 +81,7 @@ def moment(default: int | None = None, *, name: str = "", required: bool = False
             asked = parse_moment(value) if found is None else found
         except ValueError:
             raise request.bad(named, f"not a time: {TIME}") from None
-        if named == "at" and asked > time.time_ns() // 1000 + AHEAD:
+        if named in LATEST and asked > time.time_ns() // 1000 + LATEST[named]:
             raise request.bad(named, "lies in the future")
         return asked
 
@@ -98,13 +100,9 @@ def parse_moment(value: str) -> int:
 
 
 def check_period(start: int | None, end: int | None) -> None:
-    """Refuse a period that ends before it begins, or has not begun; nothing can have changed in it."""
-    if start is None:
-        return
-    if end is not None and start > end:
+    """Refuse a period that ends before it begins; nothing can have changed in it."""
+    if start is not None and end is not None and start > end:
         raise Request.bad("from", "is later than to")
-    if start > time.time_ns() // 1000:
-        raise Request.bad("from", "lies in the future")
 
 
 def cursor() -> Any:
