@@ -42,6 +42,8 @@ def test_a_run_is_closed_by_hand(client: Client) -> None:
     client.post(event("START", 0, outputs=["b"]))
     assert put(client, "POST", f"/api/v2/runs/{run_id(1)}/abort")["state"] == "ABORTED"
     put(client, "POST", f"/api/v2/runs/{run_id(7)}/abort", status=404)
+    refused = put(client, "POST", "/api/v2/runs/nope/abort", status=400)
+    assert [one["field"] for one in refused["problems"]] == ["id"]
     assert (
         put(client, "POST", f"/api/v1/jobs/runs/{run_id(1)}/complete?at=2026-01-01T00:00:30Z")[
             "endedAt"

@@ -104,8 +104,9 @@ def test_who_is_no_marquez_is_told(tmp_path: Path, marquez: Process) -> None:
 def test_a_run_is_aborted_from_the_command_line(marquez: Process) -> None:
     answer = run("runs", "abort", run_id(3), "--url", marquez.url, "--json")
     assert json.loads(answer) == {"run": run_id(3), "state": "ABORTED"}
-    for wrong, said in ((run_id(999), "not found"), ("x/y", "is not a UUID")):
-        found = CliRunner().invoke(app, ["runs", "abort", wrong, "--url", marquez.url])
-        assert said in str(found.exception)
+    for wrong, said, code in ((run_id(999), "not found", 4), ("x/y", "is not a UUID", 2)):
+        failed = CliRunner().invoke(app, ["runs", "abort", wrong, "--url", marquez.url]).exception
+        assert isinstance(failed, HeadwaterError)
+        assert (said in failed.message, failed.exit_code) == (True, code)
     found = CliRunner().invoke(app, ["runs", "abort", run_id(1), "--url", "http://127.0.0.1:9"])
     assert "does not answer" in str(found.exception)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from headwater.lineage.model import End
 from headwater.lineage.openlineage.writer import Writer
-from headwater.server.api.lookup import the_run, to_uuid
+from headwater.server.api.lookup import the_run
 from headwater.server.api.present import Presenter
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Run
@@ -27,7 +28,11 @@ api = Routes()
 @api.route("POST", "/api/v2/runs/{id}/abort", answer=Run)
 async def abort(app: App, request: Request) -> Response:
     """Close a run by hand; `headwater_end` among its facets names the person or token that did."""
-    run = str(to_uuid(request.path["id"]))
+    given = request.path["id"]
+    try:
+        run = str(UUID(given))
+    except ValueError:
+        raise request.bad("id", f"'{given[:64]}' is not a UUID") from None
     end = End("aborted by hand", by=app.auth.name(request.credential))
     command = {
         "command": "run",
