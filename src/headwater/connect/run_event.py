@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from headwater.connect.model import Connector, ConnectorStatus, Derived, Task
+    from headwater.lineage.model import End
     from headwater.lineage.openlineage.events import EventType
 
 WRITER = Writer(f"urn:headwater:connect:{__version__}")
@@ -38,6 +39,7 @@ def run_event(
     heartbeat: float | None = None,
     engine_version: str = "",
     inferred: bool = False,
+    end: End | None = None,
     cluster: str = "",
     facets: Mapping[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def run_event(
     if failure is not None:
         failure = _bounded(failure.message, failure.stack_trace, hidden)
     job = replace(derived.job, heartbeat=heartbeat)
-    return WRITER.run_event(state, time, job, run, _reported(derived), failure=failure)
+    return WRITER.run_event(state, time, job, run, _reported(derived), end=end, failure=failure)
 
 
 def job_event(derived: Derived, *, time: datetime, heartbeat: float | None) -> dict[str, Any]:

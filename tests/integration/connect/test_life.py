@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pwd import getpwuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
     from headwater.lab.clients import ConnectClient, KafkaClient
 
     from .shop import Shop
-    from .watching import ClusterAgent
+    from .watching import ClusterAgent, Event
+
+
+USER = getpwuid(os.getuid()).pw_name
+
+
+def ended_by(event: Event) -> tuple[str, str] | None:
+    """Why a run is over and by whom, where its last event says so."""
+    end = event["run"]["facets"].get("headwater_end")
+    return end and (end["reason"], end["by"])
 
 
 def test_a_poison_record_fails_one_task_and_a_restart_is_a_new_run(
@@ -62,16 +73,20 @@ def test_pause_resume_stop_and_delete(
     assert names(start, "outputs") == [f"kafka://{kafka.bootstrap} {topic}"]
     agent.command("pause", source)
     paused = agent.wait_for(source, "START", "COMPLETE")
+    assert ended_by(paused) == ("paused", USER)
     assert names(paused, "outputs") == names(start, "outputs")
     agent.command("resume", source)
     agent.wait_for(source, "START", "COMPLETE", "START")
     agent.command("stop", source)
-    agent.wait_for(source, "START", "COMPLETE", "START", "ABORT")
+    stopped = agent.wait_for(source, "START", "COMPLETE", "START", "ABORT")
+    assert ended_by(stopped) == ("stopped", USER)
     agent.command("resume", source)
     agent.wait_for(source, "START", "COMPLETE", "START", "ABORT", "START")
     agent.command("restart", source)
     sequence = ["START", "COMPLETE", "START", "ABORT", "START", "ABORT", "START"]
     agent.wait_for(source, *sequence)
+    restarted = [event for event in agent.events(source) if event["eventType"] == "ABORT"][-1]
+    assert ended_by(restarted) == ("restarted", USER)
     agent.command("delete", source)
     gone = agent.wait_for(source, *sequence, "COMPLETE")
     assert names(gone, "outputs") == names(start, "outputs")
@@ -81,6 +96,16 @@ def test_pause_resume_stop_and_delete(
     assert len(runs(events)) == 4
     times = [event["eventTime"] for event in events]
     assert times == sorted(times)
+
+
+def test_a_pause_by_another_tool_is_nobodys(
+    agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient
+) -> None:
+    source = connect.create(shop.file_source(kafka.topic("lines")), "lines")
+    agent.wait_for(source, "START")
+    connect.http.put(f"/connectors/{source}/pause").raise_for_status()
+    assert ended_by(agent.wait_for(source, "START", "COMPLETE")) is None
+    connect.delete(source)
 
 
 def test_first_seen_failed(agent: ClusterAgent, connect: ConnectClient) -> None:

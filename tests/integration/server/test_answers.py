@@ -485,6 +485,30 @@ def test_why_names_whoever_stopped_a_stream(
     assert f"because copy was stopped (planned){shown} since {at(9)}" in said
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "reason", "shown"),
+    [
+        ("COMPLETE", "PAUSED", "paused", "was paused (planned)"),
+        ("ABORT", "STOPPED", "stopped", "was stopped (planned)"),
+        ("ABORT", "RESTARTING", "restarted", "aborted"),
+    ],
+)
+def test_why_names_whoever_paused_stopped_or_restarted_a_connector(
+    client: Client, monkeypatch: pytest.MonkeyPatch, kind: str, status: str, reason: str, shown: str
+) -> None:
+    stream = {"jobType": facet(processingType="STREAMING", integration="KAFKA_CONNECT")}
+    connector = {"headwater_connect": facet(state=status, tasks=[])}
+    end = {"headwater_end": facet(reason=reason, inferred=False, by="ann")}
+    client.post(
+        event("START", 0, job="sink", outputs=["orders"], job_facets=stream),
+        event(
+            kind, 9, job="sink", outputs=["orders"], job_facets=stream, run_facets=connector | end
+        ),
+    )
+    said = Command(client, monkeypatch)("why", "orders")
+    assert f"because sink {shown} by ann since {at(9)}" in said
+
+
 def test_a_stream_that_cannot_keep_up_is_a_cause_and_so_is_a_broken_schema(client: Client) -> None:
     now = datetime.now(timezone.utc)
 

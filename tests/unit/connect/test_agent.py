@@ -9,6 +9,7 @@ import pytest
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
 from headwater.connect.agent.connector_states import STATUS
+from headwater.connect.agent.orders import Order, leave_order
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.debezium.server_runs import NoLookup
 from headwater.connect.derive.context import DeriveSettings
@@ -122,8 +123,13 @@ class Bench:
             lookup=self.runs,
         )
 
+    def order(self, action: str, name: str, by: str = "ann", ago: float = 0) -> None:
+        """Leave the note that `headwater connect pause|stop|…` leaves."""
+        at = int((self.clock() - ago) * 1_000_000)
+        leave_order(self.outbox, "http://fake:8083/", Order(name, at, action, by))
+
     def order_restart(self, *names: str, at: int | None = None) -> None:
-        """Leave the note that `headwater connect restart` leaves."""
+        """Leave the note that `headwater connect restart` of earlier versions left."""
         for name in names:
             ordered = int(self.clock() * 1_000_000) if at is None else at
             self.outbox.note("restart/http://fake:8083", json.dumps([name, ordered]).encode())
@@ -162,6 +168,7 @@ class Bench:
                 "failed": [t.id for t in tracked.status.tasks if t.state == "FAILED"],
                 "trace": tracked.status.trace + "".join(t.trace for t in tracked.status.tasks),
                 "inferred": emission.inferred,
+                "end": emission.end and [emission.end.reason, emission.end.by],
                 "mute": tracked.suppressed,
                 "workers": [t.worker_id for t in tracked.status.tasks],
             }
@@ -611,6 +618,100 @@ def test_a_restart_that_was_seen_before_its_note_is_one(bench: Bench) -> None:
     assert bench.types() == ["START"]
     bench.order_restart("sink", at=ordered)
     assert [bench.types() for _ in range(4)] == [[]] * 4
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "kind", "reason"),
+    [
+        ("pause", "PAUSED", "COMPLETE", "paused"),
+        ("stop", "STOPPED", "ABORT", "stopped"),
+        ("restart", "RESTARTING", "ABORT", "restarted"),
+    ],
+)
+def test_an_end_names_whoever_ordered_it(
+    bench: Bench, action: str, state: str, kind: str, reason: str
+) -> None:
+    bench.connect.put("sink")
+    bench.connect.put("other")
+    bench.tick()
+    bench.order(action, "sink")
+    for name in ("sink", "other"):
+        bench.connect.put(name, state, (state,))
+    found = {e["job"]: (e["type"], e["end"]) for e in bench.tick()}
+    assert found == {"sink": (kind, [reason, "ann"]), "other": (kind, None)}
+    bench.connect.put("sink")
+    assert [(e["type"], e["end"]) for e in bench.tick()] == [("START", None)]
+    bench.connect.put("sink", state, (state,))
+    assert [(e["type"], e["end"]) for e in bench.tick()] == [(kind, None)]
+
+
+def test_a_restart_that_no_poll_shows_names_whoever_ordered_it(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.order("restart", "sink")
+    assert bench.types(1) == []
+    found = [(e["type"], e["end"]) for e in bench.tick()]
+    assert found == [("ABORT", ["restarted", "ann"]), ("START", None)]
+
+
+def test_an_order_is_found_by_the_very_poll_that_shows_what_it_did(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    polled = bench.connect.poll
+
+    def poll() -> Any:
+        bench.clock.now += 1
+        bench.order("pause", "sink")
+        bench.connect.put("sink", "PAUSED", ("PAUSED",))
+        return polled()
+
+    bench.connect.poll = poll  # type: ignore[method-assign]
+    assert [e["end"] for e in bench.tick()] == [["paused", "ann"]]
+
+
+@pytest.mark.parametrize(
+    ("between", "by"),
+    [
+        ("", "ann"),
+        ("it is resumed", None),
+        ("another order", None),
+        ("a minute in which it runs", None),
+        ("nobody polls for an hour", "ann"),
+    ],
+)
+def test_an_order_counts_until_it_must_have_been_seen(
+    bench: Bench, between: str, by: str | None
+) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.order("pause", "sink")
+    if between == "it is resumed":
+        bench.order("resume", "sink")
+    elif between == "another order":
+        bench.order("stop", "sink", "bob")
+    elif between == "a minute in which it runs":
+        assert bench.types(5) == bench.types(60) == []
+    elif between:
+        bench.clock.now += 3600
+    bench.connect.put("sink", "PAUSED", ("PAUSED",))
+    (end,) = [e["end"] for e in bench.tick() if e["type"] == "COMPLETE"]
+    assert end == (by and ["paused", by])
+
+
+def test_an_order_from_before_a_run_is_not_why_it_ends(bench: Bench) -> None:
+    bench.order("pause", "sink", ago=1)
+    bench.connect.put("sink")
+    bench.tick()
+    bench.connect.put("sink", "PAUSED", ("PAUSED",))
+    assert [e["end"] for e in bench.tick()] == [None]
+
+
+def test_a_failure_is_nobodys_order(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.order("stop", "sink")
+    bench.connect.put("sink", tasks=("FAILED",))
+    assert [(e["type"], e["end"]) for e in bench.tick()] == [("FAIL", None)]
 
 
 def test_another_process_goes_on_with_the_same_runs(bench: Bench) -> None:

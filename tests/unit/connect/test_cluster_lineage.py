@@ -26,6 +26,7 @@ from headwater.connect.model import Connector, ConnectorStatus, Derived, Task, j
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.errors import UsageError
+from headwater.lineage.model import End
 from headwater.lineage.openlineage.events import EventKind, EventType, read
 
 FACETS = Path(__file__).parents[3] / "docs" / "facets"
@@ -133,6 +134,19 @@ def test_a_job_that_another_producer_reports_gets_lineage_and_no_second_run() ->
     assert (event.job.namespace, event.job.name) == ("debezium", "pg.0")
     assert event.outputs
     assert made.event(Emission(EventType.COMPLETE, start.tracked)) is None
+
+
+def test_an_end_that_somebody_ordered_names_them_and_nobody_else_is_named() -> None:
+    made = teller()
+    begun = next_step(tracked(made), Condition.RUNNING, 1_790_000_000_000_000)
+    (over,) = next_step(begun.tracked, Condition.PAUSED, 1_790_000_001_000_000).emissions
+    facets = [
+        json.loads(made.event(one) or b"")["run"]["facets"]
+        for one in (over, replace(over, end=End("paused", by="ann")))
+    ]
+    assert "headwater_end" not in facets[0]
+    end = {key: value for key, value in facets[1]["headwater_end"].items() if key[0] != "_"}
+    assert end == {"reason": "paused", "inferred": False, "by": "ann"}
 
 
 def test_two_clusters_with_one_name_are_told() -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from pwd import getpwuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from headwater.cli.main import _run
 from headwater.connect.commands import inspect
+from headwater.connect.services.rest import ConnectRest
+from headwater.emit import Outbox
 from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
@@ -107,6 +112,36 @@ def test_a_connector_that_is_not_there_is_the_same_answer_everywhere(
     assert capsys.readouterr().err == (
         f"error: {connect} has no connector sink-3\nhint: near it: sink-2, sink-1\n"
     )
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "stop", "restart"])
+def test_a_command_notes_for_the_agent_what_it_does_and_for_whom(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, action: str
+) -> None:
+    """By the system's name of the user, and with nothing else of the environment."""
+    url, outbox = "http://127.0.0.1:9", Outbox(str(tmp_path / "agent.db"))
+    outbox.register({"all": "all"})
+    found: list[list[Any]] = []
+
+    def look(*_: Any) -> None:
+        found.append([json.loads(body) for body in outbox.notes(f"order/{url}")])
+
+    monkeypatch.setattr(inspect, "require", lambda *_: None)
+    monkeypatch.setattr(ConnectRest, "act", look)
+    monkeypatch.setenv("USER", "mallory")
+    monkeypatch.setenv("LOGNAME", "mallory")
+    words = ["connect", action, "sink", "--url", f"{url}/", "--state", str(tmp_path / "agent.db")]
+    began = time.time_ns() // 1000
+    assert _run(words, debug=False) == 0
+    look()
+    # A poll that shows a pause has to find its note; of a restart that is refused there must be none.
+    before, after = found
+    assert [len(before), len(after)] == ([0, 1] if action == "restart" else [1, 0])
+    ((name, at, *rest),) = before + after
+    assert (name, rest) == ("sink", [action, getpwuid(os.getuid()).pw_name])
+    assert began <= at <= time.time_ns() // 1000
+    outbox.close()
+    outbox.forget_connection()
 
 
 def test_explain_reads_a_record_where_it_is_asked_to(

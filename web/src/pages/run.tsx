@@ -49,8 +49,9 @@ export function Failure({ facets }: { facets: Facets }) {
 }
 
 /** Who ended a run, where that is known; an end that its job reported later is the job's own. */
-export function endedBy(run: Run): string {
-  return run.state === "ABORTED" ? text(facet(run.facets, "headwater_end").by) : "";
+export function endedBy(run: Run, planned: boolean): string {
+  const own = run.state === "ABORTED" || planned;
+  return own ? text(facet(run.facets, "headwater_end").by) : "";
 }
 
 /** Where the engine of a run can be watched: its page ends with it, its history stays. */
@@ -191,7 +192,8 @@ export function RunPage({ id }: { id: string }) {
     told && job ? `/api/v2/jobs/${segments(job.namespace, job.name)}` : null,
   );
   if (!data) return error ? <Problem error={error} retry={reload} /> : <Loading />;
-  const state = shownState({ state: data.state, planned: of?.plannedEnds[id] });
+  const planned = of?.plannedEnds[id];
+  const state = shownState({ state: data.state, planned });
   const parent = facet(data.facets, "parent");
   const upRun = text(facet(parent, "run").runId);
   const upJob = facet(parent, "job");
@@ -221,7 +223,7 @@ export function RunPage({ id }: { id: string }) {
             ["State", <StateBadge key="s" state={state} />],
             ["Started", clock(data.startedAt)],
             ["Ended", data.endedAt ? clock(data.endedAt) : "not yet"],
-            ["Ended by", endedBy(data) || null],
+            ["Ended by", endedBy(data, Boolean(planned)) || null],
             [
               "Duration",
               data.durationMs !== null

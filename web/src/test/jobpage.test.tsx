@@ -197,8 +197,9 @@ test("a job that is deleted where it ran says so, whatever its last run was", as
   expect(document.querySelector(".badge")?.textContent).toBe("Deleted");
 });
 
-test("a run that somebody paused says so on its own page", async () => {
-  const facets = { headwater_connect: { state: "PAUSED" } };
+test("a run that somebody paused says so on its own page, and who it was", async () => {
+  const by = { reason: "paused", inferred: false, by: "ann" };
+  const facets = { headwater_connect: { state: "PAUSED" }, headwater_end: by };
   const jobVersion = { namespace: "shop", name: "paused", version: null };
   const end = { state: "COMPLETED", endedAt: "2026-01-08T11:40:00Z", durationMs: 840_000 };
   answering({
@@ -208,6 +209,7 @@ test("a run that somebody paused says so on its own page", async () => {
   render(<RunPage id="01a1" />);
   await screen.findByText("Paused");
   expect(screen.queryByText("Completed")).toBeNull();
+  expect(screen.getByText("Ended by").nextSibling?.textContent).toBe("ann");
 });
 
 test("who may only read sees nothing to edit", async () => {

@@ -115,14 +115,17 @@ def action(word: str) -> Any:
     ) -> None:
         config = cluster_config(url, login)
         connect = connect_to(config)
-        from headwater.connect.commands.inspect import note_restart, require
+        from headwater.connect.commands.inspect import note_order, require
 
         require(connect, *names)
         for name in names:
-            ordered = time.time_ns() // 1000
+            order = (state, config.endpoint.urls[0], name, word, time.time_ns() // 1000)
+            # A poll that shows a pause has to find who ordered it; a restart is noted once it was done.
+            if word != "restart":
+                note_order(*order)
             connect.act(name, word)
             if word == "restart":
-                note_restart(state, config.endpoint.urls[0], name, ordered)
+                note_order(*order)
         if as_json:
             print_json({"action": word, "connectors": names})
         else:

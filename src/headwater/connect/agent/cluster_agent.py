@@ -8,9 +8,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
 from headwater.connect.agent.connector_states import ConnectorStore
+from headwater.connect.agent.orders import Orders
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.snapshot import SnapshotReader
 from headwater.connect.debezium.runs import DebeziumRuns
@@ -27,6 +26,8 @@ from headwater.lineage.openlineage.events import EventType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import msgspec
+
     from headwater.connect.debezium.server_runs import RunLookup
     from headwater.connect.derive.refresh import Derivation
     from headwater.connect.life.steps import Emission, Step
@@ -40,13 +41,7 @@ RESTART_SETTLES = 2.0
 BATCH = 100
 # Only silence counts as being gone: a cluster that refuses us, or answers what we do not
 # understand, may be as healthy as ever.
-_restart = msgspec.json.Decoder(tuple[str, int])
 UNANSWERED = (ProblemKind.UNREACHABLE, ProblemKind.TIMEOUT, ProblemKind.UNHEALTHY)
-
-
-def restart_topic(url: str) -> str:
-    """The topic of notes about restarts, for the agent of the cluster at that address."""
-    return f"restart/{url.rstrip('/')}"
 
 
 class ConnectorLineage(Protocol):
@@ -97,6 +92,7 @@ class ClusterAgent:
         self._runs = DebeziumRuns(lookup, self.intervals)
         self._task_runs = TaskRunCloser(lookup)
         self._root_is_read, self._polled_at = False, 0
+        self._orders = Orders()
         self._restarts: dict[str, float] = {}
         self._unanswered_since: float | None = None
         self._failures = 0
@@ -126,13 +122,6 @@ class ClusterAgent:
     def poll(self) -> int:
         """Poll once, emit what changed, and return the number of events."""
         began = self._clock()
-        for url in self.connect.urls:
-            for body in self.outbox.notes(restart_topic(url)):
-                name, ordered = _restart.decode(body)
-                watched = self._watched.get(name)
-                # A poll may have seen the restart before its note was there.
-                if watched is None or watched.tracked.started <= ordered:
-                    self._restarts[name] = began
         try:
             answers = self._poll_connect()
         except ConnectError as error:
@@ -142,6 +131,7 @@ class ClusterAgent:
         else:
             self.problems.clear("")
             self._unanswered_since, self._failures = None, 0
+            self._take_orders()
             count, steps = 0, self._steps(answers, began)
             while some := list(islice(steps, BATCH)):
                 count += self._store.commit(some)
@@ -152,6 +142,15 @@ class ClusterAgent:
         self.problems.set_services(self._lineage.problems())
         self._store.write_problems()
         return count
+
+    def _take_orders(self) -> None:
+        """Take the notes of commands: after the answer that may show what they ordered."""
+        for order in self._orders.take(self.outbox, self.connect.urls, self._polled_at):
+            watched = self._watched.get(order.name)
+            # A poll may have seen the restart before its note was there.
+            unseen = watched is None or watched.tracked.started <= order.at
+            if order.action == "restart" and unseen:
+                self._restarts[order.name] = self._clock()
 
     def _poll_connect(self) -> dict[str, msgspec.Raw]:
         unhealthy = self.connect.unhealthy()
@@ -233,6 +232,7 @@ class ClusterAgent:
         step = self._runs.step(
             watched, tracked, seen, micros(now), heartbeat=heartbeat, restarted=restarted
         )
+        step = self._orders.sign(step, seen)
         started = any(one.type is EventType.START for one in step.emissions)
         reported = step.emissions or step.tracked.by_debezium
         if started or seen is Condition.RESTARTING or (restarted and reported):

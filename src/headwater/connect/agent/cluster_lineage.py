@@ -140,6 +140,7 @@ class ClusterLineage:
                 heartbeat=self._heartbeat,
                 engine_version=self.version,
                 inferred=emission.inferred,
+                end=emission.end,
                 cluster=self._cluster,
                 facets=self._measured(tracked.run),
             )

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headwater.connect.agent.cluster_agent import restart_topic
 from headwater.connect.agent.cluster_lineage import ClusterLineage
 from headwater.connect.agent.connector_states import STATUS
+from headwater.connect.agent.orders import Order, leave_order
 from headwater.connect.agent.process import live_metadata_of
 from headwater.connect.config import default_state
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
 from headwater.connect.services.rest import ConnectRest, read_entry
 from headwater.emit import Outbox
+from headwater.emit.process.process_exit import user
 from headwater.errors import HeadwaterError, NotFoundError
 
 if TYPE_CHECKING:
@@ -166,16 +167,16 @@ def agent_problems(state: str | None) -> list[dict[str, Any]]:
         outbox.forget_connection()
 
 
-def note_restart(state: str | None, url: str, name: str, ordered: int) -> None:
-    """Leave a note for the agent that a restart was ordered, which its polls may miss.
+def note_order(state: str | None, url: str, name: str, action: str, at: int) -> None:
+    """Leave a note for the agent of what is done to a connector, which its polls may miss, and by whom.
 
-    `ordered` is the moment, in microseconds, before Connect was asked for it.
+    `at` is the moment, in microseconds, before Connect was asked for it.
     """
     outbox = _existing(state)
     if outbox is None:
         return
     try:
-        outbox.note(restart_topic(url), msgspec.json.encode((name, ordered)))
+        leave_order(outbox, url, Order(name, at, action, user()))
     finally:
         outbox.forget_connection()
 

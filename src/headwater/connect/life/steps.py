@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from headwater.connect.life.state import Condition, TrackedConnector, fingerprint
 from headwater.emit.run_emitter import new_run_id
+from headwater.lineage.model import End
 from headwater.lineage.openlineage.events import EventType, from_micros
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Emission(msgspec.Struct, frozen=True):
     """The further task whose own job the event is about; without a run, it declares that job."""
     deleted: bool = False
     """Whether it reports that the job itself is no more, and nothing of a run."""
+    end: End | None = None
+    """Why the run is over, where somebody is known to have ordered it."""
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -66,11 +66,11 @@ def of_exception(error: BaseException | None) -> RunEnd:
 
 def interrupted(reason: str) -> RunEnd:
     """The end of a program that a signal or Ctrl-C interrupted, by the user that it runs as."""
-    return RunEnd(EventType.ABORT, reason, by=_user())
+    return RunEnd(EventType.ABORT, reason, by=user())
 
 
 @functools.cache
-def _user() -> str:
+def user() -> str:
     """The name of the user this process runs as; empty where the system has no name for it."""
     # Not `getpass.getuser`, which believes variables of the environment.
     try:

@@ -44,7 +44,7 @@ def run_ending(bodies: Iterable[bytes]) -> RunEnding:
         if read.state in CONNECTOR_ENDS:
             found = RunEnding(CONNECTOR_ENDS[read.state])
         elif read.reason and not read.inferred:
-            planned = JobProblem.STOPPED if read.reason in STOPS else None
+            planned = found.planned or (JobProblem.STOPPED if read.reason in STOPS else None)
             found = RunEnding(planned, (read.by or "")[:MAX_BY])
     return found
 
