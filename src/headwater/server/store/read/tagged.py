@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from headwater.lineage.graph import Direction, NodeKind
 from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from headwater.server.store.entities import Column
+    from headwater.server.store.read.graph import StoredGraph
 
 __all__ = ["TaggedColumns", "sent_tags"]
 
@@ -105,9 +107,16 @@ class TaggedColumns(ColumnGraph):
         jobs = {job for job, _ in inputs}
         return [one for one in self._silent(jobs) if one[:2] in inputs]
 
-    def silent_writers(self, root: int) -> list[tuple[int, int, int]]:
-        """Job, input and output, where a job writes this dataset and does not report from which columns."""
-        jobs = {job for job, _, _ in self.view.graph().of_datasets([root], OUTPUT)}
+    def silent_writers(
+        self, root: int, graph: StoredGraph | None = None
+    ) -> list[tuple[int, int, int]]:
+        """Job, input and output, where a job writes this dataset and does not report from which columns.
+
+        A graph of now that a question has walked already knows the writers without reading them again.
+        """
+        node = NodeKind.DATASET.value, root
+        steps = (graph or self.view.graph()).next([node], Direction.UPSTREAM)
+        jobs = {number for _, (_, number), _ in steps}
         return [one for one in self._silent(jobs) if one[2] == root]
 
     def _silent(self, jobs: Collection[int]) -> list[tuple[int, int, int]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.server.store.entities import Column, Dataset, Job
+    from headwater.server.store.read.graph import StoredGraph
     from headwater.server.store.view import ColumnGraph, View
 
     Edge = tuple[Column, Column]
@@ -213,10 +214,15 @@ def silent(
     ]
 
 
-def silent_beside(view: View, dataset: Dataset, *, downstream: bool = False) -> list[Silent]:
-    """Jobs that write a dataset now, or read it, and report no columns: more may come or go that way."""
-    graph, root = view.tagged_columns(), dataset.root
-    found = graph.silent_readers([root]) if downstream else graph.silent_writers(root)
+def silent_beside(
+    view: View, dataset: Dataset, graph: StoredGraph | None = None, *, downstream: bool = False
+) -> list[Silent]:
+    """Jobs that write a dataset now, or read it, and report no columns: more may come or go that way.
+
+    `graph` is that of now, where the question has it already.
+    """
+    tagged, root = view.tagged_columns(), dataset.root
+    found = tagged.silent_readers([root]) if downstream else tagged.silent_writers(root, graph)
     found = found[:LIMIT]
     jobs = view.jobs({job for job, _, _ in found})
     return silent(found, jobs, view.datasets({root for _, *ends in found for root in ends}))

@@ -142,7 +142,7 @@ def why(
         "causes": _causes(view, list(answer.reasons)),
         "recent": _recent(view, answer.recent),
         "inputs": inputs,
-        "unknown": columns.silent_beside(view, found) if column else None,
+        "unknown": columns.silent_beside(view, found, graph) if column else None,
         "hidden": hidden_upstream(view, found, depth),
         "truncated": answer.cut or cut or len(answer.reasons) > CAUSES,
     }
