@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from headwater.server.store.read.namespace_limit import Limit
     from headwater.server.store.read.observed import Lags
 
-__all__ = ["Bodies", "ColumnGraph", "View"]
+__all__ = ["Bodies", "ColumnGraph", "StoredGraph", "View"]
 
 Name = tuple[str, str]
 """Namespace and name."""

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.server.store.entities import Column, Dataset, Job
-    from headwater.server.store.read.graph import StoredGraph
-    from headwater.server.store.view import ColumnGraph, View
+    from headwater.server.store.view import ColumnGraph, StoredGraph, View
 
     Edge = tuple[Column, Column]
 
