@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -22,6 +23,12 @@ def examples(count: int, **others: Any) -> settings:
     count = count if FULL else max(10, count // 10)
     others.setdefault("suppress_health_check", [HealthCheck.too_slow])
     return settings(max_examples=count, deadline=None, derandomize=not FULL, **others)
+
+
+def orders(items: Iterable[T], step: int = 1) -> Iterator[tuple[T, ...]]:
+    """Every order of the items in `make test-full`, or one of `step`; elsewhere one of five of those."""
+    found = itertools.permutations(items)
+    return itertools.islice(found, 0, None, step if FULL else 5 * step)
 
 
 def in_another_order(data: st.DataObject, sent: list[T]) -> list[list[T]]:

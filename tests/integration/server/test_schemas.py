@@ -19,7 +19,7 @@ from headwater.server.store.keep.rebuild import rebuild
 from headwater.server.store.keep.retention import retain
 from headwater.server.store.read.timeline import members, schemas
 from headwater.server.store.view import Bodies, View
-from tests.properties import examples, in_another_order
+from tests.properties import examples, in_another_order, orders
 
 from .making import P, at, dataset, event, facet
 
@@ -378,7 +378,7 @@ def test_a_time_far_ahead_divides_a_period_whatever_the_order(store: Store) -> N
     """Of the four claims of a stream, one is of a wrong clock: it counts when it is received."""
     now = int(time.time())
     claims = (("a int", -200), ("b int", -100), ("a int", 3600), ("a int", 250))
-    for n, order in enumerate(permutations(claims), 1):
+    for n, order in enumerate(orders(claims), 1):
         name = f"t{n}"
         for text, ahead in order:
             one = beat(0, f"writer{n}", n, outputs=[dataset(name, schema=fields(text))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -11,6 +10,7 @@ import pytest
 
 from headwater.server.store import open_store
 from headwater.server.store.keep.rebuild import rebuild
+from tests.properties import orders
 
 from .making import at, dataset, event, facet
 
@@ -157,9 +157,8 @@ def test_no_order_of_events_changes_it(story: str, tmp_path: Path) -> None:
 
     events = STORIES[story]
     wanted = drawn(0, events, one_by_one=True)
-    for number, shuffled in enumerate(itertools.permutations(events), 1):
-        if number % (1 if len(events) < 5 else 7) == 0:
-            assert drawn(number, list(shuffled), one_by_one=bool(number % 2)) == wanted
+    for number, shuffled in enumerate(orders(events, 1 if len(events) < 5 else 7), 1):
+        assert drawn(number, list(shuffled), one_by_one=bool(number % 2)) == wanted
 
 
 def test_after_a_rebuild_it_is_the_same(client: Client) -> None:
