@@ -186,6 +186,38 @@ def test_no_route_names_what_is_hidden(limited: tuple[Client, str]) -> None:
     assert len(told) > 30  # the same questions of an administrator do name it
 
 
+REFUSED = [
+    {**estate()[0], f"{MARK}_deep": json.loads("[" * 70 + "]" * 70)},
+    {**estate()[0], "eventTime": f"{MARK} o'clock"},
+    {**estate()[0], "run": {"runId": 5}, f"{MARK}_other": 1},
+    of("shop", event("START", 1, outputs=[dataset("t", columnLineage=facet(fields={MARK: 5}))])),
+]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/lineage", "/api/v2/events"])
+def test_reasons_of_refusals_are_counted_in_words_of_a_fixed_set(
+    limited: tuple[Client, str], path: str
+) -> None:
+    client, token = limited
+    bodies = [json.dumps(one) for one in REFUSED]
+    bodies.append(f'{{"{MARK}": 1, "{MARK}": 2}}')
+    for body in bodies:
+        ask(client, ADMIN, path, method="POST", content=body)
+    before = set(client.app.refusals)
+    for number in range(30):
+        where = {
+            f"{MARK}_{number}": json.loads("[" * 70 + "]" * 70),
+            "run": {f"{MARK}.{number}": {}},
+        }
+        ask(client, ADMIN, path, method="POST", content=json.dumps({**estate()[0], **where}))
+    assert set(client.app.refusals) == before
+    text = ask(client, token, "/api/v2/metrics").text
+    assert 'reason="event: nested deeper"' in text
+    assert 'reason="eventTime: not an RFC 3339 time"' in text
+    assert MARK not in text
+    assert MARK not in ask(client, ADMIN, "/api/v2/metrics").text
+
+
 def test_what_may_be_read_is_answered(limited: tuple[Client, str]) -> None:
     client, token = limited
     found = ask(client, token, "/api/v1/lineage", params={"nodeId": "job:shop:load"}).json()

@@ -56,6 +56,7 @@ from headwater.server.ingest.upkeep import (
     watch_writer,
 )
 from headwater.server.live import Live
+from headwater.server.refusal_reasons import refusal_reason
 from headwater.server.routing import Router
 from headwater.server.store import StoreError, StoreUnavailableError, UnstorableError
 from headwater.server.store.database import DamagedError
@@ -501,8 +502,7 @@ class App:
     def refusal(self, error: EventError) -> HttpError:
         """A refused event as an answer, counted by its reason."""
         first = error.problems[0]
-        if len(self.refusals) < 200:
-            self.refusals[f"{first.field.split('[')[0]}: {first.problem.split(':')[0]}"[:120]] += 1
+        self.refusals[refusal_reason(first)] += 1
         code = 400 if first.field == "$" else 422
         return HttpError(code, f"{first.field} {first.problem}", error.problems)
 

@@ -35,7 +35,7 @@ class EventError(ValueError):
     """What was sent is not an event; `problems` has the reasons, field by field."""
 
     def __init__(self, problems: list[EventProblem]) -> None:
-        # Reasons quote what was sent, and are answered, logged and counted in metrics.
+        # Reasons quote what was sent, and are answered and logged.
         self.problems = [EventProblem(redact(p.field), redact(p.problem)) for p in problems]
         super().__init__("; ".join(f"{p.field}: {p.problem}" for p in self.problems))
 
