@@ -24,7 +24,6 @@ from tests.security.attacks import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 BODY = json.dumps(event("START", 0)).encode()
 
@@ -204,14 +203,3 @@ def test_requests_that_wait_behind_another_are_few(launch: Callable[..., Process
             part = connection.recv(65_536)
             assert part
             found += part
-
-
-def test_the_servers_own_lines_do_not_fill_the_log(
-    launch: Callable[..., Process], tmp_path: Path
-) -> None:
-    server = launch(None, "--no-page")
-    for _ in range(200):
-        with connected(server, b"\x00\x01 nonsense\r\n\r\n") as connection:
-            assert answer(connection).startswith(b"HTTP/1.1 400")
-    server.stop()
-    assert (tmp_path / "server0.log").read_text().count("Invalid HTTP request") <= 20

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from typing import TYPE_CHECKING
 
-from headwater.server.http.log_rate_limit import RateLimitFilter
+import pytest
 
-if TYPE_CHECKING:
-    import pytest
+from headwater.logs import LogFormat
+from headwater.server.http.log_rate_limit import KINDS, RateLimitFilter
+from headwater.server.http.serve import _configure_logging
 
 
 def test_a_flood_is_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -30,3 +31,25 @@ def test_a_flood_is_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
         )
     finally:
         log.removeFilter(calm)
+
+
+@pytest.mark.parametrize("name", ["headwater.server.ingest", "uvicorn.error", "asyncio"])
+def test_every_logger_of_a_server_is_limited(
+    name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    _configure_logging(LogFormat.TEXT)
+    for n in range(100):
+        logging.getLogger(name).warning(f"Task {n} failed\nfuture: <Task {n} at 0x{n:x}>")  # noqa: G004
+    assert capfd.readouterr().err.count("failed") == 20
+
+
+def test_kinds_beyond_the_most_are_one() -> None:
+    calm = RateLimitFilter(most=3)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    passed = 0
+    for kind in itertools.product(letters, repeat=3):
+        record = logging.LogRecord("x", logging.WARNING, "", 0, "".join(kind), None, None)
+        passed += calm.filter(record)
+    assert passed == KINDS + 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 
@@ -10,12 +11,14 @@ __all__ = ["RateLimitFilter"]
 
 MINUTE = 60.0
 KINDS = 500
+_NUMBER = re.compile(r"0x[0-9a-f]+|[0-9]+")
 
 
 class RateLimitFilter(logging.Filter):
     """Lets the first messages of a kind pass in each minute and then logs how many it left out.
 
-    A kind is the text before its values are filled in, so what clients send makes no new kinds.
+    A kind is the first line of the text, before its values are filled in and without numbers that
+    asyncio has filled in, so what clients send makes no new kinds.
     """
 
     def __init__(self, most: int = 20, every: float = MINUTE) -> None:
@@ -28,10 +31,11 @@ class RateLimitFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record may pass."""
         now = time.monotonic()
-        kind = (record.levelno, str(record.msg)[:200])
+        line = str(record.msg)[:200].partition("\n")[0]
+        kind = (record.levelno, _NUMBER.sub("", line))
         with self._lock:
             if kind not in self._seen and len(self._seen) >= KINDS:
-                self._seen.clear()
+                kind = (record.levelno, "")
             start, count = self._seen.get(kind, (now, 0))
             if now - start >= self._every:
                 left = int(count) - self._most

@@ -19,7 +19,6 @@ from headwater.server.app import App, ServerSettings
 from headwater.server.http.event_protocol import protocol_for
 from headwater.server.http.hosts import Hosts, is_loopback
 from headwater.server.http.log_rate_limit import RateLimitFilter
-from headwater.server.ingest.kafka import client_log
 from headwater.server.store import open_store
 from headwater.server.store.database.sqlite import sqlite_path, unopened
 
@@ -159,9 +158,8 @@ def serve(
 
 
 def _configure_logging(log_format: LogFormat) -> None:
-    for noisy in (logging.getLogger("uvicorn.error"), client_log):
-        noisy.addFilter(RateLimitFilter())
     handler = logging.StreamHandler()
+    handler.addFilter(RateLimitFilter())  # here it holds for every logger, asyncio's too
     handler.setFormatter(formatter(log_format))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
