@@ -19,11 +19,12 @@ from headwater.server.http.serve import serve
 from headwater.server.store import Store, StoreUnavailableError, open_store
 from tests.properties import examples
 
-from .conftest import Client
+from .conftest import Client, Process
 from .making import dataset, event, run_id
 from .test_live import until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -296,3 +297,15 @@ def test_a_server_that_stops_leaves_no_connection_behind(store_url: str, tmp_pat
     with psycopg.connect(store_url, autocommit=True) as own:
         sql = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
         until(lambda: own.execute(sql, (own.info.backend_pid,)).fetchone() is None)
+
+
+def test_a_second_server_does_not_get_in_through_a_link(
+    launch: Callable[..., Process], tmp_path: Path
+) -> None:
+    launch()
+    folder = tmp_path / "elsewhere"
+    folder.symlink_to(tmp_path)
+    (tmp_path / "link.db").symlink_to("headwater.db")
+    for name in ("headwater.db", "link.db", "elsewhere/headwater.db"):
+        with pytest.raises(UsageError, match="another server has"):
+            serve(port=0, store=f"sqlite:///{tmp_path}/{name}")

@@ -171,6 +171,7 @@ def _lock(url: str) -> int | None:
     path = sqlite_path(url)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = path.resolve()  # a link to the file is the same file
         lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise unopened(path, error) from error
