@@ -42,7 +42,6 @@ from headwater.server.http.connection_limits import (
 from headwater.server.http.csrf import refuse_foreign
 from headwater.server.http.hosts import Hosts
 from headwater.server.http.inflate import inflate
-from headwater.server.http.log_rate_limit import RateLimitFilter
 from headwater.server.http.page_files import PageFiles
 from headwater.server.http.proxies import Proxies
 from headwater.server.http.request_metrics import API, EVENT, PAGE, RequestMetrics, id_of, with_id
@@ -82,7 +81,6 @@ if TYPE_CHECKING:
 __all__ = ["App", "ServerSettings"]
 
 log = logging.getLogger("headwater.server")
-log.addFilter(RateLimitFilter())
 
 LINEAGE = "/api/v1/lineage"
 CREATED: dict[str, Any] = {
@@ -190,6 +188,7 @@ class App:
         self._probing: asyncio.Future[int] | None = None
         self._unpacking = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
+        store.on_reset = self._forget
         routes(self)
 
     @property
@@ -213,6 +212,11 @@ class App:
         with self.store.database.reading() as connection:
             ((seq,),) = connection.all("SELECT seq FROM head WHERE id = 1")
         self.live.start(seq)
+
+    def _forget(self) -> None:
+        """Let go of what may name what is deleted from the store, by whichever process."""
+        self.flow.forget()
+        self.bodies.forget()
 
     async def close(self) -> None:
         """Finish writing and close the store."""

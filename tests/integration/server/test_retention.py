@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from headwater.server.store.keep.rebuild import export, rebuild, verify
 from headwater.server.store.keep.retention import retain
 from headwater.server.store.view import Bodies, View
 from headwater.server.store.write.commands import COMMANDS, NoSuchError
+from tests.security.attacks import eventually
 
+from .conftest import Client
 from .making import columns, dataset, event, facet, run_id, schema
 from .old_stores import KEPT, open_kept
 
@@ -336,3 +339,38 @@ def test_a_database_of_the_first_release_is_brought_up_to_date(first: Store) -> 
     assert rebuild(first) == 0
     assert run_id(1) not in b"".join(export(first)).decode()
     first.close()
+
+
+def test_what_another_process_deletes_comes_back_from_no_memory(store: Store) -> None:
+    """Neither as a sample of flow nor in the dictionary that is made from the last bodies."""
+    client = Client(store)
+    client.app.background.clear()
+    try:
+        client.post(*run_of(2, job="hunter2"))
+        now = datetime.now(timezone.utc)
+        sample = {"run": run_id(2), "time": now.isoformat(), "direction": "output",
+                  "dataset": {"namespace": "s3://lake", "name": "hunter2_out"}}  # fmt: skip
+        sent = client.call("POST", "/api/v2/flow", json={"samples": [sample]})
+        assert sent.status_code == 202, sent.text
+        other = open_store(store.database.url)
+        for target in TARGETS["dataset"]:
+            purge(other, target)
+        other.close()
+        client.app.flow.flush(store, now.timestamp())
+        client.post(*(e for n in range(40) for e in run_of(n + 100)))
+        assert store.connection.all("SELECT 1 FROM dictionary")
+        assert store.connection.all("SELECT dataset_name FROM flow") == []
+        assert mentions(store, "hunter2") == []
+    finally:
+        client.close()
+
+
+def test_what_is_made_after_a_deletion_is_found(client: Client) -> None:
+    client.post(*run_of(1), *run_of(2, job="gone"))
+    found = client.get("/api/v2/search", q="out")["results"]
+    assert {one["name"] for one in found} == {"load_out", "gone_out"}
+    for kind, namespace, name in (("dataset", "s3://lake", "gone_out"), ("job", "jobs", "gone")):
+        body = {"kind": kind, "namespace": namespace, "name": name, "confirm": name}
+        assert client.call("POST", "/api/v2/purge", json=body).status_code == 200
+    client.post(*run_of(3, job="new"))
+    eventually(lambda: len(client.get("/api/v2/search", q="new_out")["results"]) == 1, 10)

@@ -182,7 +182,7 @@ class FlowRollups:
         if not self._filling:
             return
         connection = store.connection
-        connection.begin()
+        store.begin()
         sql = (
             "INSERT INTO flow (run, dataset_namespace, dataset_name, direction, width, bucket, state)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)"

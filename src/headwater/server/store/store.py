@@ -49,9 +49,9 @@ _KNOWN = (
     "WITH k (time, hash) AS ({in}) SELECT l.hash, l.seq FROM k JOIN log l"
     " ON l.time = k.time AND l.hash = k.hash"
 )
-_HEAD = "SELECT seq, chain FROM head WHERE id = 1"
+_HEAD = "SELECT seq, epoch, chain FROM head WHERE id = 1"
 _HEAD_AND_SAME = (
-    "SELECT h.seq, h.chain, l.seq FROM head h LEFT JOIN log l ON l.time = ? AND l.hash = ?"
+    "SELECT h.seq, h.epoch, h.chain, l.seq FROM head h LEFT JOIN log l ON l.time = ? AND l.hash = ?"
     " WHERE h.id = 1"
 )
 """Most commits are of one event: both are asked at once, since an answer of PostgreSQL has to be waited for."""
@@ -77,6 +77,9 @@ class Store:
         self.on_change: Callable[[int, list[dict[str, Any]]], None] | None = None
         self.assumed: Counter[str] = Counter()
         """What was assumed of events taken in since the store was opened, by reason."""
+        self.on_reset: Callable[[], None] | None = None
+        """Called in the transaction that finds names deleted or numbered anew since the last one."""
+        ((self._epoch,),) = self.connection.all("SELECT epoch FROM head WHERE id = 1")
         self._has_tombstones = False
         self._retained = 0
         self._untrimmed = 0
@@ -164,11 +167,16 @@ class Store:
     def begin(self) -> None:
         """Open a transaction and make sure that no other server wrote since the last one."""
         self.connection.begin()
-        ((seq, chain),) = self.connection.all(_HEAD)
-        self._follow(seq, chain)
+        self._follow(*self.connection.all(_HEAD)[0])
 
-    def _follow(self, seq: int, chain: bytes) -> None:
-        """Forget what is held in memory if another server moved the head of the log."""
+    def _follow(self, seq: int, epoch: int, chain: bytes) -> None:
+        """Forget what is held in memory if somebody else moved the head of the log."""
+        if epoch != self._epoch:
+            self.log.seq = UNKNOWN
+            self.packer.forget_samples()
+            if self.on_reset is not None:
+                self.on_reset()
+            self._epoch = epoch
         if seq != self.log.seq:
             self.forget()
             self.log.seq, self.log.chain = seq, bytes(chain)
@@ -239,8 +247,8 @@ class Store:
         sent = [(item.time, item.hash) for _, item in group]
         if len(sent) == 1:
             self.connection.begin()
-            ((seq, chain, same),) = self.connection.all(_HEAD_AND_SAME, sent[0])
-            self._follow(seq, chain)
+            ((*head, same),) = self.connection.all(_HEAD_AND_SAME, sent[0])
+            self._follow(*head)
             rows = [] if same is None else [(sent[0][1], same)]
         else:
             self.begin()

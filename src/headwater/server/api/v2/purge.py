@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.http import HttpError, Request, Response
 from headwater.server.routing import Routes
-from headwater.server.store.keep.purge import KINDS, Purged, PurgeTarget, purge
+from headwater.server.store.keep.purge import KINDS, PurgeTarget, purge
 from headwater.server.store.write.commands import NoSuchError
 
 if TYPE_CHECKING:
     from headwater.server.app import App
-    from headwater.server.store import Store
 
 __all__ = ["api"]
 
@@ -67,12 +66,8 @@ async def post_purge(app: App, request: Request) -> Response:
     """Delete for good: a job, a dataset or a namespace, and every event that names it."""
     target = target_of(request.json())
 
-    def work(store: Store) -> Purged:
-        app.flow.forget()
-        return purge(store, target)
-
     try:
-        gone = await app.ingest.perform(work)
+        gone = await app.ingest.perform(lambda store: purge(store, target))
     except NoSuchError as error:
         raise HttpError(404, error.message) from error
     app.bodies.forget()

@@ -60,6 +60,8 @@ class UnstorableError(StoreError):
 
 
 MOVE_HEAD = "UPDATE head SET seq = ?, chain = ? WHERE id = 1"
+NEW_EPOCH = "UPDATE head SET epoch = epoch + 1 WHERE id = 1"
+"""For names that are gone and numbers that stand for others: who holds some has to read again."""
 
 
 class ReadConnection(Protocol):

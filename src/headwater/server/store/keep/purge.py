@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from headwater.lineage.openlineage.events import canonical
-from headwater.server.store.database import within
+from headwater.server.store.database import NEW_EPOCH, within
 from headwater.server.store.entities import MERGED, decode_dataset, decode_job, decode_run, slot
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.rebuild import records
@@ -126,17 +126,19 @@ def purge(store: Store, target: PurgeTarget) -> Purged:
         base = (earlier.base, earlier.base_chain) if earlier else (0, bytes(32))
         tombstones = [*(earlier.tombstones if earlier else []), target.digest]
         checkpoint.write(store, "deletion", base, tombstones)
+        connection.run(NEW_EPOCH)
     connection.tidy()
     return Purged(buried, len(jobs), len(datasets))
 
 
 def _note_numbers(connection: Connection) -> None:
-    """Note up to where jobs and runs are numbered: what is left of the log may name them.
+    """Note up to where jobs, runs and datasets are numbered.
 
-    In stores of earlier releases a run that two jobs reported was one; it goes with the job that
+    What is left of the log may name jobs and runs, and who reads on by numbers would pass over a
+    dataset with one that was given before. In stores of earlier releases a run that two jobs reported was one; it goes with the job that
     began it, and the other's records stay.
     """
-    for table in ("job", "run"):
+    for table in ("job", "run", "dataset"):
         ((highest,),) = connection.all(f"SELECT max(id) FROM {table}")  # noqa: S608
         note(connection, HIGHEST + table, max(highest or 0, noted(connection, HIGHEST + table)))
 
@@ -219,7 +221,6 @@ def _repack(store: Store, mark: bytes) -> None:
         for number, data in connection.all("SELECT id, data FROM dictionary")
         if mark in bytes(data) or b"\\" in bytes(data)
     ]
-    packer.forget_samples()
     if not stale:
         return
     sql = "SELECT dictionary, body FROM log ORDER BY seq DESC LIMIT ?"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.server.store.database import TamperedError
+from headwater.server.store.database import NEW_EPOCH, TamperedError
 from headwater.server.store.keep import checkpoint
 from headwater.server.store.keep.log_columns import check_facets, check_links, columns_of
 from headwater.server.store.write import commands
@@ -182,7 +182,7 @@ def rebuild(store: Store) -> int:
             _replay(store, group)
             count += len(group)
         # Numbers may stand for others now: whoever keeps some has to read them again.
-        store.connection.run("UPDATE head SET epoch = epoch + 1 WHERE id = 1")
+        store.connection.run(NEW_EPOCH)
         store.connection.commit()
     except BaseException:
         store.abandon()
