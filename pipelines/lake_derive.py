@@ -86,7 +86,7 @@ def compute(lake: Lake, touching: DataFrame, reached: Offsets) -> int:
 
     events = chosen(lake.spark.table(lake.name(tables.EVENTS)).where(_counts(lake)))
     projected = (
-        events.select(*ORDER, "kind", "body")
+        events.select(*ORDER, "topic", "kind", "body")
         .withColumn("arrived", F.unix_micros("arrived"))
         .repartition("node")
         .sortWithinPartitions(*ORDER)

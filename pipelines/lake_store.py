@@ -70,6 +70,7 @@ SUMMARY = f"spark.sql.iceberg.snapshot-property.{OFFSETS}"
 ENOUGH = 250
 """Records of a file from which on every task writes files of its own: moving the bodies to one task for each
 part costs more than they are worth. Of smaller batches there would be too many small files."""
+EMPTY = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 TRIES = 5
 CONFLICT = re.compile(r"ValidationException|CommitFailedException")
 """What Iceberg raises where files of a commit were changed meanwhile."""
@@ -91,6 +92,8 @@ class Lake:
         self.space = f"{catalog}.{namespace}"
         # Streams have sessions and so catalogs of their own: one would not see what another commits.
         spark.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
+        # Of a batch that turns out empty Spark would drop what counts its refused records.
+        spark.conf.set("spark.sql.adaptive.optimizer.excludedRules", EMPTY)
         self._offsets: dict[str, Offsets] = {}
 
     def name(self, table: LakeTable) -> str:
@@ -231,6 +234,7 @@ class Lake:
         """Let the derived rows of the chosen nodes be those that were computed; what is the same stays.
 
         All tables are compared at once: most batches change few of them, and the others cost nothing.
+        Events that the projection fails on are added to `refused`, once.
         """
         changed, goes = self._changed(projected, chosen)
         touched = [table for table in tables.DERIVED if goes.get(table.name)]
@@ -244,6 +248,13 @@ class Lake:
                     self._change(table, rows, merged)
                 else:
                     self._add(table, rows, merged)
+        if tables.REFUSED.name in goes:
+            place = ["topic", "kafka_partition", "kafka_offset"]
+            known = self.spark.table(self.name(tables.REFUSED)).select(*place)
+            bad = changed.where(F.col("destination") == tables.REFUSED.name)
+            new = bad.select(*tables.REFUSED.names).join(known, place, "left_anti")
+            # Up to where the stream has refused records is not for this commit to say.
+            new.writeTo(self.name(tables.REFUSED)).append()
 
     def _changed(
         self, projected: DataFrame, chosen: Callable[[DataFrame], DataFrame]

@@ -38,9 +38,11 @@ _TYPES: dict[str, Any] = {
 _COLUMNS: dict[str, LakeColumn] = {c.name: c for c in (*EVENTS.columns, *REFUSED.columns)}
 READ = "destination string, " + ", ".join(f"{c.name} {c.type}" for c in _COLUMNS.values())
 """The rows of both tables as one: `destination` is the table that each belongs to."""
-_DERIVED: dict[str, LakeColumn] = {c.name: c for table in DERIVED for c in table.columns}
+_DERIVED: dict[str, LakeColumn] = {
+    c.name: c for table in (*DERIVED, REFUSED) for c in table.columns
+}
 PROJECTED = "destination string, " + ", ".join(f"{c.name} {c.type}" for c in _DERIVED.values())
-"""The rows of all derived tables as one, with the columns of all of them."""
+"""The rows of all derived tables and of `refused` as one, with the columns of all of them."""
 PURGED = "topic string, kafka_partition int, kafka_offset bigint, node string"
 """Where records came from that are to go, and what they are about."""
 JOINED = (
@@ -100,7 +102,10 @@ def read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def project_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the derived tables from rows of `events` that come node by node."""
+    """Rows of the derived tables from rows of `events` that come node by node.
+
+    What of them the projection fails on is a row of `refused`.
+    """
     projector = _projector()
     events = (row for batch in batches for row in batch.to_pylist())
     rows: list[dict[str, Any]] = []
@@ -156,4 +161,5 @@ def _rows(batch: pa.RecordBatch, fields: tuple[str, ...]) -> Iterator[tuple[Any,
 
 
 def _record(row: dict[str, Any]) -> LogRecord:
-    return LogRecord(int(row["kind"] == "command"), row["arrived"], row["body"].encode())
+    place = (row["topic"], row["kafka_partition"], row["kafka_offset"])
+    return LogRecord(int(row["kind"] == "command"), row["arrived"], row["body"].encode(), place)

@@ -18,10 +18,19 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.lake.records import UNLIMITED, job_node
-from headwater.lake.tables import ALIASES, COLUMN_EDGES, DATASETS, EDGES, OWNERS, RUNS, SCHEMAS
+from headwater.lake.records import UNLIMITED, job_node, reason_of
+from headwater.lake.tables import (
+    ALIASES,
+    COLUMN_EDGES,
+    DATASETS,
+    EDGES,
+    OWNERS,
+    REFUSED,
+    RUNS,
+    SCHEMAS,
+)
 from headwater.lineage.openlineage.facets import ABOUT
-from headwater.server.store import open_store
+from headwater.server.store import StoreError, UnstorableError, open_store
 from headwater.server.store.entities import OUTPUT, to_dataset, to_job, to_run
 from headwater.server.store.keep.rebuild import project
 from headwater.server.store.read.column_graph import column_edges
@@ -31,7 +40,7 @@ from headwater.server.store.write.commands import NoSuchError
 from headwater.server.store.write.projection import Projection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from headwater.lineage.columns import ColumnEdge
     from headwater.server.store import Store
@@ -69,11 +78,15 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class LogRecord(NamedTuple):
-    """A record as a server's log has it: 0 for an event and 1 for a command, arrival, and body."""
+    """A record as a server's log has it: 0 for an event and 1 for a command, arrival, and body.
+
+    `place` is its topic, partition and offset, where it has been in one.
+    """
 
     kind: int
     at: int
     body: bytes
+    place: tuple[str, int, int] | None = None
 
 
 class Projector:
@@ -89,28 +102,90 @@ class Projector:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def rows(self, node: str, records: Iterable[LogRecord]) -> Iterator[tuple[str, Row]]:
-        """The rows of a node, each with the name of its table, from all its records in any order."""
+        """The rows of a node, each with the name of its table, from all its records in any order.
+
+        A record that the projection fails on is a row of `refused`, and the others are as without it.
+        So is the last one where the rows cannot all be made of what was projected.
+        """
         store = self._store
+        refused: list[Row] = []
+        newest: LogRecord | None = None
+
+        def watched() -> Iterator[LogRecord]:
+            nonlocal newest
+            for newest in records:  # noqa: UP028  (the last one is looked at)
+                yield newest
+
         store.begin()
         try:
-            replay(store, records)
+            replay(store, watched(), lambda *failed: refused.append(_refused(*failed)))
             yield from _Rows(store, node).all()
+        except Exception as error:
+            if newest is None or _of_the_machine(error):
+                raise
+            refused.append(_refused(newest, error))
         finally:
             store.abandon()
+        yield from ((REFUSED.name, row) for row in refused)
 
 
-def replay(store: Store, records: Iterable[LogRecord]) -> None:
-    """Apply records to the projection of a store, in the transaction that is open."""
+def replay(
+    store: Store,
+    records: Iterable[LogRecord],
+    refuse: Callable[[LogRecord, Exception], None] = lambda *_: None,
+) -> None:
+    """Apply records to the projection of a store, in the transaction that is open.
+
+    Those that it fails on are left out, each by itself, and told to `refuse`.
+    """
     waiting = iter(records)
     while some := list(itertools.islice(waiting, STEP)):
-        projection = Projection(store.session)
+        if _failure(store, some) is None:
+            continue
         for record in some:
+            if (error := _failure(store, [record])) is not None:
+                refuse(record, error)
+
+
+def _failure(store: Store, records: list[LogRecord]) -> Exception | None:
+    """Apply some records, all or none; why it was none."""
+    store.connection.run("SAVEPOINT records")
+    try:
+        projection = Projection(store.session)
+        for kind, at, body, _ in records:
             # A command may be about what other records brought, or what was purged since.
             with suppress(NoSuchError):
-                project(store, projection, *record)
+                project(store, projection, kind, at, body)
         store.session.flush()
-        store.session.trim()
-        store.reader.trim()
+    except Exception as error:
+        if _of_the_machine(error):
+            raise
+        store.connection.run("ROLLBACK TO records")
+        store.forget()
+        return error
+    store.connection.run("RELEASE records")
+    store.session.trim()
+    store.reader.trim()
+    return None
+
+
+def _of_the_machine(error: Exception) -> bool:
+    """Whether no record is to blame, so that all of them may be taken the next time."""
+    store = isinstance(error, StoreError) and not isinstance(error, UnstorableError)
+    return store or isinstance(error, (OSError, MemoryError))
+
+
+def _refused(record: LogRecord, error: Exception) -> Row:
+    topic, partition, offset = record.place or (None, None, None)
+    return {
+        "arrived": record.at,
+        "reason": reason_of(f"the projection failed on it: {error!r}"),
+        "topic": topic,
+        "kafka_partition": partition,
+        "kafka_offset": offset,
+        "size": len(record.body),
+        "body": record.body.decode(),
+    }
 
 
 class _Rows:

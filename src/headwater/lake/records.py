@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from headwater.server.store.write.incoming.prepared import PreparedEvent
 
-__all__ = ["UNLIMITED", "Arrival", "RecordReader", "job_node"]
+__all__ = ["UNLIMITED", "Arrival", "RecordReader", "job_node", "reason_of"]
 
 BODY_LIMIT = 10 * 1024 * 1024
 """Bytes of a producer's record; the same as the default of a server."""
@@ -67,6 +67,11 @@ class Arrival(NamedTuple):
 def job_node(namespace: str, name: str) -> str:
     """A job as the tables name it."""
     return f"job:{namespace}:{name}"
+
+
+def reason_of(text: str) -> str:
+    """Why a record is refused, on one line and without credentials."""
+    return secrets.redact(" ".join(text.split()))[:REASON]
 
 
 class RecordReader:
@@ -167,7 +172,7 @@ def _refused(record: Arrival, reason: str) -> tuple[str, Row]:
             body = canonical(secrets.clean_value(msgspec.json.decode(value))).decode()
     row = {
         "arrived": record.timestamp,
-        "reason": secrets.redact(" ".join(reason.split()))[:REASON],
+        "reason": reason_of(reason),
         "topic": record.topic,
         "kafka_partition": record.partition,
         "kafka_offset": record.offset,

@@ -57,7 +57,7 @@ def restore(store: Store, records: Iterable[LogRecord]) -> int:
 
 
 def _take(store: Store, projection: Projection, record: LogRecord) -> None:
-    kind, at, body = record
+    kind, at, body, _ = record
     read = _command(body) if kind else None
     if read is not None and read.command == "purge":
         raise UsageError(

@@ -109,10 +109,11 @@ EVENTS = LakeTable(
 
 REFUSED = LakeTable(
     "refused",
-    "Records that are no events, with the reason; the stream goes on behind them.",
+    "Records that are no events, and events that no row could be derived from, with the reason; the stream"
+    " goes on behind them.",
     (
         LakeColumn("arrived", "timestamp", "when the broker received it"),
-        LakeColumn("reason", "string", "why it is no event"),
+        LakeColumn("reason", "string", "why it is no event, or what went wrong"),
         *_PLACE,
         LakeColumn("size", "bigint", "its bytes"),
         LakeColumn("body", "string", "the JSON with credentials masked; null for what is no JSON"),

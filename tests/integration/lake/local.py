@@ -67,7 +67,7 @@ class LocalLake:
     def take(self, records: Iterable[LogRecord]) -> None:
         """Append records of a server's log, in one batch."""
         rows = []
-        for kind, at, body in records:
+        for kind, at, body, _ in records:
             told = {"log": LOG, "seq": str(self._offset + 1), "at": str(at)}
             told["kind"] = ("event", "command")[kind]
             headers = [(PREFIX + name, value.encode()) for name, value in told.items()]
