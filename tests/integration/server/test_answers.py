@@ -1092,6 +1092,12 @@ def test_columns_of_a_difference_are_printed_as_they_can_be_typed(
         for typed in (end for line in columns_ for end in line.split(" → ")):
             (match,) = client.get("/api/v2/names", q=typed)["matches"]
             assert match["field"] in ("id", "a:b"), typed
+        # The page shows these members, so it says what the command says.
+        answer = json.loads(command("diff", "--from", at(1), "--to", at(90), *words, "--json"))
+        shown = [
+            f"{one['originName']} → {one['destinationName']}" for one in answer["columnsAdded"]
+        ]
+        assert shown == columns_
     assert "+ column kafka://k:9092:orders.id → s3://lake:orders.id" in said
 
 

@@ -1,7 +1,7 @@
 import { apiPath } from "../lib/api";
 import { plural } from "../lib/format";
 import { useResource } from "../lib/resource";
-import type { DifferenceAnswer } from "../lib/types";
+import type { ChangedColumnEdge, DifferenceAnswer } from "../lib/types";
 import { Loading, Problem, Unseen } from "../ui/basics";
 import { breakable } from "../ui/breakable";
 import { SideHead } from "./edgeside";
@@ -22,17 +22,27 @@ const rest = (id: string) => id.slice(id.indexOf(":") + 1);
 
 /** The list that `headwater diff` prints, in its order. */
 export function listed(found: DifferenceAnswer): ListedChange[] {
-  const edges = (sign: "+" | "−", kind: string, some: { origin: string; destination: string }[]) =>
-    some.map((edge) => ({ sign, kind, text: `${rest(edge.origin)} → ${rest(edge.destination)}` }));
+  const edges = (sign: "+" | "−", some: { origin: string; destination: string }[]) =>
+    some.map((edge) => ({
+      sign,
+      kind: "edge",
+      text: `${rest(edge.origin)} → ${rest(edge.destination)}`,
+    }));
+  const columns = (sign: "+" | "−", some: ChangedColumnEdge[]) =>
+    some.map((one) => ({
+      sign,
+      kind: "column",
+      text: `${one.originName} → ${one.destinationName}`,
+    }));
   const nodes = (sign: "+" | "−", ids: string[]) =>
     ids.map((id) => ({ sign, kind: id.slice(0, id.indexOf(":")), text: rest(id), node: id }));
   return [
     ...nodes("+", found.appeared),
-    ...edges("+", "edge", found.added),
-    ...edges("+", "column", found.columnsAdded),
+    ...edges("+", found.added),
+    ...columns("+", found.columnsAdded),
     ...nodes("−", found.vanished),
-    ...edges("−", "edge", found.removed),
-    ...edges("−", "column", found.columnsRemoved),
+    ...edges("−", found.removed),
+    ...columns("−", found.columnsRemoved),
     ...found.schemas.map((one) => ({
       sign: "~" as const,
       kind: "schema",

@@ -560,14 +560,22 @@ export interface DatasetAnalysis {
   }[];
 }
 
+/** Values go from one column to another: their ids, and their names as they are typed. */
+export interface ChangedColumnEdge {
+  origin: string;
+  destination: string;
+  originName: string;
+  destinationName: string;
+}
+
 /** What came, went and changed between two moments, as `headwater diff` lists it. */
 export interface DifferenceAnswer {
   appeared: string[];
   vanished: string[];
   added: { origin: string; destination: string }[];
   removed: { origin: string; destination: string }[];
-  columnsAdded: { origin: string; destination: string }[];
-  columnsRemoved: { origin: string; destination: string }[];
+  columnsAdded: ChangedColumnEdge[];
+  columnsRemoved: ChangedColumnEdge[];
   schemas: { dataset: string; compatible: boolean; changes: string[] }[];
   states: { job: string; before: string; after: string }[];
   hidden: number;

@@ -975,7 +975,12 @@ test("a stale dataset has the causes that nothing else explains, and no planned 
 
 test("a difference is listed in the order and the words of the command", () => {
   const edge = { origin: "job:ns:load", destination: "dataset:s3://lake:t" };
-  const column = { origin: "datasetField:db:a:x", destination: "datasetField:s3://lake:t:y" };
+  const column = {
+    origin: "datasetField:db:a:x",
+    destination: "datasetField:s3://lake:t:y",
+    originName: "db:a.x",
+    destinationName: "s3://lake:t.y",
+  };
   const found = listed({
     appeared: ["job:ns:load"],
     vanished: ["dataset:db:old"],
@@ -992,7 +997,7 @@ test("a difference is listed in the order and the words of the command", () => {
     "+ job ns:load",
     "+ edge ns:load → s3://lake:t",
     "− dataset db:old",
-    "− column db:a:x → s3://lake:t:y",
+    "− column db:a.x → s3://lake:t.y",
     "~ schema db:a: x was removed",
     "~ state ns:sink: RUNNING → FAILED",
   ]);

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.cli.questions.diff import column_edges
-
 __all__ = [
     "alerts",
     "audit",
@@ -159,7 +157,7 @@ def difference(found: Answer) -> Answer:
         )
     }
     edges |= {
-        name: [list(ends) for ends in column_edges(found, member)]
+        name: [[one["originName"], one["destinationName"]] for one in found[member]]
         for name, member in (
             ("columnEdgesAdded", "columnsAdded"),
             ("columnEdgesRemoved", "columnsRemoved"),

@@ -9,7 +9,6 @@ import typer
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.from_lake import Lake, of_period, say_source
-from headwater.cli.questions.shown_names import column_name
 from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import UsageError
@@ -18,7 +17,7 @@ from headwater.lineage.wording import hidden_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["column_edges", "diff"]
+__all__ = ["diff"]
 
 DEPTH = 3
 
@@ -69,16 +68,6 @@ def diff(
     say_source(found)
 
 
-def column_edges(found: dict[str, Any], member: str) -> list[tuple[str, str]]:
-    """The columns between which an edge came or went, as a person would type them."""
-    known = {*found["appeared"], *found["vanished"], *(one["dataset"] for one in found["schemas"])}
-    known |= {end for side in ("added", "removed") for one in found[side] for end in one.values()}
-    return [
-        (column_name(one["origin"], known), column_name(one["destination"], known))
-        for one in found[member]
-    ]
-
-
 def _lines(found: dict[str, Any]) -> Iterator[str]:
     for sign, style, nodes, edges, columns in (
         ("+", "green", "appeared", "added", "columnsAdded"),
@@ -90,7 +79,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         for edge in found[edges]:
             ends = (edge["origin"].partition(":")[2], edge["destination"].partition(":")[2])
             yield f"[{style}]{sign} edge[/] {escape(' → '.join(ends))}"
-        for ends in column_edges(found, columns):
+        for one in found[columns]:
+            ends = (one["originName"], one["destinationName"])
             yield f"[{style}]{sign} column[/] {escape(' → '.join(ends))}"
     for one in found["schemas"]:
         breaks = "" if one["compatible"] else " [red](breaks readers)[/]"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from headwater.cli.server.client import name_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ShownNames", "column_name", "dataset_id", "job_names"]
+__all__ = ["ShownNames", "dataset_id", "job_names"]
 
 
 class ShownNames:
@@ -45,22 +45,6 @@ def job_names(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
 def dataset_id(named: Mapping[str, Any]) -> str:
     """The id of a dataset that an answer has by namespace and name."""
     return f"dataset:{named['namespace']}:{named['name']}"
-
-
-def column_name(node: str, datasets: Collection[str]) -> str:
-    """A column as a person would type it, NAMESPACE:NAME.COLUMN, by its id beside ids of datasets.
-
-    The name and the column may hold colons too. Where nothing says which colon is between them it stays
-    the id, which can be typed as well.
-    """
-    whole = "dataset:" + node.partition(":")[2]
-    cuts = [at for at, letter in enumerate(whole) if letter == ":"]
-    known = [at for at in cuts if whole[:at] in datasets]
-    if not known and name_in(whole).count(":") == 1:
-        known = cuts
-    if not known:
-        return node
-    return f"{whole[: known[-1]]}.{whole[known[-1] + 1 :]}".partition(":")[2]
 
 
 def _kind(node: str) -> str:

@@ -44,6 +44,13 @@ Name = tuple[str, str, str]
 _From = TypedDict("_From", {"from": Time}, total=False)
 
 
+class ColumnEdge(Edge):
+    """Values go from one column to another; beside their ids as they are typed, NAMESPACE:NAME.COLUMN."""
+
+    originName: str  # noqa: N815
+    destinationName: str  # noqa: N815
+
+
 class GraphDifference(_From, Sourced):
     """What changed between two moments."""
 
@@ -53,8 +60,8 @@ class GraphDifference(_From, Sourced):
     added: list[Edge]
     removed: list[Edge]
     schemas: list[Object]
-    columnsAdded: list[Edge]  # noqa: N815
-    columnsRemoved: list[Edge]  # noqa: N815
+    columnsAdded: list[ColumnEdge]  # noqa: N815
+    columnsRemoved: list[ColumnEdge]  # noqa: N815
     states: list[Object]
     hidden: int
     truncated: bool
@@ -231,11 +238,16 @@ def _moments(
     return parts
 
 
-def _column_edge(edge: tuple[tuple[Name, str], tuple[Name, str]]) -> dict[str, str]:
-    origin, destination = (
-        f"datasetField:{':'.join(dataset[1:])}:{field}" for dataset, field in edge
+def _column_edge(edge: tuple[tuple[Name, str], tuple[Name, str]]) -> ColumnEdge:
+    (origin, origin_field), (destination, destination_field) = (
+        (":".join(dataset[1:]), field) for dataset, field in edge
     )
-    return {"origin": origin, "destination": destination}
+    return {
+        "origin": f"datasetField:{origin}:{origin_field}",
+        "destination": f"datasetField:{destination}:{destination_field}",
+        "originName": f"{origin}.{origin_field}",
+        "destinationName": f"{destination}.{destination_field}",
+    }
 
 
 def _edge(edge: tuple[Name, Name]) -> dict[str, str]:
