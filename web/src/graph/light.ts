@@ -2,6 +2,7 @@ import { useSyncExternalStore } from "react";
 import type { ImpactAnswer, ImpactEffect } from "../lib/types";
 import { EFFECTS } from "../ui/impact";
 import type { Box, ColumnWire, Wire } from "./model";
+import { actionsOf } from "./programs";
 
 /** Which nodes, wires and columns are lit: told to each by itself, so that only what changes redraws. */
 
@@ -63,7 +64,7 @@ export class Light {
 
   /** Light what a change hits, each by its effect. */
   impact(answer: ImpactAnswer, wires: Wire[], boxes: Box[]): void {
-    const drawn = drawnActions(boxes);
+    const drawn = boxOfActions(boxes);
     const nodes = new Map<string, Level>();
     const order: Level[] = EFFECTS.map(([effect]) => effect).toReversed();
     const worse = (id: string, effect: ImpactEffect): void => {
@@ -99,11 +100,11 @@ export class Light {
         : "";
 }
 
-/** The box that each action of a program is drawn in. */
-function drawnActions(boxes: Box[]): Map<string, string> {
+/** The box that stands for each action of a program, drawn in it or left out. */
+function boxOfActions(boxes: Box[]): Map<string, string> {
   return new Map(
     boxes.flatMap(({ id, node }) =>
-      node?.kind === "job" ? (node.actions ?? []).map((one): [string, string] => [one.id, id]) : [],
+      node?.kind === "job" ? actionsOf(node).map((one): [string, string] => [one, id]) : [],
     ),
   );
 }

@@ -35,7 +35,9 @@ export function byProgram(map: EstateMap, keep: string | null): EstateMap {
   const nodes = map.nodes.filter((node) => !drawn.has(node.id) && !folded.has(node.id));
   for (const [id, actions] of folded) {
     const family = families.get(id);
-    if (family) nodes.push(program(family.parent, actions, map));
+    if (!family) continue;
+    const asides = family.actions.filter((one) => !actions.includes(one)).map((one) => one.id);
+    nodes.push({ ...program(family.parent, actions, map), asides });
   }
   const edges = new Map<string, MapEdge>();
   for (const edge of map.edges) {
@@ -95,10 +97,15 @@ export function byAction(map: EstateMap, keep: string | null): EstateMap {
   return nodes.length === map.nodes.length ? map : { ...map, nodes };
 }
 
+/** The ids of all actions that a program's box stands for. */
+export function actionsOf(node: JobNode): string[] {
+  return [...(node.actions ?? []).map((action) => action.id), ...(node.asides ?? [])];
+}
+
 /** What a job is drawn as: itself, or the program that it is an action of. */
 export function drawnAs(nodes: MapNode[], id: string | null): string | null {
   const found = nodes.find(
-    (node) => node.kind === "job" && node.actions?.some((action) => action.id === id),
+    (node) => node.kind === "job" && id !== null && actionsOf(node).includes(id),
   );
   return found?.id ?? id;
 }

@@ -54,6 +54,8 @@ export interface JobNode extends JobFacts {
   parent?: string | null;
   /** The actions that an application is drawn for. */
   actions?: JobNode[];
+  /** The ids of its other actions, which only look at a table or make one. */
+  asides?: string[];
   change?: Change;
 }
 

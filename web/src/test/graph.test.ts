@@ -518,6 +518,7 @@ test("actions are drawn as their application, without those that only create or 
   const box = found.nodes.find((node) => node.id === application.id) as JobNode;
   expect(box.actions).toEqual([write]);
   expect(drawnAs(found.nodes, write.id)).toBe(application.id);
+  expect(drawnAs(found.nodes, count.id)).toBe(application.id);
   expect(drawnAs(found.nodes, a.id)).toBe(a.id);
   // Evidence of an edge is asked for as it was reported.
   const wire = build(found, PLAIN).wires.find((one) => one.target === b.id);
@@ -602,10 +603,9 @@ test("an application pairs inputs and outputs as its actions do", () => {
 
 test("what a change does to an action is lit at its application", () => {
   const found = new Light();
-  const boxes = build(
-    byProgram({ ...MAP, nodes: [a, b, application, write], edges: [edge(a, write)] }, null),
-    PLAIN,
-  ).boxes;
+  const nodes = [a, b, application, write, count];
+  const edges = [edge(a, write), edge(a, count)];
+  const { boxes } = build(byProgram({ ...MAP, nodes, edges }, null), PLAIN);
   const lit = (...effects: string[]) => {
     const jobs = effects.map((effect) => ({ id: write.id, effect }));
     const answer = { dataset: a.id, changes: [], jobs, columns: [] } as unknown as ImpactAnswer;
@@ -616,6 +616,13 @@ test("what a change does to an action is lit at its application", () => {
   // What is unknown may break: it is worse than all but that.
   expect(lit("changes", "unknown", "rows")).toBe("unknown");
   expect(lit("unknown", "breaks")).toBe("breaks");
+  // So does an action that is left out of the picture.
+  const jobs = [
+    { id: write.id, effect: "changes" },
+    { id: count.id, effect: "unknown" },
+  ];
+  found.impact({ dataset: a.id, changes: [], jobs, columns: [] } as never, [], boxes);
+  expect(found.level(application.id)).toBe("unknown");
 });
 
 test("a job that reads what it writes has two ways beside each other, and no knot", () => {
