@@ -63,7 +63,7 @@ def test_a_store_of_a_release_answers_the_same(
     with closing(open_store(url)) as again:
         sent = again.append([json.dumps(event("START", 500, run=500, job="new")).encode()])
         assert sent[0].error is None
-        known = again.append(PIPELINE.read_bytes().splitlines())
+        known = again.append((RELEASES / f"{release}.ndjson").read_bytes().splitlines())
         assert all(one.duplicate for one in known), "what was taken in before is known"
 
 
@@ -117,7 +117,9 @@ def keep() -> None:
     file.unlink(missing_ok=True)
     store = open_store(f"sqlite:///{file}")
     fill(store)
-    assert all(one.error is None for one in store.append(PIPELINE.read_bytes().splitlines()))
+    events = PIPELINE.read_bytes()
+    assert all(one.error is None for one in store.append(events.splitlines()))
+    file.with_suffix(".ndjson").write_bytes(events)
     records = verify(store)  # with every event; the answers that list them would be the larger part
     told = {path: one for path, one in answers(store).items() if "/events" not in path}
     with closing(sqlite3.connect(file)) as raw:  # as small as it can be

@@ -97,7 +97,6 @@ HIT_COLUMNS = {
 }
 # Known only once an order was rejected.
 HIT_LATER = {
-    ("kafka orders-dead-letter", "price"): "carries",
     ("kafka orders-dead-letter", "key.reason"): "changes",
     ("kafka orders-dead-letter", ROWS): "rows",
 }
