@@ -65,11 +65,17 @@ PORT = MatchRule("port", 0.88, "one name leaves the store's default port out", c
 LOOPBACK = MatchRule("loopback", 0.85, "two names of the machine itself", certain=True)
 ENDPOINT = MatchRule("endpoint", 0.88, "an endpoint of the store, and its plain name", certain=True)
 OWN = MatchRule("rule", 0.95, "a rule of yours", certain=True)
+FILE = MatchRule(
+    "file", 0.9, "the SQL of a job that reports the table reads the file", certain=True
+)
 CASE = MatchRule(
     "case", 0.82, "upper and lower case in a store that does not tell them apart", certain=True
 )
 SPOKEN_CASE = MatchRule("case", 0.5, "upper and lower case")
 HOST = MatchRule("host", 0.7, "a short and a long name of one host", rivals=True)
+PATH = MatchRule(
+    "path", 0.7, "a database file by its whole path, and by one that ends it", rivals=True
+)
 REGION = MatchRule("region", 0.6, "a name with and without account or region", rivals=True)
 FOLDER = MatchRule("folder", 0.55, "a folder of a database, with and without .db", rivals=True)
 CATALOG = MatchRule("catalog", 0.5, "a name in a catalog, and a path of that name", rivals=True)
@@ -99,6 +105,7 @@ FOLDING = frozenset({
     "presto", "impala", "unitycatalog", "awsathena", "sap", "vertica", "exasol",
 })  # fmt: skip
 """Stores whose tables have one name in any case."""
+DATABASE_FILES = frozenset({"duckdb", "sqlite"})
 PATHS = frozenset({"s3", "gs", "abfss", "hdfs", "file", "dbfs", "oss"})
 CATALOGS = frozenset({"hive", "trino", "presto", "unitycatalog", "impala", "awsathena", "iceberg"})
 WAREHOUSES = frozenset({"", "warehouse"})
@@ -158,6 +165,10 @@ class Identity(Protocol[N]):
 
     def clusters(self) -> Mapping[str, str]:
         """The cluster that a namespace is known to be."""
+        ...
+
+    def files(self) -> Mapping[N, Named]:
+        """The file that a dataset stands for, where a job reports a table and its SQL reads a file."""
         ...
 
 
@@ -304,7 +315,9 @@ class _Candidates:
 Block = dict[tuple[object, ...], list[int]]
 
 
-def _candidates(forms: Sequence[_Form], own: Mapping[int, Named]) -> _Candidates:
+def _candidates(
+    forms: Sequence[_Form], own: Mapping[int, Named], files: Mapping[int, Named]
+) -> _Candidates:
     found = _Candidates()
     for members in _blocks(forms, lambda form: [form.key]).values():
         for other in members[1:]:  # a chain is enough: they are one by name
@@ -319,6 +332,7 @@ def _candidates(forms: Sequence[_Form], own: Mapping[int, Named]) -> _Candidates
         (_host_keys, _is_short, HOST),
         (_address_keys, _is_address_of, ADDRESS),
         (_broker_keys, _differ, BROKER),
+        (_path_keys, _is_end_of, PATH),
         (_region_keys, _is_region_of, REGION),
         (_folder_keys, _differ, FOLDER),
         (_catalog_keys, _is_catalog_of, CATALOG),
@@ -331,7 +345,8 @@ def _candidates(forms: Sequence[_Form], own: Mapping[int, Named]) -> _Candidates
             )
             for one, other in _few(fitting):
                 found.add(one, other, rule, members)
-    _add_own(found, forms, own)
+    _add_read(found, forms, files, FILE)
+    _add_read(found, forms, own, OWN)
     return found
 
 
@@ -345,17 +360,20 @@ def _few(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _add_own(found: _Candidates, forms: Sequence[_Form], own: Mapping[int, Named]) -> None:
-    if not own:
+def _add_read(
+    found: _Candidates, forms: Sequence[_Form], names: Mapping[int, Named], rule: MatchRule
+) -> None:
+    """Pairs of what is the same dataset once some names are read as others."""
+    if not names:
         return
     places: Block = defaultdict(list)
-    read = {number: _form(*named) for number, named in own.items()}
+    read = {number: _form(*named) for number, named in names.items()}
     for number, form in enumerate(forms):
         places[read.get(number, form).key].append(number)
     for members in places.values():
         for other in members[1:]:
-            if members[0] in own or other in own:
-                found.add(members[0], other, OWN)
+            if members[0] in names or other in names:
+                found.add(members[0], other, rule)
 
 
 def _blocks(forms: Sequence[_Form], keys: Callable[[_Form], Iterable[tuple[object, ...]]]) -> Block:
@@ -408,6 +426,21 @@ def _broker_keys(form: _Form) -> Iterator[tuple[object, ...]]:
 
 def _differ(one: _Form, other: _Form) -> bool:
     return one.key != other.key
+
+
+def _path_keys(form: _Form) -> Iterator[tuple[object, ...]]:
+    if form.scheme in DATABASE_FILES:
+        yield form.scheme, _file_path(form).rpartition("/")[2], form.name
+
+
+def _file_path(form: _Form) -> str:
+    return (form.host + form.rest).removeprefix("./")
+
+
+def _is_end_of(one: _Form, other: _Form) -> bool:
+    """Whether one is a relative path, which begins where its program did, and may be the other."""
+    short, long = sorted((_file_path(one), _file_path(other)), key=len)
+    return not short.startswith("/") and long.startswith("/") and long.endswith(f"/{short}")
 
 
 def _region_keys(form: _Form) -> Iterator[tuple[object, ...]]:
@@ -559,7 +592,7 @@ class _Judge(Generic[N]):
 
     def _doubt(self, one: int, other: int, rule: MatchRule) -> float | None:
         """By how much their environments make two doubtful; None if they are two."""
-        if rule is OWN:
+        if rule in (OWN, FILE):
             return 1.0
         mine, theirs = (self._forms[number].environments for number in (one, other))
         if mine and theirs and mine != theirs:
@@ -622,7 +655,9 @@ def same_datasets(estate: Identity[N], rules: NameRules | None = None) -> list[P
         and (read := rules.read(one.namespace, one.name)) != (one.namespace, one.name)
     }
     lives = _Lives.of(estate.uses())
-    proposed = _candidates(forms, own)
+    told = estate.files()
+    files = {number: told[one.node] for number, one in enumerate(known) if one.node in told}
+    proposed = _candidates(forms, own, files)
     candidates = {
         pair: rule
         for pair, rule in proposed.found.items()
@@ -671,7 +706,7 @@ def _doubt_rivals(
     evidence may decide which of several it is.
     """
     sure, partners = _SameDatasets(), _partners(scored)
-    for rules in ((), (FOLDER, CATALOG, REGION), (HOST,), (ADDRESS,)):
+    for rules in ((), (FOLDER, CATALOG, REGION, PATH), (HOST,), (ADDRESS,)):
         for pair, (score, rule, proofs) in list(scored.items()):
             if rule not in rules:
                 continue

@@ -34,6 +34,7 @@ class DoubtKind(str, Enum):
     """What makes answers doubtful, beside datasets under two names."""
 
     SCHEMA = "schema"
+    EXTERNAL = "external file"
     ORPHAN = "orphan"
     NO_OUTPUTS = "no outputs"
     INFERRED = "inferred"
@@ -105,6 +106,10 @@ class Estate(Identity[N], Protocol[N]):
         """Datasets whose schema producers disagree about, in which, and since when."""
         ...
 
+    def external(self) -> Iterable[tuple[N, str]]:
+        """Tables that are files elsewhere, and jobs that read such, where nobody says which file."""
+        ...
+
     def clocks(self) -> Iterable[ClockGap[N]]:
         """How the newest events of each job came."""
         ...
@@ -127,6 +132,7 @@ def doctor(estate: Estate[N], now: int, rules: NameRules | None = None) -> Diagn
     pairs = same_datasets(estate, rules)
     used = [use for use in estate.uses() if use.now]
     doubts = [Doubt(DoubtKind.SCHEMA, *found) for found in estate.disagreements()]
+    doubts += [Doubt(DoubtKind.EXTERNAL, *found) for found in estate.external()]
     doubts += _unused(estate, used, now)
     for job in estate.jobs():
         doubts += _of_job(job, now)

@@ -109,6 +109,54 @@ def test_pairs_are_found_joined_and_taken_apart(client: Client) -> None:
     assert post(client, action="undo")["aliases"] == []
 
 
+def test_files_behind_tables_of_dbt(client: Client) -> None:
+    """Its SQL says which file a source is; of an external model nothing does, and of two no one knows."""
+    duckdb = "duckdb:///data/shop.duckdb"
+    external = facet(config={"materialized": "external"})
+
+    def model(number: int, query: str, reads: list[str], writes: Any) -> dict[str, Any]:
+        return event(
+            "COMPLETE", number, run=number, job=f"model{number}",
+            inputs=[dataset(name, duckdb) for name in reads], outputs=[writes],
+            job_facets={"sql": facet(query=query, dialect="duckdb")},
+        )  # fmt: skip
+
+    files = [dataset(f"raw/{name}", LAKE) for name in ("bids.csv", "a/1.csv", "b/2.csv", "orders")]
+    client.post(
+        event("COMPLETE", 0, run=90, job="lands", inputs=["raw"], outputs=files),
+        model(1, "select * from 's3://lake/raw/bids.csv'", ["shop.raw.bids"],
+              dataset("shop.main.totals", duckdb, dbt_model=external)),
+        model(2, """select * from read_parquet(['s3://lake/raw/orders/*.parquet'])
+              join "shop"."main"."plain" using (id)""", ["shop.raw.sold", "shop.main.plain"],
+              dataset("shop.main.sums", duckdb)),
+        model(3, "select * from 's3://lake/raw/a/1.csv' join 's3://lake/raw/b/2.csv' using (id)",
+              ["shop.raw.one", "shop.raw.two"], dataset("shop.main.both", duckdb)),
+    )  # fmt: skip
+    found = client.get("/api/v2/doctor")
+    sure = {
+        (duckdb, "shop.raw.bids", LAKE, "raw/bids.csv"),
+        (duckdb, "shop.raw.sold", LAKE, "raw/orders"),
+    }
+    assert {named(pair) for pair in found["pairs"]} == sure
+    assert {pair["rule"] for pair in found["pairs"]} == {"file"}
+
+    def unknown(answer: Any) -> dict[str, str]:
+        kinds = [one for one in answer["findings"] if one["kind"] == "external file"]
+        return {one["named"]["name"]: one["text"] for one in kinds}
+
+    assert set(unknown(found)) == {"shop.main.totals", "model3"}
+    assert "s3://lake raw/a/1.csv, s3://lake raw/b/2.csv" in unknown(found)["model3"]
+    assert {named(one) for one in post(client, action="apply")["aliases"]} == sure
+    joined = {"alias": {"namespace": duckdb, "name": "shop.main.totals"},
+              "dataset": {"namespace": LAKE, "name": "out/totals.parquet"}}  # fmt: skip
+    client.post(event("COMPLETE", 30, run=91, job="reads",
+                      inputs=[dataset("out/totals.parquet", LAKE)], outputs=["report"]))  # fmt: skip
+    answer = client.call("POST", "/api/v2/aliases", json=joined)
+    assert answer.status_code in (200, 201), answer.text
+    after = client.get("/api/v2/doctor")
+    assert (after["pairs"], set(unknown(after))) == ([], {"model3"})
+
+
 def test_calls_at_once_each_say_what_they_did(client: Client) -> None:
     client.post(*estate())
     for action in ("apply", "undo"):

@@ -27,6 +27,8 @@ class MemoryEstate:
     used: list[JobUse] = field(default_factory=list)
     links: dict[Named, frozenset[Named]] = field(default_factory=dict)
     cluster_of: dict[str, str] = field(default_factory=dict)
+    file_of: dict[Named, Named] = field(default_factory=dict)
+    unmet: list[tuple[Named, str]] = field(default_factory=list)
     known_jobs: list[KnownJob[Named]] = field(default_factory=list)
     gaps: list[ClockGap[Named]] = field(default_factory=list)
     counted: list[tuple[DoubtKind, str, int]] = field(default_factory=list)
@@ -52,6 +54,12 @@ class MemoryEstate:
 
     def clusters(self) -> dict[str, str]:
         return self.cluster_of
+
+    def files(self) -> dict[Named, Named]:
+        return self.file_of
+
+    def external(self) -> list[tuple[Named, str]]:
+        return self.unmet
 
     def jobs(self) -> list[KnownJob[Named]]:
         return self.known_jobs

@@ -129,17 +129,35 @@ def test_rules_of_ones_own() -> None:
     assert pairs(estate, {"read": [read]}) == {}
 
 
-def test_files_that_dbt_calls_tables_are_joined_by_a_rule_alone() -> None:
+def test_files_that_dbt_calls_tables_are_joined_by_sql_or_a_rule() -> None:
     """Between a table of a DuckDB file and the file that it is read from, no name tells anything."""
-    estate = one_dataset(
-        ("s3://lake", "raw/orders.parquet"), ("duckdb:///data/shop.duckdb", "shop.main.orders")
+    file, table = (
+        ("s3://lake", "raw/orders.parquet"),
+        ("duckdb:///data/shop.duckdb", "shop.main.orders"),
     )
+    estate = one_dataset(file, table)
     assert pairs(estate) == {}
+    estate.file_of = {table: file}
+    (pair,) = pairs(estate).values()
+    assert (pair.rule, pair.alias.node, pair.score >= DEFAULT_SCORE) == ("file", table, True)
+    estate.file_of = {}
     read = {"namespace": "duckdb:///data/shop.duckdb", "name": r"shop\.main\.(.*)",
             "toNamespace": "s3://lake", "toName": r"raw/\1.parquet"}  # fmt: skip
     (pair,) = pairs(estate, {"read": [read]}).values()
     assert pair.score >= DEFAULT_SCORE
     assert pair.dataset.node == ("s3://lake", "raw/orders.parquet")
+
+
+@pytest.mark.parametrize("relative", ["shop.duckdb", "./shop.duckdb", "data/shop.duckdb"])
+def test_a_database_file_by_a_relative_path(relative: str) -> None:
+    whole, part = [
+        (f"duckdb://{path}", "shop.main.orders") for path in ("/data/shop.duckdb", relative)
+    ]
+    (pair,) = pairs(one_dataset(whole, part)).values()
+    assert (pair.rule, pair.dataset.node, pair.score >= DEFAULT_SCORE) == ("path", whole, True)
+    either = one_dataset(whole, part, ("duckdb:///other/data/shop.duckdb", whole[1]))
+    assert all(pair.score < DEFAULT_SCORE for pair in pairs(either).values())
+    assert pairs(one_dataset(whole, ("duckdb://a/shop.duckdb", whole[1]))) == {}
 
 
 @pytest.mark.parametrize(

@@ -482,6 +482,7 @@ export interface ProposedPair {
 
 export type DoubtKind =
   | "schema"
+  | "external file"
   | "orphan"
   | "no outputs"
   | "reported twice"

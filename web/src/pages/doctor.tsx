@@ -19,6 +19,7 @@ const PATH = "/api/v2/doctor";
 const SHOWN = 20;
 const TITLES: [DoubtKind, string][] = [
   ["schema", "Producers disagree about a schema"],
+  ["external file", "Tables of dbt that are files elsewhere"],
   ["reported twice", "Streams that are reported twice"],
   ["clock", "Clocks that are off"],
   ["silent", "Producers that went silent"],

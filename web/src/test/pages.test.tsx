@@ -813,6 +813,7 @@ const DOCTOR: DoctorAnswer = {
     schema: 0,
     orphan: 30,
     "no outputs": 0,
+    "external file": 0,
     "reported twice": 0,
     inferred: 0,
     silent: 0,

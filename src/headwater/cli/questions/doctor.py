@@ -24,6 +24,7 @@ SHOWN = 10
 PATH = "/api/v2/doctor"
 TITLES = {
     "schema": "producers disagree about a schema",
+    "external file": "tables of dbt that are files elsewhere",
     "orphan": "datasets that no job reads or writes",
     "no outputs": "jobs without outputs",
     "inferred": "runs closed because nothing more came",

@@ -15,6 +15,7 @@ from headwater.lineage.schema.origin import SchemaOrigin
 __all__ = [
     "ColumnInputs",
     "ColumnLineageFacet",
+    "DbtModelFacet",
     "EndFacet",
     "ErrorMessageFacet",
     "InputField",
@@ -26,6 +27,7 @@ __all__ = [
     "ParentFacet",
     "SchemaFacet",
     "SchemaField",
+    "SqlFacet",
     "SymlinkIdentifier",
     "SymlinksFacet",
     "Transformation",
@@ -195,6 +197,25 @@ class JobTypeFacet(msgspec.Struct):
         return (self.processingType or "").upper() in ("STREAMING", "STREAM", "SERVICE")
 
 
+class SqlFacet(msgspec.Struct):
+    """`sql`: the statement that a job runs."""
+
+    query: str = ""
+    dialect: str = ""
+
+
+class DbtModelConfig(msgspec.Struct):
+    """How dbt was told to make a model."""
+
+    materialized: str = ""
+
+
+class DbtModelFacet(msgspec.Struct):
+    """`dbt_model`: what dbt says of a model that it writes."""
+
+    config: DbtModelConfig = msgspec.field(default_factory=DbtModelConfig)
+
+
 class ErrorMessageFacet(msgspec.Struct):
     """`errorMessage`: why a run failed."""
 
@@ -329,7 +350,13 @@ _KNOWN: dict[str, type[msgspec.Struct]] = {
     "tags": TagsFacet,
     "sourceCodeLocation": SourceCodeLocationFacet,
 }
-_KINDS: tuple[type[msgspec.Struct], ...] = (*_KNOWN.values(), PartOf, Physical)
+_KINDS: tuple[type[msgspec.Struct], ...] = (
+    *_KNOWN.values(),
+    PartOf,
+    Physical,
+    SqlFacet,
+    DbtModelFacet,
+)
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in _KINDS
 }

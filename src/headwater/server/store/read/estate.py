@@ -14,6 +14,7 @@ from headwater.lineage.openlineage import facets as known
 from headwater.lineage.schema.claims import Rank
 from headwater.server.store.database import within
 from headwater.server.store.entities import DELETED, OUTPUT, decode_job, decode_run, unslot
+from headwater.server.store.read.external_files import external_files
 from headwater.server.store.read.graph import SHORTEST
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.parent_runs import parent_runs
@@ -23,8 +24,10 @@ from headwater.server.store.read.timeline import members
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from headwater.lineage.naming import DatasetName
     from headwater.lineage.schema.claims import Claim
     from headwater.server.store.entities import Node, RunState
+    from headwater.server.store.read.external_files import ExternalFiles
     from headwater.server.store.read.schema_claims import SchemaReports
     from headwater.server.store.view import View
 
@@ -119,21 +122,38 @@ class StoredEstate:
         """The cluster of each namespace that is known to be one."""
         return dict(self._view.all("SELECT dataset_namespace, id FROM cluster"))
 
+    def files(self) -> dict[Node, DatasetName]:
+        """The files that dbt's tables stand for, by the SQL of its jobs."""
+        return self._external.files
+
+    def external(self) -> list[tuple[Node, str]]:
+        """Where nothing says which file one of dbt's tables stands for."""
+        return self._external.unknown
+
+    @cached_property
+    def _external(self) -> ExternalFiles:
+        return external_files(self._view, ((job, run) for job, _, run, _ in self._latest if run))
+
     def jobs(self) -> list[KnownJob[Node]]:
         """Every job that is shown."""
         return self._jobs
 
     @cached_property
-    def _jobs(self) -> list[KnownJob[Node]]:
+    def _latest(self) -> list[tuple[int, str, RunState | None, int | None]]:
+        """Every job that is shown: its kind, its newest run, and when that last reported."""
         sql = (
             "SELECT j.id, j.kind, r.state, r.updated, j.state FROM job j"
             " LEFT JOIN run r ON r.id = j.latest WHERE j.hidden = 0 ORDER BY j.id"
         )
-        rows = [
+        return [
             (number, kind, decode_run(bytes(state)) if state is not None else None, last)
             for number, kind, state, last, held in self._view.all(sql)
             if not decode_job(bytes(held)).deleted
         ]
+
+    @cached_property
+    def _jobs(self) -> list[KnownJob[Node]]:
+        rows = self._latest
         parents = self._parents({n: run for n, _, run, _ in rows if run is not None})
         actions = self._actions({run.job_facets.get("jobType", 0) for _, _, run, _ in rows if run})
         usual, live = self._usual(), self._live()

@@ -67,6 +67,7 @@ class DoctorFinding(TypedDict):
 
     kind: Literal[
         "schema",
+        "external file",
         "orphan",
         "no outputs",
         "inferred",
