@@ -1,7 +1,9 @@
-"""A stream of the lab is watched where its job says: at its own page, and later at the history server's."""
+"""Jobs of the lab are watched where their pages say: at Spark's own page, and later at the history server's."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STREAM = "supplier-stats"
+BATCH = """\
+import headwater.spark
+from pyspark.sql import SparkSession
+spark = headwater.spark.attach(SparkSession.builder.appName("numbers").getOrCreate())
+spark.range(3).write.parquet("numbers.parquet")
+spark.stop()
+"""
 
 
 @pytest.fixture
@@ -42,13 +51,13 @@ def answers(url: str) -> bool:
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_the_links_of_a_streams_run_lead_to_its_pages(watched_lab: Lab) -> None:
+def test_the_links_of_a_run_lead_to_its_pages(watched_lab: Lab, tmp_path: Path) -> None:
     lab = watched_lab
     rows = {row.service: row for row in lab.up([STREAM])}
     lineage = LineageClient(lab.context)
 
-    def pages() -> dict[str, Any]:
-        run = lineage.get(f"/api/v1/jobs/runs/{lineage.latest(STREAM)['id']}")
+    def pages(job: str = STREAM) -> dict[str, Any]:
+        run = lineage.get(f"/api/v1/jobs/runs/{lineage.latest(job)['id']}")
         return dict(run["facets"].get("headwater_spark", {}))
 
     told = pages()
@@ -63,3 +72,17 @@ def test_the_links_of_a_streams_run_lead_to_its_pages(watched_lab: Lab) -> None:
     assert not answers(told["ui"])
     assert pages()["history"] == told["history"]
     assert answers(told["history"])
+
+    # Those of a batch, which has ended when anybody looks.
+    (tmp_path / "one_batch.py").write_text(BATCH)
+    home = ["--home", str(lab.home.root)]
+    subprocess.run(
+        [sys.executable, "-m", "headwater", "lab", "run", *home, "one_batch.py"],
+        cwd=tmp_path, check=True, timeout=300,
+    )  # fmt: skip
+    wait_until(
+        lambda: lineage.latest("numbers")["state"] == "COMPLETED", seconds=60, what="its end"
+    )
+    ended = pages("numbers")["history"]
+    assert ended.startswith(f"{history}/history/")
+    wait_until(lambda: answers(ended), seconds=60, what="the batch in the history")

@@ -484,6 +484,12 @@ test("a plot can be heard", () => {
   );
 });
 
+test("the one value of a plot has its time once, below it", () => {
+  render(<Plot title="Rows" unit={count} points={[{ time: "2026-01-01T00:00:00Z", value: 1 }]} />);
+  const times = [...screen.getByRole("img").querySelectorAll(".plot-text")].slice(3);
+  expect(times.map((text) => text.getAttribute("text-anchor"))).toEqual(["middle"]);
+});
+
 test.each([0, 1, 3, 5, 9, 21, 25, 130, 2_400])(
   "the axis of a count of %i has whole numbers",
   (value) => {

@@ -116,7 +116,12 @@ export function Plot({ title, points, unit, whole = false, height = 150, range }
             </rect>
           );
         })}
-        {first && last ? (
+        {first && slots === 1 ? (
+          <text className="plot-text" x={(LEFT + full) / 2} y={height - 4} textAnchor="middle">
+            {shortClock(first.time)}
+          </text>
+        ) : null}
+        {first && last && slots > 1 ? (
           <>
             <text className="plot-text" x={LEFT} y={height - 4}>
               {shortClock(range?.first ?? first.time)}
