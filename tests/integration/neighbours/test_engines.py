@@ -124,3 +124,25 @@ def test_they_meet_our_jobs_under_one_name_and_their_runs_end(
     assert [(one["kind"], one["named"]["name"]) for one in diagnosis["findings"]] == [
         ("no outputs", "jar_orders.deserialize_to_object")
     ]
+
+
+def test_a_jar_that_does_not_see_iceberg_is_found_by_doctor(
+    engines: Engines, kafka: KafkaClient, catalog: CatalogClient, server: str
+) -> None:
+    """On a class path of its own it reports no table that is written, and nobody meets the job there."""
+    del catalog  # only has to be up
+    bought, table = kafka.topic("orders"), f"{unique('alone')}.orders"
+    kafka.produce(bought, [json.dumps(order) for order in ORDERS])
+    conf = [
+        *JAR,
+        ("spark.openlineage.transport.url", server),
+        ("spark.driver.extraClassPath", str(peer_jar())),
+    ]
+    engines.spark("jar_orders", bought, f"lab.{table}", conf=conf)
+    found = {
+        one["named"]["name"]: one["text"]
+        for one in Graph(server).doctor()["findings"]
+        if one["kind"] == "no outputs"
+    }
+    appended = f"jar_orders.append_data.lab_{table.replace('.', '_')}"
+    assert found[appended] == "it reads, and nobody knows what it writes"

@@ -414,6 +414,15 @@ def test_a_job_that_others_are_part_of_needs_no_outputs(client: Client) -> None:
     reported = ["SQL_JOB alone", "COMMAND alone", "APPLICATION in", "APPLICATION alone", "TASK in",
                 "TASK alone", "TEST alone"]  # fmt: skip
     assert findings() == ["nothing", *reported]
+    # A plan that writes writes something, though its producer does not see what.
+    about = facet(processingType="BATCH", integration="SPARK", jobType="SQL_JOB")
+    for number, name in enumerate(("append_data.lake_orders", "create_table_as_select.t", "count")):
+        client.post(
+            event("COMPLETE", 4, run=90 + number, job=f"app.{name}", inputs=["a"],
+                  job_facets={"jobType": about}, run_facets={"parent": parent})
+        )  # fmt: skip
+    written = ["app.append_data.lake_orders", "app.create_table_as_select.t"]
+    assert findings() == ["nothing", *reported, *written]
 
 
 def test_producers_that_disagree_and_ends_that_were_inferred(client: Client) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from headwater.insight import ClockGap, DoubtKind, JobUse, KnownDataset, KnownJob, LiveRun
@@ -47,6 +48,23 @@ LIVE = 10_000
 """Runs of streams with several at once that are read."""
 ACTIONS = ("SQL_JOB", "RDD_JOB", "COMMAND")
 TEST = "TEST"
+
+
+_WRITES = re.compile(
+    r"\.(append_data|replace_data|overwrite_\w+|write_\w+|merge_into\w*|execute_save_into\w+"
+    r"|\w*_as_select\w*|\w*insert_into_\w+)(\.|$)"
+)
+"""What jobs of Spark's actions are called by the plan, where that writes."""
+
+
+class _Latest(NamedTuple):
+    """A job with its newest run, and when that last reported."""
+
+    job: int
+    name: str
+    kind: str
+    run: RunState | None
+    last: int | None
 
 
 class StoredEstate:
@@ -132,33 +150,35 @@ class StoredEstate:
 
     @cached_property
     def _external(self) -> ExternalFiles:
-        return external_files(self._view, ((job, run) for job, _, run, _ in self._latest if run))
+        return external_files(self._view, ((one.job, one.run) for one in self._latest if one.run))
 
     def jobs(self) -> list[KnownJob[Node]]:
         """Every job that is shown."""
         return self._jobs
 
     @cached_property
-    def _latest(self) -> list[tuple[int, str, RunState | None, int | None]]:
-        """Every job that is shown: its kind, its newest run, and when that last reported."""
+    def _latest(self) -> list[_Latest]:
+        """Every job that is shown, by its newest run."""
         sql = (
-            "SELECT j.id, j.kind, r.state, r.updated, j.state FROM job j"
+            "SELECT j.id, j.name, j.kind, r.state, r.updated, j.state FROM job j"
             " LEFT JOIN run r ON r.id = j.latest WHERE j.hidden = 0 ORDER BY j.id"
         )
         return [
-            (number, kind, decode_run(bytes(state)) if state is not None else None, last)
-            for number, kind, state, last, held in self._view.all(sql)
+            _Latest(
+                number, name, kind, decode_run(bytes(state)) if state is not None else None, last
+            )
+            for number, name, kind, state, last, held in self._view.all(sql)
             if not decode_job(bytes(held)).deleted
         ]
 
     @cached_property
     def _jobs(self) -> list[KnownJob[Node]]:
         rows = self._latest
-        parents = self._parents({n: run for n, _, run, _ in rows if run is not None})
-        actions = self._actions({run.job_facets.get("jobType", 0) for _, _, run, _ in rows if run})
+        parents = self._parents({one.job: one.run for one in rows if one.run is not None})
+        actions = self._actions({one.run.job_facets.get("jobType", 0) for one in rows if one.run})
         usual, live = self._usual(), self._live()
         found = []
-        for number, kind, run, last in rows:
+        for number, name, kind, run, last in rows:
             state = run.life.state if run is not None else State.NEW
             batch = kind.upper() not in ("STREAMING", "STREAM")
             regular = batch and state in (State.COMPLETED, State.RUNNING)
@@ -168,7 +188,8 @@ class StoredEstate:
                     parent=number in parents,
                     action=run is not None
                     and run.parent is not None
-                    and run.job_facets.get("jobType") in actions,
+                    and run.job_facets.get("jobType") in actions
+                    and _WRITES.search(name) is None,
                     inferred=run.life.end if run is not None and run.life.is_inferred else None,
                     running=state is State.RUNNING,
                     began=run.life.first if run is not None else None,
