@@ -1,7 +1,7 @@
-"""Every command on the pages is run, here or where the table says; what a page shows of an answer is true.
+"""Every command on the pages is run, here or where a table says; what a page shows of an answer is true.
 
 Here they meet servers with recorded events and a Connect that is none. What needs the lab, Spark or a
-broker is run by the tests that are named.
+broker is run by the tests that are named. Few are not run; `NOT_RUN` says why.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 from scripts import site
 
+import headwater
 from headwater.cli.main import _run
 from headwater.emit import destinations
 from headwater.emit.journal import REFUSED_FILE
+from tests.integration.demo.tutorial import steps
 from tests.unit.cli.test_outbox import fill
 
 from .reader import Line, Reader, alike, lines, wait
@@ -40,32 +43,56 @@ FOLLOWED = {
 }
 """Pages that are followed as a whole elsewhere."""
 ELSEWHERE = {
-    r"make demo$": "tests/integration/demo/test_demo.py",
-    r"headwater lab story": "tests/integration/stories/test_stories.py",
-    r"headwater lab (up|down|status|logs|reset)": "tests/integration/lab/test_life.py",
-    r'eval "\$\(headwater lab env|curl -s \$CONNECT_URL': "tests/integration/demo/test_tutorials.py",
-    r"headwater spark run": "tests/integration/spark/test_ends_of_drivers.py",
-    r"spark-submit --master \"\$SPARK_MASTER\"|JARS=": "tests/integration/pipelines/test_cluster.py",
-    r"headwater server --forward-kafka": "tests/integration/server/test_forward.py",
-    r"headwater lake (run|maintain|repair|analyse)": "tests/unit/lake/test_programs.py",
-    r"headwater lake analysis": "tests/unit/lake/test_analysis_results.py",
-    r"headwater (trace|diff|audit|lake sql) .*--lake": "tests/unit/lake/test_iceberg.py",
-    r"make check-dist": "tests/integration/demo/test_wheel.py",
-    r"npm (run check|test|run test:browser|run build)": "tests/browser/vitest.py",
+    r"make demo$": {
+        "Makefile": "headwater demo ",
+        "tests/integration/demo/test_demo.py": '"headwater", "demo", "--once"',
+    },
+    r"headwater lab story outage (--seconds) (20)": {
+        "tests/integration/stories/test_stories.py": r'["\1", "\2"] if name == "outage"',
+    },
+    r"headwater lab story (\S+)(?: --keep)?$": {
+        "tests/integration/stories/test_stories.py": r'"\1"',
+        "tests/unit/lab/test_stories.py": "keep=True",
+    },
+    r"headwater lab (up|down|status|logs|reset)": {
+        "tests/integration/lab/test_life.py": r'("\1", ',
+    },
+    r"headwater spark run": {
+        "tests/integration/spark/test_one_of_each.py": '"headwater", "spark", "run"',
+    },
+    r'JARS=|eval .* --home /tmp/shop|spark-submit --master "\$SPARK_MASTER"': {
+        "tests/integration/pipelines/test_cluster.py": '"docs" / "deploy.md"',
+    },
+    r"headwater server (--forward-kafka)": {
+        "tests/integration/server/test_forward.py": r'launch(None, "--no-page", "\1"',
+    },
+    r"headwater (lake|trace|diff|audit) .*(prod)": {
+        "tests/integration/lake/test_page.py": '"docs" / "lake.md"',
+    },
+    r"dbt-ol build": {
+        "tests/integration/neighbours/test_at_once.py": '"dbt-ol", "build"',
+    },
+    r"make check-dist && docker": {
+        "Makefile": "scripts.check_wheel",
+        "tests/integration/demo/test_wheel.py": '"scripts.check_wheel", "--jvm"',
+        ".github/workflows/ci.yml": "docker build -f deploy/Dockerfile --target",
+    },
+    r"npm run (check|build)": {"Makefile": r"npm run --silent \1"},
+    r"npm test|npm run test:browser": {
+        "web/package.json": '"vitest run --config vitest.config.ts"',
+        "tests/browser/test_page.py": 'vitest.results("vitest.config.ts")',
+    },
 }
-"""Commands that other tests run, with the lab, Spark or Node."""
-LAKE_WORDS = re.compile(
-    r"(?<= )(?:run|maintain|repair|analyse|analysis|sql|trace|diff|audit|--forward-kafka|--lake)(?= )"
-)
-"""Of a command that the lake or its topic has to do with, the words that its test must have."""
-NOT_RUN = (
-    r"git clone|npm ci|npm run (dev|pictures)|make (setup|unit|check)|HEADWATER_LAB_HOME=\S+ make",  # a developer's
-    r"pip install|python -m venv env",  # `make check-dist` installs the wheel
-    r"docker|sudo|systemctl|kubectl|dbt-ol",
-    r"spark-submit --(master (yarn|k8s|spark:)|packages)",
-    r"export (BOOTSTRAP|ICEBERG_CATALOG_NAME|OPENLINEAGE_URL=https)",  # for the clusters above
-)
-"""Commands for what no test has: containers, clusters, services of the machine."""
+"""Commands that others run, with the lab, Spark or Node: where, and the text there that does."""
+NOT_RUN = {
+    r"git clone|npm ci|npm run (dev|pictures)|HEADWATER_LAB_HOME=": "a developer's own tree",
+    r"make (setup|unit|check test|check$)": "what runs the tests cannot be one of them",
+    r"pip install|python -m venv env": "changes the environment; `make check-dist` installs the wheel",
+    r"docker|sudo|systemctl|kubectl": "no containers, root or cluster here",
+    r"spark-submit --(master (yarn|k8s|spark:)|packages)": "no such cluster, no repository of jars",
+    r"export (BOOTSTRAP|ICEBERG_CATALOG_NAME|OPENLINEAGE_URL=https)": "for the clusters above",
+}
+"""Commands for what no test has, and why; what they name is still held to exist."""
 CODES = {
     "headwater why bi.publc.supplier_stat": {4},
     "headwater impact shop.public.orders --drop price": {5},
@@ -88,32 +115,69 @@ AVRO = {
 }
 
 
+def followed() -> set[str]:
+    """The commands of pages that are followed as a whole."""
+    return {
+        command.strip()
+        for page in FOLLOWED
+        for step in steps(PAGES[page])
+        for command in step.commands.splitlines()
+    }
+
+
 def here(page: str) -> list[Line]:
     """The commands of a page that are run here."""
     if page in FOLLOWED:
         return []
-    others = (*ELSEWHERE, *NOT_RUN)
+    others, there = (*ELSEWHERE, *NOT_RUN), followed()
     return [
         line
         for line in lines(PAGES[page].read_text())
-        if not any(re.match(pattern, line.command) for pattern in others)
+        if line.command not in there
+        and not any(re.match(pattern, line.command) for pattern in others)
     ]
 
 
+def all_lines() -> set[str]:
+    pages = set(PAGES) - set(FOLLOWED)
+    return {line.command for page in pages for line in lines(PAGES[page].read_text())}
+
+
 def test_what_is_run_elsewhere_is_run_there() -> None:
-    told = {line.command for page in PAGES for line in lines(PAGES[page].read_text())}
-    for pattern in (*ELSEWHERE, *NOT_RUN):
-        assert any(re.match(pattern, command) for command in told), f"{pattern}: on no page"
-    for path in {*ELSEWHERE.values(), *FOLLOWED.values()}:
+    told = all_lines()
+    for pattern, places in ELSEWHERE.items():
+        met = [found for command in told if (found := re.match(pattern, command))]
+        assert met, f"{pattern}: on no page"
+        for path, text in places.items():
+            there = (ROOT / path).read_text()
+            for found in met:
+                assert found.expand(text) in there, f"{path} does not run {found.string}"
+    for path in FOLLOWED.values():
         assert (ROOT / path).is_file(), path
-    for command in told:
-        for path in [path for pattern, path in ELSEWHERE.items() if re.match(pattern, command)]:
-            text = (ROOT / path).read_text()
-            assert all(f'"{word}"' in text for word in LAKE_WORDS.findall(command)), command
     with_commands = {page for page in PAGES if here(page)}
     expected = {f"docs/{one}.md" for one in SCENES} | {"README.md"}
     assert with_commands == expected, "a page with commands needs a scene"
     assert sum(len(here(page)) for page in PAGES) > 60
+
+
+def test_what_is_not_run_names_what_there_is() -> None:
+    extras = msgspec.toml.decode((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    told = all_lines()
+    for pattern in NOT_RUN:
+        commands = [command for command in told if re.match(pattern, command)]
+        assert commands, f"{pattern}: on no page"
+        for command in commands:
+            for path in re.findall(
+                r"(?:deploy|pipelines|web)/[\w./-]+\.\w+|deploy/Dockerfile", command
+            ):
+                assert (ROOT / path).is_file(), command
+            assert set(re.findall(r"headwater\[([\w-]+)\]", command)) <= set(extras), command
+            for version in re.findall(r"(?:headwater\[\w+\]==|headwater-server:)([\w.]+)", command):
+                assert version == headwater.__version__, command
+            for script in re.findall(r"npm run (\S+)", command):
+                assert script in json.loads((ROOT / "web/package.json").read_text())["scripts"]
 
 
 @pytest.fixture
@@ -304,6 +368,7 @@ SCENES: dict[str, Callable[[Stage], Hooks]] = {
     "api": api,
     "configuration": configuration,
     "connect": connect,
+    "lab": nothing,
     "operations": operations,
     "spark": nothing,
     "guides/neighbours": nothing,

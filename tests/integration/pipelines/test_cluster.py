@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
@@ -13,6 +15,8 @@ import pytest
 from headwater.lab.clients import unique
 from headwater.lab.services import SERVICES
 from headwater.lab.waiting import wait_until
+from tests.integration.demo.tutorial import Shell
+from tests.integration.docs.reader import lines
 from tests.integration.pipelines import jobs, wire
 from tests.integration.pipelines.wire import order
 
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from headwater.lab.clients import CatalogClient, KafkaClient, RegistryClient, SparkClient
     from headwater.lab.lab import Lab
 
+ROOT = Path(__file__).parents[3]
+STANDALONE = re.compile(r'JARS=|.* --home /tmp/shop|spark-submit --master "\$SPARK_MASTER"')
+"""The commands of docs/deploy.md for the cluster of the lab."""
 SMALL = {"spark.cores.max": 2, "spark.executor.cores": 1, "spark.executor.memory": "512m"}
 Told = dict[str, dict[str, Any]]
 
@@ -121,6 +128,49 @@ def test_a_cluster_tells_the_same_lineage_and_no_key(
     for path in texts:
         if path.is_file() and path.suffix != ".jar":
             assert secret.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_page(
+    lab: Lab,
+    kafka: KafkaClient,
+    registry: RegistryClient,
+    catalog: CatalogClient,
+    spark_cluster: SparkClient,
+    tmp_path: Path,
+) -> None:
+    topic, table = kafka.topic("orders"), f"{unique('shop')}.orders"
+    schema = wire.schema()
+    number = wire.register(registry.url, topic, schema)
+    kafka.produce(topic, [wire.encode(schema, number, order("o-1", "1.50", "12:00:00"))])
+    here = {
+        "file:///tmp/shop": tmp_path.as_uri(),
+        "/tmp/shop": str(lab.home.root),
+        "pipelines/": f"{ROOT}/pipelines/",
+        "spark-submit ": "env -u OPENLINEAGE_URL spark-submit ",
+        " --once": f" --input-topic {topic} --table {table} --once",
+    }
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    asked = [line.command for line in lines(text) if STANDALONE.match(line.command)]
+    assert len(asked) == 4
+    shell = Shell(tmp_path)
+    events = tmp_path / "events.ndjson"
+    shell.run(
+        f"export OPENLINEAGE__TRANSPORT__TYPE=file OPENLINEAGE__TRANSPORT__LOG_FILE_PATH={events}"
+        f" OPENLINEAGE__TRANSPORT__APPEND=true PYSPARK_PYTHON={sys.executable}"
+    )
+    try:
+        for line in asked:
+            command = line
+            for shown, real in here.items():
+                command = command.replace(shown, real)
+            code, said = shell.run(command)
+            assert code == 0, said[-3000:]
+    finally:
+        shell.close()
+    assert len(catalog.client.load_table(table).scan().to_arrow()) == 1
+    assert "iceberg-ingestion-2" in {one["job"]["name"] for one in jobs.events(tmp_path)}
 
 
 def rows(catalog: CatalogClient, table: str) -> list[dict[str, Any]]:
