@@ -35,13 +35,13 @@ from headwater.lab.services.pipeline_streams import programs
 sys.path[:0] = [str(Path(__file__).parents[1]), str(programs())]
 
 from bench._orders import fill  # noqa: E402
+from bench._results import keep  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-RESULTS = Path(__file__).parent / "results" / "pipeline.json"
 SERVICES = ("kafka", "registry", "s3", "catalog", "server")
 MODES = ("off", "on")
 JOBS = ("iceberg-ingestion", "supplier-stats")
@@ -246,7 +246,7 @@ def main() -> None:
             lab.down()
     found = {"lineage": rows(compared, given.orders) if given.rounds else [], "scale": grown}
     if given.write:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        keep("pipeline", **found)
     if given.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return

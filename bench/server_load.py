@@ -4,30 +4,29 @@
 
 Each job has one run of three events of 8.4 KB, in components of 100 jobs; with --history 10, nine
 more runs of each, and the same questions again. CPU is that of the server's process, and with
---postgres-pid of the database's processes. The targets are those for 10,000 jobs. `--out FILE`
-keeps the figures as JSON.
+--postgres-pid of the database's processes. The targets are those for 10,000 jobs. `--write`
+keeps the figures for the docs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import statistics
 import tempfile
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from _results import keep, read
 from _server_calls import Caller, batch, cpu, fill, ingest, memory, serve, size
 from _server_events import Job, events, job
 
 FEW = 2_000
-# Of Marquez 0.51 and Data.Rentgen 0.7, taken once by running them.
-PEERS = json.loads((Path(__file__).parent / "results/peers.json").read_text())
+# Taken once by running them.
+PEERS = read("peers")
 TARGETS = {
     "ingest: p99 ms": "60",
     "ingest: CPU ms an event": "0.40 (PostgreSQL 1.0)",
@@ -137,7 +136,7 @@ def main() -> None:
     parser.add_argument("--no-sqlite", action="store_true", help="measure PostgreSQL alone")
     parser.add_argument("--postgres-pid", type=int, help="its process, to count its CPU as well")
     parser.add_argument("--marquez", help="a running Marquez, to measure it the same way")
-    parser.add_argument("--out", type=Path, help="a file to keep the figures in")
+    parser.add_argument("--write", action="store_true", help="keep the figures for the docs")
     chosen = parser.parse_args()
     found: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -158,18 +157,17 @@ def main() -> None:
     if chosen.marquez:
         found["Marquez here"] = measure(chosen.marquez, chosen.jobs, history=chosen.history)
     show(found)
-    if chosen.out:
-        kept = {"jobs": chosen.jobs, "history": chosen.history, "figures": found}
-        chosen.out.write_text(json.dumps(kept, indent=1) + "\n")
+    if chosen.write:
+        keep("server_load", jobs=chosen.jobs, history=chosen.history, figures=found)
 
 
 def show(found: dict[str, dict[str, str]]) -> None:
     """Print the table; the peers' figures were measured on two cores, see docs/operations.md."""
     rows = list(dict.fromkeys(name for figures in found.values() for name in figures))
-    heads = ["work", *found, "target", "Marquez 0.51", "Data.Rentgen 0.7", "ratio"]
+    heads = ["work", *found, "target", *(" ".join(one) for one in PEERS["peers"].items()), "ratio"]
     lines = []
     for row in rows:
-        marquez, rentgen = PEERS.get(row, ("", ""))
+        marquez, rentgen = PEERS["figures"].get(row, ("", ""))
         ours, ratio = next(iter(found.values())).get(row, ""), ""
         if marquez and ours:
             more = row.endswith("events/s")

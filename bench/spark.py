@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 from bench._costs import costs  # noqa: E402
 from bench._modes import MODES, lineage, settle  # noqa: E402
 from bench._paired import compare  # noqa: E402
+from bench._results import keep  # noqa: E402
 from bench._sample import Block, cpu, others, rows  # noqa: E402
 from bench._statements import measure  # noqa: E402
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-RESULTS = Path(__file__).parent / "results" / "spark.json"
 LOG = "events.ndjson"
 WARM = 2
 RECORDS = 60_000
@@ -244,13 +244,13 @@ def main() -> None:
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
-        found: dict[str, Any] = {"cores": os.cpu_count()}
+        found: dict[str, Any] = {}
         if not given.paired:
             found["statements"] = measure(work, given.statement_rounds, given.every)
         if not given.statements:
             found["paired"] = compare(work, given.statement_rounds, given.every)
         if given.statements or given.paired:
-            finish({**json.loads(RESULTS.read_text()), **found}, given)
+            finish(found, given)
             return
         os.environ["HEADWATER_STATE_DIR"] = str(work / "state")
         lab = Lab(given.lab or work / "lab")
@@ -275,7 +275,7 @@ def main() -> None:
 def finish(found: dict[str, Any], given: argparse.Namespace) -> None:
     """Keep the result and show it, as the arguments say."""
     if given.write:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        keep("spark", **found)
     if given.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return

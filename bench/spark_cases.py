@@ -5,7 +5,7 @@
 Every case of the tests runs once, in a session that both listen to. What each emitted is held
 against the truth that was written by hand. Headwater must report what a case is about as one run; of
 several runs of the jar, the best one counts.
-`--write` keeps the result for the docs; with `--only`, what it holds of other cases stays.
+`--write` keeps the result of all cases for the docs.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench._results import keep  # noqa: E402
 from tests.integration.spark.cases import CASES, Case  # noqa: E402
 from tests.integration.spark.cases.stage import Stage  # noqa: E402
 from tests.integration.spark.cases.truth import Truth, read, writers  # noqa: E402
@@ -39,7 +40,6 @@ from headwater.spark.driver import config  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-RESULTS = Path(__file__).parent / "results" / "spark_cases.json"
 LISTENER = "io.openlineage.spark.agent.OpenLineageSparkListener"
 PARTS = ("datasets", "columns", "rows")
 SERVICES = ["kafka", "s3", "catalog", "postgres"]
@@ -231,6 +231,8 @@ def main() -> None:
     arguments.add_argument("--write", action="store_true")
     arguments.add_argument("--json", action="store_true")
     given = arguments.parse_args()
+    if given.only and given.write:
+        arguments.error("--write keeps one run of all cases")
     cases = [case for case in CASES if not given.only or case.name in given.only]
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         work = Path(folder)
@@ -242,10 +244,7 @@ def main() -> None:
             if given.lab is None:
                 lab.down()
     if given.write:
-        kept = json.loads(RESULTS.read_text()) if given.only else []
-        fresh = {row["case"]: row for row in [*kept, *rows]}
-        rows = [fresh[case.name] for case in CASES if case.name in fresh]
-        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+        keep("spark_cases", cases=rows)
     if given.json:
         sys.stdout.write(json.dumps({"totals": totals(rows), "cases": rows}, indent=1) + "\n")
         return

@@ -189,9 +189,36 @@ def naming(*, ours: bool) -> str:
     return table([*header, *(["why"] if ours else [])], rows)
 
 
+RESULTS = ROOT / "bench" / "results"
+
+
+def locked(bundle: str) -> str:
+    """The version of what the lab fetches under this name."""
+    found = next(b for b in BUNDLES if bundle in b.needed_by)
+    return found.roots[0].coordinate.split(":")[2]
+
+
+def results(bench: str) -> dict[str, Any]:
+    """What a benchmark found when it was run with `--write`."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{bench}.json").read_text())
+    return found
+
+
+def when(bench: str, *parts: str, of: str = "") -> str:
+    """When, at which commit and on what these parts of a benchmark were measured."""
+    stamps = results(bench)["measured"]
+    each = list({json.dumps(stamps[part]): stamps[part] for part in parts}.values())
+    told = [
+        f"on {s['date']} at commit `{s['commit']}` (version {s['version']}) on {s['cores']} cores"
+        for s in each
+    ]
+    return f"\nMeasured{of} {', '.join(told)}.\n"
+
+
 def spark_counts() -> str:
     """How many cases each tells exactly."""
-    return "".join(spark_cases().splitlines(keepends=True)[:3]).replace("| case |", "| |")
+    head = "".join(spark_cases().splitlines(keepends=True)[:3]).replace("| case |", "| |")
+    return head + when("spark_cases", "cases")
 
 
 def spark_cases() -> str:
@@ -199,7 +226,7 @@ def spark_cases() -> str:
     shown = {"exact": "exact", "sources": "sources only", "wrong": "wrong", "none": "nothing"}
     parts = ("datasets", "columns", "rows")
     tellers = {"headwater": "Headwater", "jar": "jar"}
-    cases = json.loads((ROOT / "bench/results/spark_cases.json").read_text())
+    cases = results("spark_cases")["cases"]
 
     def cell(case: dict[str, Any], who: str, part: str) -> str:
         word = case[who][part]
@@ -215,13 +242,13 @@ def spark_cases() -> str:
     rows += [
         [f"`{case['case']}`", *(cell(case, who, part) for who, part in pairs)] for case in cases
     ]
-    return table(header, rows)
+    return table(header, rows) + when("spark_cases", "cases")
 
 
 def measured(bench: str, *parts: str) -> str:
     """Tables of what a benchmark found when it was run with `--write`."""
-    results = json.loads((ROOT / f"bench/results/{bench}.json").read_text())
-    modes = {"headwater": "Headwater", "jar": "OpenLineage jar 1.53.0"}
+    found = results(bench)
+    modes = {"headwater": "Headwater", "jar": f"OpenLineage jar {locked('openlineage')}"}
 
     def cell(value: Any) -> str:
         if isinstance(value, list):
@@ -231,18 +258,18 @@ def measured(bench: str, *parts: str) -> str:
         return "" if value is None else modes.get(value, str(value))
 
     tables = []
-    for rows in filter(None, (results[part] for part in parts)):
+    for rows in filter(None, (found[part] for part in parts)):
         heads = list(dict.fromkeys(head for row in rows for head in row))
         tables.append(table(heads, ([cell(row.get(head)) for head in heads] for row in rows)))
-    return "\n".join(tables)
+    return "\n".join(tables) + when(bench, *parts)
 
 
 def server_speed() -> str:
-    """From what `bench/server_load.py --out bench/results/server_load.json` found."""
-    figures = json.loads((ROOT / "bench/results/server_load.json").read_text())["figures"]
+    """From what `bench/server_load.py --write` found."""
+    figures = results("server_load")["figures"]
     works = list(dict.fromkeys(work for found in figures.values() for work in found))
     rows = ([work, *(found.get(work, "") for found in figures.values())] for work in works)
-    return table(["work", *figures], rows)
+    return table(["work", *figures], rows) + when("server_load", "figures")
 
 
 def settings() -> str:
@@ -294,12 +321,16 @@ def variables() -> str:
 
 def peers() -> str:
     """The server's figures beside those of its peers that are known."""
-    results = ROOT / "bench/results"
-    figures = json.loads((results / "server_load.json").read_text())["figures"]
-    known = json.loads((results / "peers.json").read_text())
-    rows = ([work, *(f[work] for f in figures.values()), *rest] for work, rest in known.items())
+    figures, known = results("server_load")["figures"], results("peers")
+    rows = (
+        [work, *(f[work] for f in figures.values()), *rest]
+        for work, rest in known["figures"].items()
+    )
     heads = [f"Headwater, {name}" for name in figures]
-    return table(["work", *heads, "Marquez 0.51", "Data.Rentgen 0.7"], rows)
+    others = [" ".join(one) for one in known["peers"].items()]
+    ours = when("server_load", "figures", of=", Headwater,")
+    theirs = when("peers", "figures", of=f", {' and '.join(others)},")
+    return table(["work", *heads, *others], rows) + ours + theirs
 
 
 def facets() -> str:

@@ -6,7 +6,9 @@ Commands are run by `tests/integration/docs`, the labs by `tests/integration/dem
 from __future__ import annotations
 
 import ast
+import importlib
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -79,6 +81,51 @@ def taken(line: list[str]) -> str:
 
 def test_generated_parts_are_up_to_date() -> None:
     assert list(docs.outdated()) == [], "run make docs"
+
+
+def test_figures_say_when_and_of_what_they_were_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for path in docs.RESULTS.glob("*.json"):
+        found = docs.results(path.stem)
+        for part in found.keys() - {"measured", "peers", "jobs", "history"}:
+            stamp = found["measured"][part]
+            assert list(stamp) == ["date", "commit", "version", "cores"], f"{path.name}: {part}"
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d", stamp["date"])
+    shown = {"spark-cases", "spark-counts", "spark-costs", "spark-batches", "spark-statements"}
+    for name in (*shown, "server-speed", "peers", "pipeline-cost", "pipeline-speed"):
+        assert re.search(r"\nMeasured.* on [\d-]{10} at commit `", docs.PARTS[name]()), name
+    for path in docs.RESULTS.glob("*.json"):
+        (tmp_path / path.name).write_text(path.read_text())
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    kept = importlib.import_module("_results")
+    git = ["git", "rev-parse", "--short=8", "HEAD"]
+    head = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    before = kept.read("spark")
+    monkeypatch.setattr(kept, "FOLDER", tmp_path)
+    kept.keep("spark", costs=[])
+    after = kept.read("spark")
+    assert (after["costs"], after["batches"]) == ([], before["batches"])
+    assert after["measured"]["batches"] == before["measured"]["batches"]
+    stamp = after["measured"]["costs"]
+    assert (stamp["commit"].removesuffix("-dirty"), stamp["cores"]) == (head, os.cpu_count())
+
+
+def test_pages_name_the_versions_of_peers_that_were_run() -> None:
+    known = {
+        r"OpenLineage jar (?:for Spark )?|openlineage-spark_2\.13:": docs.locked("openlineage"),
+        "Debezium's own lineage, ": docs.locked("connect/debezium-postgres"),
+    }
+    for name, version in docs.results("peers")["peers"].items():
+        known[rf"{name}(?:\]\([^)]*\))? "] = version
+    for called, version in known.items():
+        found = {
+            said
+            for page in PAGES.values()
+            for said in re.findall(rf"(?:{called})(\d+\.[\d.]*\d)", page.read_text())
+        }
+        assert found, called
+        assert all(f"{version}.".startswith(f"{said}.") for said in found), (called, found)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
