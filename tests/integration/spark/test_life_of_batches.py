@@ -53,7 +53,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, catalog: CatalogClient) -> Ran
 
 def test_every_run_has_one_life(ran: Ran) -> None:
     check_lives(ran.told.events)
-    check_valid(ran.told.events, ran.work)
+    check_valid(ran.told.events)
     assert all(event["job"]["namespace"] == "tests" for event in ran.told.events)
 
 

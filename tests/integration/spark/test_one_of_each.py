@@ -48,7 +48,7 @@ def ran(
     )  # fmt: skip
     assert told.code == 1, told.error
     check_lives(told.events)
-    check_valid(told.events, drivers.work)
+    check_valid(told.events)
     return Ran(told, where)
 
 

@@ -38,7 +38,7 @@ def ran(
     told = drivers.run("queries.py", json.dumps(where))
     assert told.code == 0, told.error
     check_lives(told.events)
-    check_valid(told.events, drivers.work)
+    check_valid(told.events)
     return Ran(told, where, drivers.work)
 
 

@@ -49,7 +49,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     told = drivers.run("statements.py")
     assert told.code == 0, told.error
     check_lives(told.events)
-    check_valid(told.events, drivers.work)
+    check_valid(told.events)
     return Ran(told, drivers.work)
 
 

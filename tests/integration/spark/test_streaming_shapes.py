@@ -42,7 +42,7 @@ def ran(
 
 def test_every_shape_is_one_job_with_one_run(ran: Ran) -> None:
     check_lives(ran.told.events)
-    check_valid(ran.told.events, ran.work)
+    check_valid(ran.told.events)
     for shape in SHAPES:
         told = ran.told.of(shape)
         assert len({event["run"]["runId"] for event in told}) == 1, shape

@@ -78,4 +78,4 @@ def test_a_stream_into_it(told: Told, drivers: Drivers) -> None:
 
 def test_every_event_is_whole(told: Told, drivers: Drivers) -> None:
     check_lives(told.events)
-    check_valid(told.events, drivers.work)
+    check_valid(told.events)

@@ -93,7 +93,7 @@ def _check(steps: list[Step], played: Played) -> None:
     }
     assert not [name for name in datasets if any(log in name for log in LOGS)]
     check_lives(events)
-    check_valid(events, played.work)
+    check_valid(events)
 
 
 def test_delta(played: dict[str, Future[Played]]) -> None:

@@ -184,7 +184,7 @@ def test_every_run_has_one_life(stage: RemoteStage) -> None:
     closed = {e["run"]["runId"] for e in stage.events() if e["eventType"] in TERMINAL}
     events = [event for event in stage.events() if event["run"]["runId"] in closed]
     check_lives(events)
-    check_valid(events, stage.folder)
+    check_valid(events)
 
 
 @pytest.mark.usefixtures("verdicts")

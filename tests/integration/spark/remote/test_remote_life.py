@@ -55,7 +55,7 @@ class Client:
         self.drivers.wait_settled()
         found = Told(self.drivers.events(), self.process.returncode, error)
         check_lives(found.events)
-        check_valid(found.events, self.drivers.work)
+        check_valid(found.events)
         return found
 
 
