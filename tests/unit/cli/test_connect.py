@@ -90,6 +90,7 @@ def test_what_cannot_be_asked_is_said(
 ) -> None:
     for name in ("CONNECT_URL", "CONNECT_PASSWORD", "KAFKA_BOOTSTRAP"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HEADWATER_STATE_DIR", str(file.parent))
     (noise := file.with_name("noise")).write_bytes(b"\xff\xfe")
     given = [word.replace("BYTES", str(noise)).replace("FILE", str(file)) for word in words]
     assert _run(["connect", *given], debug=False) == 2

@@ -115,6 +115,10 @@ def test_a_certificate_that_cannot_be_read_stops_one_cluster_and_not_the_others(
     watch.run()
     assert sum("certificates:" in record.message for record in caplog.records) == 1
     assert [one["cluster"] for one in agent_problems(state)] == ["broken"]
+    watch = AgentProcess(AgentConfig((well,), "", transport), state, reload=looks)
+    asked[0] = 0
+    watch.run()
+    assert agent_problems(state) == [], "the cluster is no longer watched"
     alone = AgentProcess(AgentConfig((broken,), "", transport), str(tmp_path / "other.db"))
     with pytest.raises(ConnectError, match="certificates"):
         alone.run()

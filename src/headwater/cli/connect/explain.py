@@ -69,7 +69,7 @@ def preview(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the START event that a connector which is not deployed would send."""
+    """Say what a connector that is not deployed would read and write; with --json, its START event."""
     role: Any = kind
     if kind not in (None, "source", "sink"):
         raise UsageError(f"--type {kind}: neither source nor sink")

@@ -272,6 +272,7 @@ class AgentProcess:
 
     def _lead(self, reporter: FlowReporter) -> None:
         self._adjust(self.estate, reporter)
+        self._forget_others()
         if self._rejected and not self._threads:
             raise next(iter(self._rejected.values()))
         checked = time.monotonic()
@@ -291,6 +292,8 @@ class AgentProcess:
                 self.estate = changed
                 self._rejected = {}
             self._adjust(self.estate, reporter)
+            if changed is not None:
+                self._forget_others()
 
     def _adjust(self, estate: AgentConfig, reporter: FlowReporter) -> None:
         """Poll the clusters of the estate and no others; what has not changed goes on."""
@@ -304,6 +307,15 @@ class AgentProcess:
         for name, config in wanted.items():
             if name not in self._threads:
                 self._begin(config, reporter)
+
+    def _forget_others(self) -> None:
+        """Forget the problems of clusters that are no longer watched."""
+        wanted = {cluster.name for cluster in self.estate.clusters}
+        others = [k for k in self.outbox.state(STATUS) if k.removeprefix(STATUS) not in wanted]
+        if others:
+            with suppress(OutboxInUseError), self.outbox.transaction() as step:
+                for key in others:
+                    step.remove(key)
 
     def _begin(self, config: ClusterConfig, reporter: FlowReporter) -> None:
         """Poll one more cluster; one with a certificate that cannot be read, say, waits."""
