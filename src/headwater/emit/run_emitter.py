@@ -85,13 +85,13 @@ class RunEmitter:
         """The time of the last event, in seconds since 1970; 0 before the first."""
         return self._emitted.at / SECOND
 
-    def start(self, moment: float | None = None) -> None:
-        """Emit START, with the lineage as far as it is known."""
+    def start(self, moment: float | None = None, facets: Facets | None = None) -> None:
+        """Emit START, with the lineage as far as it is known, and the content of further run facets."""
         if self._forked:
             return
         with self._lock:
             if not self.started:
-                self._emit(EventType.START, moment or time.time(), {})
+                self._emit(EventType.START, moment or time.time(), facets or {})
 
     def running(self, facets: Facets | None = None) -> None:
         """Emit RUNNING, with full lineage and the content of further run facets."""

@@ -147,7 +147,8 @@ class Dataset(msgspec.Struct, frozen=True):
     was worked out otherwise. `version` is the schema's version of a topic, or the snapshot of a table that was read by id,
     time, branch or tag; `sub_type` the format or kind of table. `source` is the address of the
     store without credentials, where it is not the namespace. `cluster_id` and `bootstrap` belong
-    to Kafka topics. `columns` is set on outputs only, None when their sources are not known at
+    to Kafka topics, as do `groups`, the consumer groups of the reader's own that it reads in: each a name, or
+    the beginning of one and `*`. `columns` is set on outputs only, None when their sources are not known at
     all. `placed` is false while the location of a table is not known: such an output is not
     written, because its next reader would name another dataset.
     """
@@ -165,6 +166,7 @@ class Dataset(msgspec.Struct, frozen=True):
     file_format: str = ""
     cluster_id: str = ""
     bootstrap: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     change: LifecycleChange | None = None
     evidence: tuple[Evidence, ...] = ()
     columns: ColumnLineage | None = None

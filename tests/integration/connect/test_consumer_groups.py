@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from headwater.emit.run_emitter import new_run_id
 from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
 
@@ -134,6 +136,51 @@ def test_a_reader_that_nobody_reports_is_a_job_and_unknown_to_impact(
     finally:
         reader.close()
         connect.delete(sink)
+
+
+def test_a_group_of_a_spark_query_is_no_reader_of_its_own(
+    agent: ClusterAgent, kafka: KafkaClient, server: str
+) -> None:
+    """The group is real; of the query there is the event that Spark's listener would send."""
+    topic = kafka.topic("bids")
+    kafka.produce(topic, ["1", "2"])
+    own, other = Reader(kafka, topic, "classic", "etl"), Reader(kafka, topic, "classic")
+    run = {"runId": new_run_id(datetime.now(timezone.utc))}
+    named = {"_producer": "urn:t", "_schemaURL": "urn:t", "groups": [own.group]}
+    query = {
+        "job": {"namespace": "lab", "name": unique("query")},
+        "inputs": [{"namespace": f"kafka://{kafka.bootstrap}", "name": topic}],
+        "outputs": [],
+        "producer": "urn:t",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+    }
+
+    def tell(kind: str) -> None:
+        now = datetime.now(timezone.utc).isoformat()
+        told = {"facets": {"headwater_consumerGroups": named}, **run}
+        sent = {**query, "eventType": kind, "eventTime": now, "run": told}
+        httpx.post(f"{server}/api/v2/events", json=sent, timeout=30).raise_for_status()
+
+    def wait(one: Reader) -> None:
+        shown = Server(server, "lab", one.job)
+        wait_until(
+            lambda: shown.states() == ["RUNNING"],
+            seconds=120,
+            what=f"a run of {one.group}:\n{agent.log[-3000:]}",
+        )
+
+    tell("START")
+    try:
+        for one in (own, other):
+            one.read(1)
+        wait(other)
+        assert Server(server, "lab", own.job).jobs(own.group) == []
+        # The query has ended, and somebody still reads in its group.
+        tell("COMPLETE")
+        wait(own)
+    finally:
+        own.close()
+        other.close()
 
 
 def test_groups_can_be_left_out(agent: ClusterAgent, kafka: KafkaClient, server: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from headwater.lab.clients import unique
 from headwater.lab.waiting import wait_until
@@ -36,7 +38,8 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
     first, stop = kafka.topic(prefix), tmp_path / "stop"
     kafka.produce(first, ["a"] * 5)
     found: list[Told] = []
-    argv = ("beats.py", kafka.bootstrap, f"{prefix}.*", kafka.topic("out"), str(stop))
+    group = unique("audit")
+    argv = ("beats.py", kafka.bootstrap, f"{prefix}.*", kafka.topic("out"), str(stop), group)
     program = threading.Thread(
         target=lambda: found.append(
             drivers.run(*argv, HEADWATER_HEARTBEAT_SECONDS="2", HEADWATER_FLOW_SECONDS="2")
@@ -64,6 +67,17 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
             return list(answer["flow"])
 
         wait_until(lambda: len(flow()) >= 2, seconds=120, what="flow on the server")
+        # A group that the brokers show, and of which the server knows whose it is.
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+
+        def listed() -> set[str]:
+            found = admin.list_consumer_groups(request_timeout=10).result()
+            return {one.group_id for one in found.valid}
+
+        wait_until(lambda: group in listed(), seconds=60, what="the group at the brokers")
+        place = f"{quote(f'kafka://{kafka.bootstrap}', safe='')}/{first}"
+        named = httpx.get(f"{server.url}/api/v2/datasets/{place}/groups").json()
+        assert named == {"groups": [group]}
     finally:
         stop.touch()
         program.join()

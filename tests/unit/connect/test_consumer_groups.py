@@ -120,6 +120,8 @@ class Bench:
         self.outbox.register({"all": "all"})
         self.connectors: list[TrackedConnector] = []
         self.skip: tuple[str, ...] = ()
+        self.named: dict[str, list[str]] | None = {}
+        """By topic, the groups that queries name as theirs; None while the server is away."""
         self.seen = 0
         self.samples: list[FlowSample] = []
         self.watcher = self.make()
@@ -133,7 +135,19 @@ class Bench:
             skip_groups=self.skip,
         )
         kafka: Any = self.kafka
-        return GroupWatcher(config, kafka, self.outbox, lambda: self.connectors, self.clock)
+        return GroupWatcher(
+            config,
+            kafka,
+            self.outbox,
+            lambda: self.connectors,
+            self.clock,
+            groups_of=self.groups_of,
+        )
+
+    def groups_of(self, namespace: str, topic: str) -> list[str] | None:
+        """What the server says of a topic; it knows none of another cluster's."""
+        assert namespace == "kafka://k1:9092"
+        return None if self.named is None else self.named.get(topic, [])
 
     def events(self, seconds: float = ROUND) -> list[dict[str, Any]]:
         """What one more round emits."""
@@ -315,6 +329,29 @@ def test_groups_of_connectors_and_of_spark_are_reported_by_these(bench: Bench) -
     assert end["run"]["facets"]["headwater_end"]["reason"] == "reported by another job"
     assert end["job"]["facets"]["headwater_deleted"]["at"] == end["eventTime"]
     assert bench.events(GRACE) == []
+
+
+def test_a_group_that_a_query_names_as_its_own_is_read_by_the_query(bench: Bench) -> None:
+    bench.named = {"orders": ["etl", "mine-*"], "bids": ["etl"]}
+    bench.kafka.put("etl", "orders", "bids")
+    bench.kafka.put("mine-3f0c9a52-8f4e-4b1e-9c59-0a6f2f3b7d11-77-driver-0", "orders")
+    # Of these, one reads a topic that no query reads in its group; the other is named by none.
+    bench.kafka.put("mine-shared", "orders", "bids")
+    bench.kafka.put("etl2", "orders", committed={"bids": 1})
+    assert bench.said() == []
+    expected = [("START", "consumer-group.etl2"), ("START", "consumer-group.mine-shared")]
+    assert sorted(bench.said()) == expected
+    # A server that is away changes nothing; the query that begins later takes its group over.
+    bench.named = None
+    assert bench.said() == []
+    bench.named = {"orders": ["etl", "etl2", "mine-*"], "bids": ["etl"]}
+    (end,) = bench.events()
+    assert (end["eventType"], end["job"]["name"]) == ("COMPLETE", "consumer-group.etl2")
+    assert end["job"]["facets"]["headwater_deleted"]["at"] == end["eventTime"]
+    # Once the query has ended, whoever still reads in its group is somebody else.
+    bench.named = {}
+    assert bench.said() == []
+    assert ("START", "consumer-group.etl") in bench.said()
 
 
 @pytest.mark.parametrize(

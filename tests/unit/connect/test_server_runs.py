@@ -121,3 +121,14 @@ def test_another_server_may_know(backend: Backend) -> None:
     nobody = ServerRuns([])
     assert nobody.runs_of("a/b", "pg.0") is None
     assert nobody.may_answer_later is False
+
+
+def test_the_groups_that_readers_of_a_topic_name(backend: Backend) -> None:
+    place = "/api/v2/datasets/kafka%3A%2F%2Fk%3A9092/a%2Fb/groups"
+    backend.answers[place] = (200, {"groups": ["etl", "mine-*"], "more": 1})
+    asker = ServerRuns([(backend.url, {})])
+    assert asker.groups_of("kafka://k:9092", "a/b") == ["etl", "mine-*"]
+    assert asker.groups_of("kafka://k:9092", "unknown") == []
+    backend.answers[place] = (403, {})
+    assert asker.groups_of("kafka://k:9092", "a/b") is None
+    asker.close()

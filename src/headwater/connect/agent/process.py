@@ -73,7 +73,11 @@ class ClusterThread:
         self.watchers: list[GroupWatcher | ProducerWatcher] = []
         if kafka := self.metadata.kafka:
             if config.consumer_groups:
-                self.watchers.append(GroupWatcher(config, kafka, outbox, self._connectors))
+                self.watchers.append(
+                    GroupWatcher(
+                        config, kafka, outbox, self._connectors, groups_of=lookup.groups_of
+                    )
+                )
             if config.producers:
                 self.watchers.append(ProducerWatcher(config, kafka, outbox, self._connectors))
         self.began = time.time()

@@ -1,4 +1,4 @@
-"""The runs of a job, as the servers list them that events go to."""
+"""The runs of a job, and the groups that read a topic, as the servers list them that events go to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -16,10 +16,12 @@ from headwater.connect.services.http_client import Answer, AnswerTooLargeError, 
 from headwater.lineage.moments import micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 log = logging.getLogger(__name__)
 
+A = TypeVar("A")
+NAMESPACES = "api/v1/namespaces"
 LIVE = ("NEW", "RUNNING")
 RUNS_LISTED = 20
 # Twenty runs with their facets take far less.
@@ -92,11 +94,16 @@ class _RunsAnswer(msgspec.Struct):
     runs: list[_MarquezRun]
 
 
+class _GroupsAnswer(msgspec.Struct):
+    groups: list[str]
+
+
 _answer = msgspec.json.Decoder(_RunsAnswer)
+_groups = msgspec.json.Decoder(_GroupsAnswer)
 
 
 class ServerRuns:
-    """Lists runs by Marquez's API, which Headwater's server has too."""
+    """Lists runs by Marquez's API, which Headwater's server has too; groups by the server's own."""
 
     def __init__(
         self,
@@ -115,37 +122,58 @@ class ServerRuns:
 
     def runs_of(self, namespace: str, job: str) -> list[ServerRun] | None:
         """The last runs of a job, the newest first; None when no server answers."""
+        return self._first(
+            f"runs of {namespace}/{job}",
+            lambda url, headers: self._runs(url, headers, namespace, job),
+        )
+
+    def groups_of(self, namespace: str, topic: str) -> list[str] | None:
+        """The consumer groups that jobs name as theirs which read a topic; None when no server answers."""
+        return self._first(
+            f"groups of {namespace}/{topic}",
+            lambda url, headers: self._groups(url, headers, namespace, topic),
+        )
+
+    def _first(self, what: str, asked: Callable[[str, Mapping[str, str]], A]) -> A | None:
+        """What the first server says that answers."""
         for url, headers in self._servers:
             if time.monotonic() < self._retry_at.get(url, 0.0):
                 continue
             try:
-                found = self._ask(f"{url}/api/v1/namespaces", headers, namespace, job)
+                found = asked(url, headers)
             except _FAULTS as error:
                 self._retry_at[url] = time.monotonic() + RETRY_AFTER
                 (self._refusing.discard if _is_transient(error) else self._refusing.add)(url)
-                log.debug("runs of %s/%s not listed by %s: %s", namespace, job, url, error)
+                log.debug("%s not listed by %s: %s", what, url, error)
             else:
                 self._refusing.discard(url)
                 return found
         return None
 
-    def _ask(
-        self, at: str, headers: Mapping[str, str], namespace: str, job: str
+    def _runs(
+        self, url: str, headers: Mapping[str, str], namespace: str, job: str
     ) -> list[ServerRun]:
-        place = f"{at}/{quote(namespace, safe='')}/jobs/{quote(job, safe='')}/runs"
+        place = f"{url}/{NAMESPACES}/{quote(namespace, safe='')}/jobs/{quote(job, safe='')}/runs"
         answer = self._get(place, RUNS_LISTED, headers)
         if answer.status_code == 404:  # no such job yet, or no such API
-            self._get(at, 1, headers)
+            self._get(f"{url}/{NAMESPACES}", 1, headers)
             return []
         return [
             ServerRun(one.id, one.state, _micros(one.createdAt) or 0, _micros(one.endedAt))
             for one in _answer.decode(answer.content).runs[:RUNS_LISTED]
         ]
 
-    def _get(self, url: str, limit: int, headers: Mapping[str, str]) -> Answer:
-        answer = ask(
-            self._http, "GET", url, params={"limit": limit}, headers=headers, max_bytes=MAX_BYTES
-        )
+    def _groups(
+        self, url: str, headers: Mapping[str, str], namespace: str, topic: str
+    ) -> list[str]:
+        place = f"{url}/api/v2/datasets/{quote(namespace, safe='')}/{quote(topic, safe='')}/groups"
+        answer = self._get(place, None, headers)
+        # No such topic yet, or a server without this API.
+        return [] if answer.status_code == 404 else _groups.decode(answer.content).groups
+
+    def _get(self, url: str, limit: int | None, headers: Mapping[str, str]) -> Answer:
+        asked = {} if limit is None else {"limit": limit}
+        answer = ask(self._http, "GET", url, params=asked, headers=headers, max_bytes=MAX_BYTES)
         if not answer.is_success and (answer.status_code != 404 or limit == 1):
             raise _RefusedError(answer.status_code)
         return answer

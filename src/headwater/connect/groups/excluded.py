@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SKIPPED_GROUPS", "SKIPPED_PRODUCERS", "connector_groups", "is_connector_producer", "is_internal",
-    "is_skipped",
+    "is_named", "is_skipped",
 ]  # fmt: skip
 
 SKIPPED_GROUPS = (
@@ -48,6 +48,13 @@ def is_connector_producer(transactional_id: str, connectors: Collection[str]) ->
     stem, _, task = transactional_id.rpartition("-")
     parts = stem.split("-") if task.isdecimal() else []
     return any("-".join(parts[at:]) in connectors for at in range(1, len(parts)))
+
+
+def is_named(group: str, names: Iterable[str]) -> bool:
+    """Whether a group is one of these: each a name, or the beginning of one and `*`."""
+    return any(
+        group == name or (name.endswith("*") and group.startswith(name[:-1])) for name in names
+    )
 
 
 def is_skipped(name: str, patterns: Iterable[str]) -> bool:

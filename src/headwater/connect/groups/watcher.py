@@ -1,4 +1,8 @@
-"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports."""
+"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports.
+
+A Spark query may read in a group that its options name (`kafka.group.id`, `groupIdPrefix`). Brokers do not
+tell whose a group is: the server knows which groups the queries have named that read a topic.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,12 @@ import msgspec
 from headwater.connect.agent.flow import FlowMeter
 from headwater.connect.groups import generated
 from headwater.connect.groups.client_watcher import ClientWatcher
-from headwater.connect.groups.excluded import SKIPPED_GROUPS, connector_groups, is_skipped
+from headwater.connect.groups.excluded import (
+    SKIPPED_GROUPS,
+    connector_groups,
+    is_named,
+    is_skipped,
+)
 from headwater.connect.groups.life import GROUP
 from headwater.connect.services.consumer_groups import (
     WITHOUT_MEMBERS,
@@ -21,7 +30,7 @@ from headwater.connect.services.kafka import KafkaError
 from headwater.lineage.moments import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from headwater.connect.groups.life import WatchedClient
     from headwater.emit.flow import FlowSample
@@ -35,9 +44,17 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
 
     kind = GROUP
 
+    def __init__(
+        self, *given: Any, groups_of: Callable[[str, str], list[str] | None], **more: Any
+    ) -> None:
+        """`groups_of` asks the server for the groups that the readers of a topic have named."""
+        self._groups_of = groups_of
+        super().__init__(*given, **more)
+
     def _prepare(self) -> None:
         self._flow = FlowMeter(self._kafka)
         self._samples: dict[str, tuple[FlowSample, ...]] = {}
+        self._named: dict[str, list[str]] = {}
 
     def common_name(self, name: str) -> str:
         """The name of the reader that a group is."""
@@ -64,12 +81,33 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
         asked = [group for alike in free.values() for group in alike[:MAX_ALIKE]]
         described = describe_groups(self._kafka, {group: states[group] for group in asked})
         found = {name: generated.merged(name, alike, described) for name, alike in free.items()}
+        named = self._named_by_queries(found)
+        found = {name: one for name, one in found.items() if name not in named}
+        gone |= named & self._watched.keys()
         # One that is None has a coordinator that did not answer.
         emissions = self._step(found, gone, now, complete=complete)
         samples = self._measure(now)
         self._commit(emissions)
         self._forget(found, gone)
         return samples
+
+    def _named_by_queries(self, found: Mapping[str, ConsumerGroup | None]) -> set[str]:
+        """The groups of which all that they read now is read by queries that name them as theirs."""
+        reads = {}
+        for name, shown in found.items():
+            before = self._watched.get(name)
+            used = shown.used(before.shown if before else None) if shown else {}
+            reads[name] = {topic for topic, seen in used.items() if seen} or used.keys()
+        namespace = self._topics().namespace
+        for topic in set().union(*reads.values()):
+            # A server that is away leaves it at what was known.
+            if (named := self._groups_of(namespace, topic)) is not None:
+                self._named[topic] = named
+        return {
+            name
+            for name, topics in reads.items()
+            if topics and all(is_named(name, self._named.get(topic, ())) for topic in topics)
+        }
 
     def _unaccounted(
         self, states: dict[str, str], accounted: Callable[[str], bool]

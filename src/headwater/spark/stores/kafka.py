@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from headwater.lineage.model import Dataset
 from headwater.lineage.naming import NamingError, kafka
@@ -39,9 +40,20 @@ def read(session: JvmSession, options: Mapping[str, str]) -> tuple[Dataset, ...]
         names = matching(session, given, pattern)
     else:
         return ()
+    groups = _groups(given)
     return tuple(
-        made for name in names if (made := topic(session, bootstrap, name, given)) is not None
+        replace(made, groups=groups)
+        for name in names
+        if (made := topic(session, bootstrap, name, given)) is not None
     )
+
+
+def _groups(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The consumer groups that a reader's options name; Spark's own are known by their names."""
+    if group := options.get("kafka.group.id"):
+        return (group,)
+    prefix = options.get("groupidprefix")
+    return (f"{prefix}-*",) if prefix else ()
 
 
 def topic(

@@ -67,7 +67,7 @@ class QueryRun:
         """Emit START."""
         self._update()
         if self.life is not None:
-            self.life.start()
+            self.life.start(facets=self._facets())
 
     def change(self, lineage: PlanLineage) -> None:
         """Emit RUNNING at once: what the query reads or writes has changed."""
@@ -89,7 +89,12 @@ class QueryRun:
             self.life.end(ending, self._facets())
 
     def _facets(self) -> dict[str, Any]:
-        return {"headwater_streaming": self.progress.facet} if self.progress else {}
+        groups = sorted({group for one in self.lineage.inputs for group in one.groups})
+        known = {
+            "headwater_streaming": self.progress.facet if self.progress else None,
+            "headwater_consumerGroups": {"groups": groups} if groups else None,
+        }
+        return {name: facet for name, facet in known.items() if facet is not None}
 
     def _update(self) -> None:
         if self.life is not None:

@@ -10,12 +10,16 @@ from tests.integration.spark.programs import shapes
 
 import headwater.spark
 
-bootstrap, pattern, out, stop = sys.argv[1:5]
+bootstrap, pattern, out, stop, group = sys.argv[1:6]
 spark = headwater.spark.attach(shapes.session("beats"))
+# So Spark's driver joins the group; by default it asks with an admin client, which joins none.
+spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
 query = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", bootstrap)
     .option("subscribePattern", pattern)
+    .option("kafka.group.id", group)
+    .option("kafka.metadata.max.age.ms", "1000")  # by which a consumer finds a new topic
     .option("startingOffsets", "earliest")
     .load()
     .select("key", "value")
