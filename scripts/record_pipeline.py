@@ -3,7 +3,7 @@
     headwater demo --once --home HOME && python -m scripts.record_pipeline HOME
 
 Of each job the last event, with names in place of the machine's addresses, and without what tells about
-the machine: facets of runs other than the parent, and where the code lay.
+the machine: facets of runs but those on the parent and on how they ended, and where the code lay.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ ADDRESSES = (
     ("kafka://127.0.0.1:[0-9]+", "kafka://broker:9092"),
     ("postgres://127.0.0.1:[0-9]+", "postgres://shop-db:5432"),
     ("http://127.0.0.1:[0-9]+", "http://catalog:8181"),
+    ('("cluster"|"workerId"): "127.0.0.1:[0-9]+"', r'\1: "connect:8083"'),
     ("127.0.0.1:[0-9]+", "broker:9092"),
 )
-KEPT_OF_RUNS = ("parent",)
+KEPT_OF_RUNS = ("parent", "headwater_connect", "headwater_end")
 LEFT_OUT_OF_JOBS = ("sourceCodeLocation",)
 
 
@@ -37,6 +38,7 @@ def recorded(events: Iterable[bytes]) -> str:
     for event in map(json.loads, events):
         job, run = event["job"], event["run"]
         run["facets"] = {k: v for k, v in run.get("facets", {}).items() if k in KEPT_OF_RUNS}
+        run["facets"].get("headwater_end", {}).pop("by", None)
         job["facets"] = {
             k: v for k, v in job.get("facets", {}).items() if k not in LEFT_OUT_OF_JOBS
         }

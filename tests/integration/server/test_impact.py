@@ -381,10 +381,14 @@ def test_the_recording_names_no_machine() -> None:
     text = PIPELINE.read_text()
     local = text.replace("broker:9092", "127.0.0.1:21092").replace("shop-db:5432", "127.0.0.1:1")
     events = [
-        json.loads(line) for line in local.replace("catalog:8181", "127.0.0.1:2").splitlines()
+        json.loads(line)
+        for line in local.replace("catalog:8181", "127.0.0.1:2")
+        .replace("connect:8083", "127.0.0.1:4")
+        .splitlines()
     ]
     for one in events:
-        one["run"]["facets"]["headwater_end"] = {"by": "somebody"}
+        one["run"]["facets"] |= {"headwater_spark": {"ui": "http://127.0.0.1:3"}}
+        one["run"]["facets"].get("headwater_end", {})["by"] = "somebody"
         one["job"]["facets"]["sourceCodeLocation"] = {"url": "/home/somebody"}
     assert recorded(json.dumps(one).encode() for one in events) == text
     assert clean_value(events) == events, "a secret"
