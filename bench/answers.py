@@ -1,11 +1,12 @@
 """How long lineage questions take on an estate of 10,000 jobs and 110,000 columns.
 
-    python bench/answers.py [--jobs 10000] [--postgres URL]
+    python bench/answers.py [--jobs 10000] [--postgres URL] [--write]
 
 The questions go through the server's routes in this process: beside the time each takes there is the
 CPU it uses, which another load on the machine does not change much. What is asked for differs from
 call to call. Then what alert rules cost: a look by all kinds of rules, and events with them and without.
-Ends with 1 if the p50 of a question, or of a look at nothing new, is over its limit.
+Ends with 1 if the p50 of a question, or of a look at nothing new, is over its limit. `--write` keeps the
+figures in bench/results/answers.json, which `make docs` puts into the documents.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import sys
@@ -35,6 +37,7 @@ from headwater.server.store import open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+RESULTS = Path(__file__).parent / "results/answers.json"
 NAMESPACE = "bench"
 SPACE = f"postgres://{NAMESPACE}:5432"
 LONG = f"postgres://{NAMESPACE}.corp.example:5432"
@@ -158,9 +161,51 @@ def questions(jobs: int, now: datetime) -> dict[str, Callable[[], Question]]:
     }
 
 
-async def measure(app: App, jobs: int, now: datetime, count: int) -> list[str]:
-    """Ask every question some times; those that took too long."""
-    slow = []
+class Figures:
+    """What was measured: for each question, and for each other piece of work, figures by store."""
+
+    def __init__(self) -> None:
+        self.store = ""
+        self.slow: list[str] = []
+        self._rows: dict[str, dict[str, dict[str, float]]] = {"questions": {}, "alerts": {}}
+
+    def question(self, name: str, wall: float, cpu: float) -> None:
+        """A question's medians, in milliseconds."""
+        limit = LIMITS[name.split(maxsplit=1)[0]]
+        row = self._rows["questions"].setdefault(name, {"limit: ms": limit})
+        row |= {f"{self.store}: p50 ms": round(wall, 1), f"{self.store}: CPU ms": round(cpu, 1)}
+        self._judge(name, wall, limit)
+
+    def look(self, name: str, wall: float, cpu: float) -> None:
+        """The medians of a look at alert rules, in milliseconds."""
+        row = self._rows["alerts"].setdefault(f"a look after {name}", {})
+        row |= {f"{self.store}: ms": round(wall, 1), f"{self.store}: CPU ms": round(cpu, 1)}
+        if name == "nothing came":
+            self._judge(f"a look after {name}", wall, LOOK)
+
+    def event(self, what: str, cpu: float) -> None:
+        """The CPU of an event, in milliseconds."""
+        row = self._rows["alerts"].setdefault(f"an event, {what}", {})
+        row[f"{self.store}: CPU ms"] = round(cpu, 2)
+
+    def _judge(self, name: str, wall: float, limit: float) -> None:
+        if wall > limit:
+            self.slow.append(
+                f"over its limit on {self.store}: {name}: {wall:.1f} ms, the limit is {limit}"
+            )
+
+    def kept(self, jobs: int) -> dict[str, Any]:
+        """As bench/results/answers.json has it."""
+        rows = {
+            part: [{"on the server": name, **row} for name, row in found.items()]
+            for part, found in self._rows.items()
+        }
+        machine = {"jobs": jobs, "load of the machine": round(os.getloadavg()[1], 1)}
+        return {**rows, "machine": [machine]}
+
+
+async def measure(app: App, jobs: int, now: datetime, count: int, figures: Figures) -> None:
+    """Ask every question some times."""
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
         print(f"{'question':32} {'p50 ms':>8} {'CPU ms':>8} {'limit':>6} {'KB':>6}")
@@ -178,10 +223,8 @@ async def measure(app: App, jobs: int, now: datetime, count: int) -> list[str]:
             limit = LIMITS[name.split()[0]]
             wall, spent = (1e3 * statistics.median(some) for some in (times, used))
             print(f"{name:32} {wall:8.1f} {spent:8.1f} {limit:6} {size // 1000:6}", flush=True)
-            if wall > limit:
-                slow.append(f"{name}: {wall:.1f} ms, the limit is {limit}")
+            figures.question(name, wall, spent)
     await app.close()
-    return slow
 
 
 RULES = {
@@ -199,12 +242,11 @@ INGESTED = 2_000
 """Events by which the cost of rules beside them is measured."""
 
 
-def looks(app: App, jobs: int, now: datetime, count: int) -> list[str]:
+def looks(app: App, jobs: int, now: datetime, count: int, figures: Figures) -> None:
     """What rules cost: a look at the whole estate, one after nothing came, one after some events."""
     alerts = app.alerts
     assert alerts is not None
     found: dict[str, list[tuple[float, float]]] = {}
-    slow = []
     for number in range(count + 1):
         names = ["nothing came", f"{BATCH} events came"] if number else ["a server started"]
         for name in names:
@@ -217,9 +259,7 @@ def looks(app: App, jobs: int, now: datetime, count: int) -> list[str]:
     for name, some in found.items():
         wall, cpu = (1e3 * statistics.median(part) for part in zip(*some, strict=True))
         print(f"{f'alerts, a look after {name}':40} {wall:8.1f} {cpu:8.1f}", flush=True)
-        if name == "nothing came" and wall > LOOK:
-            slow.append(f"a look after {name}: {wall:.1f} ms, the limit is {LOOK}")
-    return slow
+        figures.look(name, wall, cpu)
 
 
 def fresh(jobs: int, now: datetime, count: int) -> Iterator[bytes]:
@@ -229,7 +269,7 @@ def fresh(jobs: int, now: datetime, count: int) -> Iterator[bytes]:
         yield events(NAMESPACE, random.randrange(jobs), start)[2]
 
 
-async def ingest(app: App, jobs: int, now: datetime, what: str) -> None:
+async def ingest(app: App, jobs: int, now: datetime, what: str, figures: Figures) -> None:
     """The CPU of an event, with all that the server does beside it."""
     bodies = list(fresh(jobs, now, INGESTED))
     transport = httpx.ASGITransport(app)
@@ -244,29 +284,27 @@ async def ingest(app: App, jobs: int, now: datetime, what: str) -> None:
                 "/api/v2/events", content=b"\n".join(bodies[start : start + 50])
             )
             sent.raise_for_status()
-        wall, used = time.perf_counter() - began, time.process_time() - cpu
-    print(
-        f"{what:40} {wall:8.1f} s  {1e3 * used / len(bodies):8.2f} ms of CPU an event", flush=True
-    )
+        wall, used = time.perf_counter() - began, 1e3 * (time.process_time() - cpu) / len(bodies)
+    print(f"{f'ingest, {what}':40} {wall:8.1f} s  {used:8.2f} ms of CPU an event", flush=True)
+    figures.event(what, used)
     await app.close()
 
 
-def bench(url: str, chosen: argparse.Namespace, rules: Path) -> list[str]:
-    """Everything on one store, which must be empty; what took too long."""
+def bench(url: str, chosen: argparse.Namespace, rules: Path, figures: Figures) -> None:
+    """Everything on one store, which must be empty."""
     random.seed(1)
     now = datetime.now(timezone.utc)
     settings = ServerSettings(page=False, stale_every=3_600)
     alerting = replace(settings, alerts=read_rules(rules))
     store = open_store(url)
     fill(store, chosen.jobs, now)
-    slow = asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count))
+    asyncio.run(measure(App(store, settings), chosen.jobs, now, chosen.count, figures))
     store = open_store(url)
-    slow += looks(App(store, alerting), chosen.jobs, now, chosen.count)
+    looks(App(store, alerting), chosen.jobs, now, chosen.count, figures)
     store.close()
     for what, how in (("without rules", settings), ("with rules", alerting)):
         app = App(open_store(url), how)
-        asyncio.run(ingest(app, chosen.jobs, now, f"ingest, {what}"))
-    return slow
+        asyncio.run(ingest(app, chosen.jobs, now, what, figures))
 
 
 def main() -> None:
@@ -274,20 +312,24 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--count", type=int, default=20, help="how often each question is asked")
     parser.add_argument("--postgres", help="an empty database, to measure on it as well")
+    parser.add_argument("--write", action="store_true", help=f"keep the figures in {RESULTS.name}")
     chosen = parser.parse_args()
+    figures = Figures()
     with tempfile.TemporaryDirectory() as folder:
         rules = Path(folder) / "alerts.json"
         rules.write_text(json.dumps(RULES))
         stores = {"SQLite": f"sqlite:///{folder}/bench.db"}
         if chosen.postgres:
             stores["PostgreSQL"] = chosen.postgres
-        slow = []
         for name, url in stores.items():
             print(f"{name}, {chosen.jobs} jobs")
-            slow += [f"over its limit on {name}: {one}" for one in bench(url, chosen, rules)]
-    for line in slow:
+            figures.store = name
+            bench(url, chosen, rules, figures)
+    if chosen.write:
+        RESULTS.write_text(json.dumps(figures.kept(chosen.jobs), indent=1) + "\n")
+    for line in figures.slow:
         print(line)
-    sys.exit(bool(slow))
+    sys.exit(bool(figures.slow))
 
 
 if __name__ == "__main__":

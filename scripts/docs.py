@@ -393,6 +393,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "spark-costs": partial(measured, "spark", "batches", "costs"),
     "spark-statements": partial(measured, "spark", "statements"),
     "server-speed": server_speed,
+    "answers-speed": partial(measured, "answers", "questions", "alerts", "machine"),
     "facets": facets,
     "peers": peers,
     "spark-counts": spark_counts,

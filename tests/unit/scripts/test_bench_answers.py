@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
@@ -30,15 +31,25 @@ def test_a_question_over_its_limit_is_named(
     answers.fill(store, 100, now)
     store.close()
 
-    def slow(limit: float) -> list[str]:
+    def measured(limit: float) -> Any:
         monkeypatch.setattr(answers, "LIMITS", dict.fromkeys(answers.LIMITS, limit))
         app = App(open_store(url), ServerSettings(page=False, stale_every=3_600))
-        found: list[str] = asyncio.run(answers.measure(app, 100, now, 1))
-        return found
+        figures = answers.Figures()
+        figures.store = "SQLite"
+        asyncio.run(answers.measure(app, 100, now, 1, figures))
+        return figures
 
-    assert slow(1e9) == []
-    names = [one.partition(":")[0] for one in slow(0)]
-    assert names == list(answers.questions(100, now))
+    figures, names = measured(1e9), list(answers.questions(100, now))
+    assert figures.slow == []
+    kept = figures.kept(100)
+    assert kept["machine"][0]["jobs"] == 100
+    assert kept.keys() == json.loads(answers.RESULTS.read_text()).keys()
+    # What is kept is what the documents show.
+    shown = json.loads(answers.RESULTS.read_text())
+    assert [row["on the server"] for row in shown["questions"]] == names
+    columns = {"on the server", "limit: ms", "SQLite: p50 ms", "SQLite: CPU ms"}
+    assert all(set(row) == columns for row in kept["questions"])
+    assert [one.split(": ")[1] for one in measured(0).slow] == names
 
 
 @pytest.mark.parametrize(("slow", "code"), [([], 0), (["why: 51.0 ms, the limit is 50"], 1)])
@@ -49,8 +60,8 @@ def test_it_fails_if_a_question_was_too_slow(
     slow: list[str],
     code: int,
 ) -> None:
-    def bench(*_: Any) -> list[str]:
-        return slow
+    def bench(_url: str, _chosen: Any, _rules: Path, figures: Any) -> None:
+        figures.slow += [f"over its limit on {figures.store}: {one}" for one in slow]
 
     monkeypatch.setattr(answers, "bench", bench)
     monkeypatch.setattr(sys, "argv", ["answers.py", "--jobs", "1"])
