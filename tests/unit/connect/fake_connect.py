@@ -10,7 +10,7 @@ import msgspec
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 WORKER = "127.0.0.1:8083"
 SINK = {
@@ -38,6 +38,8 @@ class FakeConnect:
         self.sick: str | None = None
         self.unlisted: set[str] = set()
         self.asked_topics = 0
+        self.asking: Callable[[], None] = lambda: None
+        """What happens while it answers which topics a connector uses."""
 
     def put(
         self,
@@ -90,6 +92,7 @@ class FakeConnect:
 
     def topics(self, name: str) -> tuple[str, ...]:
         self.asked_topics += 1
+        self.asking()
         return self.active.get(name, ())
 
     def passwords(self, connector_class: str) -> frozenset[str]:

@@ -49,6 +49,7 @@ class FakeMetadata(NoMetadata):
     def __init__(self) -> None:
         self.fields: tuple[str, ...] = ("id",)
         self.missing: set[str] = set()
+        self.keys_alone: set[str] = set()
         self.down = False
         self.asked = 0
 
@@ -58,7 +59,8 @@ class FakeMetadata(NoMetadata):
             raise RegistryError(ProblemKind.UNREACHABLE, "registry down")
         if topic in self.missing:
             return None
-        return TopicSchema(value=Schema(tuple(Field(name, "string") for name in self.fields)))
+        schema = Schema(tuple(Field(name, "string") for name in self.fields))
+        return TopicSchema(key=schema) if topic in self.keys_alone else TopicSchema(value=schema)
 
 
 def derive(connector: Connector, metadata: Any, settings: DeriveSettings) -> Derived:
@@ -260,6 +262,42 @@ def test_columns_are_reported_by_the_poll_that_finds_them(bench: Bench) -> None:
     bench.metadata.missing.clear()
     found = bench.tick()
     assert [(e["type"], e["job"], e["columns"]) for e in found] == [("RUNNING", "late", ["id"])]
+
+
+def test_a_further_topic_is_reported_by_the_poll_that_finds_it(bench: Bench) -> None:
+    """Also of one among many connectors of which everything was known."""
+    for number in range(90):
+        bench.connect.put(f"c{number}")
+        bench.connect.active[f"c{number}"] = ("orders",)
+    bench.tick()
+    for _ in range(30):
+        assert bench.tick() == []
+    for name in ("c7", "c50", "c89"):
+        bench.connect.active[name] = ("orders", "bids")
+        found = bench.tick()
+        assert [(e["job"], e["inputs"]) for e in found] == [(name, ["orders", "bids"])]
+
+
+def test_a_value_schema_is_reported_by_the_poll_that_finds_it(bench: Bench) -> None:
+    """Also where the schema of the key was there before, and Connect answers slowly."""
+    late = []
+    for number in range(100):
+        topic = "bids" if number % 11 == 5 else "orders"
+        name = f"c{number:02}"
+        bench.connect.put(name, config={**SINK, "topics": topic})
+        bench.connect.active[name] = (topic,)
+        late += [name] if topic == "bids" else []
+    bench.metadata.keys_alone.add("bids")
+
+    def answers_slowly() -> None:
+        bench.clock.now += 0.02
+
+    bench.connect.asking = answers_slowly
+    for _ in range(30):
+        bench.tick()
+    bench.metadata.keys_alone.clear()
+    found = sorted((e["job"], e["columns"]) for e in bench.tick())
+    assert found == [(name, ["id"]) for name in late]
 
 
 def test_the_first_record_is_reported_by_the_poll_that_finds_it(bench: Bench) -> None:
@@ -820,6 +858,11 @@ def test_many_heartbeats_are_spread_and_topics_asked_in_rotation(bench: Bench) -
     assert len(bench.tick()) == 200
     bench.clock.now += 100
     bench.connect.asked_topics = 0
+
+    def answers_slowly() -> None:
+        bench.clock.now += 0.02
+
+    bench.connect.asking = answers_slowly
     for _ in range(12):
         bench.tick(5)
     assert 200 <= bench.connect.asked_topics <= 620

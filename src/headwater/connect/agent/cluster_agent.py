@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 # A restart is ordered, then done: a poll sooner than this may still show the time before.
 RESTART_SETTLES = 2.0
+# So many connectors are asked about their topics in every poll, unless it takes more than one part in
+# so many of the time.
+FEW, SHARE = 100, 20
 # The steps of so many connectors are one transaction: few enough that the first are sent early.
 BATCH = 100
 # Only silence counts as being gone: a cluster that refuses us, or answers what we do not
@@ -252,17 +255,20 @@ class ClusterAgent:
     def _refresh(self, answers: Mapping[str, msgspec.Raw], began: float) -> int:
         """Ask again for topics and schemas, of as many connectors as one poll may ask for.
 
-        Those come first that are due: what they lack is reported by the poll that finds it. A
-        small cluster is asked for all of them in each poll.
+        Those come first that are due: what they lack is reported by the poll that finds it. All
+        have their turn; more than that, up to `FEW`, are asked for while it takes little of the time.
         """
         now = self._clock()
+        turn = self.intervals.rotation_size(len(self._watched))
         due = sorted(
             (watched.refresh_at, name)
             for name, watched in self._watched.items()
             if watched.tracked.open and name in answers and watched.refreshed_at < began
         )
         steps = []
-        for _, name in due[: self.intervals.rotation_size(len(self._watched))]:
+        for place, (_, name) in enumerate(due[: max(turn, FEW)]):
+            if place >= turn and self._clock() - now > self.intervals.poll / SHARE:
+                break
             refresh = partial(self._refresh_one, name, answers[name], micros(now))
             step = self._guarded(name, refresh)
             if step is not None:

@@ -60,7 +60,7 @@ class RecordedMetadata:
         found: TopicSchema | None = self._record(
             lambda: self._metadata.topic_schema(topic, connector)
         )
-        self.gaps = self.gaps or found is None
+        self.gaps = self.gaps or found is None or found.value is None
         return found
 
     def table(self, catalog: Mapping[str, str], name: str) -> CatalogTable | None:
