@@ -204,15 +204,15 @@ def results(bench: str) -> dict[str, Any]:
     return found
 
 
-def when(bench: str, *parts: str, of: str = "") -> str:
+def when(bench: str, *parts: str) -> str:
     """When, at which commit and on what these parts of a benchmark were measured."""
     stamps = results(bench)["measured"]
-    each = list({json.dumps(stamps[part]): stamps[part] for part in parts}.values())
-    told = [
-        f"on {s['date']} at commit `{s['commit']}` (version {s['version']}) on {s['cores']} cores"
+    each = {json.dumps(stamps[part]): stamps[part] for part in parts}.values()
+    told = (
+        f"on {s['date']} at commit `{s['commit']}` (version {s['version']}), on {s['cores']} cores"
         for s in each
-    ]
-    return f"\nMeasured{of} {', '.join(told)}.\n"
+    )
+    return f"\nMeasured {'; '.join(told)}.\n"
 
 
 def spark_counts() -> str:
@@ -328,9 +328,12 @@ def peers() -> str:
     )
     heads = [f"Headwater, {name}" for name in figures]
     others = [" ".join(one) for one in known["peers"].items()]
-    ours = when("server_load", "figures", of=", Headwater,")
-    theirs = when("peers", "figures", of=f", {' and '.join(others)},")
-    return table(["work", *heads, *others], rows) + ours + theirs
+    theirs = known["measured"]["figures"]
+    told = (
+        f"{' and '.join(others)}: on {theirs['date']} by the benchmark of commit"
+        f" `{theirs['commit']}`, on {theirs['cores']} cores.\n"
+    )
+    return table(["work", *heads, *others], rows) + when("server_load", "figures") + told
 
 
 def facets() -> str:

@@ -33,6 +33,7 @@ PAGES = {path.relative_to(ROOT).as_posix(): path for path in site.sources().valu
 BLOCK = re.compile(
     r"^( *)```(console|sh|bash|python)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL
 )
+MEASURED = r"Measured on \d{4}-\d\d-\d\d at commit `\w{8}`"
 ENDS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>", ")"}
 
 
@@ -94,7 +95,11 @@ def test_figures_say_when_and_of_what_they_were_measured(
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", stamp["date"])
     shown = {"spark-cases", "spark-counts", "spark-costs", "spark-batches", "spark-statements"}
     for name in (*shown, "server-speed", "peers", "pipeline-cost", "pipeline-speed"):
-        assert re.search(r"\nMeasured.* on [\d-]{10} at commit `", docs.PARTS[name]()), name
+        assert re.search(rf"\n{MEASURED}", docs.PARTS[name]()), name
+    for page, path in PAGES.items():
+        for section in re.split(r"^##+ ", path.read_text(), flags=re.MULTILINE):
+            if "python bench/" in section:
+                assert re.search(MEASURED, section), f"{page}: {section.splitlines()[0]}"
     for path in docs.RESULTS.glob("*.json"):
         (tmp_path / path.name).write_text(path.read_text())
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
