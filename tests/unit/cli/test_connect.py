@@ -233,6 +233,7 @@ CLASSES = [
         ("FileStreamSinkConnector", True),
         ("FileStreamSink", True),
         ("org.apache.kafka.connect.file.FileStreamSinkConector", False),
+        ("io.debezium.connector.mysql.MySqlConnector", False),
         ("Cast$Value", False),
     ],
 )
@@ -244,4 +245,6 @@ def test_a_class_that_the_worker_lacks_is_answered_by_those_it_has(name: str, th
         require_class({"connector.class": name}, CLASSES)
     assert caught.value.names == (CLASSES[1]["class"], CLASSES[0]["class"])
     assert all(one in caught.value.message for one in caught.value.names)
+    near = "FileStreamSinkConnector? " if name.endswith("Conector") else "nothing was changed"
+    assert near in (caught.value.hint or "")
     require_class({"connector.class": name}, [])  # a worker that lists none may still have it

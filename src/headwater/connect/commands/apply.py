@@ -90,13 +90,14 @@ def require_class(config: Mapping[str, str], plugins: Collection[Mapping[str, st
     wanted = config["connector.class"]
     known = sorted({one["class"] for one in plugins if one.get("type") in ("source", "sink")})
     # Connect also takes the class's name without its package, and without `Connector`.
-    short = {name.rsplit(".", 1)[-1] for name in known}
+    short = {name.rsplit(".", 1)[-1]: name for name in known}
     if not known or wanted in {*known, *short, *(one.removesuffix("Connector") for one in short)}:
         return
-    near = get_close_matches(wanted, known, n=1)
+    # Packages are long and alike: they would make any two classes near.
+    near = get_close_matches(wanted.rsplit(".", 1)[-1], short, n=1, cutoff=0.8)
     raise NotFoundError(
         "\n  ".join([f"the worker has no connector {wanted}; it has", *known]),
-        hint=f"{near[0]}? Nothing was changed" if near else "nothing was changed",
+        hint=f"{short[near[0]]}? Nothing was changed" if near else "nothing was changed",
         names=known,
     )
 
