@@ -10,13 +10,17 @@ import asyncio
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
+from headwater.errors import UsageError
 from headwater.lake.projection import replay
 from headwater.lake.records import UNLIMITED
 from headwater.lake.selection import LakeEstate, UseSource
 from headwater.server.app import App, ServerSettings
+from headwater.server.history import past_question
+from headwater.server.http import HttpError, Request
 from headwater.server.store import open_store
 
 if TYPE_CHECKING:
@@ -24,8 +28,9 @@ if TYPE_CHECKING:
 
     from headwater.lake.projection import LogRecord
     from headwater.lake.selection import LakeAlias, Name, Span
+    from headwater.server.history import PastQuestion
 
-__all__ = ["NEVER", "LakeSource", "Scratch", "Wanted", "select"]
+__all__ = ["NEVER", "LakeSource", "Scratch", "Wanted", "answer", "select", "wanted_by"]
 
 NEVER = 2**62
 
@@ -66,6 +71,18 @@ class Wanted(NamedTuple):
     """The id of a dataset, a job or a column."""
     programs: bool = False
     """Whether the answer shows jobs with the application that runs them."""
+
+
+def wanted_by(question: PastQuestion) -> Wanted:
+    """What the lake is read for, by what a request to a server asks."""
+    return Wanted(
+        direction=question.direction,
+        moments=question.moments,
+        depth=question.depth,
+        period=question.period,
+        node=question.node,
+        programs=question.programs,
+    )
 
 
 def select(source: LakeSource, wanted: Wanted) -> set[str]:
@@ -137,3 +154,27 @@ class Scratch:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def answer(source: LakeSource, target: str) -> httpx.Response:
+    """What a server with the whole lake says to GET PATH?QUERY about the past; raises UsageError."""
+    parts = urlsplit(target)
+    scope = {
+        "method": "GET",
+        "path": parts.path,
+        "query_string": parts.query.encode(),
+        "headers": [],
+    }
+    with Scratch(()) as empty:
+        try:
+            request = Request(scope)
+            question = past_question(empty.app.router.find(request).declared, request)
+        except HttpError as error:
+            raise UsageError(f"{target}: {error}") from None
+    if question is None:
+        raise UsageError(
+            f"{target} asks nothing about the past",
+            hint="give at=, or from= and to=, of a question",
+        )
+    with Scratch(source.records(select(source, wanted_by(question)))) as scratch:
+        return scratch.get(parts.path, dict(parse_qsl(parts.query, keep_blank_values=True)))

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
-from headwater.lake.answers import Scratch, Wanted, select
+from headwater.lake.answers import Scratch, select, wanted_by
 from headwater.lake.iceberg import FEW, TooManyRecordsError, open_lake
 from headwater.server.http import HttpError
 
 if TYPE_CHECKING:
-    from headwater.lake.answers import LakeSource
+    from headwater.lake.answers import LakeSource, Wanted
     from headwater.server.history import PastQuestion
     from headwater.server.http import Request, Response
     from headwater.server.store.read.namespace_limit import Limit
@@ -39,14 +39,7 @@ class LakeHistory:
 
     def answer(self, question: PastQuestion, request: Request, limit: Limit | None) -> Response:
         """The answer of the server's own route; raises HttpError."""
-        wanted = Wanted(
-            direction=question.direction,
-            moments=question.moments,
-            depth=question.depth,
-            period=question.period,
-            node=question.node,
-            programs=question.programs,
-        )
+        wanted = wanted_by(question)
         return self._scratch(wanted).app.read(request, limit)
 
     def close(self) -> None:

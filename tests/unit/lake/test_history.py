@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from headwater.errors import HeadwaterError
-from headwater.lake.answers import Scratch
+from headwater.errors import HeadwaterError, UsageError
+from headwater.lake.answers import Scratch, answer
 from headwater.lake.history import LakeHistory
+from headwater.lake.iceberg import open_lake
 from headwater.lineage.url_paths import path_of
 from headwater.server.app import App, ServerSettings
 from headwater.server.http import Response
@@ -329,3 +330,26 @@ def test_a_young_server_asks_the_lake_about_what_was_before_it_keeps(
         assert (code, then["source"]) == (200, "lake")
     finally:
         asyncio.run(app.close())
+
+
+def test_whoever_has_the_tables_gets_the_servers_answer(lake: str) -> None:
+    found = answer(
+        open_lake(lake), f"/api/v2/trace?node=dataset:s3://lake:t&direction=down&at={THEN}"
+    )
+    assert [row["node"] for row in found.json()["rows"]] == ["dataset:s3://lake:t"]
+    audit = answer(open_lake(lake), f"{AUDIT}?from=2026-01-01&to={THEN}").json()
+    assert [job["name"] for job in audit["writers"]] == ["load"]
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("/api/v2/trace?node=dataset:s3://lake:t", "nothing about the past"),
+        ("/api/v2/health", "nothing about the past"),
+        ("/nowhere?at=2026-01-01", "404"),
+        ("/api/v2/trace?at=2026-01-01", "node"),
+    ],
+)
+def test_what_is_no_question_about_the_past_is_told(lake: str, target: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        answer(open_lake(lake), target)

@@ -1,4 +1,4 @@
-"""`headwater lake run`, `maintain`, `repair` and `analyse` are the programs of the pipeline's folder."""
+"""`headwater lake run`, `maintain`, `repair`, `analyse` and `ask` are the programs of the pipeline's folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# A process each: one of the four in the quick run.
+# A process each: one of the five in the quick run.
 more = partial(pytest.param, marks=pytest.mark.full)
 
 
@@ -29,6 +29,7 @@ more = partial(pytest.param, marks=pytest.mark.full)
         more("maintain", "--keep-snapshots"),
         more("repair", "--namespace"),
         more("analyse", "--period"),
+        more("ask", "question"),
     ],
 )
 def test_a_program_lists_its_arguments(command: str, argument: str) -> None:

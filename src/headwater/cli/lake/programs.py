@@ -12,7 +12,7 @@ from headwater.cli.output import AsJson  # noqa: TC001  (typer reads it)
 from headwater.cli.spark import launcher_path
 from headwater.errors import EnvironmentProblem
 
-__all__ = ["analyse", "maintain", "repair", "run"]
+__all__ = ["analyse", "ask", "maintain", "repair", "run"]
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...", show_default=False)]
 
@@ -51,6 +51,15 @@ def analyse(words: Words = None, as_json: AsJson = False) -> None:
     `pipelines/lake_analyse.py`.
     """
     _become("lake_analyse.py", [*(["--json"] if as_json else []), *(words or [])])
+
+
+def ask(words: Words = None) -> None:
+    """Answer a question about the past from a lake that is too large for one machine, by Spark.
+
+    `lake ask -- --help` lists its arguments; the answer is the server's JSON. The program is
+    `pipelines/lake_ask.py`.
+    """
+    _become("lake_ask.py", words)
 
 
 def _become(name: str, words: list[str] | None) -> None:
