@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from headwater.lab.files.jars import pipeline_jars
 from headwater.lab.services.pipeline_streams import programs
 from headwater.lake import tables
+from headwater.lake.iceberg import IcebergLake
 from headwater.server.ingest.kafka import PREFIX
 
 sys.path.insert(0, str(programs()))
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from headwater.lake.projection import LogRecord
     from headwater.lake.tables import LakeTable
+    from headwater.server.store import Store
 
 TOPIC = "lineage"
 LOG = "0123456789abcdef"
@@ -54,6 +58,28 @@ def session(warehouse: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
+class Forwarded(NamedTuple):
+    """A record of a server's log, with the job that a command is about."""
+
+    kind: int
+    at: int
+    body: bytes
+    job: tuple[str, str] | None
+
+
+def forwarded(store: Store) -> list[Forwarded]:
+    """The whole log of a server's store."""
+    rows = store.connection.all(
+        "SELECT l.kind, l.at, l.dictionary, l.body, n.name, j.name FROM log l"
+        " LEFT JOIN job j ON j.id = l.job LEFT JOIN namespace n ON n.id = j.namespace ORDER BY l.seq"
+    )
+    return [
+        Forwarded(kind, at, store.packer.unpack(dictionary, bytes(body)),
+                  None if name is None else (namespace, name))
+        for kind, at, dictionary, body, namespace, name in rows
+    ]  # fmt: skip
+
+
 class LocalLake:
     """A namespace of its own, filled from records as the topic would have them."""
 
@@ -64,12 +90,15 @@ class LocalLake:
         self.lake.create()
         self._offset = 0
 
-    def take(self, records: Iterable[LogRecord]) -> None:
+    def take(self, records: Iterable[LogRecord | Forwarded]) -> None:
         """Append records of a server's log, in one batch."""
         rows = []
-        for kind, at, body, _ in records:
+        for record in records:
+            kind, at, body = record[:3]
             told = {"log": LOG, "seq": str(self._offset + 1), "at": str(at)}
             told["kind"] = ("event", "command")[kind]
+            if kind and isinstance(record, Forwarded) and record.job:
+                told["job"] = msgspec.json.encode(record.job).decode()
             headers = [(PREFIX + name, value.encode()) for name, value in told.items()]
             rows.append((TOPIC, 0, self._offset, at, bytearray(body), headers))
             self._offset += 1
@@ -89,6 +118,15 @@ class LocalLake:
     def rows(self, table: LakeTable) -> list[dict[str, Any]]:
         found = self.spark.table(self.lake.name(table)).collect()
         return [row.asDict() for row in found]
+
+    def opened(self) -> IcebergLake:
+        """The same tables as whoever asks reads them, without Spark."""
+        return IcebergLake({table.name: self._newest(table) for table in tables.TABLES})
+
+    def _newest(self, table: LakeTable) -> StaticTable:
+        metadata = self.folder / table.name / "metadata"
+        number = (metadata / "version-hint.text").read_text()
+        return StaticTable.from_metadata(str(metadata / f"v{number}.metadata.json"))
 
     def edges(self) -> list[Any]:
         """Edges in the order and shape in which a store has them."""

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lake.answers import Scratch, Wanted, select
+from headwater.lake.answers import Wanted, select
 from headwater.lake.projection import LogRecord, Projector
 from headwater.lake.selection import LakeAlias, Use, declared_aliases
 from headwater.lake.tables import ALIASES, COLUMN_EDGES, EDGES, RUNS
 from headwater.lake.tables import DATASETS as DATASETS_TABLE
-from headwater.lineage.moments import iso, micros
-from headwater.lineage.url_paths import path_of
+from headwater.lineage.moments import micros
 from tests.properties import examples
 
-from .estates import BASE, DATASETS, FIELDS, JOBS, commanded_estate, facet
+from . import questions
+from .estates import BASE, commanded_estate, facet
+from .questions import agree
 from .test_projection import made, projected, served
 
 if TYPE_CHECKING:
@@ -106,85 +108,39 @@ def _time(record: LogRecord) -> int:
     )
 
 
-def asked(store: Store, path: str, query: dict[str, str]) -> Any:
-    from headwater.server.app import App, ServerSettings
-
-    scratch = Scratch.__new__(Scratch)
-    scratch.app = App(store, ServerSettings(page=False))
-    return answered(scratch, path, query)
-
-
-def answered(scratch: Scratch, path: str, query: dict[str, str]) -> Any:
-    response = scratch.get(path, query)
-    return response.status_code, response.json()
-
-
-LATER = (BASE + 40 * 365 * 86_400) * 1_000_000
-"""Behind the commands, which a server dates by its clock."""
-moments = st.one_of(
-    st.integers(0, 41).map(lambda minute: (BASE + minute * 60 + 30) * 1_000_000), st.just(LATER)
-)
+@contextmanager
+def both(projector: Projector, arrivals: list[Arrived]) -> Iterator[tuple[MemoryLake, Store]]:
+    """A lake and a server's store of the same log."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, nodes = served(arrivals, folder)
+        yield MemoryLake(projector, nodes), store
 
 
 @examples(120)
-@given(commanded_estate(), st.sampled_from(DATASETS), st.one_of(st.none(), moments), st.booleans(), st.sampled_from(["", *FIELDS]))  # fmt: skip
+@given(commanded_estate(), questions.datasets, st.one_of(st.none(), questions.moments), st.booleans(), questions.fields)  # fmt: skip
 def test_a_trace_is_the_servers(
     projector: Projector, arrivals: list[Arrived], name: str, at: int | None, down: bool, field: str
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(arrivals, folder)
-        lake = MemoryLake(projector, nodes)
-        typed = f"{name}.{field}" if field else name
-        chosen = select(
-            lake,
-            Wanted(typed, "down" if down else "up", moments=(None if at is None else (at, at),)),
-        )
-        kind = f"datasetField:s3://lake:{name}:{field}" if field else f"dataset:s3://lake:{name}"
-        query = {"node": kind, "direction": "down" if down else "up", "depth": "20"}
-        if at is not None:
-            query["at"] = iso(at)
-        with Scratch(lake.records(chosen)) as scratch:
-            code, found = answered(scratch, "/api/v2/trace", query)
-        expected = asked(store, "/api/v2/trace", query)
-        if code == expected[0] == 404:
-            return  # what lies near a name that is not there differs
-        assert (code, found) == expected
+    with both(projector, arrivals) as (lake, store):
+        agree(lake, store, questions.trace(name, at, field, down=down))
 
 
 @examples(120)
-@given(commanded_estate(), moments, moments)
+@given(commanded_estate(), questions.moments, questions.moments)
 def test_a_difference_is_the_servers(
     projector: Projector, arrivals: list[Arrived], one: int, other: int
 ) -> None:
-    start, end = sorted((one, other + 1))
-    with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(arrivals, folder)
-        lake = MemoryLake(projector, nodes)
-        query = {"from": iso(start), "to": iso(end), "limit": "5000"}
-        chosen = select(lake, Wanted(period=(start, end)))
-        with Scratch(lake.records(chosen)) as scratch:
-            found = answered(scratch, "/api/v2/graph/diff", query)
-        assert found == asked(store, "/api/v2/graph/diff", query)
+    with both(projector, arrivals) as (lake, store):
+        agree(lake, store, questions.difference(one, other))
 
 
 @examples(80)
-@given(commanded_estate(), st.sampled_from(DATASETS), moments, moments, st.integers(0, 3))
+@given(commanded_estate(), questions.datasets, questions.moments, questions.moments, questions.depths)  # fmt: skip
 def test_a_difference_around_a_dataset_is_the_servers(
     projector: Projector, arrivals: list[Arrived], name: str, one: int, other: int, depth: int
 ) -> None:
-    start, end = sorted((one, other + 1))
-    with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(arrivals, folder)
-        lake = MemoryLake(projector, nodes)
-        query = {"from": iso(start), "to": iso(end), "limit": "5000", "depth": str(depth)}
-        query["node"] = f"dataset:s3://lake:{name}"
-        chosen = select(lake, Wanted(name, moments=((start, start), (end, end)), depth=depth))
-        with Scratch(lake.records(chosen)) as scratch:
-            found = answered(scratch, "/api/v2/graph/diff", query)
-        expected = asked(store, "/api/v2/graph/diff", query)
-        if found[0] == expected[0] == 404:
-            return
-        assert found == expected
+    with both(projector, arrivals) as (lake, store):
+        agree(lake, store, questions.difference_around(name, one, other, depth))
 
 
 def test_an_answer_reads_no_more_than_it_depends_on(projector: Projector) -> None:
@@ -202,27 +158,12 @@ def test_an_answer_reads_no_more_than_it_depends_on(projector: Projector) -> Non
 
 
 @examples(80)
-@given(
-    commanded_estate(), st.sampled_from(DATASETS), moments, moments, st.sampled_from(["", *FIELDS])
-)
+@given(commanded_estate(), questions.datasets, questions.moments, questions.moments, questions.fields)  # fmt: skip
 def test_an_audit_is_the_servers(
     projector: Projector, arrivals: list[Arrived], name: str, one: int, other: int, field: str
 ) -> None:
-    start, end = sorted((one, other + 1))
-    with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(arrivals, folder)
-        lake = MemoryLake(projector, nodes)
-        query = {"from": iso(start), "to": iso(end), "depth": "20"} | (
-            {"column": field} if field else {}
-        )
-        chosen = select(lake, Wanted(name, "both", moments=((start, end),), depth=20))
-        path = path_of("api", "v2", "datasets", "s3://lake", name, "audit")
-        with Scratch(lake.records(chosen)) as scratch:
-            found = answered(scratch, path, query)
-        expected = asked(store, path, query)
-        if found[0] == expected[0] == 404:
-            return
-        assert found == expected
+    with both(projector, arrivals) as (lake, store):
+        agree(lake, store, questions.audit(name, one, other, field))
 
 
 def test_what_leads_to_a_dataset_by_a_name_that_was_declared(projector: Projector) -> None:
@@ -251,38 +192,18 @@ def test_a_dataset_is_found_by_a_name_under_which_nothing_was_reported(
 
 
 @examples(80)
-@given(commanded_estate(), st.sampled_from([*(f"job:jobs:{job}" for job in JOBS), ""]), moments)
+@given(commanded_estate(), questions.nodes, questions.moments)
 def test_a_map_is_the_servers(
     projector: Projector, arrivals: list[Arrived], node: str, at: int
 ) -> None:
-    """Around a job, and of the whole estate."""
-    with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(arrivals, folder)
-        lake = MemoryLake(projector, nodes)
-        query = {"at": iso(at), "depth": "2"} | ({"node": node} if node else {})
-        chosen = select(lake, Wanted(moments=((at, at),), depth=2, node=node, programs=True))
-        with Scratch(lake.records(chosen)) as scratch:
-            found = answered(scratch, "/api/v2/map", query)
-        expected = asked(store, "/api/v2/map", query)
-        if found[0] == expected[0] == 404:
-            return
-        assert found == expected
+    with both(projector, arrivals) as (lake, store):
+        agree(lake, store, questions.map_around(node, at))
 
 
 @examples(80)
-@given(commanded_estate(), st.sampled_from(DATASETS), moments, st.sampled_from(["", *FIELDS]), st.integers(1, 3))  # fmt: skip
+@given(commanded_estate(), questions.datasets, questions.moments, questions.fields, st.integers(1, 3))  # fmt: skip
 def test_columns_are_the_servers(
     projector: Projector, arrivals: list[Arrived], name: str, at: int, field: str, depth: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        store, nodes = served(arrivals, folder)
-        lake = MemoryLake(projector, nodes)
-        kind = f"datasetField:s3://lake:{name}:{field}" if field else f"dataset:s3://lake:{name}"
-        query = {"node": kind, "at": iso(at), "depth": str(depth)}
-        chosen = select(lake, Wanted(node=kind, direction="both", moments=((at, at),), depth=depth))
-        with Scratch(lake.records(chosen)) as scratch:
-            found = answered(scratch, "/api/v2/columns", query)
-        expected = asked(store, "/api/v2/columns", query)
-        if found[0] == expected[0] == 404:
-            return
-        assert found == expected
+    with both(projector, arrivals) as (lake, store):
+        agree(lake, store, questions.columns(name, at, field, depth))
