@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import httpx
+from _results import keep
 from _server_events import COMPONENT, Job, events, job
 from msgspec.structs import replace
 
@@ -37,7 +38,6 @@ from headwater.server.store import open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-RESULTS = Path(__file__).parent / "results/answers.json"
 NAMESPACE = "bench"
 SPACE = f"postgres://{NAMESPACE}:5432"
 LONG = f"postgres://{NAMESPACE}.corp.example:5432"
@@ -312,7 +312,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--count", type=int, default=20, help="how often each question is asked")
     parser.add_argument("--postgres", help="an empty database, to measure on it as well")
-    parser.add_argument("--write", action="store_true", help=f"keep the figures in {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help="keep the figures for the docs")
     chosen = parser.parse_args()
     figures = Figures()
     with tempfile.TemporaryDirectory() as folder:
@@ -326,7 +326,7 @@ def main() -> None:
             figures.store = name
             bench(url, chosen, rules, figures)
     if chosen.write:
-        RESULTS.write_text(json.dumps(figures.kept(chosen.jobs), indent=1) + "\n")
+        keep("answers", **figures.kept(chosen.jobs))
     for line in figures.slow:
         print(line)
     sys.exit(bool(figures.slow))

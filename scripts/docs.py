@@ -395,6 +395,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "spark-cases": spark_cases,
     "spark-costs": partial(measured, "spark", "batches", "costs"),
     "spark-statements": partial(measured, "spark", "statements"),
+    "spark-paired": partial(measured, "spark", "paired"),
     "server-speed": server_speed,
     "answers-speed": partial(measured, "answers", "questions", "alerts", "machine"),
     "facets": facets,

@@ -32,6 +32,7 @@ SAYS = {
     "diff": "corrected",
     "audit": "load_orders",
     "lake sql": "COMPLETE",
+    "lake ask": "load_orders",
     "lake analyse": "3 datasets",
     "lake analysis": "orders",
     "lake maintain": "events",
