@@ -78,6 +78,7 @@ def test_the_page_can_be_followed(
         "--catalog prod": f"--catalog {name} --namespace {lake.namespace}",
         "https://catalog:8181": uri,
         "s3a://lake/checkpoints/lineage": lake.checkpoint.as_uri(),
+        "dataset:s3://warehouse:orders": "dataset:s3://lake:orders",
         "iceberg://prod/lineage": f"iceberg://{name}/{lake.namespace}",
     }
 
