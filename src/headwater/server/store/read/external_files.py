@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.naming import NamingError, from_uri
 from headwater.lineage.openlineage import facets as known
+from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, unslot
 
 if TYPE_CHECKING:
@@ -37,18 +38,29 @@ class ExternalFiles(NamedTuple):
 
 def external_files(view: View, runs: Iterable[tuple[int, RunState]]) -> ExternalFiles:
     """What is known of the files behind dbt's tables, by jobs with the newest run of each."""
-    asked = {job: (run, facet) for job, run in runs if (facet := run.job_facets.get("sql"))}
+    sql = (
+        "SELECT d.id FROM dataset d JOIN namespace n ON n.id = d.namespace"
+        " WHERE substr(n.name, 1, 7) = 'duckdb:'"
+    )
+    tables = {row[0] for row in view.all(sql)}
+    if not tables:
+        return ExternalFiles({}, [])
+    asked = {
+        job: (run, facet)
+        for job, run in runs
+        if (facet := run.job_facets.get("sql")) and not tables.isdisjoint(_inputs(run))
+    }
     bodies = view.bodies(facet for _, facet in asked.values())
     found: dict[Node, DatasetName] = {}
-    unknown = _models(view)
+    unknown = _models(view, tables)
     for job, (run, facet) in asked.items():
-        sql = known.read(bodies.get(facet, b"{}"), known.SqlFacet)
-        if sql is None or sql.dialect != "duckdb":
+        told = known.read(bodies.get(facet, b"{}"), known.SqlFacet)
+        if told is None or told.dialect != "duckdb":
             continue
-        files = _named(sql.query)
-        matched, tables = _match(_tables(view, run, sql.query), files)
+        files = _named(told.query)
+        matched, others = _match(_tables(view, run, told.query), files)
         found |= matched
-        if tables and (files := files - set(matched.values())):
+        if others and (files := files - set(matched.values())):
             places = ", ".join(sorted(f"{file.namespace} {file.name}" for file in files))
             text = f"its SQL reads {places}, and nothing says which of its tables stands for which file"
             unknown.append(((JOB, job), text))
@@ -72,7 +84,7 @@ def _file(address: str) -> DatasetName | None:
 
 def _tables(view: View, run: RunState, query: str) -> dict[Node, str]:
     """Names of the tables of DuckDB files that a run reports to read and that its statement does not name."""
-    numbers = {unslot(key)[0] for key in run.io if unslot(key)[1] == INPUT}
+    numbers = _inputs(run)
     roots = view.roots(numbers)
     shown = view.datasets({roots.get(number, number) for number in numbers})
     return {
@@ -80,6 +92,10 @@ def _tables(view: View, run: RunState, query: str) -> dict[Node, str]:
         for number, one in shown.items()
         if one.space.startswith("duckdb:") and f'"{one.name.rpartition(".")[2]}"' not in query
     }
+
+
+def _inputs(run: RunState) -> set[int]:
+    return {dataset for dataset, way in map(unslot, run.io) if way == INPUT}
 
 
 def _match(
@@ -110,14 +126,13 @@ def _match(
     return found, left
 
 
-def _models(view: View) -> list[tuple[Node, str]]:
+def _models(view: View, tables: set[int]) -> list[tuple[Node, str]]:
     """External models that nobody has joined with their file yet."""
-    sql = (
-        "SELECT d.id FROM dataset d JOIN namespace n ON n.id = d.namespace"
-        " WHERE d.hidden = 0 AND d.root = d.id AND substr(n.name, 1, 7) = 'duckdb:'"
-        " AND NOT EXISTS (SELECT 1 FROM dataset o WHERE o.root = d.id AND o.id <> d.id)"
-    )
-    datasets = view.datasets(row[0] for row in view.all(sql))
+    sql = "SELECT id, root FROM dataset WHERE hidden = 0 AND root IN ({in})"
+    named: dict[int, list[int]] = {}
+    for number, root in within(view.connection, sql, tables):
+        named.setdefault(root, []).append(number)
+    datasets = view.datasets(root for root, names in named.items() if names == [root])
     held = {
         number: facet[0]
         for number, dataset in datasets.items()
