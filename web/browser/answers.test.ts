@@ -137,6 +137,24 @@ test("the difference is listed as the command lists it, and leads to its nodes",
   expect(faults).toEqual([]);
 });
 
+test("an action in a difference leads to the program that it is drawn in", async () => {
+  const server = await serve();
+  await server.post("/api/v2/events", readFileSync(PIPELINE, "utf8"));
+  const span = new URLSearchParams({ from: "2026-11-19T17:40:00Z", to: "2026-11-19T17:41:40Z" });
+  const { page, faults } = await open(browser, `${server.url}/graph?${span}`);
+  await drawn(page);
+  const side = page.getByRole("complementary", { name: "Difference" });
+  const changes = side.getByRole("list", { name: "Changes" });
+  await changes
+    .getByText(
+      "s3://warehouse:default/orders.price → s3://warehouse:default/supplier_stats.total_price",
+    )
+    .waitFor();
+  await changes.getByRole("button", { name: `shop:${LOOK}` }).click();
+  await page.getByRole("complementary", { name: /supplier_stats/ }).waitFor();
+  expect(faults).toEqual([]);
+});
+
 test("the overview says why what is written by a failed job is stale", async () => {
   const server = await serve();
   await server.loadDemo();

@@ -9,7 +9,7 @@ import { ImpactSide } from "../graph/impactside";
 import { useLayout } from "../graph/layout";
 import type { Model } from "../graph/model";
 import type { Actions } from "../graph/nodes";
-import { byAction, byProgram, drawnAs } from "../graph/programs";
+import { actionsOf, byAction, byProgram, drawnAs } from "../graph/programs";
 import { reuse } from "../graph/reuse";
 import { NodeSide } from "../graph/side";
 import { TimeBar } from "../graph/timebar";
@@ -73,6 +73,10 @@ export default function GraphPage() {
   const box = useRef<HTMLDivElement>(null);
   const nodes = useMemo(
     () => new Map<string, MapNode>((map?.nodes ?? []).map((n) => [n.id, n])),
+    [map],
+  );
+  const inPrograms = useMemo(
+    () => new Set((map?.nodes ?? []).flatMap((n) => (n.kind === "job" ? actionsOf(n) : []))),
     [map],
   );
 
@@ -221,7 +225,7 @@ export default function GraphPage() {
             times={view.times}
             node={view.node}
             depth={view.depth}
-            known={(id) => nodes.has(id)}
+            known={(id) => nodes.has(id) || inPrograms.has(id)}
             select={choose}
             close={() => setClosed(between)}
           />
