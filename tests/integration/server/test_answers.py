@@ -774,6 +774,16 @@ def test_states_schemas_and_columns_that_changed_are_told(demo: Client, command:
     whole = demo.get("/api/v2/graph/diff", **{"from": "2026-01-01T12:30:00Z"})
     assert whole["columnsAdded"]
     assert not whole["columnsRemoved"] or whole["schemas"]
+    # Each list has the members that the description of the API gives it.
+    described = demo.get("/api/v2/openapi.json")["components"]["schemas"]
+    members = {
+        name: described[kind["items"]["$ref"].rpartition("/")[2]]["properties"].keys()
+        for name, kind in described["GraphDifference"]["properties"].items()
+        if "$ref" in kind.get("items", {})
+    }
+    assert members.keys() >= {"added", "schemas", "columnsAdded", "states"}
+    for name, known in members.items():
+        assert all(one.keys() == known for one in whole[name]), name
 
 
 def test_now_and_how_long_ago_are_times_of_every_question(

@@ -10,7 +10,7 @@ from headwater.insight import difference as compare
 from headwater.server.api.lookup import node_of
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
-from headwater.server.api.types import Edge, Object, Sourced, Time
+from headwater.server.api.types import Edge, Sourced, Time
 from headwater.server.routing import Past, Routes
 from headwater.server.store.entities import DELETED
 from headwater.server.store.read.changed import (
@@ -51,6 +51,22 @@ class ColumnEdge(Edge):
     destinationName: str  # noqa: N815
 
 
+class ChangedSchema(TypedDict):
+    """What became of the columns of a dataset, in words, and whether its readers survive that."""
+
+    dataset: str
+    compatible: bool
+    changes: list[str]
+
+
+class ChangedState(TypedDict):
+    """How a job stood at each of the moments."""
+
+    job: str
+    before: str
+    after: str
+
+
 class GraphDifference(_From, Sourced):
     """What changed between two moments."""
 
@@ -59,10 +75,10 @@ class GraphDifference(_From, Sourced):
     vanished: list[str]
     added: list[Edge]
     removed: list[Edge]
-    schemas: list[Object]
+    schemas: list[ChangedSchema]
     columnsAdded: list[ColumnEdge]  # noqa: N815
     columnsRemoved: list[ColumnEdge]  # noqa: N815
-    states: list[Object]
+    states: list[ChangedState]
     hidden: int
     truncated: bool
 
