@@ -227,10 +227,18 @@ def parts(estate: Estate, pairs: DataFrame, members: DataFrame) -> DataFrame:
     of_jobs = of_job(owners.where("kind = 'job'").withColumn("node", node))
     # An owner counts wherever the job has an edge: its component is that of the dataset.
     owned = of_job(edges.where(NOW)).select("component", "job").distinct().join(of_jobs, "job")
+    written = edges.where(NOW).where("stated IS NOT NULL")
+    names = F.explode(F.from_json("stated", "array<array<string>>")).alias("name")
+    stated = of_job(written.withColumnRenamed("dataset", "target")).select("job", "target", names)
+    stated = stated.select(
+        "job", "target", *(F.col("name")[i].alias(c) for i, c in enumerate(SOURCE))
+    )
+    told = F.col("stated").isNotNull().cast("int")
     edited, since = F.col("edited").cast("string"), F.unix_micros("since")
     found = [
         _part(named.where("leads"), "dataset", first="number", text="namespace", other="name"),
-        _part(of_job(edges.where(NOW)), F.col("direction"), first="dataset", second="job"),
+        _part(of_job(edges.where(NOW)), F.col("direction"), first="dataset", second="job", third=told),
+        _part(dataset(stated, SOURCE), "stated", first="dataset", second="target", third="job"),
         _part(of_job(dataset(maps, SOURCE)), "map", first="dataset", second="target", third="job",
               text="source_field", other="field"),
         _part(reads, "read", first="dataset", third=F.coalesce("blind", F.lit(0))),

@@ -49,6 +49,8 @@ class Step(NamedTuple):
     change: str
     """The end of an ALTER TABLE."""
     tables: tuple[LakeTable, ...] = tables.TABLES
+    column: str = ""
+    """The column that it adds: a table that is made now has it from the start."""
 
 
 STEPS: dict[int, Step] = {
@@ -59,6 +61,7 @@ STEPS: dict[int, Step] = {
     4: Step(
         "SET TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '2097152')", (tables.EVENTS,)
     ),
+    5: Step("ADD COLUMN stated string", (tables.EDGES,), "stated"),
 }
 """By number; a step is never changed once it was released.
 
@@ -129,9 +132,12 @@ class Lake:
             )
         for number in range(now + 1, NEWEST + 1):
             step = STEPS[number]
-            if table in step.tables:
+            if table in step.tables and not self._has(table, step.column):
                 self.spark.sql(f"ALTER TABLE {self.name(table)} {step.change}")
             self.note(table, VERSION, str(number))
+
+    def _has(self, table: LakeTable, column: str) -> bool:
+        return bool(column) and column in self.spark.table(self.name(table)).columns
 
     def table_property(self, table: LakeTable, key: str) -> str | None:
         """A property of a table."""

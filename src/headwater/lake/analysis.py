@@ -69,7 +69,9 @@ class Part(NamedTuple):
     """A row of a component; datasets and jobs by number.
 
     `kind` is one of:
-    `dataset`, its namespace and name; `input` and `output`, a dataset and a job now;
+    `dataset`, its namespace and name; `input` and `output`, a dataset and a job now (`third` of an
+    output is 1 where an explicit facet states what it is made of);
+    `stated`, a source dataset, a target and a job, by such a facet;
     `map`, a source dataset with its column, and a target with its own, by a job;
     `read`, a dataset that a job read in the period (`third` is 1 where that job's columns are not known);
     `written`, a dataset that a job wrote then; `used`, a column that a job used then;
@@ -210,7 +212,8 @@ class _Component:
     def __init__(self) -> None:
         self.names: dict[int, Name] = {}
         self._sides: dict[int, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-        self._stated: dict[tuple[int, int], set[int]] = defaultdict(set)
+        self._by_columns: dict[tuple[int, int], set[int]] = defaultdict(set)
+        self._stated: dict[tuple[int, int], set[int]] = {}
         self._maps: list[Part] = []
         self._read: dict[int, bool] = defaultdict(bool)
         self._written: set[int] = set()
@@ -228,9 +231,13 @@ class _Component:
                 self._sides[part.second][0].add(part.first)
             case "output":
                 self._sides[part.second][1].add(part.first)
+                if part.third:
+                    self._stated.setdefault((part.second, part.first), set())
+            case "stated":
+                self._stated.setdefault((part.third, part.second), set()).add(part.first)
             case "map":
                 self._maps.append(part)
-                self._stated[part.third, part.second].add(part.first)
+                self._by_columns[part.third, part.second].add(part.first)
                 self._used[part.first].add(part.text)
             case "read":
                 self._read[part.first] |= bool(part.third)
@@ -252,14 +259,15 @@ class _Component:
         return held[max(held)] if held else set()
 
     def _feeds(self) -> dict[int, set[int]]:
-        """The datasets that jobs make of each, where a job's columns say of which inputs it makes what."""
+        """The datasets that jobs make of each, by the rule of the server's `OutputSources`."""
         found: dict[int, set[int]] = defaultdict(set)
         for job, (inputs, outputs) in self._sides.items():
-            stated = {output: self._stated.get((job, output), set()) for output in outputs}
-            # As on the server: an input that no columns name feeds every output.
-            rest = inputs.difference(*(some or inputs for some in stated.values()))
-            for output, some in stated.items():
-                for dataset in (some & inputs) | rest if some else inputs:
+            exact = {o: self._stated[job, o] for o in outputs if (job, o) in self._stated}
+            others = {o: self._by_columns.get((job, o)) or inputs for o in outputs - exact.keys()}
+            # What nothing else is made of, by any facet, goes into every output but the exact ones.
+            rest = inputs.difference(*exact.values(), *others.values())
+            for output, some in (*exact.items(), *others.items()):
+                for dataset in (some & inputs) | (set() if output in exact else rest):
                     found[dataset].add(output)
         return found
 

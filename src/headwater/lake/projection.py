@@ -29,6 +29,7 @@ from headwater.lake.tables import (
     RUNS,
     SCHEMAS,
 )
+from headwater.lineage.openlineage import facets as known
 from headwater.lineage.openlineage.facets import ABOUT
 from headwater.server.store import StoreError, UnstorableError, open_store
 from headwater.server.store.entities import OUTPUT, to_dataset, to_job, to_run
@@ -200,19 +201,23 @@ class _Rows:
 
     def all(self) -> Iterator[tuple[str, Row]]:
         written: dict[tuple[int, int], list[Interval]] = defaultdict(list)
+        maps = self._maps()
         for job, dataset, direction, since, until in self._connection.all(_EDGES):
+            stated = None
             if direction == OUTPUT:
                 written[dataset, job].append((since, until))
+                if until is None:
+                    stated = self._stated(maps.get((dataset, job), []))
             row = {
                 **self._job(job), **self._dataset(dataset), "direction": _SIDES[direction],
-                "valid_from": since, "valid_to": until,
+                "valid_from": since, "valid_to": until, "stated": stated,
             }  # fmt: skip
             yield EDGES.name, row
         for row in self._runs():
             yield RUNS.name, row
         for row in self._schemas():
             yield SCHEMAS.name, row
-        for row in self._columns(written):
+        for row in self._columns(maps, written):
             yield COLUMN_EDGES.name, row
         for number, (_, _, first) in self._datasets.items():
             yield DATASETS.name, {"node": self._node, **self._dataset(number), "first": first}
@@ -284,15 +289,33 @@ class _Rows:
                     "fields": _encode(fields).decode(),
                 }
 
-    def _columns(self, written: dict[tuple[int, int], list[Interval]]) -> Iterator[Row]:
-        """Where columns come from, while the job wrote the dataset and reported nothing else."""
+    def _maps(self) -> dict[tuple[int, int], list[tuple[Interval, int]]]:
+        """What was in force of what each job reported of the columns of a dataset, and when."""
         rows = self._connection.all(_MAPS)
-        for key, found in itertools.groupby(rows, key=lambda row: (int(row[0]), int(row[1]))):
+        grouped = itertools.groupby(rows, key=lambda row: (int(row[0]), int(row[1])))
+        return {
+            key: list(_in_force([(time, facet) for _, _, time, facet in found]))
+            for key, found in grouped
+            if key[1]
+        }
+
+    def _stated(self, maps: list[tuple[Interval, int]]) -> str | None:
+        """What an explicit facet in force says that a dataset is made of."""
+        if not maps or maps[-1][0][1] is not None:
+            return None
+        read = known.read(self._body(maps[-1][1]), known.ColumnLineageFacet)
+        return _encode(sorted(known.sources(read))).decode() if read and read.explicit else None
+
+    def _columns(
+        self,
+        maps: dict[tuple[int, int], list[tuple[Interval, int]]],
+        written: dict[tuple[int, int], list[Interval]],
+    ) -> Iterator[Row]:
+        """Where columns come from, while the job wrote the dataset and reported nothing else."""
+        for key, found in maps.items():
             dataset, job = key
-            if not job:
-                continue
             held: dict[ColumnEdge, list[Interval]] = defaultdict(list)
-            for span, facet in _in_force([(time, facet) for _, _, time, facet in found]):
+            for span, facet in found:
                 for edge in column_edges(self._body(facet)):
                     held[edge] += _within(span, written.get(key, []))
             for edge, spans in held.items():

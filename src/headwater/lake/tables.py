@@ -155,7 +155,17 @@ SCHEMAS = LakeTable(
 EDGES = LakeTable(
     "edges",
     "Which job read or wrote which dataset, and when; an edge that went and came back is two rows.",
-    (*_JOB, *_DATASET, LakeColumn("direction", "string", "`input` or `output`"), *_VALID),
+    (
+        *_JOB,
+        *_DATASET,
+        LakeColumn("direction", "string", "`input` or `output`"),
+        *_VALID,
+        LakeColumn(
+            "stated",
+            "string",
+            "the datasets that a `lineage` facet says it is made of, as JSON; null where none says so now",
+        ),
+    ),
     (f"bucket({BUCKETS}, node)",),
     (*(column.name for column in _DATASET), "direction", "valid_from"),
 )

@@ -123,6 +123,28 @@ def test_the_analysis_is_what_the_servers_walks_find(local: LocalLake, store: St
     assert after == {row["dataset_name"]: {**row, "analysed": 0, "since": 0} for row in before}
 
 
+def test_what_an_explicit_facet_states_is_followed_as_on_the_server(
+    local: LocalLake, store: Store
+) -> None:
+    made_of = [{"namespace": LAKE, "name": "x"}]
+    exact = dataset("exact", lineage=facet(inputs=made_of))
+    none = dataset("none", lineage=facet(inputs=[]))
+    columns_only = dataset("columns", columnLineage=columns(id=("y", "id")))
+    sides: dict[str, Any] = {"inputs": ["x", "y", "z"], "outputs": [exact, none, columns_only]}
+    body = msgspec.json.encode(event("COMPLETE", 0, run=1, job="split", **sides))
+    assert store.append([body])[0].error is None
+    local.take(log_of(store))
+    local.settle()
+    lake_analyse.analyse(local.lake, time.time() - 1_767_225_600 + 86_400)
+    found = rows(local, tables.ANALYSED_DATASETS)
+    view = View(store.connection, Bodies(store.packer))
+    for name, count in (("x", 1), ("y", 1), ("z", 1), ("exact", 0)):
+        one = view.dataset(LAKE, name)
+        assert one is not None
+        behind, _ = downstream(view.graph(), [("dataset", one.id)], limit=1_000)
+        assert found[name]["datasets"] == sum(kind == "dataset" for kind, _ in behind) == count
+
+
 def test_an_edge_that_ended_before_the_period_is_no_use(local: LocalLake, store: Store) -> None:
     read = event("COMPLETE", 100, run=9, job="turns", inputs=["t"], outputs=["u"])
     other = event("COMPLETE", 200, run=10, job="turns", inputs=["v"], outputs=["u"])

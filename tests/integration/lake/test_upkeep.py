@@ -128,6 +128,11 @@ def test_a_table_of_an_earlier_release_is_brought_up_to_date(local: LocalLake) -
     local.again()
     assert local.lake.table_property(tables.RUNS, lake_store.VERSION) == str(lake_store.NEWEST)
     assert local.lake.table_property(tables.RUNS, "write.merge.isolation-level") == "snapshot"
+    edges = local.lake.name(tables.EDGES)
+    local.spark.sql(f"ALTER TABLE {edges} DROP COLUMN stated")
+    local.lake.note(tables.EDGES, lake_store.VERSION, "4")
+    local.again()
+    assert "stated" in local.spark.table(edges).columns
     local.lake.note(tables.RUNS, lake_store.VERSION, str(lake_store.NEWEST + 1))
     with pytest.raises(SystemExit, match="newer release"):
         local.again()

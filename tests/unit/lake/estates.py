@@ -39,6 +39,12 @@ def dataset(draw: DrawFn, *, output: bool) -> dict[str, Any]:
         field, source, column = (draw(st.sampled_from(x)) for x in (FIELDS, DATASETS, FIELDS))
         item = {"namespace": "s3://lake", "name": source, "field": column}
         facets["columnLineage"] = facet(fields={field: {"inputFields": [item]}})
+    if output and draw(st.integers(0, 2)) == 0:
+        # Of whole datasets and of columns, of what the job reads and of what it does not, or of none.
+        sources = draw(st.lists(st.sampled_from(DATASETS), max_size=2))
+        inputs = [{"namespace": "s3://lake", "name": source} for source in sources]
+        fields = {FIELDS[0]: {"inputs": [{**one, "field": FIELDS[1]} for one in inputs[1:]]}}
+        facets["lineage"] = facet(inputs=inputs[:1], fields=fields)
     name = draw(st.sampled_from(DATASETS))
     if draw(st.integers(0, 9)) == 0:
         other = {"namespace": "hive://metastore", "name": f"shop.{name}", "type": "TABLE"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,7 +90,11 @@ def edge_parts(rows: Rows, by: Numbered, since: int) -> Iterator[Part]:
         dataset = by.of(row)
         assert dataset is not None
         if row["valid_to"] is None:
-            yield Part(row["direction"], dataset, by.jobs[row["node"]])
+            job, stated = by.jobs[row["node"]], row["stated"]
+            yield Part(row["direction"], dataset, job, third=int(stated is not None))
+            for name in json.loads(stated or "[]"):
+                if (source := by.datasets.get(tuple(name))) is not None:
+                    yield Part("stated", source, dataset, job)
         if row["direction"] == "output":
             yield Part("written", dataset)
         else:
