@@ -1,12 +1,13 @@
 """What the lineage lake costs, and how that grows: the program's own functions on Spark, on this machine.
 
-Records of an estate lie in files, as a broker would hand them over, so the broker's own cost is apart. Each
-size is loaded in one batch and its derived tables are computed once (bulk): what two sizes differ by is the
-cost of an event, the rest what a batch costs in any case. With --stream, batches are appended one after the
-other for so long, every job touched each time, and the derived tables computed behind each. Then a past
-moment is traced and a day compared, without Spark. CPU is that of the driver, its JVM and the Python
-workers together. Events are of 8.2 KB; each job runs once a day, for ten days, and where that takes more jobs than
---jobs, for more days.
+The events are recorded ones of the demo and its Spark jobs, varied to any number (`_corpus.py`), and lie in
+files, as a broker would hand them over, so the broker's own cost is apart. Each size is loaded in pieces and its
+derived tables are computed once (bulk): what two sizes differ by is the cost of an event, the rest what a batch costs
+in any case. With --stream, batches are appended one after the other for so long, every job touched each time, and
+the derived tables computed behind each. Then a past moment is traced and a day compared, without Spark. CPU is that
+of the driver, its JVM and the Python workers together. The copies of the estate report once a day for ten days, and
+where that takes more than --copies, for more days. With --write each size is kept when it is done, so that sizes can be
+measured in different runs.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import shutil
 import sys
 import tempfile
 import time
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from _server_events import COMPONENT, events, job
+from _corpus import DAY, START, Corpus
+from _lake_results import keep, kept, loads, said
+from _measured import measured_at
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -50,13 +52,17 @@ if TYPE_CHECKING:
 
     Records: TypeAlias = Iterator[tuple[int, bytes]]
 
-NAMESPACE = "bench"
+CORPUS = Corpus()
 DAYS = 10
+WARM = 3_000
+TARGET = "supplier_stats.by_day"
+"""The recorded job whose output is traced."""
 STORED = 100_000
 """Events up to which the server's store is filled too, for its size."""
 STREAMED = 20
 """Batches that are made at most."""
-START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+PIECE = 250_000
+"""Events that lie in files at a time."""
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
@@ -96,24 +102,10 @@ def cpu() -> float:
     return found
 
 
-def records(count: int, jobs: int) -> Records:
-    """Moments of arrival in microseconds, and bodies: each job runs once a day, for as many days as it takes."""
-    left = count
-    for day in itertools.count():
-        at = START + timedelta(days=day)
-        micros = int((at + timedelta(hours=6)).timestamp() * 1_000_000)
-        for number in range(jobs):
-            for body in events(NAMESPACE, number, at):
-                yield micros + number, body
-                left -= 1
-                if not left:
-                    return
-
-
-def write(folder: Path, made: Records, batch: int) -> tuple[list[Path], int]:
+def write(folder: Path, made: Records, batch: int, first: int = 0) -> tuple[list[Path], int]:
     """The records in files, a batch each, and how many bytes they are."""
     found: list[Path] = []
-    size = first = 0
+    size = 0
     folder.mkdir()
     while some := list(itertools.islice(made, batch)):
         size += sum(len(body) for _, body in some)
@@ -151,7 +143,8 @@ def timed(lake: IcebergLake, wanted: Wanted, path: str, query: dict[str, str]) -
 
 def stream(spark: SparkSession, folder: Path, batch: int, seconds: float) -> dict[str, float]:
     """Batches one after the other, with derived tables, for so long."""
-    made = records(STREAMED * batch, max(COMPONENT, STREAMED * batch // 3 // DAYS))
+    count = STREAMED * batch
+    made = CORPUS.events(count, CORPUS.copies(count, count, DAYS))
     files, _ = write(folder / "stream", made, batch)
     lake = Lake(spark, "bench", "stream")
     lake.create()
@@ -167,54 +160,65 @@ def stream(spark: SparkSession, folder: Path, batch: int, seconds: float) -> dic
     return {"events": count, "first": spent[0], "last": spent[-1], "all": sum(spent) / len(spent)}
 
 
-def stored(file: Path, count: int, jobs: int) -> float:
+def stored(file: Path, count: int, copies: int) -> float:
     """Bytes an event that the server's own store takes."""
     store = open_store(f"sqlite:///{file}")
-    made = records(count, jobs)
+    made = CORPUS.events(count, copies)
     while some := list(itertools.islice(made, 500)):
         store.append([body for _, body in some])
     store.close()
     return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*")) / count
 
 
-def measure(
-    spark: SparkSession, folder: Path, count: int, batch: int, most: int
-) -> dict[str, float]:
-    jobs = min(most, max(COMPONENT, count // 3 // DAYS))
-    source = folder / f"records{count}"
-    files, raw = write(source, records(count, jobs), batch)
-    found: dict[str, float] = {"events": count, "jobs": jobs, "days": -(-count // (3 * jobs))}
+def load(
+    spark: SparkSession, lake: Lake, folder: Path, count: int, batch: int, copies: int
+) -> tuple[float, int]:
+    """Append the events, piece by piece; answers seconds of CPU and bytes of JSON."""
+    made = CORPUS.events(count, copies)
+    spent, raw = 0.0, 0
+    for first in range(0, count, PIECE):
+        files, written = write(folder, itertools.islice(made, PIECE), batch, first)
+        raw += written
+        before = cpu()
+        program.ingest(lake, spark.read.parquet(*map(str, files)))
+        spent += cpu() - before
+        shutil.rmtree(folder)
+    return spent, raw
+
+
+def measure(spark: SparkSession, folder: Path, count: int, batch: int, most: int) -> dict[str, Any]:
+    copies = CORPUS.copies(count, most, DAYS)
+    days = -(-count // (copies * len(CORPUS.bodies)))
     lake = Lake(spark, "bench", f"bulk{count}")
     lake.create()
-    start = cpu()
-    program.ingest(lake, spark.read.parquet(*map(str, files)))
-    appended = cpu()
-    shutil.rmtree(source)
+    appended, raw = load(spark, lake, folder / f"records{count}", count, batch, copies)
+    before = cpu()
     lake_derive.derive(lake)
-    found["append"] = (appended - start) * 1_000
-    found["derive"] = (cpu() - appended) * 1_000
-    found["append cpu"] = found["append"] / count
-    found["derived cpu"] = (found["append"] + found["derive"]) / count
+    derived = cpu() - before
     space = folder / "warehouse" / f"bulk{count}"
-    found["raw"] = raw / count
-    found["lake"] = size(space / "events") / count
-    found["derived"] = sum(size(space / table.name) for table in tables.DERIVED) / count
-    found["store"] = stored(folder / f"server{count}.db", count, jobs) if count <= STORED else 0
+    found: dict[str, Any] = {
+        "events": count, "copies": copies, "days": days, "append": appended * 1_000,
+        "derive": derived * 1_000, "append cpu": appended * 1_000 / count,
+        "derived cpu": (appended + derived) * 1_000 / count, "raw": raw / count,
+        "lake": size(space / "events") / count,
+        "derived": sum(size(space / table.name) for table in tables.DERIVED) / count,
+        "store": stored(folder / f"server{count}.db", count, copies) if count <= STORED else 0,
+    }  # fmt: skip
 
-    lake = IcebergLake({table.name: newest(space / table.name) for table in tables.TABLES})
-    past = START + timedelta(days=int(found["days"]) // 2)
+    read = IcebergLake({table.name: newest(space / table.name) for table in tables.TABLES})
+    past = START + days // 2 * DAY
     moment = int(past.timestamp() * 1_000_000)
-    target = job(NAMESPACE, COMPONENT - 1).output
+    node = CORPUS.output(TARGET, copies - 1)
     found["trace"] = timed(
-        lake, Wanted(target, "up", moments=((moment, moment),)), "/api/v2/trace",
-        {"node": f"dataset:postgres://{NAMESPACE}:5432:{target}", "at": past.isoformat()},
+        read, Wanted(node=node, direction="up", moments=((moment, moment),)), "/api/v2/trace",
+        {"node": node, "at": past.isoformat()},
     )  # fmt: skip
-    day = 86_400_000_000
     found["diff"] = timed(
-        lake, Wanted(period=(moment, moment + day)), "/api/v2/graph/diff",
-        {"from": past.isoformat(), "to": (past + timedelta(days=1)).isoformat()},
+        read, Wanted(period=(moment, moment + 86_400_000_000)), "/api/v2/graph/diff",
+        {"from": past.isoformat(), "to": (past + DAY).isoformat()},
     )  # fmt: skip
-    return found
+    found["load average"] = os.getloadavg()[1]
+    return {**found, **measured_at()}
 
 
 PER_JOB = 20
@@ -295,20 +299,6 @@ def print_analysed(spark: SparkSession, sizes: list[int], domain: int, cores: in
     Console(width=110).print(table)
 
 
-ROWS = (
-    ("jobs", "jobs", "{:,.0f}"),
-    ("days", "days", "{:,.0f}"),
-    ("append alone, CPU an event", "append cpu", "{:.2f} ms"),
-    ("with derived tables, CPU an event", "derived cpu", "{:.2f} ms"),
-    ("raw JSON, bytes an event", "raw", "{:,.0f}"),
-    ("table events, bytes an event", "lake", "{:,.0f}"),
-    ("derived tables, bytes an event", "derived", "{:,.0f}"),
-    ("the server's store, bytes an event", "store", "{:,.0f}"),
-    ("trace at a past moment", "trace", "{:.2f} s"),
-    ("difference of one day", "diff", "{:.2f} s"),
-)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -317,14 +307,16 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", type=int, help=text)
     parser.add_argument("--stream", type=float, default=0, help="seconds to stream  [0]")
     parser.add_argument("--batch", type=int, default=3_000, help="events of its batches  [3000]")
-    text = "jobs of an estate at most: more events are more days  [10000]"
-    parser.add_argument("--jobs", type=int, default=10_000, help=text)
+    text = "copies of the recorded estate at most: more events are more days  [1000]"
+    parser.add_argument("--copies", type=int, default=1_000, help=text)
     text = "measure `lake analyse` instead; sizes are column edges"
     parser.add_argument("--analyse", action="store_true", help=text)
     parser.add_argument("--domain", type=int, default=DOMAIN, help="jobs of a component  [50]")
     parser.add_argument("--cores", type=int, default=2, help="cores that Spark has  [2]")
+    parser.add_argument("--write", action="store_true", help="keep the loads for the docs")
     options = parser.parse_args()
     sizes = options.sizes or ([300_000, 1_000_000] if options.analyse else [3_000, 9_000, 27_000])
+    found: dict[str, Any] = {"corpus": CORPUS.size, "loads": {}}
     streamed: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="headwater-lake-") as folder:
         spark = session(Path(folder), options.cores)
@@ -334,33 +326,27 @@ def main() -> None:
             spark.stop()
             return
         # Spark's classes are loaded and its code is made before anything counts.
-        measure(spark, Path(folder), COMPONENT * 3, options.batch, options.jobs)
-        found = [
-            measure(spark, Path(folder), count, options.batch, options.jobs) for count in sizes
-        ]
+        measure(spark, Path(folder), WARM - 1, options.batch, options.copies)
+        for count in sizes:
+            one = measure(spark, Path(folder), count, options.batch, options.copies)
+            found["loads"][str(count)] = one
+            if options.write:
+                keep(corpus=CORPUS.size, loads={str(count): one})
         if options.stream:
             streamed = stream(spark, Path(folder), options.batch, options.stream)
         spark.stop()
-    counts = [f"{one['events']:,.0f} events" for one in found]
+    if options.write:
+        found = kept()
+    head, rows = loads(found)
     table = Table(title=f"lineage lake, {options.cores} cores")
-    table.add_column("measure")
-    for column in (*counts, "growth"):
-        table.add_column(column, justify="right")
-    more = found[-1]["events"] / found[0]["events"]
-    for title, key, shape in ROWS:
-        cells = [shape.format(one[key]) if one[key] else "" for one in found]
-        growth = f"x{found[-1][key] / found[0][key]:.2f}" if all(cells) else ""
-        table.add_row(title, *cells, growth)
-    table.caption = f"events: x{more:.1f}"
+    for column in head:
+        table.add_column(column, justify="left" if column == head[0] else "right")
+    for row in rows:
+        table.add_row(*row)
     console = Console(width=110)
     console.print(table)
-    for title, key in (("append", "append"), ("derived tables", "derive")):
-        first, last = found[0], found[-1]
-        each = (last[key] - first[key]) / max(1, last["events"] - first["events"])
-        fixed = (first[key] - each * first["events"]) / 1_000
-        console.print(
-            f"{title}: {each:.2f} ms of CPU an event, and {fixed:.1f} s a batch in any case"
-        )
+    for line in said(found):
+        console.print(line)
     if streamed:
         console.print(
             f"streamed with derived tables, batches of {options.batch:,}: {streamed['events']:,.0f} events,"
