@@ -22,12 +22,12 @@ def read(name: str) -> dict[str, Any]:
 def keep(name: str, **parts: Any) -> None:
     """Replace these parts of a benchmark's file."""
     found = read(name)
-    stamps = found["measured"] | dict.fromkeys(parts, _now())
+    stamps = found["measured"] | dict.fromkeys(parts, stamp())
     text = json.dumps(found | parts | {"measured": stamps}, indent=1, ensure_ascii=False)
     (FOLDER / f"{name}.json").write_text(f"{text}\n")
 
 
-def _now() -> dict[str, Any]:
+def stamp() -> dict[str, Any]:
     git = ["git", "describe", "--always", "--abbrev=8", "--exclude=*", "--dirty"]
     commit = subprocess.run(
         git, cwd=Path(__file__).parent, capture_output=True, text=True, check=True

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _corpus import DAY, START, Corpus
 from _lake_results import keep, kept, loads, said
-from _measured import measured_at
+from _results import stamp
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -218,7 +218,7 @@ def measure(spark: SparkSession, folder: Path, count: int, batch: int, most: int
         {"from": past.isoformat(), "to": (past + DAY).isoformat()},
     )  # fmt: skip
     found["load average"] = os.getloadavg()[1]
-    return {**found, **measured_at()}
+    return {**found, **stamp()}
 
 
 PER_JOB = 20
