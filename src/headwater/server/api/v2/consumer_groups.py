@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from headwater.lineage.lifecycle import State
+from headwater.server.api import describe
 from headwater.server.api.lookup import the_dataset
-from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT
 

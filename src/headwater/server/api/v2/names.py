@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from headwater.server.api import describe
 from headwater.server.api.lookup import column_node, dataset_node, has_column
+from headwater.server.api.missing_columns import missing_column, row_of
 from headwater.server.api.parameters import text
 from headwater.server.api.types import NameMatch
-from headwater.server.api.v2.missing_columns import missing_column, row_of
-from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.routing import Routes
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.lineage.openlineage.events import iso
 from headwater.lineage.schema import compatible, diff
+from headwater.server.api import describe
 from headwater.server.api.lookup import the_dataset
 from headwater.server.api.parameters import check_period, integer, moment
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
-from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.timeline import members, schemas

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
+from headwater.server.api import describe
 from headwater.server.api.lookup import the_dataset, the_job, the_run
 from headwater.server.api.parameters import cursor, integer, text, written
 from headwater.server.api.present import MILLISECOND, Presenter, when
 from headwater.server.api.types import Run as Described
 from headwater.server.api.types import Uuid
-from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT, unslot
 from headwater.server.store.read.run_uses import run_uses

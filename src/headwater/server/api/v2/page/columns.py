@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import Hand, carriers, handed, trace
+from headwater.server.api import describe
 from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
+from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object, Sourced
-from headwater.server.api.v2.missing_columns import missing_column
-from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Past, Routes
 

@@ -10,10 +10,10 @@ from headwater.errors import UsageError
 from headwater.lineage import naming
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Schema
+from headwater.server.api import describe
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import sides
 from headwater.server.api.types import Named, Object
-from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT

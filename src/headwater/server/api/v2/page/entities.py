@@ -7,11 +7,12 @@ from uuid import UUID
 
 from headwater.insight import beside
 from headwater.lineage.schema.claims import Rank, types
+from headwater.server.api import describe
 from headwater.server.api.lookup import the_dataset, the_job
 from headwater.server.api.present import DATASET, Presenter, identifier, when
 from headwater.server.api.types import Dataset as Described
 from headwater.server.api.types import Named, Object, Time
-from headwater.server.api.v2.page import describe, programs
+from headwater.server.api.v2.page import programs
 from headwater.server.api.v2.page.overview import affected
 from headwater.server.api.v2.questions.freshness import Freshness, judged
 from headwater.server.routing import Routes

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.insight import Moment, around, difference, flow, hidden, paired, spanned
+from headwater.server.api import describe
 from headwater.server.api.lookup import node_of
 from headwater.server.api.parameters import check_period, flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Edge, Object, Sourced, Time
-from headwater.server.api.v2.page import columns, describe, programs
+from headwater.server.api.v2.page import columns, programs
 from headwater.server.routing import Past, Routes
 from headwater.server.store.entities import DELETED, OUTPUT, STATUSES
 from headwater.server.store.read.changed import shown_at

@@ -13,10 +13,10 @@ from headwater.lineage.lifecycle import State
 from headwater.lineage.moments import SECOND
 from headwater.lineage.openlineage.events import iso
 from headwater.server.alerts.incidents import list_incidents
+from headwater.server.api import describe
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Object, Time
 from headwater.server.api.v2.alerts import listed
-from headwater.server.api.v2.page import describe
 from headwater.server.ingest.flow import growing_lags
 from headwater.server.routing import Routes
 from headwater.server.store.database import within

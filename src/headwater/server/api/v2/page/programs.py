@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from headwater.server.api.v2.page import describe
+from headwater.server.api import describe
 from headwater.server.store.entities import DELETED, OUTPUT
 from headwater.server.store.planned_ends import is_stream
 from headwater.server.store.read.parent_runs import jobs_naming, parent_runs

@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
+from headwater.server.api import describe
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.types import Object
-from headwater.server.api.v2.page import describe
 from headwater.server.routing import Routes
 from headwater.server.store.database import within
 from headwater.server.store.read.tagged import sent_tags

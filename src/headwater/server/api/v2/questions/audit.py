@@ -12,12 +12,13 @@ from headwater.insight import along_values, carriers, through, trace
 from headwater.insight import audit as provenance
 from headwater.lineage.schema import diff
 from headwater.lineage.secrets import clean_value, redact
+from headwater.server.api import describe
 from headwater.server.api.lookup import has_column, the_dataset
+from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Sourced, Time, Uuid
-from headwater.server.api.v2.missing_columns import missing_column
-from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.page import columns
 from headwater.server.api.v2.questions.audit_report import HTML, report_of
 from headwater.server.api.v2.timeline import summaries
 from headwater.server.http import Response

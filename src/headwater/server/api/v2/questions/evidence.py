@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from uuid import UUID
 
 from headwater.insight import between
+from headwater.server.api import describe
 from headwater.server.api.lookup import dataset_node, job_node, kind_of
 from headwater.server.api.parameters import text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Object, Time
-from headwater.server.api.v2.page import describe
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT

@@ -12,10 +12,10 @@ from headwater.insight import Effect, PlannedChange, planned_change
 from headwater.lineage.conversion import converter
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, normal, topic_schema
+from headwater.server.api import describe
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
+from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.types import Object
-from headwater.server.api.v2.missing_columns import missing_column
-from headwater.server.api.v2.page import describe
 from headwater.server.api.v2.page.columns import dataset_evidence, job_evidence
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import carriers, handed, tag_reach, tags_on
+from headwater.server.api import describe
 from headwater.server.api.lookup import has_column, nearest, the_dataset
+from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.parameters import integer, text
-from headwater.server.api.v2.missing_columns import missing_column
-from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.page import columns
 from headwater.server.http import HttpNotFoundError
 from headwater.server.routing import Routes
 

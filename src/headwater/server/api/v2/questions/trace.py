@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from headwater.insight import along_values, tree
 from headwater.lineage.moments import iso
+from headwater.server.api import describe
 from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
+from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Sourced, Time
-from headwater.server.api.v2.missing_columns import missing_column
-from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.page import columns
 from headwater.server.http import HttpError
 from headwater.server.routing import Past, Routes
 

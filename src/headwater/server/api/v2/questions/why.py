@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from headwater.insight import along_values, last_change, tree
 from headwater.insight import why as explain
 from headwater.lineage.openlineage.events import iso
+from headwater.server.api import describe
 from headwater.server.api.lookup import has_column, the_dataset
+from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
-from headwater.server.api.v2.missing_columns import missing_column
-from headwater.server.api.v2.page import columns, describe
+from headwater.server.api.v2.page import columns
 from headwater.server.api.v2.questions.freshness import hidden_upstream
 from headwater.server.ingest.flow import last_records, read_lags
 from headwater.server.routing import Routes

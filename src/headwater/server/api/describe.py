@@ -1,4 +1,4 @@
-"""Jobs, runs and datasets as every view of the page shows them, in short."""
+"""Jobs, runs and datasets as lists, the map and answers to questions show them, in short."""
 
 from __future__ import annotations
 
