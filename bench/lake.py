@@ -26,8 +26,6 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from _corpus import DAY, START, Corpus
-from _lake_results import keep, kept, loads, said
-from _results import stamp
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -40,10 +38,11 @@ from headwater.lake.answers import Scratch, Wanted, select
 from headwater.lake.iceberg import IcebergLake
 from headwater.server.store import open_store
 
-sys.path.insert(0, str(programs()))
+sys.path[:0] = [str(programs()), str(Path(__file__).parents[1])]
 import lake as program
 import lake_analyse
 import lake_derive
+from bench._lake_results import keep, kept, loads, said
 from lake_store import Lake
 
 if TYPE_CHECKING:
@@ -218,7 +217,7 @@ def measure(spark: SparkSession, folder: Path, count: int, batch: int, most: int
         {"from": past.isoformat(), "to": (past + DAY).isoformat()},
     )  # fmt: skip
     found["load average"] = os.getloadavg()[1]
-    return {**found, **stamp()}
+    return found
 
 
 PER_JOB = 20

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer.main
+from bench import _lake_results
 from tests.integration.connect.test_classes import RUN
 
 from headwater.cli.main import app
@@ -370,6 +371,13 @@ def third_parties() -> str:
     return "\n".join(tables)
 
 
+def lake_costs() -> str:
+    """From what `bench/lake.py --write` found."""
+    results = _lake_results.kept()
+    lines = "".join(f"- {line}\n" for line in _lake_results.said(results))
+    return f"{table(*_lake_results.loads(results))}\n{lines}{when('lake', *results['loads'])}"
+
+
 def lake_tables() -> str:
     """The lake's tables, column by column."""
     parts = []
@@ -405,6 +413,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "pipeline-cost": partial(measured, "pipeline", "lineage"),
     "third-parties": third_parties,
     "lake-tables": lake_tables,
+    "lake-costs": lake_costs,
+    "lake-cluster": lambda: table(*_lake_results.cluster(_lake_results.kept())),
     "pipeline-speed": partial(measured, "pipeline", "lineage", "scale"),
 }
 

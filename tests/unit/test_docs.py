@@ -89,12 +89,12 @@ def test_figures_say_when_and_of_what_they_were_measured(
 ) -> None:
     for path in docs.RESULTS.glob("*.json"):
         found = docs.results(path.stem)
-        for part in found.keys() - {"measured", "peers", "jobs", "history"}:
+        for part in found.get("loads") or found.keys() - {"measured", "peers", "jobs", "history"}:
             stamp = found["measured"][part]
             assert list(stamp) == ["date", "commit", "version", "cores"], f"{path.name}: {part}"
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", stamp["date"])
     shown = {"spark-cases", "spark-counts", "spark-costs", "spark-batches", "spark-statements"}
-    for name in (*shown, "server-speed", "peers", "pipeline-cost", "pipeline-speed"):
+    for name in (*shown, "server-speed", "peers", "pipeline-cost", "pipeline-speed", "lake-costs"):
         assert re.search(rf"\n{MEASURED}", docs.PARTS[name]()), name
     for page, path in PAGES.items():
         for section in re.split(r"^##+ ", path.read_text(), flags=re.MULTILINE):

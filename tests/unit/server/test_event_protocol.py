@@ -35,7 +35,7 @@ async def _pipelined(folder: Path) -> None:
         await send({"type": "http.response.body", "body": b""})
 
     app = App(open_store(f"sqlite:///{folder}/a.db"), ServerSettings(page=False, request_timeout=1))
-    config = uvicorn.Config(answer, lifespan="off")
+    config = uvicorn.Config(answer, lifespan="off", log_config=None)
     state, made = ServerState(), protocol_for(app)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: made(config, state, {}), "127.0.0.1", 0)
