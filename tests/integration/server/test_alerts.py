@@ -506,7 +506,7 @@ class Evaluated:
             self.store.connection,
         )
         assert alerts is not None
-        changes, _ = alerts.evaluate(self.app, self.rules, now)
+        changes, *_ = alerts.evaluate(self.app, self.rules, now)
         connection.begin()
         incidents.register(connection, self.rules, now)
         incidents.write(connection, changes, now)
@@ -734,8 +734,8 @@ def test_who_reads_a_tagged_column_is_asked_again_when_anything_it_depends_on_ha
     for step in steps:
         step()
         now = time.time_ns() // 1000
-        changes, _ = remembering.evaluate(client.app, rules, now)
-        anew, _ = Alerts(rules).evaluate(client.app, rules, now)
+        changes, *_ = remembering.evaluate(client.app, rules, now)
+        anew, *_ = Alerts(rules).evaluate(client.app, rules, now)
         assert (changes.seen, changes.write) == (anew.seen, anew.write)
         found.append(len(changes.seen))
     assert len(set(found)) > 8  # nearly each step changed what was found

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.server.alerts.rules import read_rules
+from headwater.server.alerts.watch import Alerts, _written
 from headwater.server.store import Store, open_store
 from headwater.server.store.database import StoreError
 from headwater.server.store.database.schema import LATEST
@@ -25,6 +28,9 @@ from tests.security.attacks import eventually
 from .conftest import Client
 from .making import columns, dataset, event, facet, run_id, schema
 from .old_stores import KEPT, open_kept
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NEW_DATABASES = True  # what another test left in the catalogs' files would be found
 
@@ -363,6 +369,43 @@ def test_what_another_process_deletes_comes_back_from_no_memory(store: Store) ->
         assert mentions(store, "hunter2") == []
     finally:
         client.close()
+
+
+def on_writer(client: Client, work: Callable[[Store], Any]) -> Any:
+    async def done() -> Any:
+        return await client.app.ingest.perform(work)
+
+    return asyncio.run_coroutine_threadsafe(done(), client._loop).result(60)
+
+
+def test_an_incident_found_before_a_deletion_is_not_written_after_it(
+    client: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "alerts.toml"
+    file.write_text(
+        '[channels.none]\ncommand = ["true"]\n[rules.fails]\nwhen = "run-failed"\nto = ["none"]\n'
+    )
+    alerts = Alerts(read_rules(file), "")
+
+    def found(number: int) -> tuple[Any, ...]:
+        now = time.time_ns() // 1000
+        changes, _, epoch = alerts.evaluate(client.app, alerts.rules, now)
+        assert len(changes.write) == number
+        return alerts.rules, changes, now, epoch
+
+    def write(*given: Any) -> Any:
+        return on_writer(client, lambda store: _written(store, *given))
+
+    assert write(*found(0))
+    for name, number in (("hunter2", 1), ("kept", 2)):
+        failed = event("FAIL", 0, run=number, job=name)
+        client.post({**failed, "eventTime": datetime.now(timezone.utc).isoformat()})
+    changes = found(2)
+    on_writer(client, lambda store: purge(store, PurgeTarget("job", "jobs", "hunter2")))
+    assert not write(*changes)
+    assert mentions(client.store, "hunter2") == []
+    assert write(*found(1))
+    assert len(client.store.connection.all("SELECT 1 FROM incident")) == 1
 
 
 def test_what_is_made_after_a_deletion_is_found(client: Client) -> None:

@@ -101,9 +101,14 @@ class Alerts:
 
     async def _round(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         now, rules = time.time_ns() // 1000, self.rules
-        changes, same = await loop.run_in_executor(self._thread, self.evaluate, app, rules, now)
-        if changes.write or changes.owed or changes.seen or not same:
-            await app.ingest.perform(lambda store: _written(store, rules, changes, now))
+        changes, same, epoch = await loop.run_in_executor(
+            self._thread, self.evaluate, app, rules, now
+        )
+        if (changes.write or changes.owed or changes.seen or not same) and not (
+            await app.ingest.perform(lambda store: _written(store, rules, changes, now, epoch))
+        ):
+            self._conditions = Conditions()  # what it remembers may be gone too
+            return
         self.evaluated_at = now
         if changes.write:
             app.live.broadcast("alerts", {})
@@ -117,9 +122,10 @@ class Alerts:
             await app.ingest.perform(lambda store: _forgotten(store, now))
         await self._send_due(app, loop)
 
-    def evaluate(self, app: App, rules: Rules, now: int) -> tuple[IncidentChanges, bool]:
-        """What an evaluation changes, and whether the store knows exactly these rules already."""
+    def evaluate(self, app: App, rules: Rules, now: int) -> tuple[IncidentChanges, bool, int]:
+        """What an evaluation changes, whether the store knows exactly these rules, and its epoch."""
         with app.store.database.reading() as connection:
+            ((epoch,),) = connection.all("SELECT epoch FROM head WHERE id = 1")
             since = dict(connection.all("SELECT name, since FROM alert_rule"))
             fresh = frozenset(rules.rules.keys() - since.keys())
             seen = {
@@ -133,7 +139,8 @@ class Alerts:
             evaluation = Evaluation(View(connection, app.bodies), active, known, now)
             self._conditions.fill(evaluation)
         changes = incidents.reconcile(rules, known, evaluation.findings, now, fresh)
-        return changes._replace(seen=evaluation.seen), since.keys() == rules.rules.keys()
+        same = since.keys() == rules.rules.keys()
+        return changes._replace(seen=evaluation.seen), same, epoch
 
     async def _send_due(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         """Start what is to be sent now; a channel that is still at its last message is left alone."""
@@ -191,12 +198,17 @@ class Alerts:
         return problem is None or again is None
 
 
-def _written(store: Store, rules: Rules, changes: IncidentChanges, now: int) -> None:
-    store.connection.begin()
+def _written(store: Store, rules: Rules, changes: IncidentChanges, now: int, epoch: int) -> bool:
+    """Write what an evaluation changes, unless something was purged since: it may name that."""
+    store.begin()
+    if store.epoch != epoch:
+        store.connection.rollback()
+        return False
     # With the first evaluation of a rule, or the next one would send what was wrong before the rule.
     incidents.register(store.connection, rules, now)
     incidents.write(store.connection, changes, now)
     store.connection.commit()
+    return True
 
 
 def _forgotten(store: Store, now: int) -> None:

@@ -79,7 +79,7 @@ class Store:
         """What was assumed of events taken in since the store was opened, by reason."""
         self.on_reset: Callable[[], None] | None = None
         """Called in the transaction that finds names deleted or numbered anew since the last one."""
-        ((self._epoch,),) = self.connection.all("SELECT epoch FROM head WHERE id = 1")
+        ((self.epoch,),) = self.connection.all("SELECT epoch FROM head WHERE id = 1")
         self._has_tombstones = False
         self._retained = 0
         self._untrimmed = 0
@@ -171,12 +171,12 @@ class Store:
 
     def _follow(self, seq: int, epoch: int, chain: bytes) -> None:
         """Forget what is held in memory if somebody else moved the head of the log."""
-        if epoch != self._epoch:
+        if epoch != self.epoch:
             self.log.seq = UNKNOWN
             self.packer.forget_samples()
             if self.on_reset is not None:
                 self.on_reset()
-            self._epoch = epoch
+            self.epoch = epoch
         if seq != self.log.seq:
             self.forget()
             self.log.seq, self.log.chain = seq, bytes(chain)
