@@ -38,7 +38,8 @@ from headwater.lake.answers import Scratch, Wanted, select
 from headwater.lake.iceberg import IcebergLake
 from headwater.server.store import open_store
 
-sys.path[:0] = [str(programs()), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(programs()))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import lake as program
 import lake_analyse
 import lake_derive
