@@ -14,8 +14,8 @@ import pytest
 from headwater.connect.agent.cluster_agent import ClusterAgent
 from headwater.connect.agent.cluster_lineage import ClusterLineage
 from headwater.connect.config import ClusterConfig
-from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.services.endpoint import Endpoint
+from headwater.connect.services.lineage_server import LineageServers
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.connect.services.registry import MAX_REFERENCES, SchemaRegistry
 from headwater.connect.services.rest import ConnectRest
@@ -305,7 +305,7 @@ def test_schemas_that_refer_to_ever_more_schemas_are_asked_for_up_to_a_limit(ben
 @pytest.mark.parametrize("answer", [endless, DEEP, b"null", b'{"runs": [{"id": 7}]}', b"\xff"])
 def test_a_hostile_list_of_runs_is_no_answer(bench: Bench, answer: Any) -> None:
     bench.lineage.answers["*"] = answer
-    runs = ServerRuns([(bench.lineage.url, {})])
+    runs = LineageServers([(bench.lineage.url, {})])
     try:
         assert runs.runs_of("shop", "cdc.0") is None
     finally:
@@ -315,7 +315,7 @@ def test_a_hostile_list_of_runs_is_no_answer(bench: Bench, answer: Any) -> None:
 def test_a_list_of_runs_is_read_up_to_a_limit(bench: Bench) -> None:
     many = [{"id": str(number), "state": "RUNNING"} for number in range(10_000)]
     bench.lineage.answers["*"] = json.dumps({"runs": many}).encode()
-    runs = ServerRuns([(bench.lineage.url, {})])
+    runs = LineageServers([(bench.lineage.url, {})])
     try:
         assert len(runs.runs_of("shop", "cdc.0") or ()) == 20
     finally:

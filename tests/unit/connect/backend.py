@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.connect.debezium.server_runs import ServerRun
+from headwater.connect.services.lineage_server import ServerRun
 from headwater.lineage.lifecycle import RunHistory
 from headwater.lineage.openlineage.events import EventType
 

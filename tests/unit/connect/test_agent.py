@@ -11,13 +11,13 @@ from headwater.connect.agent.cluster_agent import ClusterAgent
 from headwater.connect.agent.connector_states import STATUS
 from headwater.connect.agent.orders import Order, leave_order
 from headwater.connect.debezium.naming import task_job
-from headwater.connect.debezium.server_runs import NoLookup
 from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.model import Connector, Derived, job_of
 from headwater.connect.services.endpoint import ProblemKind
+from headwater.connect.services.lineage_server import NoLookup
 from headwater.connect.services.registry import RegistryError
 from headwater.emit import Outbox
 from headwater.lineage.model import Dataset, Lineage, Symlink
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from headwater.connect.debezium.server_runs import RunLookup
     from headwater.connect.derive.refresh import Derivation
     from headwater.connect.life.state import TrackedConnector
     from headwater.connect.life.steps import Emission
+    from headwater.connect.services.lineage_server import RunLookup
 
 
 class Clock:

@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator
 from headwater.connect.agent.cluster_lineage import JobNames
 from headwater.connect.agent.process import ClusterThread
 from headwater.connect.config import ClusterConfig
-from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.groups.client_watcher import MAX_WATCHED as MAX_GROUPS
 from headwater.connect.groups.generated import common_name
 from headwater.connect.groups.life import GROUP, PRODUCER, TrackedClient, encode_client
@@ -26,6 +25,7 @@ from headwater.connect.life.state import TrackedConnector
 from headwater.connect.services.consumer_groups import MAX_CLIENTS
 from headwater.connect.services.endpoint import Endpoint
 from headwater.connect.services.kafka import EndOffsets, KafkaCluster
+from headwater.connect.services.lineage_server import LineageServers
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.emit import Outbox, OutboxChange
 from headwater.emit.flow import FlowReporter
@@ -511,7 +511,7 @@ def test_two_connect_clusters_on_one_kafka_report_its_clients_once(bench: Bench)
             producers=name != "b",
         )
         thread = ClusterThread(
-            config, bench.outbox, JobNames(), FlowReporter(()), ServerRuns(()), lambda: threads
+            config, bench.outbox, JobNames(), FlowReporter(()), LineageServers(()), lambda: threads
         )
         kafka = thread.metadata.kafka
         assert kafka is not None

@@ -18,8 +18,8 @@ from headwater.connect.agent.cluster_lineage import ClusterLineage
 from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium import runs as debezium_runs
 from headwater.connect.debezium import task_jobs
-from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.services.endpoint import Endpoint
+from headwater.connect.services.lineage_server import LineageServers
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.connect.services.registry import SchemaRegistry
 from headwater.connect.services.rest import ConnectRest
@@ -63,7 +63,7 @@ class Rendered(FakeConnect):
 
 
 def watcher(
-    folder: Path, fake: Rendered, clock: Clock, runs: ServerRuns | None = None
+    folder: Path, fake: Rendered, clock: Clock, runs: LineageServers | None = None
 ) -> tuple[ClusterAgent, dict[str, int], ConnectRest, LiveMetadata]:
     """The real agent, client and registry over answers that are made up at the edge."""
     asked: dict[str, int] = defaultdict(int)
@@ -158,7 +158,7 @@ def test_a_thousand_connectors_that_report_themselves_cost_little_too(tmp_path: 
         run = {"id": str(uuid5(NAMESPACE_URL, job)), "state": "RUNNING"}
         return httpx.Response(200, json={"runs": [run]})
 
-    runs = ServerRuns([("http://server", {})], httpx.MockTransport(answer))
+    runs = LineageServers([("http://server", {})], httpx.MockTransport(answer))
     agent, _, connect, metadata = watcher(tmp_path, fake, clock, runs)
     most, total = debezium_runs.LOOKUPS_PER_POLL + task_jobs.LOOKUPS_PER_POLL, 0.0
     try:

@@ -13,13 +13,13 @@ from headwater.connect.agent.orders import Orders
 from headwater.connect.agent.problems import Problems
 from headwater.connect.agent.snapshot import SnapshotReader
 from headwater.connect.debezium.runs import DebeziumRuns
-from headwater.connect.debezium.server_runs import NoLookup
 from headwater.connect.debezium.task_jobs import TaskRunCloser
 from headwater.connect.life.intervals import Intervals, micros
 from headwater.connect.life.state import Condition, TrackedConnector, condition
 from headwater.connect.life.steps import next_step
 from headwater.connect.life.watched import WatchedConnector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
+from headwater.connect.services.lineage_server import NoLookup
 from headwater.connect.services.rest import read_entry
 from headwater.lineage.openlineage.events import EventType
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from headwater.connect.debezium.server_runs import RunLookup
     from headwater.connect.derive.refresh import Derivation
     from headwater.connect.life.steps import Emission, Step
     from headwater.connect.model import Connector, Derived
+    from headwater.connect.services.lineage_server import RunLookup
     from headwater.connect.services.rest import ConnectRest
     from headwater.emit import Outbox
 

@@ -15,12 +15,12 @@ from headwater.connect.agent.cluster_lineage import ClusterLineage, JobNames
 from headwater.connect.agent.connector_states import STATUS
 from headwater.connect.agent.flow import INTERVAL, FlowMeter
 from headwater.connect.agent.problems import Problems
-from headwater.connect.debezium.server_runs import ServerRuns
 from headwater.connect.groups.producers import ProducerWatcher
 from headwater.connect.groups.watcher import GroupWatcher
 from headwater.connect.services.endpoint import ConnectError
 from headwater.connect.services.iceberg_catalog import Catalogs
 from headwater.connect.services.kafka import KafkaAdmin
+from headwater.connect.services.lineage_server import LineageServers
 from headwater.connect.services.live_metadata import LiveMetadata
 from headwater.connect.services.registry import SchemaRegistry
 from headwater.connect.services.rest import ConnectRest
@@ -53,7 +53,7 @@ class ClusterThread:
         outbox: Outbox,
         names: JobNames,
         reporter: FlowReporter,
-        lookup: ServerRuns,
+        lookup: LineageServers,
         peers: Callable[[], Iterable[ClusterThread]],
     ) -> None:
         """`peers` are all clusters of this process: their connectors' groups are not reported."""
@@ -219,7 +219,7 @@ class AgentProcess:
         self._threads: dict[str, ClusterThread] = {}
         self._rejected: dict[str, ConnectError | UsageError] = {}
         self._names = JobNames()
-        self._lookup = ServerRuns(())
+        self._lookup = LineageServers(())
         self.destinations: tuple[str, ...] = ()
         """The names of the destinations that events go to."""
 
@@ -250,7 +250,7 @@ class AgentProcess:
             for target in targets:
                 log.info("events go to %s", target.shown)
             servers = [target.server for target in targets if target.server]
-            reporter, self._lookup = FlowReporter(targets), ServerRuns(servers)
+            reporter, self._lookup = FlowReporter(targets), LineageServers(servers)
             try:
                 self._lead(reporter)
             finally:

@@ -18,8 +18,8 @@ from headwater.lineage.moments import SECOND
 from headwater.lineage.openlineage.events import EventType
 
 if TYPE_CHECKING:
-    from headwater.connect.debezium.server_runs import ServerRun
     from headwater.connect.life.state import TrackedConnector
+    from headwater.connect.services.lineage_server import ServerRun
 
 # Debezium emits START within moments of its task's start, or never.
 START_TIMEOUT = 15.0

@@ -32,10 +32,10 @@ from headwater.connect.model import TRANSFORM
 from headwater.lineage.moments import SECOND
 
 if TYPE_CHECKING:
-    from headwater.connect.debezium.server_runs import RunLookup, ServerRun
     from headwater.connect.life.state import TrackedConnector
     from headwater.connect.life.steps import Emission
     from headwater.connect.life.watched import WatchedConnector
+    from headwater.connect.services.lineage_server import RunLookup, ServerRun
 
 # Connectors whose runs are asked for in one poll; the others have their turn in the next ones.
 LOOKUPS_PER_POLL = 150

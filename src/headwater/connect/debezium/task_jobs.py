@@ -21,10 +21,10 @@ from headwater.lineage.openlineage.events import EventType
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.connect.debezium.server_runs import RunLookup, ServerRun
     from headwater.connect.life.state import TrackedConnector
     from headwater.connect.life.watched import WatchedConnector
     from headwater.connect.model import Derived
+    from headwater.connect.services.lineage_server import RunLookup, ServerRun
 
 # Task jobs that are asked for in one poll, so that a thousand connectors stay cheap.
 LOOKUPS_PER_POLL = 50

@@ -1,4 +1,4 @@
-"""The runs of a job, and the groups that read a topic, as the servers list them that events go to."""
+"""What the lineage servers know that events go to: the runs of a job, the consumer groups of a topic."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _answer = msgspec.json.Decoder(_RunsAnswer)
 _groups = msgspec.json.Decoder(_GroupsAnswer)
 
 
-class ServerRuns:
+class LineageServers:
     """Lists runs by Marquez's API, which Headwater's server has too; groups by the server's own."""
 
     def __init__(

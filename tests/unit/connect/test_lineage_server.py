@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.connect.debezium.server_runs import ServerRuns
+from headwater.connect.services.lineage_server import LineageServers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_the_runs_of_a_job_the_newest_first(backend: Backend) -> None:
     states = ("NEW", "COMPLETED", "RUNNING", "FAILED", "ABORTED")
     runs = [{"id": str(n), "state": state, "more": {}} for n, state in enumerate(states)]
     backend.answers[JOB] = (200, {"runs": runs, "totalCount": 5})
-    asker = ServerRuns([(f"{backend.url}/", {"Authorization": "Bearer t"})])
+    asker = LineageServers([(f"{backend.url}/", {"Authorization": "Bearer t"})])
     found = asker.runs_of("a/b", "pg.0") or []
     assert [(run.id, run.state) for run in found] == [(str(n), s) for n, s in enumerate(states)]
     assert [run.id for run in found if run.live] == ["0", "2"]
@@ -88,13 +88,13 @@ def test_a_moment_is_never_later_than_it_was(
 ) -> None:
     run = {"id": "1", "state": "COMPLETED", "createdAt": shown, "endedAt": shown}
     backend.answers[JOB] = (200, {"runs": [run]})
-    (found,) = ServerRuns([(backend.url, {})]).runs_of("a/b", "pg.0") or []
+    (found,) = LineageServers([(backend.url, {})]).runs_of("a/b", "pg.0") or []
     assert (found.started, found.ended) == (at or 0, at)
 
 
 def test_a_job_that_is_not_known_yet_has_none(backend: Backend) -> None:
     backend.answers[KNOWN] = (200, {"namespaces": []})
-    assert ServerRuns([(backend.url, {})]).runs_of("a/b", "pg.0") == []
+    assert LineageServers([(backend.url, {})]).runs_of("a/b", "pg.0") == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_who_does_not_know_is_asked_no_more_for_a_while(
     backend: Backend, answer: tuple[int, Any], hope: bool
 ) -> None:
     backend.answers[JOB] = answer
-    asker = ServerRuns([(backend.url, {})])
+    asker = LineageServers([(backend.url, {})])
     assert asker.runs_of("a/b", "pg.0") is None
     assert asker.may_answer_later is hope
     asked = len(backend.asked)
@@ -116,9 +116,9 @@ def test_who_does_not_know_is_asked_no_more_for_a_while(
 
 def test_another_server_may_know(backend: Backend) -> None:
     backend.answers[JOB] = (200, {"runs": []})
-    asker = ServerRuns([("http://127.0.0.1:1", {}), (backend.url, {})])
+    asker = LineageServers([("http://127.0.0.1:1", {}), (backend.url, {})])
     assert asker.runs_of("a/b", "pg.0") == []
-    nobody = ServerRuns([])
+    nobody = LineageServers([])
     assert nobody.runs_of("a/b", "pg.0") is None
     assert nobody.may_answer_later is False
 
@@ -126,7 +126,7 @@ def test_another_server_may_know(backend: Backend) -> None:
 def test_the_groups_that_readers_of_a_topic_name(backend: Backend) -> None:
     place = "/api/v2/datasets/kafka%3A%2F%2Fk%3A9092/a%2Fb/groups"
     backend.answers[place] = (200, {"groups": ["etl", "mine-*"], "more": 1})
-    asker = ServerRuns([(backend.url, {})])
+    asker = LineageServers([(backend.url, {})])
     assert asker.groups_of("kafka://k:9092", "a/b") == ["etl", "mine-*"]
     assert asker.groups_of("kafka://k:9092", "unknown") == []
     backend.answers[place] = (403, {})
