@@ -9,6 +9,7 @@ good stays in the outbox, with the reason, until somebody retries or drops it.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.emit.database import OutboxConnection
+
+log = logging.getLogger(__name__)
 
 # A server that refuses everything must not fill the disk: of more, the oldest are dropped.
 REFUSED_KEPT = 1_000
@@ -344,8 +347,13 @@ class Outbox:
 
 
 def _drop_oldest(db: OutboxConnection) -> None:
-    db.query(
-        "DELETE FROM emit_queue WHERE refusal IS NOT NULL AND seq <= (SELECT seq FROM emit_queue"
-        " WHERE refusal IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+    over = db.query(
+        "SELECT seq, run FROM emit_queue WHERE refusal IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?",
         [REFUSED_KEPT],
     )
+    for seq, run in over:
+        log.warning(
+            "more than %d refused events are kept: those of run %s and before it are dropped;"
+            " `headwater outbox list` shows the others", REFUSED_KEPT, run,
+        )  # fmt: skip
+        db.query("DELETE FROM emit_queue WHERE refusal IS NOT NULL AND seq <= ?", [seq])

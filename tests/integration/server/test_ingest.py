@@ -309,3 +309,6 @@ def test_a_second_server_does_not_get_in_through_a_link(
     for name in ("headwater.db", "link.db", "elsewhere/headwater.db"):
         with pytest.raises(UsageError, match="another server has"):
             serve(port=0, store=f"sqlite:///{tmp_path}/{name}")
+    (tmp_path / "hard.db").hardlink_to(tmp_path / "headwater.db")
+    with pytest.raises(UsageError, match=r"has 2 names \(hard links\)"):
+        serve(port=0, store=f"sqlite:///{tmp_path}/hard.db")

@@ -365,6 +365,12 @@ class Answers(BaseHTTPRequestHandler):
         if code == 201:
             self.bodies.append((body, self.headers["Authorization"]))
         self.send_response(code)
+        if 300 <= code < 400:
+            self.send_header("Location", "/login?token=s3cret")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
         self.end_headers()
 
     def log_message(self, *args: Any) -> None:
@@ -438,6 +444,24 @@ def test_what_an_answer_says_of_the_event(
     to.close()
 
 
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_an_event_is_not_given_to_where_a_proxy_for_logins_redirects(
+    outbox: Outbox, server: tuple[str, type[Answers]], code: int
+) -> None:
+    url, handler = server
+    (to,) = destinations({"type": "http", "url": url})
+    handler.codes += [code, code]
+    with pytest.raises(HeadwaterError) as caught:
+        to.send(event("r"))
+    assert type(caught.value) is HeadwaterError
+    assert str(caught.value).startswith(f"HTTP {code}: not followed to /login; ")
+    sender = sending(outbox, [to], longest=0.1)
+    fill(outbox, 1)
+    sender.start()
+    assert sender.stop(flush=15)
+    assert [body for body, _ in handler.bodies] == [event("r")]
+
+
 def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(
     outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -455,6 +479,18 @@ def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(
     wait_until(lambda: to.took == [event("r", 2)], seconds=120, what="the retried event")
     assert [one.seq for one in outbox.refused()] == [first.seq]
     assert sender.stop(flush=5)
+
+
+def test_of_too_many_refused_events_the_oldest_are_dropped_and_the_log_says_so(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("headwater.emit.outbox.REFUSED_KEPT", 2)
+    fill(outbox, 3)
+    for one in outbox.pending("here", 10):
+        outbox.refuse("here", one, "HTTP 422")
+    assert [one.body for one in outbox.refused()] == [event("r", 1), event("r", 2)]
+    (record,) = caplog.records
+    assert record.getMessage().startswith("more than 2 refused events are kept: those of run r ")
 
 
 def test_a_bad_event_is_set_aside_over_http(

@@ -172,9 +172,13 @@ def _lock(url: str) -> int | None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = path.resolve()  # a link to the file is the same file
+        names = path.stat().st_nlink if path.exists() else 1
         lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise unopened(path, error) from error
+    if names > 1:  # SQLite keeps a log beside each name, and would lose what the other has
+        os.close(lock)
+        raise UsageError(f"{path} has {names} names (hard links)", hint="remove the others")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
