@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -54,6 +55,21 @@ def test_only_the_servers_own_page_may_change_anything(client: Client) -> None:
     assert client.get("/api/v2/health")["events"] == 0
     for own in OWN:
         assert max(codes(client, own)) < 300, own
+
+
+def test_no_operation_but_reading_is_left_out(client: Client) -> None:
+    described = client.get("/api/v2/openapi.json")["paths"]
+    asked = {
+        (method.upper(), re.sub(r"{[^}]+}", "x", path))
+        for path, methods in described.items()
+        for method in methods.keys() & {"post", "put", "delete", "patch"}
+    }
+    assert {(method, path) for method, path, _ in CHANGES} <= asked
+    assert len(asked) > 25
+    for method, path in asked:
+        for headers in FOREIGN:
+            found = client.call(method, path, headers=headers, content="{}")
+            assert found.status_code == 403, (method, path, headers)
 
 
 def test_a_name_the_server_goes_by_is_its_own(client: Client) -> None:

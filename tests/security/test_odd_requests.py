@@ -144,6 +144,13 @@ def test_json_is_never_sniffed(client: Client) -> None:
         assert client.call("GET", path).headers["x-content-type-options"] == "nosniff", path
 
 
+def test_nor_is_what_the_short_way_in_answers(launch: Callable[..., Process]) -> None:
+    server = launch(None, "--no-page")
+    for body, code in (("{}", 422), ("{", 400)):  # what it takes has an empty answer
+        found = httpx.post(f"{server.url}/api/v1/lineage", content=body)
+        assert (found.status_code, found.headers["x-content-type-options"]) == (code, "nosniff")
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
