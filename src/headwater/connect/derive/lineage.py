@@ -69,7 +69,7 @@ def _lineage(context: Context, plugin: Plugin | None, builder: Builder) -> None:
 
 
 def _sink(context: Context, plugin: Plugin | None, builder: Builder) -> None:
-    found = sink_topics(context)
+    found = sink_topics(context, known=plugin is not None)
     context.reveal(topic for topic, _ in found)
     for topic, how in found:
         schema = context.metadata.topic_schema(topic, context.connector)

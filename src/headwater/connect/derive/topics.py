@@ -19,13 +19,22 @@ _LEGAL = re.compile(r"[A-Za-z0-9._\-]{1,249}")
 _DEAD = "errors.deadletterqueue.topic.name"
 
 
-def sink_topics(context: Context) -> list[tuple[str, Evidence]]:
+def sink_topics(context: Context, *, known: bool) -> list[tuple[str, Evidence]]:
     """The topics a sink reads: all that are configured, observed where Connect reports them.
 
-    A topic that Connect reports and that is not configured is one of an earlier configuration.
+    A topic that Connect reports and that is not configured is one of an earlier configuration, and
+    left out. Of a connector that is not known, nobody can tell, and it is shown too.
     """
+    seen = [topic for topic in _active(context) if topic != context.config.get(_DEAD)]
+    found = _configured(context, seen)
+    if not known:
+        names = {topic for topic, _ in found}
+        found += [(topic, _seen(context)) for topic in seen if topic not in names]
+    return found
+
+
+def _configured(context: Context, seen: list[str]) -> list[tuple[str, Evidence]]:
     config = context.config
-    seen = [topic for topic in _active(context) if topic != config.get(_DEAD)]
     listed = [topic for topic in split(config.get("topics", "")) if legal(topic)]
     if not listed and (expression := context.expression("topics.regex")):
         kept = [topic for topic in seen if expression.matches(topic)]
