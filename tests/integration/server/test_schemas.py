@@ -106,6 +106,58 @@ def test_a_topic_that_three_producers_report_has_one_schema(client: Client) -> N
     assert len(client.get(path)["versions"]) == 1
 
 
+def test_every_question_follows_the_schema_of_a_topic_that_three_producers_report(
+    client: Client,
+) -> None:
+    now, page = time.time(), "/api/v2/datasets/kafka%3A%2F%2Fbroker%3A9092/orders"
+    text = "id long, price double, key string"
+    node = "dataset:kafka://broker:9092:orders"
+
+    def ago(seconds: int) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - seconds))
+
+    def report(seconds: int, whole: str, read: str) -> None:
+        sides: list[tuple[str, dict[str, Any]]] = [
+            ("connector", {"outputs": [topic(whole)]}),
+            ("stream", {"inputs": [topic(read)], "outputs": ["sums"]}),
+            ("sink", {"inputs": [topic(whole)], "outputs": ["landing"]}),
+        ]
+        for number, (job, io) in enumerate(sides):
+            client.post({**beat(0, job, number, **io), "eventTime": ago(seconds - number)})
+
+    def differences(**around: str) -> list[tuple[str, list[str]]]:
+        found = client.get("/api/v2/graph/diff", **{"from": ago(500)}, **around)
+        return [(one["dataset"], one["changes"]) for one in found["schemas"]]
+
+    def impact(schema: str) -> list[str]:
+        body = {"node": node, "schema": fields(schema)["fields"], "part": "value"}
+        return [one["text"] for one in client.call("POST", "/api/v2/impact", json=body).json()["changes"]]  # fmt: skip
+
+    def why() -> tuple[list[Any], list[str]]:
+        found = client.get("/api/v2/datasets/s3%3A%2F%2Flake/sums/why")
+        assert found["verdict"] == "live"
+        return found["causes"], [one["node"] for one in found["recent"]]
+
+    def written() -> tuple[str, str]:
+        found = client.get(f"{page}/freshness")
+        return found["verdict"], found["lastWrittenAt"]
+
+    for seconds in (600, 450, 300):
+        report(seconds, text, "id int, price double")
+    assert why() == ([], [])
+    assert differences() == differences(node=node) == []
+    assert impact("id long, price double") == []
+    assert impact("id int, price double") == ["id becomes int"]
+    assert written() == ("live", ago(300))
+
+    report(150, "id long, key string", "id int, price double")
+    assert why() == ([], [node])
+    gone = [(node, ["price was removed (it was double)"])]
+    assert differences() == differences(node=node) == gone
+    assert impact("id long") == []
+    assert written() == ("live", ago(150))
+
+
 def test_a_job_that_reports_no_key_says_nothing_of_it(store: Store) -> None:
     """Its newer claim replaces that on the value; what it claimed of the key stays, whatever goes."""
     send(
