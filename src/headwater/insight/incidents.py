@@ -77,7 +77,8 @@ def root_causes(
     """
     order = sorted(wrong, key=lambda job: (wrong[job][1], job))
     found = walk(graph, order, Direction.DOWNSTREAM, depth=FAR, limit=limit + len(order))
-    near = MemoryGraph(found.edges, graph.pairs([node for node in found.distance if is_job(node)]))
+    pairs = graph.pairs([node for node in found.distance if is_job(node)])
+    near = MemoryGraph(found.edges, pairs)
     calm = {
         (node, wrong[job][1])
         for job in order
@@ -88,6 +89,13 @@ def root_causes(
     late = {
         job for job, since in calm if wrong[job][0] is JobProblem.LATE and since <= wrong[job][1]
     }
+
+    def broken_by(job: N, other: N) -> bool:
+        if other not in wrong or wrong[other][0].planned:
+            return False
+        since, then = wrong[job][1], wrong[other][1]
+        return then <= since + WITHIN and (since, job) < (then, other)
+
     causes: list[RootCause[N]] = []
     taken: set[N] = set()
     explained: set[N] = set()
@@ -96,15 +104,15 @@ def root_causes(
         if problem.planned or job in late or job in explained:
             continue
         behind, cut = downstream(near, [job], limit=limit)
-        jobs = tuple(
-            one
-            for one in behind
-            if one in wrong
-            and one not in explained
-            and not wrong[one][0].planned
-            and since <= wrong[one][1] <= since + WITHIN
-            and (since, job) < (wrong[one][1], one)
-        )
+        jobs = tuple(one for one in behind if broken_by(job, one) and one not in explained)
+        added = jobs
+        while added and pairs:
+            # A job that broke with it leaves all that it writes stale, whatever feeds that.
+            rest, more = downstream(near, [job, *jobs], limit=limit)
+            known = set(behind)
+            rest = tuple(one for one in rest if one not in known)
+            added = tuple(one for one in rest if broken_by(job, one) and one not in explained)
+            behind, jobs, cut = (*behind, *rest), (*jobs, *added), cut or more
         explained.update(jobs)
         datasets = tuple(one for one in behind if not is_job(one) and one not in taken)
         taken.update(datasets)

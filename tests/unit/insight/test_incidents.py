@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,9 @@ from headwater.insight.freshness import JobStatus
 from headwater.insight.incidents import WITHIN
 from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.lifecycle import State
+
+if TYPE_CHECKING:
+    from headwater.lineage.graph import Pairs
 
 Node = tuple[str, str]
 FAILED, LATE, PAUSED = JobProblem.FAILED, JobProblem.LATE, JobProblem.PAUSED
@@ -41,6 +46,39 @@ def test_what_breaks_behind_a_broken_job_is_its_incident() -> None:
     assert cause.jobs == (job("3"),)
     assert cause.datasets == (data("b"), data("c"), data("d"))
     assert cause.behind == (data("b"), job("2"), data("c"), job("3"), data("d"))
+
+
+def test_what_breaks_before_a_sink_reaches_only_the_table_that_it_feeds() -> None:
+    orders, bids, landing, table = map(data, ("orders", "bids", "orders_landing", "bids_table"))
+    reads = [(job("orders-source"), orders), (job("bids-source"), bids)]
+    sink = [
+        (orders, job("sink")),
+        (bids, job("sink")),
+        (job("sink"), landing),
+        (job("sink"), table),
+    ]
+    behind = [(landing, job("report")), (job("report"), data("daily"))]
+    known = {job("sink"): {landing: frozenset({orders}), table: frozenset({bids})}}
+    graph = MemoryGraph([*reads, *sink, *behind], known)
+    wrong = {job("bids-source"): (FAILED, 10), job("report"): (FAILED, 20)}
+    bid, report = root_causes(graph, wrong)
+    assert (bid.job, bid.jobs, bid.datasets) == (job("bids-source"), (), (bids, table))
+    assert bid.behind == (bids, job("sink"), table)
+    assert (report.job, report.datasets) == (job("report"), (data("daily"),))
+    bid, order = root_causes(graph, wrong | {job("orders-source"): (FAILED, 15)})
+    assert (bid.jobs, bid.datasets) == ((), (bids, table))
+    assert (order.jobs, order.datasets) == ((job("report"),), (orders, landing, data("daily")))
+    # A sink that breaks leaves all that it writes stale, also where it breaks with one of its sources.
+    (alone,) = root_causes(graph, {job("sink"): (FAILED, 10)})
+    assert set(alone.datasets) == {table, landing, data("daily")}
+    (both,) = root_causes(
+        graph,
+        {job("bids-source"): (FAILED, 10), job("sink"): (FAILED, 20), job("report"): (FAILED, 30)},
+    )
+    assert both.jobs == (job("sink"), job("report"))
+    assert both.behind == (bids, job("sink"), table, landing, job("report"), data("daily"))
+    paused = {job("bids-source"): (PAUSED, 10), job("report"): (LATE, 20)}
+    assert [one.job for one in root_causes(graph, paused)] == [job("report")]
 
 
 def test_what_breaks_before_it_or_much_later_is_an_incident_of_its_own() -> None:
@@ -101,15 +139,38 @@ class Estate(MemoryGraph[Node]):
 edges = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans()), max_size=25)
 
 
-@given(edges, st.dictionaries(st.integers(0, 5), st.integers(0, 50), max_size=6))
+def apart(
+    drawn: list[tuple[int, int, bool]], kept: set[tuple[int, int, int]]
+) -> dict[Node, Pairs[Node]]:
+    """The pairs of each job: every input feeds every output but those that are kept apart."""
+    return {
+        job(str(number)): {
+            data(str(output)): frozenset(
+                data(str(read))
+                for j, read, writes in drawn
+                if j == number and not writes and (number, read, output) not in kept
+            )
+            for j, output, writes in drawn
+            if j == number and writes
+        }
+        for number in {number for number, _, _ in kept}
+    }
+
+
+@given(
+    edges,
+    st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5)), max_size=25),
+    st.dictionaries(st.integers(0, 5), st.integers(0, 50), max_size=6),
+)
 def test_every_stale_dataset_is_behind_a_cause_and_every_broken_job_is_told_once(
-    drawn: list[tuple[int, int, bool]], broken: dict[int, int]
+    drawn: list[tuple[int, int, bool]], kept: set[tuple[int, int, int]], broken: dict[int, int]
 ) -> None:
     estate = Estate(
         [
             (job(str(j)), data(str(d))) if writes else (data(str(d)), job(str(j)))
             for j, d, writes in drawn
-        ]
+        ],
+        apart(drawn, kept),
     )
     estate.wrong = {job(str(number)): since for number, since in broken.items()}
     causes = root_causes(estate, {node: (FAILED, since) for node, since in estate.wrong.items()})
