@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from headwater.lineage.graph import Direction, N, NodeKind, Step, walk
+from headwater.lineage.graph import Direction, MemoryGraph, N, NodeKind, Step, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -43,6 +43,8 @@ class Neighbourhood(Generic[N]):
     datasets: dict[N, int] = field(default_factory=dict)
     links: set[Link[N]] = field(default_factory=set)
     cut: bool = False
+    asked: set[N] = field(default_factory=set)
+    """The nodes that were asked for, of which everything next to them belongs to it."""
 
     def __or__(self, later: Neighbourhood[N]) -> Neighbourhood[N]:
         """What was there at either of two moments, with the distances of the later one."""
@@ -51,6 +53,7 @@ class Neighbourhood(Generic[N]):
             {**self.datasets, **later.datasets},
             self.links | later.links,
             self.cut or later.cut,
+            self.asked | later.asked,
         )
 
     @property
@@ -101,7 +104,7 @@ def around(graph: Graph[N], start: N, *, depth: int, limit: int) -> Neighbourhoo
         jobs = sorted({far for _, far, _ in first})
     depth = 2 * depth + 1
     found = walk(graph, jobs, None, depth=depth, limit=limit, counts=is_job, entered=first)
-    part: Neighbourhood[N] = Neighbourhood(cut=found.cut)
+    part: Neighbourhood[N] = Neighbourhood(cut=found.cut, asked={start})
     if not is_job(start):
         part.datasets[start] = 0
     for node, far in found.distance.items():
@@ -113,21 +116,36 @@ def around(graph: Graph[N], start: N, *, depth: int, limit: int) -> Neighbourhoo
 
 def spanned(graph: Graph[N], nodes: Iterable[N]) -> Neighbourhood[N]:
     """These jobs and datasets with everything next to them."""
+    nodes = list(nodes)
     distance = dict.fromkeys(nodes, 0)
     # Where a walk starts it may go everywhere: one step needs no look at the pairs of jobs.
     steps = list(graph.next(list(distance), None))
     for _, other, _ in steps:
         distance.setdefault(other, 1)
-    part: Neighbourhood[N] = Neighbourhood(links=set(map(_link, steps)))
+    part: Neighbourhood[N] = Neighbourhood(links=set(map(_link, steps)), asked=set(nodes))
     for node, far in distance.items():
         (part.jobs if is_job(node) else part.datasets)[node] = far
     return part
 
 
-def hidden(graph: Graph[N], shown: Collection[N]) -> dict[N, tuple[int, int]]:
-    """For each node shown: how many nodes before it and after it are not."""
+def hidden(
+    graph: Graph[N], shown: Collection[N], asked: Collection[N] = ()
+) -> dict[N, tuple[int, int]]:
+    """For each node shown: how many nodes before it and after it are not.
+
+    Of a job with known pairs, those that belong to what is shown of it; of one that was asked for
+    itself, or that nothing is shown of, all.
+    """
     counts: dict[N, tuple[int, int]] = {}
-    for near, far, forward in graph.next(shown, None):
+    steps = list(graph.next(shown, None))
+    if pairs := graph.pairs([node for node in shown if is_job(node) and node not in asked]):
+        near_by = MemoryGraph(
+            ((near, far) if forward else (far, near) for near, far, forward in steps), pairs
+        )
+        through = [(b, a, not forward) for a, b, forward in steps if a in pairs and b in shown]
+        most = len(shown) + len(steps)
+        steps = walk(near_by, shown, None, depth=1, limit=most, entered=through).steps
+    for near, far, forward in steps:
         if far not in shown:
             before, after = counts.get(near, (0, 0))
             counts[near] = (before, after + 1) if forward else (before + 1, after)

@@ -71,6 +71,9 @@ APART = {"orders_landing", "sink", "orders-source", "orders", "report", "daily"}
 def test_walks_keep_to_the_pairs(client: Client, known: str) -> None:
     load(client, known)
     assert drawn(client, f"dataset:{SPACE}:orders_landing") == APART
+    around = client.get("/api/v2/map", node=f"dataset:{SPACE}:orders_landing")["nodes"]
+    left_out = {n["name"]: n["more"] for n in around if n["name"] in ("sink", "orders")}
+    assert left_out == dict.fromkeys(("sink", "orders"), {"upstream": 0, "downstream": 0})
     below = drawn(client, f"dataset:{SPACE}:shop.bids")
     assert {"bids-source", "sink", "bids"} < below
     assert not {"orders_landing", "report", "daily", "orders-source"} & below

@@ -58,6 +58,19 @@ def test_what_is_not_shown_is_counted() -> None:
     assert hidden(GRAPH, {J: 0, B: 0}) == {J: (1, 0), B: (0, 1)}
 
 
+def test_what_pairs_keep_off_the_walk_is_not_counted_as_left_out() -> None:
+    copies = [(A, J), (C, J), (J, B), (J, D)]
+    graph = MemoryGraph([*copies, (B, K)], {J: {B: frozenset({A}), D: frozenset({C})}})
+    near = around(graph, B, depth=0, limit=9)
+    assert hidden(graph, near.nodes, near.asked) == {}
+    # A job that was asked for, and one of which no dataset is drawn, have all of their own.
+    assert hidden(graph, {J: 0, B: 0}, {J}) == {J: (2, 1), B: (0, 1)}
+    assert hidden(graph, {J: 0, K: 0}) == {J: (2, 2), K: (1, 0)}
+    # What belongs to the way and does not fit is counted.
+    assert hidden(graph, {J: 0, B: 0}, {B}) == {J: (1, 0), B: (0, 1)}
+    assert spanned(graph, [J, D]).asked == {J, D}
+
+
 def test_neighbours_and_the_jobs_between_two_datasets() -> None:
     assert beside(GRAPH, B) == ([J], [K])
     assert behind_each(GRAPH, [B, D]) == {B: [K], D: []}

@@ -159,7 +159,8 @@ def _answer(
     far = dict(shown[: asked.limit])
     jobs = view.jobs(number for kind, number in far if kind == "job")
     datasets = view.datasets(number for kind, number in far if kind == "dataset")
-    more = hidden(view.graph(at), far)
+    graph = view.graph(at)
+    more = hidden(graph, far, found.asked)
     nodes: dict[Node, dict[str, Any]] = {
         ("dataset", number): one for number, one in describe.datasets(view, datasets).items()
     }
@@ -168,7 +169,7 @@ def _answer(
         for number, dataset in datasets.items():
             fields = describe.flat(facets.raw(dataset.state.facets, "schema"), 100)
             nodes["dataset", number]["fields"] = fields
-    pairs = paired(view.graph(at), [("job", number) for number in jobs])
+    pairs = paired(graph, [("job", number) for number in jobs])
     assumed = view.output_sources(at).assumed(jobs)
     for number, described in describe.jobs(view, list(jobs.values()), at).items():
         known = pairs.get(("job", number))
