@@ -21,6 +21,7 @@ from headwater.server.store.read.timeline import members, schemas
 from headwater.server.store.view import Bodies, View
 from tests.properties import examples, in_another_order, orders
 
+from .conftest import dataset_url
 from .making import P, at, dataset, event, facet
 
 if TYPE_CHECKING:
@@ -323,6 +324,37 @@ def test_a_job_event_and_a_dataset_event_have_their_ranks(store: Store) -> None:
     assert told(store, "t") == [("00:00", "a int, b int")]
     send(store, static(9, dataset=dataset("t", schema=fields("c int"))))
     assert told(store, "t") == [("00:00", "c int")]
+
+
+def test_what_is_put_outranks_what_a_run_writes_and_not_a_registry(client: Client) -> None:
+    path, text = dataset_url("orders", namespace=KAFKA), "id long, note string"
+    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 5))
+
+    def put(text: str) -> None:
+        body = {"type": "STREAM", "sourceName": "kafka", "fields": fields(text)["fields"]}
+        answer = client.call("PUT", path, json=body)
+        assert answer.status_code == 200, answer.text
+        assert ", ".join(f"{f['name']} {f['type']}" for f in answer.json()["fields"]) == text
+
+    client.post(beat(0, "writer", 1, outputs=[topic("id int, old int")]))
+    put(text)
+    client.post(
+        beat(9, "writer", 1, outputs=[topic("id int, late int")]),
+        {**beat(0, "writer", 1, outputs=[topic("id int, more int")]), "eventTime": later},
+    )
+    # What a run had said last before is corrected, not changed.
+    history = ["id int, old int", text]
+    assert [one for _, one in told(client.store, "orders", KAFKA)] == history
+    assert [f["name"] for f in client.get(path)["fields"]] == ["id", "note"]
+    # What was put is replaced by what is put next, and by a registry that was asked.
+    put("id long")
+    history += ["id long"]
+    assert [one for _, one in told(client.store, "orders", KAFKA)] == history
+    rebuild(client.store)
+    assert [one for _, one in told(client.store, "orders", KAFKA)] == history
+    asked = topic("id long, price double", headwater_schemaSource=source("orders-value"))
+    client.post({**beat(0, "reader", 2, inputs=[asked]), "eventTime": later})
+    assert [f["name"] for f in client.get(path)["fields"]] == ["id", "price"]
 
 
 def test_what_disagrees_is_a_finding_with_both_schemas(client: Client) -> None:
