@@ -122,6 +122,14 @@ def summary(derived: Derived) -> dict[str, Any]:
             for edge in derived.edges
         ],
     }
+    paired = {name for edge in derived.edges for name in (edge.input, edge.output)}
+    alone = {
+        _id(d.id): [_why(e) for e in d.evidence]
+        for d in (*derived.lineage.inputs, *derived.lineage.outputs)
+        if d.id not in paired
+    }
+    if alone:
+        found["alone"] = alone
     links = {
         _id(d.id): [f"{s.namespace} {s.name}" for s in d.symlinks]
         for d in (*derived.lineage.inputs, *derived.lineage.outputs)
