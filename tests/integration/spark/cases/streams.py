@@ -45,6 +45,27 @@ def topic_to_topic(s: Stage) -> StreamingQuery:
 
 @case(
     """
+    sales -> totals
+    total <- sales.price AGGREGATION
+    start <- sales.ts TRANSFORMATION
+    rows <- sales.ts GROUP_BY
+    operation: write_stream
+""",
+    stream=True,
+)
+def fields_of_a_record_that_stays_whole(s: Stage) -> StreamingQuery:
+    order = F.from_json(F.col("value").cast("string"), ORDER).alias("o")
+    read = s.stream_topic(s.topic("sales")).select(order)
+    grouped = read.groupBy(F.window("o.ts", "1 minute")).agg(F.sum("o.price").alias("total"))
+    value = F.struct("total", F.col("window.start").alias("start"))
+    made = grouped.select(F.to_json(value).alias("value"))
+    settings = {"kafka.bootstrap.servers": s.kafka.bootstrap, "topic": s.topic("totals")}
+    writer = made.writeStream.format("kafka").options(**settings).outputMode("update")
+    return writer.trigger(availableNow=True).start()
+
+
+@case(
+    """
     sales -> out
     id <- sales.id
     price <- sales.price TRANSFORMATION
