@@ -282,6 +282,30 @@ def test_a_statement_has_one_job_name_and_each_time_it_runs_is_one_run(
     # What Iceberg does when a table to be dropped is not there is not judged here.
     counted = {job: count for job, count in counted.items() if "drop_table." + namespace not in job}
     assert counted == expected
+    ends = {event["run"]["runId"]: event for event in told.events}
+    reported: dict[str, set[Any]] = {}
+    for event in ends.values():
+        outputs = tuple(map(as_reported, event["outputs"]))
+        reported.setdefault(event["job"]["name"], set()).add(outputs)
+    assert {job: found for job, found in reported.items() if len(found) > 1} == {}
+    for job, found in reported.items():
+        operation, _, table = job.removeprefix("repeated.").partition(".")
+        if operation == "create_table_as_select":
+            ((output,),) = found
+            change = "OVERWRITE" if table.startswith("default_s") else "CREATE"
+            assert output[2:] == ("TABLE", change, (".".join(table.rsplit("_", 1)),))
+
+
+def as_reported(output: dict[str, Any]) -> tuple[str, str, str, str, tuple[str, ...]]:
+    """The names of a dataset, its kind, what became of all of it, and its names elsewhere."""
+    facets = output["facets"]
+    return (
+        output["namespace"],
+        output["name"],
+        facets["datasetType"]["datasetType"],
+        facets.get("lifecycleStateChange", {}).get("lifecycleStateChange", ""),
+        tuple(one["name"] for one in facets.get("symlinks", {}).get("identifiers", ())),
+    )
 
 
 @pytest.mark.parametrize(
