@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,14 @@ CONFIG = {
     },
 }
 AVRO = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+
+
+@pytest.fixture(autouse=True)
+def log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the log back: `watch` sets it up for a process of its own."""
+    root = logging.getLogger("headwater")
+    for setting in ("handlers", "level", "propagate"):
+        monkeypatch.setattr(root, setting, getattr(root, setting))
 
 
 @pytest.fixture
