@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 JOB = "/api/v1/namespaces/a%2Fb/jobs/pg.0/runs"
 KNOWN = "/api/v1/namespaces"
+GROUPS = "/api/v2/datasets/kafka%3A%2F%2Fk%3A9092/a%2Fb/groups"
 
 
 class Backend:
@@ -124,11 +125,23 @@ def test_another_server_may_know(backend: Backend) -> None:
 
 
 def test_the_groups_that_readers_of_a_topic_name(backend: Backend) -> None:
-    place = "/api/v2/datasets/kafka%3A%2F%2Fk%3A9092/a%2Fb/groups"
-    backend.answers[place] = (200, {"groups": ["etl", "mine-*"], "more": 1})
+    backend.answers[GROUPS] = (200, {"groups": ["etl", "mine-*"], "more": 1})
     asker = LineageServers([(backend.url, {})])
     assert asker.groups_of("kafka://k:9092", "a/b") == ["etl", "mine-*"]
     assert asker.groups_of("kafka://k:9092", "unknown") == []
-    backend.answers[place] = (403, {})
+    backend.answers[GROUPS] = (403, {})
     assert asker.groups_of("kafka://k:9092", "a/b") is None
+    asker.close()
+
+
+@pytest.mark.parametrize("answer", [(400, {}), (403, {}), (302, {}), (200, b"<html>"), (500, {})])
+def test_who_does_not_list_groups_is_still_asked_for_runs(
+    backend: Backend, answer: tuple[int, Any]
+) -> None:
+    backend.answers[GROUPS] = answer
+    backend.answers[JOB] = (200, {"runs": [{"id": "1", "state": "RUNNING"}]})
+    asker = LineageServers([(backend.url, {})])
+    assert asker.groups_of("kafka://k:9092", "a/b") is None
+    assert asker.may_answer_later is True
+    assert [run.id for run in asker.runs_of("a/b", "pg.0") or []] == ["1"]
     asker.close()

@@ -102,6 +102,24 @@ _answer = msgspec.json.Decoder(_RunsAnswer)
 _groups = msgspec.json.Decoder(_GroupsAnswer)
 
 
+class _Failures:
+    """Which servers do not answer one question, and when each is asked again."""
+
+    def __init__(self) -> None:
+        self.refusing: set[str] = set()
+        """Those that will not answer later either, unless their configuration changes."""
+        self._retry_at: dict[str, float] = {}
+
+    def may_ask(self, url: str) -> bool:
+        """Whether it is time to ask a server."""
+        return time.monotonic() >= self._retry_at.get(url, 0.0)
+
+    def add(self, url: str, error: Exception) -> None:
+        """Wait before a server that did not answer is asked again."""
+        self._retry_at[url] = time.monotonic() + RETRY_AFTER
+        (self.refusing.discard if _is_transient(error) else self.refusing.add)(url)
+
+
 class LineageServers:
     """Lists runs by Marquez's API, which Headwater's server has too; groups by the server's own."""
 
@@ -112,17 +130,18 @@ class LineageServers:
     ) -> None:
         self._servers = [(url.rstrip("/"), dict(headers)) for url, headers in servers]
         self._http = httpx.Client(timeout=5.0, trust_env=False, transport=transport)
-        self._retry_at: dict[str, float] = {}
-        self._refusing: set[str] = set()
+        # A server may refuse one question and answer the other.
+        self._for_runs, self._for_groups = _Failures(), _Failures()
 
     @property
     def may_answer_later(self) -> bool:
-        """Whether a server that fails now may answer later: it is away, and refuses nothing."""
-        return any(url not in self._refusing for url, _ in self._servers)
+        """Whether a server that lists no runs now may do so later: it is away, and refuses nothing."""
+        return any(url not in self._for_runs.refusing for url, _ in self._servers)
 
     def runs_of(self, namespace: str, job: str) -> list[ServerRun] | None:
         """The last runs of a job, the newest first; None when no server answers."""
         return self._first(
+            self._for_runs,
             f"runs of {namespace}/{job}",
             lambda url, headers: self._runs(url, headers, namespace, job),
         )
@@ -130,23 +149,25 @@ class LineageServers:
     def groups_of(self, namespace: str, topic: str) -> list[str] | None:
         """The consumer groups that jobs name as theirs which read a topic; None when no server answers."""
         return self._first(
+            self._for_groups,
             f"groups of {namespace}/{topic}",
             lambda url, headers: self._groups(url, headers, namespace, topic),
         )
 
-    def _first(self, what: str, asked: Callable[[str, Mapping[str, str]], A]) -> A | None:
+    def _first(
+        self, failures: _Failures, what: str, asked: Callable[[str, Mapping[str, str]], A]
+    ) -> A | None:
         """What the first server says that answers."""
         for url, headers in self._servers:
-            if time.monotonic() < self._retry_at.get(url, 0.0):
+            if not failures.may_ask(url):
                 continue
             try:
                 found = asked(url, headers)
             except _FAULTS as error:
-                self._retry_at[url] = time.monotonic() + RETRY_AFTER
-                (self._refusing.discard if _is_transient(error) else self._refusing.add)(url)
+                failures.add(url, error)
                 log.debug("%s not listed by %s: %s", what, url, error)
             else:
-                self._refusing.discard(url)
+                failures.refusing.discard(url)
                 return found
         return None
 
