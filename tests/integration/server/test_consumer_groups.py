@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from .making import dataset, event, facet
 
@@ -13,10 +12,10 @@ if TYPE_CHECKING:
 KAFKA, OTHER = "kafka://k1:9092", "kafka://k2.corp:9092"
 
 
-def groups(client: Client, namespace: str, topic: str) -> list[str]:
-    found: list[str] = client.get(f"/api/v2/datasets/{quote(namespace, safe='')}/{topic}/groups")[
-        "groups"
-    ]
+def groups(client: Client, namespace: str) -> dict[str, list[str]]:
+    answer = client.get("/api/v2/consumer-groups", namespace=namespace)
+    assert answer["truncated"] is False
+    found: dict[str, list[str]] = answer["topics"]
     return found
 
 
@@ -39,15 +38,20 @@ def test_groups_are_those_of_the_queries_that_read_a_topic_now(client: Client) -
         event("RUNNING", 4, job="writer", run=4, outputs=[topic("bids", KAFKA)]),
     )
     # Whichever address the query has of the cluster.
-    assert groups(client, KAFKA, "orders") == groups(client, OTHER, "orders")
-    assert groups(client, KAFKA, "orders") == ["audit", "etl", "mine-*"]
-    assert groups(client, KAFKA, "bids") == []
+    named = {"orders": ["audit", "etl", "mine-*"]}
+    assert groups(client, KAFKA) == groups(client, OTHER) == named
+    third = {
+        "dataset": {"namespace": KAFKA, "name": "orders"},
+        "alias": {"namespace": "kafka://k3:9092", "name": "orders"},
+    }
+    assert client.call("POST", "/api/v2/aliases", json=third).is_success
+    assert groups(client, "kafka://k3:9092") == named
     client.post(reads(11, "ABORT", OTHER, "etl", "mine-*"))
-    assert groups(client, KAFKA, "orders") == ["audit", "etl"]
-    answer = client.call("GET", f"/api/v2/datasets/{quote(KAFKA, safe='')}/none/groups")
-    assert answer.status_code == 404
+    assert groups(client, KAFKA) == {"orders": ["audit", "etl"]}
+    assert groups(client, "kafka://unknown:9092") == {}
     damaged = {"headwater_consumerGroups": facet(groups="etl")}
     client.post(
         event("START", 5, job="odd", run=5, inputs=[topic("bids", KAFKA)], run_facets=damaged)
     )
-    assert groups(client, KAFKA, "bids") == []
+    assert "bids" not in groups(client, KAFKA)
+    assert client.call("GET", "/api/v2/consumer-groups").status_code == 400

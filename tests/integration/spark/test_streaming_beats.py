@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -75,9 +74,9 @@ def test_beats_topics_and_flow(tmp_path: Path, kafka: KafkaClient) -> None:
             return {one.group_id for one in found.valid}
 
         wait_until(lambda: group in listed(), seconds=60, what="the group at the brokers")
-        place = f"{quote(f'kafka://{kafka.bootstrap}', safe='')}/{first}"
-        named = httpx.get(f"{server.url}/api/v2/datasets/{place}/groups").json()
-        assert named == {"groups": [group]}
+        cluster = {"namespace": f"kafka://{kafka.bootstrap}"}
+        named = httpx.get(f"{server.url}/api/v2/consumer-groups", params=cluster).json()
+        assert named["topics"][first] == [group]
     finally:
         stop.touch()
         program.join()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.connect.services import lineage_server
 from headwater.connect.services.lineage_server import LineageServers
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 JOB = "/api/v1/namespaces/a%2Fb/jobs/pg.0/runs"
 KNOWN = "/api/v1/namespaces"
-GROUPS = "/api/v2/datasets/kafka%3A%2F%2Fk%3A9092/a%2Fb/groups"
+GROUPS = "/api/v2/consumer-groups"
+KAFKA = "kafka://k:9092"
 
 
 class Backend:
@@ -124,14 +126,35 @@ def test_another_server_may_know(backend: Backend) -> None:
     assert nobody.may_answer_later is False
 
 
-def test_the_groups_that_readers_of_a_topic_name(backend: Backend) -> None:
-    backend.answers[GROUPS] = (200, {"groups": ["etl", "mine-*"], "more": 1})
-    asker = LineageServers([(backend.url, {})])
-    assert asker.groups_of("kafka://k:9092", "a/b") == ["etl", "mine-*"]
-    assert asker.groups_of("kafka://k:9092", "unknown") == []
-    backend.answers[GROUPS] = (403, {})
-    assert asker.groups_of("kafka://k:9092", "a/b") is None
-    asker.close()
+def test_the_groups_that_queries_name_are_those_of_all_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lineage_server, "RETRY_AFTER", 0.0)
+    first, second, _marquez = backends = [Backend() for _ in range(3)]
+    asker = LineageServers([(one.url, {}) for one in backends])
+    try:
+        first.answers[GROUPS] = (200, {"topics": {"orders": ["etl"]}, "more": 1})
+        second.answers[GROUPS] = (503, {})
+        # What one names is left to it, but another one may name more: it has not said so yet.
+        assert asker.named_groups(KAFKA) == ({"orders": ["etl"]}, False)
+        second.answers[GROUPS] = (200, {"topics": {"orders": ["mine-*"], "bids": ["etl"]}})
+        whole = {"orders": ["etl", "mine-*"], "bids": ["etl"]}
+        assert asker.named_groups(KAFKA) == (whole, True)
+        # Of one that is away holds what it said last; of another Kafka cluster it has said nothing.
+        first.answers[GROUPS] = (200, {"topics": {}})
+        second.answers[GROUPS] = (403, {})
+        whole["orders"].remove("etl")
+        assert asker.named_groups(KAFKA) == (whole, True)
+        assert asker.named_groups("kafka://other:9092").complete is False
+        assert first.asked == [GROUPS] * 4
+    finally:
+        asker.close()
+        for one in backends:
+            one.close()
+
+
+def test_without_servers_nobody_names_groups() -> None:
+    assert LineageServers([]).named_groups(KAFKA) == ({}, True)
 
 
 @pytest.mark.parametrize("answer", [(400, {}), (403, {}), (302, {}), (200, b"<html>"), (500, {})])
@@ -141,7 +164,7 @@ def test_who_does_not_list_groups_is_still_asked_for_runs(
     backend.answers[GROUPS] = answer
     backend.answers[JOB] = (200, {"runs": [{"id": "1", "state": "RUNNING"}]})
     asker = LineageServers([(backend.url, {})])
-    assert asker.groups_of("kafka://k:9092", "a/b") is None
+    assert asker.named_groups(KAFKA) == ({}, False)
     assert asker.may_answer_later is True
     assert [run.id for run in asker.runs_of("a/b", "pg.0") or []] == ["1"]
     asker.close()

@@ -75,7 +75,7 @@ class ClusterThread:
             if config.consumer_groups:
                 self.watchers.append(
                     GroupWatcher(
-                        config, kafka, outbox, self._connectors, groups_of=lookup.groups_of
+                        config, kafka, outbox, self._connectors, named_groups=lookup.named_groups
                     )
                 )
             if config.producers:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.connect.groups.life import WatchedClient
+    from headwater.connect.services.lineage_server import NamedGroups
     from headwater.emit.flow import FlowSample
 
 MAX_ALIKE = 10
@@ -45,16 +46,15 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
     kind = GROUP
 
     def __init__(
-        self, *given: Any, groups_of: Callable[[str, str], list[str] | None], **more: Any
+        self, *given: Any, named_groups: Callable[[str], NamedGroups], **more: Any
     ) -> None:
-        """`groups_of` asks the server for the groups that the readers of a topic have named."""
-        self._groups_of = groups_of
+        """`named_groups` asks the servers for the groups that queries have named as theirs."""
+        self._named_groups = named_groups
         super().__init__(*given, **more)
 
     def _prepare(self) -> None:
         self._flow = FlowMeter(self._kafka)
         self._samples: dict[str, tuple[FlowSample, ...]] = {}
-        self._named: dict[str, list[str]] = {}
 
     def common_name(self, name: str) -> str:
         """The name of the reader that a group is."""
@@ -98,15 +98,11 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
             before = self._watched.get(name)
             used = shown.used(before.shown if before else None) if shown else {}
             reads[name] = {topic for topic, seen in used.items() if seen} or used.keys()
-        namespace = self._topics().namespace
-        for topic in set().union(*reads.values()):
-            # A server that is away leaves it at what was known.
-            if (named := self._groups_of(namespace, topic)) is not None:
-                self._named[topic] = named
+        by_topic = self._named_groups(self._topics().namespace).topics
         return {
             name
             for name, topics in reads.items()
-            if topics and all(is_named(name, self._named.get(topic, ())) for topic in topics)
+            if topics and all(is_named(name, by_topic.get(topic, ())) for topic in topics)
         }
 
     def _unaccounted(

@@ -1,12 +1,15 @@
-"""What the lineage servers know that events go to: the runs of a job, the consumer groups of a topic."""
+"""What the lineage servers know that events go to: runs of jobs, consumer groups of queries."""
 
 from __future__ import annotations
 
 import logging
 import re
 import time
+from collections import defaultdict
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -22,6 +25,7 @@ log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 NAMESPACES = "api/v1/namespaces"
+GROUPS = "api/v2/consumer-groups"
 LIVE = ("NEW", "RUNNING")
 RUNS_LISTED = 20
 # Twenty runs with their facets take far less.
@@ -44,6 +48,14 @@ class ServerRun(msgspec.Struct, frozen=True):
     def live(self) -> bool:
         """Whether it is under way."""
         return self.state in LIVE
+
+
+class NamedGroups(NamedTuple):
+    """The consumer groups that queries name as theirs, by the topic that they read."""
+
+    topics: dict[str, list[str]]
+    complete: bool
+    """Whether every server has said which it knows; false since the start until each did once."""
 
 
 class RunLookup(Protocol):
@@ -95,29 +107,34 @@ class _RunsAnswer(msgspec.Struct):
 
 
 class _GroupsAnswer(msgspec.Struct):
-    groups: list[str]
+    topics: dict[str, list[str]]
 
 
 _answer = msgspec.json.Decoder(_RunsAnswer)
 _groups = msgspec.json.Decoder(_GroupsAnswer)
 
 
-class _Failures:
-    """Which servers do not answer one question, and when each is asked again."""
+class _Question:
+    """A question to servers, which is put off for one that did not answer it."""
 
     def __init__(self) -> None:
         self.refusing: set[str] = set()
         """Those that will not answer later either, unless their configuration changes."""
         self._retry_at: dict[str, float] = {}
 
-    def may_ask(self, url: str) -> bool:
-        """Whether it is time to ask a server."""
-        return time.monotonic() >= self._retry_at.get(url, 0.0)
-
-    def add(self, url: str, error: Exception) -> None:
-        """Wait before a server that did not answer is asked again."""
-        self._retry_at[url] = time.monotonic() + RETRY_AFTER
-        (self.refusing.discard if _is_transient(error) else self.refusing.add)(url)
+    def ask(self, url: str, asked: Callable[[], A]) -> A | None:
+        """What a server says; None where it does not answer, or did not just now."""
+        if time.monotonic() < self._retry_at.get(url, 0.0):
+            return None
+        try:
+            found = asked()
+        except _FAULTS as error:
+            self._retry_at[url] = time.monotonic() + RETRY_AFTER
+            (self.refusing.discard if _is_transient(error) else self.refusing.add)(url)
+            log.debug("%s does not answer: %s", url, error)
+            return None
+        self.refusing.discard(url)
+        return found
 
 
 class LineageServers:
@@ -131,7 +148,8 @@ class LineageServers:
         self._servers = [(url.rstrip("/"), dict(headers)) for url, headers in servers]
         self._http = httpx.Client(timeout=5.0, trust_env=False, transport=transport)
         # A server may refuse one question and answer the other.
-        self._for_runs, self._for_groups = _Failures(), _Failures()
+        self._for_runs, self._for_groups = _Question(), _Question()
+        self._named: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     @property
     def may_answer_later(self) -> bool:
@@ -140,62 +158,49 @@ class LineageServers:
 
     def runs_of(self, namespace: str, job: str) -> list[ServerRun] | None:
         """The last runs of a job, the newest first; None when no server answers."""
-        return self._first(
-            self._for_runs,
-            f"runs of {namespace}/{job}",
-            lambda url, headers: self._runs(url, headers, namespace, job),
-        )
-
-    def groups_of(self, namespace: str, topic: str) -> list[str] | None:
-        """The consumer groups that jobs name as theirs which read a topic; None when no server answers."""
-        return self._first(
-            self._for_groups,
-            f"groups of {namespace}/{topic}",
-            lambda url, headers: self._groups(url, headers, namespace, topic),
-        )
-
-    def _first(
-        self, failures: _Failures, what: str, asked: Callable[[str, Mapping[str, str]], A]
-    ) -> A | None:
-        """What the first server says that answers."""
         for url, headers in self._servers:
-            if not failures.may_ask(url):
-                continue
-            try:
-                found = asked(url, headers)
-            except _FAULTS as error:
-                failures.add(url, error)
-                log.debug("%s not listed by %s: %s", what, url, error)
-            else:
-                failures.refusing.discard(url)
+            asked = partial(self._runs, url, headers, namespace, job)
+            if (found := self._for_runs.ask(url, asked)) is not None:
                 return found
         return None
+
+    def named_groups(self, namespace: str) -> NamedGroups:
+        """The groups that queries name as theirs which read a Kafka cluster's topics.
+
+        Of a server that is away, those that it knew last.
+        """
+        for url, headers in self._servers:
+            asked = partial(self._groups, url, headers, namespace)
+            if (found := self._for_groups.ask(url, asked)) is not None:
+                self._named[url, namespace] = found
+        known = [self._named.get((url, namespace)) for url, _ in self._servers]
+        topics: dict[str, list[str]] = defaultdict(list)
+        for topic, groups in chain.from_iterable(one.items() for one in known if one):
+            topics[topic] += groups
+        return NamedGroups(dict(topics), None not in known)
 
     def _runs(
         self, url: str, headers: Mapping[str, str], namespace: str, job: str
     ) -> list[ServerRun]:
         place = f"{url}/{NAMESPACES}/{quote(namespace, safe='')}/jobs/{quote(job, safe='')}/runs"
-        answer = self._get(place, RUNS_LISTED, headers)
+        answer = self._get(place, {"limit": RUNS_LISTED}, headers)
         if answer.status_code == 404:  # no such job yet, or no such API
-            self._get(f"{url}/{NAMESPACES}", 1, headers)
+            if self._get(f"{url}/{NAMESPACES}", {"limit": 1}, headers).status_code == 404:
+                raise _RefusedError(404)
             return []
         return [
             ServerRun(one.id, one.state, _micros(one.createdAt) or 0, _micros(one.endedAt))
             for one in _answer.decode(answer.content).runs[:RUNS_LISTED]
         ]
 
-    def _groups(
-        self, url: str, headers: Mapping[str, str], namespace: str, topic: str
-    ) -> list[str]:
-        place = f"{url}/api/v2/datasets/{quote(namespace, safe='')}/{quote(topic, safe='')}/groups"
-        answer = self._get(place, None, headers)
-        # No such topic yet, or a server without this API.
-        return [] if answer.status_code == 404 else _groups.decode(answer.content).groups
+    def _groups(self, url: str, headers: Mapping[str, str], namespace: str) -> dict[str, list[str]]:
+        answer = self._get(f"{url}/{GROUPS}", {"namespace": namespace}, headers)
+        # Marquez and earlier releases have no such API; who names groups reports to a server that has.
+        return {} if answer.status_code == 404 else _groups.decode(answer.content).topics
 
-    def _get(self, url: str, limit: int | None, headers: Mapping[str, str]) -> Answer:
-        asked = {} if limit is None else {"limit": limit}
-        answer = ask(self._http, "GET", url, params=asked, headers=headers, max_bytes=MAX_BYTES)
-        if not answer.is_success and (answer.status_code != 404 or limit == 1):
+    def _get(self, url: str, params: Mapping[str, str | int], headers: Mapping[str, str]) -> Answer:
+        answer = ask(self._http, "GET", url, params=params, headers=headers, max_bytes=MAX_BYTES)
+        if not answer.is_success and answer.status_code != 404:
             raise _RefusedError(answer.status_code)
         return answer
 

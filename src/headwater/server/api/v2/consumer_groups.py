@@ -1,12 +1,14 @@
-"""The consumer groups in which jobs that report themselves read a topic."""
+"""The consumer groups in which jobs that report themselves read the topics of a Kafka cluster."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, TypedDict
 
 from headwater.lineage.lifecycle import State
 from headwater.server.api import describe
-from headwater.server.api.lookup import the_dataset
+from headwater.server.api.parameters import text
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT
 
@@ -18,26 +20,46 @@ __all__ = ["api"]
 api = Routes()
 
 FACET = "headwater_consumerGroups"
+MAX_TOPICS = 10_000
+TOPICS = (
+    "SELECT d.name, d.root FROM dataset d JOIN namespace n ON n.id = d.namespace"
+    " WHERE n.name = ? AND d.hidden = 0"
+    " UNION SELECT a.name, d.root FROM alias a JOIN dataset d ON d.id = a.dataset"
+    " WHERE a.namespace = ? AND d.hidden = 0"
+)
 
 
 class ConsumerGroups(TypedDict):
-    """Names of groups, or the beginning of one and `*`."""
+    """By topic, names of groups, or the beginning of one and `*`."""
 
-    groups: list[str]
+    topics: dict[str, list[str]]
+    truncated: bool
 
 
-@api.get("/api/v2/datasets/{namespace}/{dataset}/groups", answer=ConsumerGroups)
-def groups(view: View, namespace: str, dataset: str) -> ConsumerGroups:
-    """The consumer groups that queries which read a topic now name as theirs.
+@api.get("/api/v2/consumer-groups", answer=ConsumerGroups)
+def groups(
+    view: View, namespace: str = text(required=True, example="kafka://broker:9092")
+) -> ConsumerGroups:
+    """The consumer groups that queries which run now name as theirs, by the topic that they read.
 
     An agent reports a group that the brokers show as a reader of its own, unless it is one of these.
     """
-    topic = the_dataset(view, namespace, dataset)
-    readers = {job for job, _, _ in view.graph().of_datasets([topic.root], INPUT)}
-    runs = describe.latest_runs(view, view.jobs(readers).values()).values()
-    held = [run.state.facets for run in runs if run.state.life.state is State.RUNNING]
-    facets = describe.Facets(view, held, FACET)
-    named = (facets.get(own, FACET).get("groups") for own in held)
+    roots: dict[str, int] = dict(sorted(view.all(TOPICS, (namespace, namespace))))
+    readers = {(job, root) for job, root, _ in view.graph().of_datasets(roots.values(), INPUT)}
+    jobs = view.jobs({job for job, _ in readers})
+    runs = describe.latest_runs(view, jobs.values())
+    held = {
+        job: runs[one.id].state.facets
+        for job, one in jobs.items()
+        if one.id in runs and runs[one.id].state.life.state is State.RUNNING
+    }
+    facets = describe.Facets(view, held.values(), FACET)
+    named: dict[int, set[str]] = defaultdict(set)
+    for job, root in readers:
+        if isinstance(some := facets.get(held.get(job, {}), FACET).get("groups"), list):
+            named[root] |= {str(one) for one in some}
+    found = ((topic, sorted(named[root])) for topic, root in roots.items() if named.get(root))
     return {
-        "groups": sorted({str(one) for some in named if isinstance(some, list) for one in some})
+        "topics": dict(islice(found, MAX_TOPICS)),
+        "truncated": next(found, None) is not None,
     }
