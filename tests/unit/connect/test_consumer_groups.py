@@ -19,7 +19,7 @@ from headwater.connect.config import ClusterConfig
 from headwater.connect.groups.client_watcher import MAX_WATCHED as MAX_GROUPS
 from headwater.connect.groups.generated import common_name
 from headwater.connect.groups.life import GROUP, PRODUCER, TrackedClient, encode_client
-from headwater.connect.groups.watcher import GroupWatcher
+from headwater.connect.groups.watcher import MAX_ALIKE, GroupWatcher
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.life.state import TrackedConnector
 from headwater.connect.services.consumer_groups import MAX_CLIENTS
@@ -354,6 +354,47 @@ def test_a_group_that_a_query_names_as_its_own_is_read_by_the_query(bench: Bench
     bench.named = {}
     assert bench.said() == []
     assert ("START", "consumer-group.etl") in bench.said()
+
+
+@pytest.mark.parametrize(
+    ("named", "group"),
+    [
+        (f"app-{RUN}", f"app-{RUN}"),
+        ("etl-20261119", "etl-20261119"),
+        ("etl-20261119-*", f"etl-20261119-{RUN}-77-driver-0"),
+        (f"{RUN}-*", f"{RUN}-3f0c9a52-8f4e-4b1e-9c59-0a6f2f3b7d11-77-driver-0"),
+    ],
+)
+def test_a_group_that_a_query_names_may_have_a_generated_name(
+    bench: Bench, named: str, group: str
+) -> None:
+    bench.named = {"orders": [named]}
+    bench.kafka.put(group, "orders")
+    bench.kafka.put("other", "orders")
+    assert [bench.said(), bench.said()] == [[], [("START", "consumer-group.other")]]
+    bench.named = {}
+    assert bench.said() == []
+    assert bench.said() == [("START", f"consumer-group.{common_name(group)}")]
+
+
+def test_of_groups_that_are_alike_only_those_of_queries_are_left_to_them(bench: Bench) -> None:
+    queries = [f"etl-{UUID(int=number << 64)}-7" for number in range(2 * MAX_ALIKE)]
+    bench.named = {"orders": queries}
+    for group in queries:
+        bench.kafka.put(group, "orders", clients=["spark"])
+    # Behind all of those that have members, one that reads without.
+    mine = f"etl-{RUN}-7"
+    for offset in (60, 70, 80):
+        bench.kafka.put(mine, state="EMPTY", committed={"orders": offset})
+        started = bench.events()
+    (start,) = started
+    assert start["job"]["name"] == "consumer-group.etl-*"
+    group = start["run"]["facets"]["headwater_consumerGroup"]
+    assert (group.get("groups"), group["clients"]) == (None, [])
+    bench.named["orders"].append(mine)
+    bench.kafka.put(mine, state="EMPTY", committed={"orders": 90})
+    (end,) = bench.events()
+    assert (end["eventType"], end["run"]["runId"]) == ("COMPLETE", start["run"]["runId"])
 
 
 @pytest.mark.parametrize(

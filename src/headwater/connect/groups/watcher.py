@@ -1,8 +1,4 @@
-"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports.
-
-A Spark query may read in a group that its options name (`kafka.group.id`, `groupIdPrefix`). Brokers do not
-tell whose a group is: the server knows which groups the queries have named that read a topic.
-"""
+"""Polls a Kafka cluster for its consumer groups, and reports those that no other producer reports."""
 
 from __future__ import annotations
 
@@ -16,10 +12,10 @@ from headwater.connect.groups.client_watcher import ClientWatcher
 from headwater.connect.groups.excluded import (
     SKIPPED_GROUPS,
     connector_groups,
-    is_named,
     is_skipped,
 )
 from headwater.connect.groups.life import GROUP
+from headwater.connect.groups.queries import QueryGroups
 from headwater.connect.services.consumer_groups import (
     WITHOUT_MEMBERS,
     ConsumerGroup,
@@ -30,7 +26,7 @@ from headwater.connect.services.kafka import KafkaError
 from headwater.lineage.moments import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from headwater.connect.groups.life import WatchedClient
     from headwater.connect.services.lineage_server import NamedGroups
@@ -49,7 +45,7 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
         self, *given: Any, named_groups: Callable[[str], NamedGroups], **more: Any
     ) -> None:
         """`named_groups` asks the servers for the groups that queries have named as theirs."""
-        self._named_groups = named_groups
+        self._queries = QueryGroups(named_groups)
         super().__init__(*given, **more)
 
     def _prepare(self) -> None:
@@ -78,12 +74,11 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
 
         free = self._unaccounted(states, accounted)
         gone = self._taken_over(states, accounted) - free.keys()
-        asked = [group for alike in free.values() for group in alike[:MAX_ALIKE]]
-        described = describe_groups(self._kafka, {group: states[group] for group in asked})
-        found = {name: generated.merged(name, alike, described) for name, alike in free.items()}
-        named = self._named_by_queries(found)
-        found = {name: one for name, one in found.items() if name not in named}
-        gone |= named & self._watched.keys()
+        left, described = self._without_queries(free, states)
+        found = {
+            name: generated.merged(name, alike, described) for name, alike in left.items() if alike
+        }
+        gone |= self._watched.keys() & (left.keys() - found.keys())
         # One that is None has a coordinator that did not answer.
         emissions = self._step(found, gone, now, complete=complete)
         samples = self._measure(now)
@@ -91,19 +86,27 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
         self._forget(found, gone)
         return samples
 
-    def _named_by_queries(self, found: Mapping[str, ConsumerGroup | None]) -> set[str]:
-        """The groups of which all that they read now is read by queries that name them as theirs."""
-        reads = {}
-        for name, shown in found.items():
-            before = self._watched.get(name)
-            used = shown.used(before.shown if before else None) if shown else {}
-            reads[name] = {topic for topic, seen in used.items() if seen} or used.keys()
-        by_topic = self._named_groups(self._topics().namespace).topics
-        return {
-            name
-            for name, topics in reads.items()
-            if topics and all(is_named(name, by_topic.get(topic, ())) for topic in topics)
+    def _without_queries(
+        self, free: dict[str, list[str]], states: dict[str, str]
+    ) -> tuple[dict[str, list[str]], dict[str, ConsumerGroup]]:
+        """The groups of each reader that are not those of queries, and all that were described.
+
+        Each is judged by its own name: those that are alike become one reader after that.
+        """
+        self._queries.ask(self._topics().namespace)
+        named = {one for alike in free.values() for one in alike if self._queries.name(one)}
+        asked = {
+            one
+            for alike in free.values()
+            for some in (named.intersection(alike), set(alike) - named)
+            for one in [one for one in alike if one in some][:MAX_ALIKE]
         }
+        described = describe_groups(self._kafka, {group: states[group] for group in asked})
+        taken = (named - asked) | self._queries.taken(
+            {one: described[one] for one in named if one in described}
+        )
+        left = {name: [one for one in alike if one not in taken] for name, alike in free.items()}
+        return left, described
 
     def _unaccounted(
         self, states: dict[str, str], accounted: Callable[[str], bool]
