@@ -148,7 +148,7 @@ class Dataset(msgspec.Struct, frozen=True):
     time, branch or tag; `sub_type` the format or kind of table. `source` is the address of the
     store without credentials, where it is not the namespace. `cluster_id` and `bootstrap` belong
     to Kafka topics, as do `groups`, the consumer groups of the reader's own that it reads in: each a name, or
-    the beginning of one and `*`. `columns` is set on outputs only, None when their sources are not known at
+    a prefix and `-*` for what Spark makes of it. `columns` is set on outputs only, None when their sources are not known at
     all. `placed` is false while the location of a table is not known: such an output is not
     written, because its next reader would name another dataset.
     """

@@ -17,6 +17,7 @@ from headwater.connect.agent.cluster_lineage import JobNames
 from headwater.connect.agent.process import ClusterThread
 from headwater.connect.config import ClusterConfig
 from headwater.connect.groups.client_watcher import MAX_WATCHED as MAX_GROUPS
+from headwater.connect.groups.excluded import is_named
 from headwater.connect.groups.generated import common_name
 from headwater.connect.groups.life import GROUP, PRODUCER, TrackedClient, encode_client
 from headwater.connect.groups.watcher import MAX_ALIKE, GroupWatcher
@@ -334,19 +335,19 @@ def test_groups_of_connectors_and_of_spark_are_reported_by_these(bench: Bench) -
 
 
 def test_a_group_that_a_query_names_as_its_own_is_read_by_the_query(bench: Bench) -> None:
-    bench.named = {"orders": ["etl", "mine-*"], "bids": ["etl"]}
+    bench.named = {"orders": ["etl", "mine-*", "shared"], "bids": ["etl"]}
     bench.kafka.put("etl", "orders", "bids")
     bench.kafka.put("mine-3f0c9a52-8f4e-4b1e-9c59-0a6f2f3b7d11-77-driver-0", "orders")
     # Of these, one reads a topic that no query reads in its group; the other is named by none.
-    bench.kafka.put("mine-shared", "orders", "bids")
+    bench.kafka.put("shared", "orders", "bids")
     bench.kafka.put("etl2", "orders", committed={"bids": 1})
     assert bench.said() == []
-    expected = [("START", "consumer-group.etl2"), ("START", "consumer-group.mine-shared")]
+    expected = [("START", "consumer-group.etl2"), ("START", "consumer-group.shared")]
     assert sorted(bench.said()) == expected
     # However many topics they read, the server is asked once a round.
     assert bench.asked == 2
     # The query that begins later takes its group over.
-    bench.named = {"orders": ["etl", "etl2", "mine-*"], "bids": ["etl"]}
+    bench.named["orders"].append("etl2")
     (end,) = bench.events()
     assert (end["eventType"], end["job"]["name"]) == ("COMPLETE", "consumer-group.etl2")
     assert end["job"]["facets"]["headwater_deleted"]["at"] == end["eventTime"]
@@ -354,6 +355,27 @@ def test_a_group_that_a_query_names_as_its_own_is_read_by_the_query(bench: Bench
     bench.named = {}
     assert bench.said() == []
     assert ("START", "consumer-group.etl") in bench.said()
+
+
+@pytest.mark.parametrize(
+    ("group", "named"),
+    [
+        ("etl", False),
+        ("etl-*", True),
+        ("etl-billing-dashboard", False),
+        ("etl-2026-11", False),
+        (f"etl-{RUN}", True),
+        (f"etl-{RUN}-77-driver-0", True),
+        (f"etl-{RUN.upper()}--1486295537-executor", True),
+        (f"etl-{RUN}0", False),
+        (f"etl-of-us-{RUN}", False),
+        (f"my-etl-{RUN}", False),
+        (RUN, False),
+    ],
+)
+def test_a_prefix_names_the_groups_that_spark_makes_of_it(group: str, named: bool) -> None:
+    assert is_named(group, ["other", "etl-*"]) is named
+    assert is_named(group, ["other"]) is False
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from headwater.connect.groups.generated import UUID
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -25,6 +28,8 @@ SKIPPED_GROUPS = (
     "_*",
 )
 """Names of groups, as patterns, that are never reported."""
+
+_UUID = re.compile(rf"(?<=-){UUID}(?![0-9A-Za-z])", re.IGNORECASE)
 
 SKIPPED_PRODUCERS = (
     "connect-cluster-*",  # the leader of a Connect cluster, on the topic of configurations
@@ -50,10 +55,13 @@ def is_connector_producer(transactional_id: str, connectors: Collection[str]) ->
     return any("-".join(parts[at:]) in connectors for at in range(1, len(parts)))
 
 
-def is_named(group: str, names: Iterable[str]) -> bool:
-    """Whether a group is one of these: each a name, or the beginning of one and `*`."""
-    return any(
-        group == name or (name.endswith("*") and group.startswith(name[:-1])) for name in names
+def is_named(group: str, names: Collection[str]) -> bool:
+    """Whether a group is one of these: each a name, or `<prefix>-*`, of which Spark makes new names.
+
+    Such a name is `<prefix>-<UUID>` or longer; a group that only begins alike is somebody else's.
+    """
+    return group in names or any(
+        f"{group[: uuid.start()]}*" in names for uuid in _UUID.finditer(group)
     )
 
 

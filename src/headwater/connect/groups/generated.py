@@ -15,10 +15,11 @@ from headwater.connect.services.consumer_groups import MAX_CLIENTS, ConsumerGrou
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["common_name", "merged", "producer_name", "together"]
+__all__ = ["UUID", "common_name", "merged", "producer_name", "together"]
 
 ANY = "*"
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_UUID = re.compile(UUID, re.IGNORECASE)
 # The end of a pod's name. Kubernetes makes it of characters that form no words.
 _POD = re.compile(r"(?<=-)[b-df-hj-np-tv-xz2-9]{6,10}-[b-df-hj-np-tv-xz2-9]{5}$")
 _WORD = re.compile(r"[0-9A-Za-z]+")

@@ -30,7 +30,7 @@ TOPICS = (
 
 
 class ConsumerGroups(TypedDict):
-    """By topic, names of groups, or the beginning of one and `*`."""
+    """By topic, names of groups, or a prefix and `-*`, which stands for a UUID and what may follow it."""
 
     topics: dict[str, list[str]]
     truncated: bool
