@@ -123,7 +123,7 @@ class Bench:
         self.skip: tuple[str, ...] = ()
         self.named: dict[str, list[str]] = {}
         """By topic, the groups that queries name as theirs."""
-        self.asked = 0
+        self.known, self.asked = True, 0
         self.seen = 0
         self.samples: list[FlowSample] = []
         self.watcher = self.make()
@@ -150,7 +150,7 @@ class Bench:
         """What the servers say of this cluster's topics."""
         assert namespace == "kafka://k1:9092"
         self.asked += 1
-        return NamedGroups(self.named, complete=True)
+        return NamedGroups(self.named, self.known)
 
     def events(self, seconds: float = ROUND) -> list[dict[str, Any]]:
         """What one more round emits."""
@@ -355,6 +355,26 @@ def test_a_group_that_a_query_names_as_its_own_is_read_by_the_query(bench: Bench
     bench.named = {}
     assert bench.said() == []
     assert ("START", "consumer-group.etl") in bench.said()
+
+
+def test_no_run_begins_until_the_servers_said_whose_a_group_may_be(bench: Bench) -> None:
+    bench.begin("audit")
+    bench.watcher, bench.known = bench.make(), False  # an agent that starts before its server
+    bench.kafka.put("etl", "orders")
+    bench.kafka.put("other", "orders")
+    assert [bench.said(), bench.said(), bench.said()] == [[], [], []]
+    # What was reported already goes on.
+    assert bench.said(HEARTBEAT) == [("RUNNING", "consumer-group.audit")]
+    bench.named, bench.known = {"orders": ["etl"]}, True
+    assert [bench.said(), bench.said()] == [[], [("START", "consumer-group.other")]]
+    assert [bench.said(), bench.said()] == [[], []]
+
+
+def test_a_server_that_stays_away_is_waited_for_no_longer_than_the_grace_time(bench: Bench) -> None:
+    bench.known = False
+    bench.kafka.put("other", "orders")
+    assert [bench.said(), bench.said(GRACE - 2 * ROUND)] == [[], []]
+    assert [bench.said(), bench.said()] == [[], [("START", "consumer-group.other")]]
 
 
 @pytest.mark.parametrize(

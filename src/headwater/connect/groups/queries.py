@@ -24,13 +24,15 @@ class QueryGroups:
 
     def __init__(self, named_groups: Callable[[str], NamedGroups]) -> None:
         self._named_groups = named_groups
+        self.known = False
+        """Whether every server has said since the start which groups it knows."""
         self._by_topic: dict[str, list[str]] = {}
         self._names: set[str] = set()
         self._before: dict[str, ConsumerGroup] = {}
 
     def ask(self, namespace: str) -> None:
         """Ask the servers anew."""
-        self._by_topic = self._named_groups(namespace).topics
+        self._by_topic, self.known = self._named_groups(namespace)
         self._names = set().union(*self._by_topic.values())
 
     def name(self, group: str) -> bool:

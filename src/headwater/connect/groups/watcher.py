@@ -23,7 +23,7 @@ from headwater.connect.services.consumer_groups import (
     list_groups,
 )
 from headwater.connect.services.kafka import KafkaError
-from headwater.lineage.moments import iso
+from headwater.lineage.moments import SECOND, iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,7 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
     def _prepare(self) -> None:
         self._flow = FlowMeter(self._kafka)
         self._samples: dict[str, tuple[FlowSample, ...]] = {}
+        self._wait_until = self._now() + self._times.grace * SECOND
 
     def common_name(self, name: str) -> str:
         """The name of the reader that a group is."""
@@ -79,6 +80,9 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
             name: generated.merged(name, alike, described) for name, alike in left.items() if alike
         }
         gone |= self._watched.keys() & (left.keys() - found.keys())
+        if not self._queries.known and now < self._wait_until:
+            # A query that nobody could ask about may name the others: they begin once that is known.
+            found = {name: one for name, one in found.items() if name in self._watched}
         # One that is None has a coordinator that did not answer.
         emissions = self._step(found, gone, now, complete=complete)
         samples = self._measure(now)
