@@ -108,6 +108,7 @@ def _destination(transport: Any) -> Destination:
     kind = getattr(transport, "kind", "") or type(transport).__name__
     if kind == "async_http":
         transport, kind = _plain_http(transport), "http"
+    _keep_wrapped_to_their_addresses(transport)
     shown = _shown(kind, transport)
     digest = hashlib.sha256(_identity(kind, shown, transport).encode()).hexdigest()[:12]
     return Destination(f"{kind}:{digest}", shown, carrier(kind, transport), transport)
@@ -140,6 +141,29 @@ def _shown(kind: str, transport: Any) -> str:
     if kind == "file":
         return f"file {transport.config.log_file_path}"
     return f"{kind} {transport.name or ''}".strip()
+
+
+def _keep_wrapped_to_their_addresses(transport: Any) -> None:
+    """Let the HTTP transports inside another one follow no redirect, and wait for each answer."""
+    from openlineage.client.transport import Transport
+
+    if getattr(transport, "kind", "") == "datadog":
+        transport.async_http = transport.http  # it would make one for events that its rules name
+    for name, value in list(vars(transport).items()):
+        if isinstance(value, Transport):
+            setattr(transport, name, _kept(value))
+        elif isinstance(value, list):
+            value[:] = [_kept(one) if isinstance(one, Transport) else one for one in value]
+
+
+def _kept(transport: Any) -> Any:
+    if getattr(transport, "kind", "") == "async_http":
+        transport = _plain_http(transport)
+    session = getattr(transport, "session", None)
+    if session is not None:
+        session.max_redirects = 0
+    _keep_wrapped_to_their_addresses(transport)
+    return transport
 
 
 def _plain_http(transport: Any) -> Any:

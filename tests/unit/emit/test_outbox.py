@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from openlineage.client.transport.transform import EventTransformer
 
 from headwater.emit import Outbox, Sender, destinations
 from headwater.emit.destinations import Destination, RefusedError
@@ -27,6 +28,9 @@ from tests.properties import FULL
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+RUN = "01a1e245-affa-7afa-9152-c0de9c3ae55c"
 
 
 def event(run: str, number: int = 0) -> bytes:
@@ -460,6 +464,55 @@ def test_an_event_is_not_given_to_where_a_proxy_for_logins_redirects(
     sender.start()
     assert sender.stop(flush=15)
     assert [body for body, _ in handler.bodies] == [event("r")]
+
+
+class Same(EventTransformer):
+    """Changes nothing of an event."""
+
+    def transform(self, event: Any) -> Any:
+        return event
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "kind"),
+    [
+        ("composite", "http"),
+        ("composite", "async_http"),
+        ("transform", "http"),
+        ("transform", "async_http"),
+        ("both", "http"),
+        ("datadog", ""),
+        ("datadog at once", ""),
+    ],
+)
+@pytest.mark.parametrize("code", [302, 307])
+def test_transports_inside_others_follow_no_redirect(
+    server: tuple[str, type[Answers]], kind: str, wrapper: str, code: int
+) -> None:
+    url, handler = server
+    one: dict[str, Any] = {"type": kind, "url": url, "retry": {"total": 0}}
+    if wrapper in ("transform", "both"):
+        one = {"type": "transform", "transport": one, "transformer_class": f"{__name__}.Same"}
+    if wrapper in ("composite", "both"):
+        one = {"type": "composite", "transports": [one], "continue_on_success": False}
+    if wrapper.startswith("datadog"):
+        rules = {"*": {"*": wrapper == "datadog at once"}}
+        one = {"type": "datadog", "site": url, "apiKey": "k", "async_transport_rules": rules}
+    (to,) = destinations(one)
+    made = {
+        "eventType": "START", "eventTime": "2026-01-01T00:00:00Z", "producer": "urn:t",
+        "run": {"runId": RUN}, "job": {"namespace": "n", "name": "j"},
+    }  # fmt: skip
+    body = json.dumps(made).encode()
+    try:
+        handler.codes += [code]
+        with pytest.raises(HeadwaterError, match=r"Exceeded 0 redirects|None of the transports"):
+            to.send(body)
+        assert handler.bodies == []
+        to.send(body)
+        assert len(handler.bodies) == 1
+    finally:
+        to.close()
 
 
 def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(
