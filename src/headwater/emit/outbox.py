@@ -105,6 +105,7 @@ class Outbox:
         self._locals = threading.local()
         self._woken: list[Callable[[], None]] = []
         self._destinations: tuple[str, ...] = ()
+        self._dropped = 0
 
     def lead(self) -> bool:
         """Become the writer; False while another process is."""
@@ -230,7 +231,8 @@ class Outbox:
                 "UPDATE emit_queue SET refusal = ?, refused_at = ? WHERE destination = ? AND seq = ?",
                 [reason, int(time.time()), destination, event.seq],
             )
-            _drop_oldest(db)
+            dropped = _drop_oldest(db)
+        self._log_dropped(dropped)
 
     def refused(self) -> list[RefusedByDestination]:
         """Every event that was set aside, oldest first."""
@@ -268,7 +270,19 @@ class Outbox:
                     " (SELECT 1 FROM emit_queue WHERE destination = ? AND body = ?)",
                     [one.destination, one.run, one.body, one.reason, one.at, *same],
                 )
-            _drop_oldest(db)
+            dropped = _drop_oldest(db)
+        self._log_dropped(dropped)
+
+    def _log_dropped(self, dropped: list[str]) -> None:
+        """Log the first and each time that they are twice as many: it is a user's job whose log this is."""
+        before = self._dropped
+        self._dropped += len(dropped)
+        if self._dropped.bit_length() > before.bit_length():
+            log.warning(
+                "more than %d refused events are kept: %d were dropped until now, the last of run %s;"
+                " `headwater outbox list` shows the others",
+                REFUSED_KEPT, self._dropped, dropped[-1],
+            )  # fmt: skip
 
     def retry(self, seq: int) -> None:
         """Queue a refused event again, for the destination that refused it."""
@@ -346,14 +360,15 @@ class Outbox:
             raise
 
 
-def _drop_oldest(db: OutboxConnection) -> None:
+def _drop_oldest(db: OutboxConnection) -> list[str]:
+    """Drop the refused events beyond those that are kept; the run of each."""
     over = db.query(
-        "SELECT seq, run FROM emit_queue WHERE refusal IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?",
+        "SELECT seq FROM emit_queue WHERE refusal IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?",
         [REFUSED_KEPT],
     )
-    for seq, run in over:
-        log.warning(
-            "more than %d refused events are kept: those of run %s and before it are dropped;"
-            " `headwater outbox list` shows the others", REFUSED_KEPT, run,
-        )  # fmt: skip
-        db.query("DELETE FROM emit_queue WHERE refusal IS NOT NULL AND seq <= ?", [seq])
+    if not over:
+        return []
+    which = "FROM emit_queue WHERE refusal IS NOT NULL AND seq <= ?"
+    dropped = db.query(f"SELECT run {which} ORDER BY seq", over[0])
+    db.query(f"DELETE {which}", over[0])
+    return [str(run) for (run,) in dropped]

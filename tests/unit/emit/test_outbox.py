@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +21,7 @@ from openlineage.client.transport.transform import EventTransformer
 
 from headwater.emit import Outbox, Sender, destinations
 from headwater.emit.destinations import Destination, RefusedError
-from headwater.emit.outbox import OutboxInUseError
+from headwater.emit.outbox import OutboxInUseError, RefusedByDestination
 from headwater.emit.sender import MOST_REASONS
 from headwater.emit.transports import AnsweredError
 from headwater.errors import HeadwaterError, UsageError
@@ -27,7 +30,6 @@ from tests.properties import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 RUN = "01a1e245-affa-7afa-9152-c0de9c3ae55c"
@@ -534,16 +536,48 @@ def test_a_retried_event_is_sent_again_and_a_dropped_one_is_gone(
     assert sender.stop(flush=5)
 
 
+class OutsideTransactions(logging.Handler):
+    """Log lines, and whether another process could write to the outbox while each was logged."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self.lines: list[tuple[str, bool]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with closing(sqlite3.connect(self._path, timeout=0, isolation_level=None)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                self.lines.append((record.getMessage(), False))
+            else:
+                self.lines.append((record.getMessage(), True))
+
+
 def test_of_too_many_refused_events_the_oldest_are_dropped_and_the_log_says_so(
-    outbox: Outbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.emit.outbox.REFUSED_KEPT", 2)
-    fill(outbox, 3)
-    for one in outbox.pending("here", 10):
-        outbox.refuse("here", one, "HTTP 422")
-    assert [one.body for one in outbox.refused()] == [event("r", 1), event("r", 2)]
-    (record,) = caplog.records
-    assert record.getMessage().startswith("more than 2 refused events are kept: those of run r ")
+    fill(outbox, 11)
+    noted = OutsideTransactions(Path(outbox.shown))
+    logger = logging.getLogger("headwater.emit.outbox")
+    logger.addHandler(noted)
+    try:
+        for one in outbox.pending("here", 20):
+            outbox.refuse("here", one, "HTTP 422")
+        assert [one.body for one in outbox.refused()] == [event("r", 9), event("r", 10)]
+        more = [RefusedByDestination(0, "here", f"s{n}", event("s", n), "no", 0) for n in range(9)]
+        outbox.keep_refused({"here": "here"}, more)
+    finally:
+        logger.removeHandler(noted)
+    # Nine and nine more, in a few lines: a user's job writes this log.
+    kept = "more than 2 refused events are kept: {} were dropped until now, the last of run {};"
+    assert [line.partition(" `")[0] for line, _ in noted.lines] == [
+        kept.format(1, "r"), kept.format(2, "r"), kept.format(4, "r"), kept.format(8, "r"),
+        kept.format(18, "s6"),
+    ]  # fmt: skip
+    assert all(free for _, free in noted.lines)
 
 
 def test_a_bad_event_is_set_aside_over_http(
