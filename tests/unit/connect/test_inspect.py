@@ -144,6 +144,27 @@ def test_a_command_notes_for_the_agent_what_it_does_and_for_whom(
     outbox.forget_connection()
 
 
+@pytest.mark.parametrize("action", ["pause", "resume", "stop", "restart", "delete"])
+@pytest.mark.parametrize("state", ["no-database", "postgresql://nobody:s3cret@127.0.0.1:1/none"])
+def test_what_is_done_does_not_depend_on_the_agents_state(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    action: str, state: str,
+) -> None:  # fmt: skip
+    (tmp_path / "no-database").write_text("somebody else's file, and no database at all")
+    monkeypatch.chdir(tmp_path)
+    done: list[str] = []
+    monkeypatch.setattr(inspect, "require", lambda *_: None)
+    monkeypatch.setattr(ConnectRest, "act", lambda _, name, __: done.append(name))
+    words = ["connect", action, "a", "b", "--url", "http://127.0.0.1:9", "--state", state]
+    assert _run(words, debug=False) == 0
+    assert done == ["a", "b"]
+    shown = capsys.readouterr()
+    assert shown.out.endswith("ed a, b\n")
+    assert shown.err.startswith("note: the agent is not told of it: ")
+    assert shown.err.count("note:") == 1
+    assert "s3cret" not in shown.err
+
+
 def test_explain_reads_a_record_where_it_is_asked_to(
     connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -115,17 +114,21 @@ def action(word: str) -> Any:
     ) -> None:
         config = cluster_config(url, login)
         connect = connect_to(config)
-        from headwater.connect.commands.inspect import note_order, require
+        from headwater.connect.commands.inspect import require
+        from headwater.connect.commands.order_notes import OrderNotes
 
         require(connect, *names)
-        for name in names:
-            order = (state, config.endpoint.urls[0], name, word, time.time_ns() // 1000)
-            # A poll that shows a pause has to find who ordered it; a restart is noted once it was done.
-            if word != "restart":
-                note_order(*order)
-            connect.act(name, word)
-            if word == "restart":
-                note_order(*order)
+        notes = OrderNotes(state, config.endpoint.urls[0])
+        try:
+            for name in names:
+                with notes.order(name, word):
+                    connect.act(name, word)
+        finally:
+            if notes.problem:
+                err.print(
+                    f"[yellow]note:[/] the agent is not told of it: {escape(notes.problem)}",
+                    soft_wrap=True,
+                )
         if as_json:
             print_json({"action": word, "connectors": names})
         else:

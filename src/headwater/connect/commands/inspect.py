@@ -10,14 +10,12 @@ import msgspec
 
 from headwater.connect.agent.cluster_lineage import ClusterLineage
 from headwater.connect.agent.connector_states import STATUS
-from headwater.connect.agent.orders import Order, leave_order
 from headwater.connect.agent.process import live_metadata_of
 from headwater.connect.config import default_state
 from headwater.connect.model import Connector
 from headwater.connect.services.endpoint import ConnectError, ProblemKind
 from headwater.connect.services.rest import ConnectRest, read_entry
 from headwater.emit import Outbox
-from headwater.emit.process.process_exit import user
 from headwater.errors import HeadwaterError, NotFoundError
 
 if TYPE_CHECKING:
@@ -154,7 +152,7 @@ def require(connect: ConnectRest, *names: str) -> None:
 
 def agent_problems(state: str | None) -> list[dict[str, Any]]:
     """The problems that the agent with this state has now."""
-    outbox = _existing(state)
+    outbox = existing_outbox(state)
     if outbox is None:
         return []
     try:
@@ -167,21 +165,8 @@ def agent_problems(state: str | None) -> list[dict[str, Any]]:
         outbox.forget_connection()
 
 
-def note_order(state: str | None, url: str, name: str, action: str, at: int) -> None:
-    """Leave a note for the agent of what is done to a connector, which its polls may miss, and by whom.
-
-    `at` is the moment, in microseconds, before Connect was asked for it.
-    """
-    outbox = _existing(state)
-    if outbox is None:
-        return
-    try:
-        leave_order(outbox, url, Order(name, at, action, user()))
-    finally:
-        outbox.forget_connection()
-
-
-def _existing(state: str | None) -> Outbox | None:
+def existing_outbox(state: str | None) -> Outbox | None:
+    """The outbox of the agent with this state, if there is one."""
     place = state or default_state()
     if "://" not in place and not Path(place).expanduser().exists():
         return None

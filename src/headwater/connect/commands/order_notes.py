@@ -1,0 +1,50 @@
+"""Notes for the agent of what a command does to connectors and for whom, beside doing it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headwater.connect.agent.orders import Order, leave_order
+from headwater.connect.commands.inspect import existing_outbox
+from headwater.emit.process.process_exit import user
+from headwater.lineage.naming import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["OrderNotes"]
+
+
+class OrderNotes:
+    """Notes for the agent with this state; what is done does not depend on whether they can be left."""
+
+    def __init__(self, state: str | None, url: str) -> None:
+        self.problem = ""
+        """Why notes cannot be left; empty while they can."""
+        self._state, self._url = state, url
+
+    @contextmanager
+    def order(self, name: str, action: str) -> Iterator[None]:
+        """Note what is done to a connector here, which polls may miss."""
+        order = Order(name, time.time_ns() // 1000, action, user())
+        # A poll that shows a pause has to find who ordered it; a restart is noted once it was done.
+        if action != "restart":
+            self._leave(order)
+        yield
+        if action == "restart":
+            self._leave(order)
+
+    def _leave(self, order: Order) -> None:
+        if self.problem:
+            return
+        try:
+            outbox = existing_outbox(self._state)
+            if outbox is not None:
+                try:
+                    leave_order(outbox, self._url, order)
+                finally:
+                    outbox.forget_connection()
+        except Exception as error:  # noqa: BLE001
+            self.problem = redact(str(error))
