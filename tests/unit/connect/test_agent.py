@@ -9,7 +9,7 @@ import pytest
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
 from headwater.connect.agent.connector_states import STATUS
-from headwater.connect.agent.orders import Order, leave_order
+from headwater.connect.agent.orders import WITHDRAWN, Order, leave_order
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
@@ -713,6 +713,7 @@ def test_an_order_is_found_by_the_very_poll_that_shows_what_it_did(bench: Bench)
         ("", "ann"),
         ("it is resumed", None),
         ("another order", None),
+        ("Connect refuses it", None),
         ("a minute in which it runs", None),
         ("nobody polls for an hour", "ann"),
     ],
@@ -725,6 +726,8 @@ def test_an_order_counts_until_it_must_have_been_seen(
     bench.order("pause", "sink")
     if between == "it is resumed":
         bench.order("resume", "sink")
+    elif between == "Connect refuses it":
+        bench.order(WITHDRAWN, "sink")
     elif between == "another order":
         bench.order("stop", "sink", "bob")
     elif between == "a minute in which it runs":

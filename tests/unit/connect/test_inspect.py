@@ -144,6 +144,22 @@ def test_a_command_notes_for_the_agent_what_it_does_and_for_whom(
     outbox.forget_connection()
 
 
+@pytest.mark.parametrize("action", ["pause", "stop", "restart"])
+def test_the_note_of_what_connect_refuses_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, action: str
+) -> None:
+    url, outbox = "http://127.0.0.1:9", Outbox(str(tmp_path / "agent.db"))
+    outbox.register({"all": "all"})
+    monkeypatch.setattr(inspect, "require", lambda *_: None)
+    words = ["connect", action, "sink", "--url", url, "--state", str(tmp_path / "agent.db")]
+    assert _run(words, debug=False) == 1  # nobody listens there
+    notes = [json.loads(body) for body in outbox.notes(f"order/{url}")]
+    assert [one[2] for one in notes][-1] == "withdrawn"
+    assert {one[0] for one in notes} == {"sink"}
+    outbox.close()
+    outbox.forget_connection()
+
+
 @pytest.mark.parametrize("action", ["pause", "resume", "stop", "restart", "delete"])
 @pytest.mark.parametrize("state", ["no-database", "postgresql://nobody:s3cret@127.0.0.1:1/none"])
 def test_what_is_done_does_not_depend_on_the_agents_state(

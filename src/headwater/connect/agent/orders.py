@@ -26,6 +26,8 @@ _ENDS = {
     "stop": ("stopped", (Condition.STOPPED,)),
     "restart": ("restarted", (Condition.RESTARTING, Condition.RUNNING)),
 }
+WITHDRAWN = "withdrawn"
+"""What stands for the action of an order that Connect did not carry out, in a note after its own."""
 
 
 class Order(msgspec.Struct, frozen=True, array_like=True):

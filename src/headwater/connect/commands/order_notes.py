@@ -6,7 +6,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from headwater.connect.agent.orders import Order, leave_order
+from msgspec.structs import replace
+
+from headwater.connect.agent.orders import WITHDRAWN, Order, leave_order
 from headwater.connect.commands.inspect import existing_outbox
 from headwater.emit.process.process_exit import user
 from headwater.lineage.naming import redact
@@ -32,7 +34,12 @@ class OrderNotes:
         # A poll that shows a pause has to find who ordered it; a restart is noted once it was done.
         if action != "restart":
             self._leave(order)
-        yield
+        try:
+            yield
+        except BaseException:
+            # Later, somebody else may do what was not done here.
+            self._leave(replace(order, action=WITHDRAWN))
+            raise
         if action == "restart":
             self._leave(order)
 
