@@ -692,19 +692,35 @@ def test_a_restart_that_no_poll_shows_names_whoever_ordered_it(bench: Bench) -> 
     assert found == [("ABORT", ["restarted", "ann"]), ("START", None)]
 
 
-def test_an_order_is_found_by_the_very_poll_that_shows_what_it_did(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("noted", "state", "reason"),
+    [("pause", "PAUSED", "paused"), ("restarting", "RESTARTING", "restarted")],
+)
+def test_an_order_is_found_by_the_very_poll_that_shows_what_it_did(
+    bench: Bench, noted: str, state: str, reason: str
+) -> None:
     bench.connect.put("sink")
     bench.tick()
     polled = bench.connect.poll
 
     def poll() -> Any:
         bench.clock.now += 1
-        bench.order("pause", "sink")
-        bench.connect.put("sink", "PAUSED", ("PAUSED",))
+        bench.order(noted, "sink")
+        bench.connect.put("sink", state, (state,))
         return polled()
 
     bench.connect.poll = poll  # type: ignore[method-assign]
-    assert [e["end"] for e in bench.tick()] == [["paused", "ann"]]
+    assert [e["end"] for e in bench.tick()] == [[reason, "ann"]]
+
+
+def test_a_restart_that_connect_has_not_carried_out_yet_is_none(bench: Bench) -> None:
+    bench.connect.put("sink")
+    bench.tick()
+    bench.order("restarting", "sink")
+    assert [bench.types() for _ in range(4)] == [[]] * 4
+    bench.order("restart", "sink")
+    assert bench.types() == []
+    assert [e["end"] for e in bench.tick()] == [["restarted", "ann"], None]
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,13 @@ def test_a_command_notes_for_the_agent_what_it_does_and_for_whom(
     began = time.time_ns() // 1000
     assert _run(words, debug=False) == 0
     look()
-    # A poll that shows a pause has to find its note; of a restart that is refused there must be none.
+    # A poll that shows it has to find whose it is; a restart is one though no poll shows it once it is done.
     before, after = found
-    assert [len(before), len(after)] == ([0, 1] if action == "restart" else [1, 0])
-    ((name, at, *rest),) = before + after
-    assert (name, rest) == ("sink", [action, getpwuid(os.getuid()).pw_name])
+    actions = [["restarting"], ["restart"]] if action == "restart" else [[action], []]
+    assert [[one[2] for one in notes] for notes in found] == actions
+    name, at, _, by = before[0]
+    assert (name, by) == ("sink", getpwuid(os.getuid()).pw_name)
+    assert [[*one[:2], one[3]] for one in after] == [[name, at, by]] * len(after)
     assert began <= at <= time.time_ns() // 1000
     outbox.close()
     outbox.forget_connection()

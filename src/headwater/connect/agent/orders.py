@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 # Connect shows what was ordered within moments, or once it has rebalanced.
 SHOWN_WITHIN = 60 * SECOND
+RESTARTING = "restarting"
+"""What stands for `restart` until Connect has carried it out; a `restart` is one though no poll shows it."""
 # What an order makes of a run: why it ends, and the conditions that show it.
 _ENDS = {
     "pause": ("paused", (Condition.PAUSED,)),
     "stop": ("stopped", (Condition.STOPPED,)),
+    RESTARTING: ("restarted", (Condition.RESTARTING,)),
     "restart": ("restarted", (Condition.RESTARTING, Condition.RUNNING)),
 }
 WITHDRAWN = "withdrawn"

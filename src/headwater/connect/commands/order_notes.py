@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from headwater.connect.agent.orders import WITHDRAWN, Order, leave_order
+from headwater.connect.agent.orders import RESTARTING, WITHDRAWN, Order, leave_order
 from headwater.connect.commands.inspect import existing_outbox
 from headwater.emit.process.process_exit import user
 from headwater.lineage.naming import redact
@@ -31,9 +31,8 @@ class OrderNotes:
     def order(self, name: str, action: str) -> Iterator[None]:
         """Note what is done to a connector here, which polls may miss."""
         order = Order(name, time.time_ns() // 1000, action, user())
-        # A poll that shows a pause has to find who ordered it; a restart is noted once it was done.
-        if action != "restart":
-            self._leave(order)
+        # A poll that shows what was ordered has to find by whom.
+        self._leave(replace(order, action=RESTARTING) if action == "restart" else order)
         try:
             yield
         except BaseException:
