@@ -191,6 +191,20 @@ def test_its_word_may_come_when_it_runs_again(bench: Joined) -> None:
     assert bench.states() == ["RUNNING", "FAILED"]
 
 
+def test_whoever_orders_an_end_did_not_order_that_of_an_earlier_run(bench: Joined) -> None:
+    bench.begin()
+    bench.put("STOPPED")
+    assert bench.say() == []
+    assert bench.say() == [("ABORT", "theirs-1")]
+    bench.put()
+    bench.begin("theirs-2")
+    bench.theirs("COMPLETE", late=12)  # of the first run, which was stopped
+    bench.order("pause", NAME, "bob")
+    bench.put("PAUSED")
+    ends = [(e["type"], e["run"], e["end"]) for e in bench.hear()]
+    assert ends == [("ABORT", "theirs-1", None), ("COMPLETE", "theirs-2", ["paused", "bob"])]
+
+
 def test_a_failure_before_its_first_word_is_ours(bench: Joined) -> None:
     bench.put("RUNNING", "FAILED")
     assert bench.say() == []

@@ -94,4 +94,6 @@ def _is_due_to(order: Order, emission: Emission) -> bool:
     tracked = emission.tracked
     # An event has the time at which its poll began, and clocks differ a little.
     recent = tracked.emitted_at > order.at - SHOWN_WITHIN
-    return on_purpose and recent and tracked.started <= order.at
+    # The end of an earlier run may be emitted again (`run_selection`).
+    earlier = tracked.run in tracked.ended
+    return on_purpose and recent and not earlier and tracked.started <= order.at
