@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # A server that refuses everything must not fill the disk: of more, the oldest are dropped.
 REFUSED_KEPT = 1_000
+# A note on a topic that nobody takes any more, as that of a cluster's former address, would stay for ever.
+NOTES_KEPT = 1_000
 
 
 class OutboxInUseError(HeadwaterError):
@@ -309,6 +311,11 @@ class Outbox:
         db = self._connection()
         with db.atomic():
             db.query("INSERT INTO emit_note (topic, body) VALUES (?, ?)", [topic, body])
+            db.query(
+                "DELETE FROM emit_note WHERE id <="
+                " (SELECT id FROM emit_note ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                [NOTES_KEPT],
+            )
 
     def notes(self, topic: str) -> list[bytes]:
         """Take the messages left on a topic."""

@@ -580,6 +580,16 @@ def test_of_too_many_refused_events_the_oldest_are_dropped_and_the_log_says_so(
     assert all(free for _, free in noted.lines)
 
 
+def test_of_notes_that_nobody_takes_the_oldest_go(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.emit.outbox.NOTES_KEPT", 3)
+    for number in range(5):
+        outbox.note("gone" if number < 4 else "here", b"%d" % number)
+    assert outbox.notes("here") == [b"4"]
+    assert outbox.notes("gone") == [b"2", b"3"]
+
+
 def test_a_bad_event_is_set_aside_over_http(
     outbox: Outbox, server: tuple[str, type[Answers]]
 ) -> None:
