@@ -12,6 +12,8 @@ import pytest
 
 from headwater.cli.main import _run
 from headwater.connect.commands.apply import require_class
+from headwater.connect.model import ConnectorStatus
+from headwater.connect.services.rest import ConnectorEntry, ConnectRest, Info
 from headwater.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -44,6 +46,27 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "archive.json"
     path.write_text(json.dumps(CONFIG))
     return path
+
+
+def test_apply_says_of_what_is_masked_that_it_changes(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In words for people, and as data for scripts."""
+    connector = json.loads(file.read_text())
+    before = ConnectorEntry(
+        Info("archive", "sink", {**connector["config"], "aws.secret.access.key": "hunter1"}),
+        ConnectorStatus("RUNNING", ""),
+    )
+    answers = {"plugins": [], "exists": True, "entry": before, "validate": {}, "passwords": ()}
+    for name, answer in answers.items():
+        monkeypatch.setattr(ConnectRest, name, lambda *_, answer=answer, **__: answer)
+    words = ["connect", "apply", str(file), "--dry-run", "--url", "http://127.0.0.1:9"]
+    assert _run(words, debug=False) == 0
+    assert "+ aws.secret.access.key = ***  (what changes is masked)" in capsys.readouterr().out
+    assert _run([*words, "--json"], debug=False) == 0
+    (applied,) = json.loads(capsys.readouterr().out)
+    key = {"key": "aws.secret.access.key", "before": "***", "after": "***", "masked": True}
+    assert key in applied["changes"]
 
 
 def test_preview_prints_the_start_event(

@@ -77,8 +77,9 @@ def apply(
         text = f"[bold]{escape(name)}[/] {word}{many}{' (not applied)' if dry_run else ''}"
         out.print(text, soft_wrap=True)
         # What a new connector is made of is in its file; --dry-run shows it without its secrets.
-        for setting, old, now in found if dry_run or not new else []:
+        for setting, old, now, masked in found if dry_run or not new else []:
             if old is not None:
                 out.print(f"  [red]- {escape(setting)} = {escape(old)}[/]", soft_wrap=True)
             if now is not None:
-                out.print(f"  [green]+ {escape(setting)} = {escape(now)}[/]", soft_wrap=True)
+                note = "  (what changes is masked)" if masked else ""
+                out.print(f"  [green]+ {escape(setting)} = {escape(now)}{note}[/]", soft_wrap=True)

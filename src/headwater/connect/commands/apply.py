@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headwater.connect.derive.overrides import DECLARED, PREFIX
 from headwater.connect.transforms.chain import LINEAGE
 from headwater.errors import NotFoundError
-from headwater.lineage.secrets import is_secret, safe_config
+from headwater.lineage.secrets import safe_config
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,6 +28,8 @@ class ConfigChange(NamedTuple):
     key: str
     before: str | None
     after: str | None
+    masked: bool = False
+    """Whether what differs is masked, so that both look alike."""
 
 
 def fit(config: Mapping[str, str], available: Collection[str]) -> FittedConfig:
@@ -79,9 +81,7 @@ def changes(
         if old.get(key) == new.get(key):
             continue
         was, will_be = shown_old.get(key), shown_new.get(key)
-        if was == will_be and will_be is not None and not is_secret(key, declared):
-            will_be += "  (what changes is masked)"
-        found.append(ConfigChange(key, was, will_be))
+        found.append(ConfigChange(key, was, will_be, masked=was == will_be))
     return found
 
 
