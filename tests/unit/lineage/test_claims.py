@@ -207,6 +207,22 @@ def test_a_writer_that_contradicts_the_registry_is_a_finding() -> None:
     assert found.other.author == "wrong"
 
 
+def test_a_writer_is_shown_beside_the_source_that_it_contradicts() -> None:
+    sources = [claim(S, "a", 0, "id int"), claim(S, "b", 2, "x int"), claim(S, "c", 3, "u")]
+    writers = [
+        claim(W, "w", 1, "x text"),
+        claim(W, "all", 5, "id text, x text, u int, v int"),
+        claim(W, "right", 6, "id int, x int"),
+    ]
+    found = findings([*sources, *writers], ended(), (), topic=False)
+    assert [(f.kind, f.since, f.one.author, f.other.author, f.fields) for f in found] == [
+        ("source", 2, "b", "w", ("x",)),
+        # That no source has a field, each could be shown for.
+        ("source", 5, "a", "all", ("id", "v")),
+        ("source", 5, "b", "all", ("x",)),
+    ]
+
+
 SHAPES = ("x int", "x long", "x int, y int", "key string, x int", "y text", "z.y int, x BIGINT")
 OTHERS = ("x double", "y text, x int", "key int, y int")
 

@@ -271,21 +271,13 @@ def findings(
     found: list[ClaimConflict] = []
     for part, ranks in _by_part(held, topic=topic).items():
         best = min(ranks)
-        deciding = ranks[best]
-        found += _types_apart(deciding, part, topic=topic)
+        deciding = _typed(ranks[best], part, topic=topic)
+        found += _contradictions("type", deciding, deciding)
         if best is Rank.WRITER:
-            alive = [one for one in deciding if one.claim.author in live]
-            found += _fields_apart(alive, part, topic=topic)
+            found += _fields_apart([one for one in deciding if one[0].claim.author in live])
         elif best is Rank.SOURCE:
-            first = deciding[0]
-            known = types(_merged((_part(c, part, topic=topic) for c in deciding), {}))
-            for writer in ranks.get(Rank.WRITER, ()):
-                wrong = _contradicted(known, types(_part(writer, part, topic=topic)))
-                if wrong:
-                    since = max(writer.since, first.since)
-                    found.append(
-                        ClaimConflict("source", since, _whole(first), _whole(writer), wrong)
-                    )
+            writers = _typed(ranks.get(Rank.WRITER, ()), part, topic=topic)
+            found += _contradictions("source", deciding, writers)
     return found
 
 
@@ -618,48 +610,57 @@ def _joined(one: Field, other: Field, before: Types, prefix: str) -> Field:
     )
 
 
-def _types_apart(
-    claims: list[_CurrentClaim], part: Part, *, topic: bool
-) -> Iterator[ClaimConflict]:
-    """Each claim beside the first ones that have a field of it with another type."""
+_Typed = tuple[_CurrentClaim, Types]
+
+
+def _typed(claims: Iterable[_CurrentClaim], part: Part, *, topic: bool) -> list[_Typed]:
+    return [(one, types(_part(one, part, topic=topic))) for one in claims]
+
+
+def _first_types(claims: Iterable[_Typed]) -> dict[str, tuple[_CurrentClaim, str]]:
+    """Of each field the first claim that says its type, or has it at all, and that type."""
     known: dict[str, tuple[_CurrentClaim, str]] = {}
-    for other in claims:
+    for one, theirs in claims:
+        for path, kind in theirs.items():
+            if path not in known or not known[path][1]:
+                known[path] = one, kind
+    return known
+
+
+def _contradictions(
+    kind: Literal["type", "source"], deciding: list[_Typed], claims: list[_Typed]
+) -> Iterator[ClaimConflict]:
+    """Each claim beside the first ones that decide and have a field of it with another type.
+
+    Of a field that none of them has, beside the first of all.
+    """
+    known = _first_types(deciding)
+    for other, theirs in claims:
         wrong: dict[int, tuple[_CurrentClaim, list[str]]] = {}
-        for path, kind in sorted(types(_part(other, part, topic=topic)).items()):
-            one, first = known.setdefault(path, (other, kind)) if kind else (other, kind)
-            if first != kind:
+        for path in sorted(theirs, key=lambda path: (path not in known, path)):
+            one, first = known.get(path, (deciding[0][0], ""))
+            if path not in known or (first and theirs[path] and first != theirs[path]):
                 wrong.setdefault(id(one), (one, []))[1].append(path)
         for one, paths in wrong.values():
-            yield _conflict("type", one, other, tuple(paths))
+            yield _conflict(kind, one, other, tuple(paths))
 
 
-def _fields_apart(
-    claims: list[_CurrentClaim], part: Part, *, topic: bool
-) -> Iterator[ClaimConflict]:
+def _fields_apart(claims: list[_Typed]) -> Iterator[ClaimConflict]:
     """The first claim beside each other one that has other fields and no other types."""
-    if not claims:
-        return
-    base = types(_part(claims[0], part, topic=topic))
-    for other in claims[1:]:
-        theirs = types(_part(other, part, topic=topic))
+    for other, theirs in claims[1:]:
+        one, base = claims[0]
         wrong = tuple(sorted(base.keys() ^ theirs.keys()))
-        if wrong and not _conflicts(base, theirs):
-            yield _conflict("writers", claims[0], other, wrong)
+        if wrong and not any(
+            base[path] and theirs[path] and base[path] != theirs[path]
+            for path in base.keys() & theirs.keys()
+        ):
+            yield _conflict("writers", one, other, wrong)
 
 
 def _conflict(
-    kind: Literal["type", "writers"],
+    kind: Literal["type", "writers", "source"],
     one: _CurrentClaim,
     other: _CurrentClaim,
     fields: tuple[str, ...],
 ) -> ClaimConflict:
     return ClaimConflict(kind, max(one.since, other.since), _whole(one), _whole(other), fields)
-
-
-def _conflicts(one: Types, other: Types) -> tuple[str, ...]:
-    both = sorted(one.keys() & other.keys())
-    return tuple(p for p in both if one[p] and other[p] and one[p] != other[p])
-
-
-def _contradicted(known: Types, written: Types) -> tuple[str, ...]:
-    return (*_conflicts(known, written), *sorted(written.keys() - known.keys()))
