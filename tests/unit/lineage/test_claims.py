@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.lineage.schema.claims import (
+    BESIDE,
     Claim,
     Ends,
     Rank,
@@ -221,6 +222,15 @@ def test_a_writer_is_shown_beside_the_source_that_it_contradicts() -> None:
         ("source", 5, "a", "all", ("id", "v")),
         ("source", 5, "b", "all", ("x",)),
     ]
+
+
+def test_of_hundreds_of_claims_that_contradict_each_other_each_is_shown_beside_a_few() -> None:
+    every = ", ".join(f"c{n} text" for n in range(200))
+    claims = [claim(W, f"a{n}", n, f"c{n} int") for n in range(200)]
+    claims += [claim(W, f"b{n}", 200 + n, every) for n in range(200)]
+    found = findings(claims, ended(), (), topic=False)
+    assert len(found) == 200 * BESIDE
+    assert {f.other.author for f in found} == {f"b{n}" for n in range(200)}
 
 
 SHAPES = ("x int", "x long", "x int, y int", "key string, x int", "y text", "z.y int, x BIGINT")

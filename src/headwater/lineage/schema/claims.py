@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import IntEnum
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -29,6 +29,8 @@ Types = dict[str, str]
 KEY = "key"
 CATALOG = "catalog "
 """How the author begins that is a table of a catalog."""
+BESIDE = 10
+"""Beside how many others a claim is shown that contradicts them; of hundreds, each would contradict each."""
 
 
 class Rank(IntEnum):
@@ -641,7 +643,7 @@ def _contradictions(
             one, first = known.get(path, (deciding[0][0], ""))
             if path not in known or (first and theirs[path] and first != theirs[path]):
                 wrong.setdefault(id(one), (one, []))[1].append(path)
-        for one, paths in wrong.values():
+        for one, paths in islice(wrong.values(), BESIDE):
             yield _conflict(kind, one, other, tuple(paths))
 
 
