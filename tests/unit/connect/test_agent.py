@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater.connect.agent.cluster_agent import ClusterAgent
+from headwater.connect.agent.cluster_lineage import JobNames
 from headwater.connect.agent.connector_states import STATUS
 from headwater.connect.agent.orders import WITHDRAWN, Order, leave_order
+from headwater.connect.agent.process import ClusterThread
+from headwater.connect.config import ClusterConfig
 from headwater.connect.debezium.naming import task_job
 from headwater.connect.derive.context import DeriveSettings
 from headwater.connect.derive.metadata import NoMetadata, TopicSchema
 from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.intervals import Intervals
 from headwater.connect.model import Connector, Derived, job_of
-from headwater.connect.services.endpoint import ProblemKind
-from headwater.connect.services.lineage_server import NoLookup
+from headwater.connect.services.endpoint import ConnectError, Endpoint, ProblemKind
+from headwater.connect.services.lineage_server import LineageServers, NoLookup
 from headwater.connect.services.registry import RegistryError
 from headwater.emit import Outbox
+from headwater.emit.flow import FlowReporter
 from headwater.lineage.model import Dataset, Lineage, Symlink
 from headwater.lineage.schema import Field, Schema
 
@@ -601,6 +605,21 @@ def test_a_cluster_that_answers_oddly_is_never_taken_for_gone(
     assert [e["run"] for e in bench.tick()] == [run]
     assert bench.outbox.state(STATUS)["connect-status/lab"] == b"[]"
     assert bench.agent.poll_delay == 5.0
+
+
+def test_a_poll_that_ends_after_its_cluster_was_removed_leaves_no_problem(bench: Bench) -> None:
+    config = ClusterConfig(name="lab", endpoint=Endpoint(("http://127.0.0.1:1",)))
+    thread = ClusterThread(
+        config, bench.outbox, JobNames(), FlowReporter(()), LineageServers(()), list
+    )
+
+    def removed() -> str | None:
+        thread.stop()
+        raise ConnectError(ProblemKind.TIMEOUT, "no answer")
+
+    thread.connect.unhealthy = removed  # type: ignore[method-assign]
+    thread.agent.poll()
+    assert bench.outbox.state(STATUS) == {}
 
 
 def test_who_else_cannot_be_asked_is_said_once_and_costs_no_run(

@@ -122,6 +122,10 @@ class ClusterAgent:
         """How long to wait before the next poll."""
         return self.intervals.poll_delay(self._failures)
 
+    def stop(self) -> None:
+        """Write no problems any more, also in a poll that is still under way."""
+        self._store.stopped = True
+
     def poll(self) -> int:
         """Poll once, emit what changed, and return the number of events."""
         began = self._clock()

@@ -54,6 +54,8 @@ class ConnectorStore:
         self.problems = problems
         self._event = event
         self._problems_written: object = None
+        self.stopped = False
+        """Whether somebody else writes the cluster's problems now, or nobody."""
         self.watched: dict[str, WatchedConnector] = {}
         for key, value in outbox.state(key_of(name)).items():
             tracked = load(value)
@@ -115,5 +117,7 @@ class ConnectorStore:
         problems = self.problems.all()
         if problems != self._problems_written:
             with self.outbox.transaction() as transaction:
+                if self.stopped:
+                    return
                 transaction.put(f"{STATUS}{self.name}", msgspec.json.encode(problems))
             self._problems_written = problems

@@ -110,6 +110,7 @@ class ClusterThread:
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(timeout=15)
+        self.agent.stop()
         self.connect.close()
         self.metadata.close()
 
