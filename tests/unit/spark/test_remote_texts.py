@@ -399,6 +399,8 @@ def test_a_snapshot_that_is_not_clear_is_said_to_be_unknown(sql: str) -> None:
 
 
 FS = "InsertIntoHadoopFsRelationCommand file:/w/p, {}Parquet, [path=file:/w/p], {}, `spark_catalog`.`default`.`p`, [a, day]"
+FOLDER = "InsertIntoHadoopFsRelationCommand file:/w/{0}, false, Parquet, [path=file:/w/{0}], Overwrite, [a]"
+DIRECTORY = "InsertIntoDataSourceDirCommand Storage(Location: file:/w/{}), parquet, true"
 HIVE = "InsertIntoHiveTable `spark_catalog`.`default`.`h`, Serde, {}, [a, day], Hive"
 V2 = "RelationV2[id#1L, price#2] lab.shop.orders"
 
@@ -411,6 +413,10 @@ V2 = "RelationV2[id#1L, price#2] lab.shop.orders"
         (FS.format("false, [day#3], ", "Overwrite"), "dynamic", "OVERWRITE", True),
         (FS.format("false, ", "Overwrite"), "dynamic", "OVERWRITE", False),
         (FS.format("[day=x], false, [day#3], ", "Overwrite"), "static", "OVERWRITE", True),
+        (FOLDER.format("p"), "static", "OVERWRITE", False),
+        (FOLDER.format("p/day=x"), "static", "OVERWRITE", True),
+        (DIRECTORY.format("p"), "static", "OVERWRITE", False),
+        (DIRECTORY.format("p/day=x"), "static", "OVERWRITE", True),
         (HIVE.format("false, false"), "static", "", False),
         (HIVE.format("true, false"), "dynamic", "OVERWRITE", False),
         (HIVE.format("[day=Some(x)], true, false"), "static", "OVERWRITE", True),
@@ -432,3 +438,5 @@ def test_an_overwrite_says_whether_rows_stay(
     assert (target.change, target.partial) == (change, partial)
     if "`" in text:
         assert target.names == ("a", "day")
+    if "file:/w/p/" in text:
+        assert [one.name for one in target.fixed] == ["/w/p"]

@@ -531,6 +531,30 @@ def test_an_overwrite_of_files_says_whether_rows_stay(
     assert output.change == LifecycleChange("OVERWRITE", partial=partial)
 
 
+@pytest.mark.parametrize(("path", "partial"), [("file:/d", False), ("file:/d/k=1", True)])
+def test_an_overwrite_of_a_partitions_folder_is_one_of_a_part(path: str, partial: bool) -> None:
+    by_writer = Plan(
+        "InsertIntoHadoopFsRelationCommand",
+        catalogTable=None,
+        mode=Plan(toString="Overwrite"),
+        fileFormat=Format("org.apache.spark.ParquetFileFormat"),
+        outputPath=Plan(toString=path),
+        query=None,
+    )
+    located = Plan(isDefined=True, get=Plan(toString=path))
+    by_statement = Plan(
+        "InsertIntoDataSourceDirCommand",
+        storage=Plan(locationUri=located),
+        provider="parquet",
+        query=None,
+    )
+    here: Any = Answering()
+    for plan in (by_writer, by_statement):
+        (output,) = writes.READERS[kind(plan)](here, plan).outputs
+        assert output.name == "/d"
+        assert output.change == LifecycleChange("OVERWRITE", partial=partial)
+
+
 @pytest.mark.parametrize("partial", [False, True])
 def test_an_overwrite_of_a_hive_table_says_whether_rows_stay(
     monkeypatch: pytest.MonkeyPatch, partial: bool

@@ -13,7 +13,6 @@ from headwater.spark.plan import leaves
 from headwater.spark.stores import catalog as catalogs
 from headwater.spark.stores import files, formats, jdbc, kafka, relations
 from headwater.spark.stores.catalog import at_location, identifier_of, named
-from headwater.spark.stores.paths import in_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -228,16 +227,15 @@ def _as_select(session: JvmSession, plan: Any) -> Write:
 def _files(session: JvmSession, plan: Any) -> Write:
     table = option(plan.catalogTable())
     overwrite = str(plan.mode().toString()) == "Overwrite"
-    part = False
     if table is not None:
         found = catalogs.read_table(session, table, "catalog table")
+        outputs, partial = files.Output((found,) if found is not None else ())
     else:
-        file_format, path = files.format_of(plan.fileFormat()), str(plan.outputPath().toString())
-        found, part = files.one(path, file_format, "output path"), in_partition(path)
-    outputs: tuple[Dataset, ...] = (found,) if found is not None else ()
+        path = str(plan.outputPath().toString())
+        outputs, partial = files.output(path, files.format_of(plan.fileFormat()))
     if overwrite:
         static, dynamic = session.texts(plan, "staticPartitions.size", "dynamicPartitionOverwrite")
-        partial = part or static not in (None, "0") or dynamic == "true"
+        partial = partial or static not in (None, "0") or dynamic == "true"
         outputs = changed(outputs, "OVERWRITE", partial=partial)
     operation = "insert_into_hadoop_fs_relation_command"
     return Write(operation, plan.query(), outputs, _names(session, plan))
@@ -311,11 +309,9 @@ def _folder(session: JvmSession, plan: Any) -> Write:
     located = option(plan.storage().locationUri())
     provider = attempt(plan, "provider")
     file_format = provider.lower() if isinstance(provider, str) else "hive"
-    found: Dataset | None = None
-    if located is not None:
-        found = files.one(located.toString(), file_format, "output path")
-    outputs = changed((found,), "OVERWRITE") if found is not None else ()
-    return Write("insert_into_dir", plan.query(), outputs)
+    path = str(located.toString()) if located is not None else ""
+    outputs, partial = files.output(path, file_format)
+    return Write("insert_into_dir", plan.query(), changed(outputs, "OVERWRITE", partial=partial))
 
 
 @command("CreateViewCommand")

@@ -237,16 +237,16 @@ def _inserted(session: RemoteSession, kind: str, rest: str) -> Target:
     over = mode is not None and mode[1] == "Overwrite"
     divided = len(arguments) > flag + 1 and arguments[flag + 1].startswith("[")
     dynamic = divided and is_dynamic({}, session.setting(OVERWRITE_MODE))
-    made = None
+    fixed, part = files.Output()
     if not parts and len(arguments) > 2:
-        made = files.one(arguments[0], arguments[2].lower(), "output path")
+        fixed, part = files.output(arguments[0], arguments[2].lower())
     return Target(
         "insert_into_hadoop_fs_relation_command",
         parts,
-        fixed=(made,) if made else (),
+        fixed=fixed,
         change="OVERWRITE" if over else "",
         names=_listed(arguments[-1]),
-        partial=over and (named or dynamic),
+        partial=over and (part or named or dynamic),
     )
 
 
@@ -259,8 +259,8 @@ def _folder(rest: str) -> Target:
     match = re.match(r"^Storage\((?:.*, )?Location: ([^,)]+).*?\), (\w+)", rest)
     if match is None:
         raise UnclearText("which folder is written is not clear")
-    made = files.one(match[1], match[2].lower(), "output path")
-    return Target("insert_into_dir", fixed=(made,) if made else (), change="OVERWRITE")
+    fixed, partial = files.output(match[1], match[2].lower())
+    return Target("insert_into_dir", fixed=fixed, change="OVERWRITE", partial=partial)
 
 
 def _view(rest: str) -> Target:

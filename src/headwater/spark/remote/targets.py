@@ -12,7 +12,6 @@ from headwater.spark.plan.writes import OVERWRITE_MODE, is_dynamic
 from headwater.spark.remote import tables
 from headwater.spark.stores import files, formats, jdbc
 from headwater.spark.stores.catalog import SESSION
-from headwater.spark.stores.paths import in_partition
 from headwater.spark.stores.relations import QUIET_SOURCES
 
 if TYPE_CHECKING:
@@ -146,9 +145,8 @@ def of_format(
         made = table_format.at_path(session, path, "output path") if path else None
         return Target(operation, fixed=(made,) if made else (), change=change, partial=partial)
     if format_name in FILES:
-        made = files.one(path, format_name, "output path") if path else None
-        fixed = (made,) if made else ()
-        partial = in_partition(path) or (dynamic and divided)
+        fixed, part = files.output(path, format_name)
+        partial = part or (dynamic and divided)
         return Target(stream or _FS, fixed=fixed, change=change, partial=partial)
     if format_name not in QUIET_SOURCES:
         session.problem(f"{format_name}: a writer whose dataset is not known")

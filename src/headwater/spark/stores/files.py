@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.lineage.model import Dataset
 from headwater.spark.columns.source import OpaqueSource, Source
 from headwater.spark.jvm import attempt, class_name, kind, seq
 from headwater.spark.model import observed
 from headwater.spark.stores import formats
-from headwater.spark.stores.paths import TYPED, is_part_file, name_of, root
+from headwater.spark.stores.paths import TYPED, in_partition, is_part_file, name_of, root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,6 +105,19 @@ def format_of(given: Any) -> str:
     if isinstance(short, str):
         return short.lower()
     return kind(given).removesuffix("FileFormat").removesuffix("DataSource").lower()
+
+
+class Output(NamedTuple):
+    """What is written at a path: its dataset, if it has a name, and whether it is a part of that."""
+
+    datasets: tuple[Dataset, ...] = ()
+    partial: bool = False
+
+
+def output(path: str, file_format: str) -> Output:
+    """What a writer that is given a path writes: in the folder of one partition, a part of its dataset."""
+    found = one(path, file_format, "output path")
+    return Output((found,) if found is not None else (), in_partition(path))
 
 
 def one(path: str, file_format: str, evidence: str) -> Dataset | None:
