@@ -359,6 +359,46 @@ def test_a_call_is_marked_before_executions_of_others_can_be_taken_for_its_own()
     assert not following.made(7)
 
 
+class Writer:
+    """A DataFrameWriter as the JVM has it, or one of a JVM that is gone."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self._jwrite = self
+
+    def getClass(self) -> Any:  # noqa: N802
+        if not self.mode:
+            raise ConnectionError
+        field = SimpleNamespace(
+            getName=lambda: "curmode",
+            setAccessible=lambda _: None,
+            get=lambda _: SimpleNamespace(toString=lambda: self.mode),
+        )
+        return SimpleNamespace(getDeclaredFields=lambda: [field])
+
+
+def test_a_refused_write_has_the_name_of_the_mode_that_its_writer_had_then() -> None:
+    asked: list[str] = []
+
+    def statement(sql: str, **_: Any) -> PlanLineage:
+        asked.append(sql)
+        return PlanLineage(operation="append")
+
+    application: Any = SimpleNamespace(
+        bridge=SimpleNamespace(next_execution=0, alive=True, next_plan=1),
+        reader=SimpleNamespace(statement=statement),
+        worker=SimpleNamespace(post=lambda _task: None),
+    )
+    tracker = ActionTracker(application)
+    for writer in (Writer("Append"), Writer("")):
+        call = Action(EntryPoint("write", "save_as_table", "t"), 0.0, writer)
+        tracker.call_returned(call, ValueError())
+        writer.mode = "Overwrite"  # for its next call
+        tracker._read_statement(call)
+    # Of a JVM that is gone, the mode is not known; its run still ends.
+    assert asked == ["INSERT INTO t VALUES (1)", "CREATE TABLE t AS SELECT 1"]
+
+
 def in_micro_batch(session: str) -> Action:
     made = action()
     made.micro_batch = MicroBatch(None)

@@ -50,6 +50,8 @@ class Action:
         """The number of the next plan when the call returned."""
         self.returned = False
         self.raised: BaseException | None = None
+        self.mode = ""
+        """The mode of the writer that was called, where the call failed and it makes a difference."""
         self.jvm_error: Any = None
         self.candidates: list[Action] = []
         """The calls that an unattributed execution may belong to."""

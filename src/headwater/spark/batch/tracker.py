@@ -113,8 +113,16 @@ class ActionTracker:
         action.raised = error
         if self._app.bridge.alive:
             action.end_plan = self._next_plan()
+            if error is not None:
+                self._note_mode(action)
         self._returned.append(action)
         self._app.worker.post(self._drain)
+
+    @internal_errors.log_and_ignore("reading the mode of a writer")
+    def _note_mode(self, action: Action) -> None:
+        # The program may give the writer another mode before the worker comes to this call.
+        if action.entry is not None and refused.depends_on_mode(action.entry):
+            action.mode = refused.mode_of(action.owner)
 
     def query_starting(self, start: Action) -> None:
         """This thread is about to start a streaming query: what that executes is no action."""
@@ -290,7 +298,7 @@ class ActionTracker:
             return
         if entry.sql:
             action.learn(0, self._app.reader.statement(entry.sql), "")
-        elif sql := refused.as_sql(entry, refused.mode_of(action.owner)):
+        elif sql := refused.as_sql(entry, action.mode):
             lineage = self._app.reader.statement(sql, by_writer=True)
             done = refused.done_by(entry, lineage.operation)
             action.learn(0, replace(lineage, operation=done), "")

@@ -61,6 +61,11 @@ _SAVED = {
 _WRAPPERS = ("SubqueryAlias", "Project", "Filter")
 
 
+def depends_on_mode(entry: EntryPoint) -> bool:
+    """Whether what a writer's method does depends on the mode of the writer."""
+    return any(entry.operation == operation for operation, _ in _OF_MODES)
+
+
 def mode_of(writer: Any) -> str:
     """The mode of a DataFrameWriter, `Append`; nothing where there is none."""
     java = getattr(writer, "_jwrite", None)
