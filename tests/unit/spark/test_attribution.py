@@ -20,7 +20,10 @@ from headwater.spark.batch.attribution import (
 from headwater.spark.batch.tracker import ActionTracker
 from headwater.spark.driver.wrapped_methods import EntryPoint, MicroBatch, statement
 from headwater.spark.model import PlanLineage
-from headwater.spark.plan.refused import _insert, as_sql, done_by
+from headwater.spark.plan import refused
+from headwater.spark.plan.refused import _insert, as_sql, read_refused
+
+V2 = "DataSourceV2Relation"
 
 
 class Thrown:
@@ -108,17 +111,30 @@ def test_a_writer_as_the_statement_that_writes_alike(
 
 
 @pytest.mark.parametrize(
-    ("method", "alike", "operation"),
+    ("method", "relation", "exists", "overwrites", "operation"),
     [
-        ("insertInto", "overwrite_by_expression", "overwrite_by_expression"),
-        ("saveAsTable", "append", "append"),
-        ("saveAsTable", "overwrite_partitions_dynamic", "replace_table_as_select"),
-        ("saveAsTable", "insert_into_hadoop_fs_relation_command", "create_table_as_select"),
-        ("overwritePartitions", "overwrite_by_expression", "overwrite_partitions_dynamic"),
+        ("insertInto", V2, True, True, "overwrite_by_expression"),
+        ("insertInto", V2, False, False, "append"),
+        ("saveAsTable", V2, True, False, "append"),
+        ("saveAsTable", V2, False, False, "create_table_as_select"),
+        ("saveAsTable", V2, True, True, "replace_table_as_select"),
+        ("saveAsTable", V2, False, True, "replace_table_as_select"),
+        ("saveAsTable", "LogicalRelation", True, False, "create_table_as_select"),
+        ("overwritePartitions", V2, True, True, "overwrite_partitions_dynamic"),
     ],
 )
-def test_a_writer_does_what_it_would_have_done(method: str, alike: str, operation: str) -> None:
-    assert done_by(EntryPoint("write", job_names.operation(method), "a"), alike) == operation
+def test_a_writer_does_what_it_would_have_done(
+    monkeypatch: pytest.MonkeyPatch,
+    method: str, relation: str, exists: bool, overwrites: bool, operation: str,
+) -> None:  # fmt: skip
+    table = SimpleNamespace() if exists else None
+    monkeypatch.setattr(refused, "_target", lambda *_: (None, relation, table))
+    plan = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getName=lambda: "logical.InsertIntoStatement"),
+        overwrite=lambda: overwrites,
+    )
+    session: Any = SimpleNamespace(setting=lambda _: "static")
+    assert read_refused(session, plan, job_names.operation(method)).operation == operation
 
 
 @pytest.mark.parametrize(
@@ -133,7 +149,7 @@ def test_an_insert_that_is_refused_does_what_it_would_have_done(
     overwrites: bool, dynamic: bool, operation: str
 ) -> None:
     plan = SimpleNamespace(overwrite=lambda: overwrites)
-    assert _insert(plan, "DataSourceV2Relation", dynamic=dynamic) == operation
+    assert _insert(plan, V2, dynamic=dynamic) == operation
 
 
 class Plans:
@@ -380,7 +396,7 @@ class Writer:
 def test_a_refused_write_has_the_name_of_the_mode_that_its_writer_had_then() -> None:
     asked: list[str] = []
 
-    def statement(sql: str, **_: Any) -> PlanLineage:
+    def statement(sql: str, _: str) -> PlanLineage:
         asked.append(sql)
         return PlanLineage(operation="append")
 

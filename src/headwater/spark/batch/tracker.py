@@ -13,8 +13,6 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from headwater.emit import internal_errors
 from headwater.emit.process.process_exit import COMPLETE, PROCESS_EXIT, failed
 from headwater.lineage.openlineage.events import EventType
@@ -299,9 +297,7 @@ class ActionTracker:
         if entry.sql:
             action.learn(0, self._app.reader.statement(entry.sql), "")
         elif sql := refused.as_sql(entry, action.mode):
-            lineage = self._app.reader.statement(sql, by_writer=True)
-            done = refused.done_by(entry, lineage.operation)
-            action.learn(0, replace(lineage, operation=done), "")
+            action.learn(0, self._app.reader.statement(sql, entry.operation), "")
 
     def _learn(self, action: Action, number: int, execution: Any) -> None:
         action.executions.add(number)

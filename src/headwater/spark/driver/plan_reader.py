@@ -35,9 +35,9 @@ class PlanReader:
             lambda limit: plan_lineage.read_batch(self._spark, execution, seconds=limit)
         )
 
-    def statement(self, sql: str, *, by_writer: bool = False) -> PlanLineage:
+    def statement(self, sql: str, method: str = "") -> PlanLineage:
         """What a statement that could not be analyzed, or a writer's method that does it, would have written."""
-        return plan_lineage.read_statement(self._spark, sql, by_writer=by_writer)
+        return plan_lineage.read_statement(self._spark, sql, method)
 
     def rdd(self, rdd: Any, entry: EntryPoint) -> PlanLineage:
         """The lineage of a call that writes an RDD."""

@@ -44,10 +44,10 @@ def read_batch(spark: SparkSession, execution: Any, *, seconds: float = SECONDS)
     return _guarded(lambda: _batch(spark, execution, {}, seconds))
 
 
-def read_statement(spark: SparkSession, sql: str, *, by_writer: bool = False) -> PlanLineage:
+def read_statement(spark: SparkSession, sql: str, method: str = "") -> PlanLineage:
     """What a statement that failed before it was analyzed would have written, from its text."""
     session = JvmSession(spark)
-    return _guarded(lambda: read_refused(session, parsed(session, sql), by_writer=by_writer))
+    return _guarded(lambda: read_refused(session, parsed(session, sql), method))
 
 
 def read_rdd(spark: SparkSession, rdd: Any, path: str, operation: str) -> PlanLineage:

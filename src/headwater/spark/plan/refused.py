@@ -80,13 +80,14 @@ def as_sql(entry: EntryPoint, mode: str = "") -> str:
     return _AS_SQL.get(done, "").format(entry.target) if entry.target else ""
 
 
-def done_by(entry: EntryPoint, operation: str) -> str:
-    """What the method of a writer does, whose statement does `operation`."""
-    if entry.operation == "save_as_table":
-        return _SAVED.get(operation, "create_table_as_select")
-    return (
-        "overwrite_partitions_dynamic" if entry.operation == "overwrite_partitions" else operation
-    )
+def _done_by(method: str, operation: str, *, exists: bool) -> str:
+    """What a method of a writer does, whose statement does `operation` to a table that exists or not."""
+    if method == "overwrite_partitions":
+        return "overwrite_partitions_dynamic"
+    if method != "save_as_table":
+        return operation
+    done = _SAVED.get(operation, "create_table_as_select")
+    return done if exists or done != "append" else "create_table_as_select"
 
 
 def parsed(session: JvmSession, sql: str) -> Any:
@@ -94,10 +95,10 @@ def parsed(session: JvmSession, sql: str) -> Any:
     return session.spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
 
 
-def read_refused(session: JvmSession, plan: Any, *, by_writer: bool = False) -> PlanLineage:
+def read_refused(session: JvmSession, plan: Any, method: str = "") -> PlanLineage:
     """The operation and the output of a parsed plan; nothing when it is no command that is known.
 
-    `by_writer` when the plan stands for a writer's method.
+    `method` is that of a writer which the plan stands for.
     """
     node = kind(plan)
     if node == "UnresolvedWith":
@@ -115,9 +116,10 @@ def read_refused(session: JvmSession, plan: Any, *, by_writer: bool = False) -> 
     if node == "InsertIntoStatement":
         dynamic = session.setting("spark.sql.sources.partitionOverwriteMode").upper() == "DYNAMIC"
         # A writer's `insertInto` asks whether the table has partitions; INSERT OVERWRITE does not.
-        if by_writer and dynamic and table is not None:
+        if method and dynamic and table is not None:
             dynamic = session.texts(table, "table.partitioning") != [[]]
         operation = _insert(plan, relation, dynamic=dynamic)
+    operation = _done_by(method, operation, exists=table is not None)
     return PlanLineage(outputs=(dataset,) if dataset is not None else (), operation=operation)
 
 
